@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-__all__ = ["Labels", "read_labels", "unlabeled_mask"]
+__all__ = ["Labels", "labeled_part", "read_labels", "unlabeled_mask"]
 
 # Names instead of classes, so that pandas need not be imported to recognise its missing values.
 _MISSING_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
@@ -82,7 +82,34 @@ def unlabeled_mask(y: Any, unlabeled: Any = -1) -> NDArray[np.bool_]:
     unlabelled when it equals ``str(unlabeled)``. Booleans are not numbers here: ``unlabeled=1`` does not match True.
     """
     labels = _as_label_array(y)
-    return _missing(labels) | _equal_to_marker(labels, _checked_marker(unlabeled))
+    return _missing(labels) | _equal_to_marker(labels, unlabeled)
+
+
+def labeled_part(y: Any, unlabeled: Any = -1) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Take the labelled rows out of y; none, one or more classes may occur among them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, see :func:`unlabeled_mask`.
+    unlabeled : scalar, default=-1
+        Value that marks an unlabelled row, see :func:`unlabeled_mask`.
+
+    Returns
+    -------
+    rows : ndarray of intp, shape (m,)
+        Indices of the labelled rows, ascending.
+    labels : ndarray of shape (m,)
+        Their labels. Integer, float and boolean labels keep their kind, strings become a numpy string array.
+
+    Raises
+    ------
+    ValueError
+        If y is not one column, or mixes strings, numbers and booleans.
+    """
+    column = _as_label_array(y)
+    rows = np.flatnonzero(~unlabeled_mask(column, unlabeled))
+    return rows, _narrowed(column[rows])
 
 
 def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
@@ -98,7 +125,7 @@ def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
     Returns
     -------
     labels : Labels
-        Classes and codes. Integer, float and boolean labels keep their kind, strings become a numpy string array.
+        Classes, of the types :func:`labeled_part` gives, and codes.
 
     Raises
     ------
@@ -106,21 +133,20 @@ def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
         If y is empty, not one column, continuous, a mixture of strings, numbers and booleans, or has labels of fewer
         than two classes; among the latter a y of only -1 and +1, whose -1 would be taken for the unlabelled marker.
     """
-    labels = _as_label_array(y)
-    if not len(labels):
+    column = _as_label_array(y)
+    if not len(column):
         raise ValueError("y is empty: 0 rows came, where labels of at least 2 classes are needed.")
-    marked = _equal_to_marker(labels, _checked_marker(unlabeled))
-    unlabeled_rows = _missing(labels) | marked
-    if unlabeled_rows.all():
-        raise ValueError(_no_label_message(len(labels), unlabeled))
-    given = _narrowed(labels[~unlabeled_rows])
+    rows, given = labeled_part(column, unlabeled)
+    if not len(rows):
+        raise ValueError(_no_label_message(len(column), unlabeled))
     _check_finite(given)
     check_classification_targets(given)
     classes, codes_of_given = np.unique(given, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(_one_class_message(classes[0], unlabeled, collides=bool(marked.any())))
-    codes = np.full(len(labels), -1, dtype=np.intp)
-    codes[~unlabeled_rows] = codes_of_given
+        collides = bool(_equal_to_marker(column, unlabeled).any())
+        raise ValueError(_one_class_message(classes[0], unlabeled, collides=collides))
+    codes = np.full(len(column), -1, dtype=np.intp)
+    codes[rows] = codes_of_given
     return Labels(classes=classes, codes=codes)
 
 
@@ -174,6 +200,8 @@ def _is_missing(label: Any) -> bool:
 
 def _equal_to_marker(labels: NDArray[Any], marker: Any) -> NDArray[np.bool_]:
     """Mask of the labels that equal the unlabelled marker, shape (n,)."""
+    if np.ndim(marker) != 0:
+        raise ValueError(f"unlabeled must be one value that marks unlabelled rows, or None; got {marker!r}.")
     if marker is None:
         return np.zeros(len(labels), dtype=bool)
     if labels.dtype.kind == "U":
@@ -189,12 +217,6 @@ def _is_marker(label: Any, marker: Any) -> bool:
     if isinstance(label, str):
         return label == str(marker)
     return _family(label) == _family(marker) and not _is_missing(label) and bool(label == marker)
-
-
-def _checked_marker(unlabeled: Any) -> Any:
-    if np.ndim(unlabeled) != 0:
-        raise ValueError(f"unlabeled must be one value that marks unlabelled rows, or None; got {unlabeled!r}.")
-    return unlabeled
 
 
 def _family(label: Any) -> str:
