@@ -1,0 +1,381 @@
+"""Cross-validation and scores for data whose rows are only partly labelled.
+
+scikit-learn's splitters put unlabelled rows into the test folds, and its scores then count the marker -1 as a class.
+Here a test fold holds labelled rows only, every unlabelled row stays in every training set, and no class ever vanishes
+from a training set. scikit-learn's own stratified splitters and scorers do the work on the labelled rows.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import BaseShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_scalar, indexable
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from cmvmed.labels import Labels, labeled_part, read_labels
+
+__all__ = ["SemiSupervisedKFold", "SemiSupervisedShuffleSplit", "hide_labels", "labeled_scorer"]
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+_DEFAULT_TEST_FRACTION = 0.1  # as in scikit-learn's ShuffleSplit
+
+
+class SemiSupervisedKFold(StratifiedKFold):
+    """Stratified k-fold whose test folds hold labelled rows only.
+
+    Every training set consists of all rows outside the test fold: the other labelled rows and all unlabelled rows. A
+    labelled row is in exactly one test fold, unless it is the only one of its class: that row stays in every training
+    set, because the class would otherwise be unknown to the model that is tested on it, and a UserWarning names the
+    class. The test folds are those of :class:`sklearn.model_selection.StratifiedKFold` on the rows that can be tested.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2. At least one class must have this many labels.
+    shuffle : bool, default=False
+        Whether to shuffle the rows of each class before they are split.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the shuffling; only with ``shuffle=True``.
+    unlabeled : scalar, default=-1
+        Value of y that marks an unlabelled row. None and NaN always count as unlabelled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.model_selection import SemiSupervisedKFold
+    >>> y = np.array([0, 1, -1, 0, 1, -1])
+    >>> for train, test in SemiSupervisedKFold(n_splits=2).split(np.zeros((6, 1)), y):
+    ...     print(train, test)
+    [2 3 4 5] [0 1]
+    [0 1 2 5] [3 4]
+    """
+
+    def __init__(
+        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None, unlabeled: Any = -1
+    ) -> None:
+        super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
+        self.unlabeled = unlabeled
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Split]:
+        """Generate the indices of training and test rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Only its number of rows matters.
+        y : array-like of shape (n,)
+            Labels, with the marker (or None, NaN) in unlabelled rows.
+        groups : object
+            Ignored with a warning, exists for API compatibility.
+
+        Yields
+        ------
+        train : ndarray of intp
+            All rows outside the test fold, ascending.
+        test : ndarray of intp
+            Labelled rows, ascending.
+        """
+        labels = _labels_of_rows(X, y, groups, self)
+        testable = _testable_rows(labels)
+        if labels.counts.max() < self.n_splits:
+            raise ValueError(
+                f"n_splits={self.n_splits} is more than any class has labels: the largest number of labels in a class "
+                f"is {labels.counts.max()}. Take n_splits={labels.counts.max()} or fewer, or label more rows."
+            )
+        all_rows = np.arange(len(labels.codes))
+        for _, fold in super().split(testable, labels.codes[testable]):
+            test = testable[fold]
+            yield np.setdiff1d(all_rows, test, assume_unique=True), test
+
+
+class SemiSupervisedShuffleSplit(BaseShuffleSplit):
+    """Stratified random splits whose test sets hold labelled rows only.
+
+    Every training set holds all unlabelled rows and at least one row of each class. The only labelled row of a class
+    stays in every training set, and a UserWarning names the class; the other labelled rows are split by
+    :class:`sklearn.model_selection.StratifiedShuffleSplit`. Where that leaves a rare class without a training row, one
+    row of that class is moved into the training set.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        Number of splits.
+    test_size : float or int, default=None
+        Share (float) or number (int) of test rows among the labelled rows of classes with at least two labels. None:
+        all that ``train_size`` leaves; if that is None too, a tenth, but at least one row per class.
+    train_size : float or int, default=None
+        Share or number of training rows among the same rows. None: all that ``test_size`` leaves.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the splits.
+    unlabeled : scalar, default=-1
+        Value of y that marks an unlabelled row. None and NaN always count as unlabelled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.model_selection import SemiSupervisedShuffleSplit
+    >>> y = np.array([0, 1, -1, 0, 1, -1])
+    >>> splitter = SemiSupervisedShuffleSplit(n_splits=3, random_state=0)
+    >>> for train, test in splitter.split(np.zeros((6, 1)), y):
+    ...     print(np.sort(y[train]), np.sort(y[test]))
+    [-1 -1  0  1] [0 1]
+    [-1 -1  0  1] [0 1]
+    [-1 -1  0  1] [0 1]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        test_size: float | None = None,
+        train_size: float | None = None,
+        random_state: Any = None,
+        unlabeled: Any = -1,
+    ) -> None:
+        super().__init__(n_splits, test_size=test_size, train_size=train_size, random_state=random_state)
+        self.unlabeled = unlabeled
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Split]:
+        """Generate the indices of training and test rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Only its number of rows matters.
+        y : array-like of shape (n,)
+            Labels, with the marker (or None, NaN) in unlabelled rows.
+        groups : object
+            Ignored with a warning, exists for API compatibility.
+
+        Yields
+        ------
+        train : ndarray of intp
+            Labelled training rows in random order, then the rows that are in every training set, ascending.
+        test : ndarray of intp
+            Labelled rows in random order.
+        """
+        labels = _labels_of_rows(X, y, groups, self)
+        testable = _testable_rows(labels)
+        always_in_training = np.setdiff1d(np.arange(len(labels.codes)), testable, assume_unique=True)
+        codes = labels.codes[testable]
+        random = check_random_state(self.random_state)
+        splitter = StratifiedShuffleSplit(
+            self.n_splits, test_size=self._test_size(codes), train_size=self.train_size, random_state=random
+        )
+        for train, test in splitter.split(testable, codes):
+            train, test = _with_every_class_in_training(train, test, codes, random)
+            yield np.concatenate([testable[train], always_in_training]), testable[test]
+
+    def _test_size(self, codes: NDArray[np.intp]) -> float | None:
+        """Give the test size; by default enough rows for one of each class, which scikit-learn asks for."""
+        test_size: float | None = self.test_size
+        if test_size is not None or self.train_size is not None:
+            return test_size
+        return max(int(np.ceil(_DEFAULT_TEST_FRACTION * len(codes))), len(np.unique(codes)))
+
+
+def _labels_of_rows(X: Any, y: Any, groups: Any, splitter: Any) -> Labels:
+    """Read y, and check that it has one entry per row of X."""
+    if groups is not None:
+        warnings.warn(f"The groups parameter is ignored by {type(splitter).__name__}", UserWarning, stacklevel=3)
+    labels = read_labels(y, splitter.unlabeled)
+    check_consistent_length(X, labels.codes)
+    return labels
+
+
+def _testable_rows(labels: Labels) -> NDArray[np.intp]:
+    """Find the labelled rows, ascending, whose class keeps a label when the row is held out."""
+    single = labels.counts == 1
+    if single.all():
+        raise ValueError(
+            f"Each of the {labels.n_classes} classes has one label only, so no labelled row can be held out for a "
+            "test: its class would be unknown in training. Label at least two rows of a class."
+        )
+    if single.any():
+        warnings.warn(
+            f"The classes {labels.classes[single].tolist()} have one label each. These rows stay in every training set "
+            "and are never tested, so the score says nothing about these classes.",
+            UserWarning,
+            stacklevel=3,
+        )
+    rows: NDArray[np.intp] = labels.labeled
+    return np.compress(~single[labels.codes[rows]], rows)
+
+
+def _with_every_class_in_training(
+    train: NDArray[np.intp], test: NDArray[np.intp], codes: NDArray[np.intp], random: np.random.RandomState
+) -> Split:
+    """Move one random row of each class that has no training row into the training set.
+
+    Proportional shares round down to no row at all where a class is rare and the training set small. The test set
+    cannot become empty: it has at least as many rows as there are classes, and at least one class is in training.
+    """
+    absent = np.setdiff1d(codes, codes[train])
+    moved = np.array([random.choice(np.flatnonzero(codes == k)) for k in absent], dtype=np.intp)
+    return np.concatenate([train, moved]), test[~np.isin(test, moved)]
+
+
+@dataclass(frozen=True)
+class _LabeledScorer:
+    """A scorer that leaves unlabelled rows out; see :func:`labeled_scorer`."""
+
+    scorer: Callable[..., Any]
+    unlabeled: Any
+
+    def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> Any:
+        """Score the estimator on the labelled rows of (X, y); metadata such as sample_weight has one entry per row."""
+        X, y = indexable(X, y)
+        rows, labels = labeled_part(y, self.unlabeled)
+        if not len(rows):
+            raise ValueError(
+                f"There is nothing to score: none of the {len(y)} rows is labelled. Use a splitter that keeps labelled "
+                "rows in every test set, such as SemiSupervisedKFold."
+            )
+        given = {name: value for name, value in metadata.items() if value is not None}
+        kept = {
+            name: _safe_indexing(value, rows) if _is_per_row(value, len(y)) else value for name, value in given.items()
+        }
+        return self.scorer(estimator, _safe_indexing(X, rows), labels, **kept)
+
+    def __repr__(self) -> str:
+        return f"labeled_scorer({self.scorer!r}, unlabeled={self.unlabeled!r})"
+
+    def _accept_sample_weight(self) -> bool:
+        """Tell scikit-learn's searches, which ask by this name, whether the wrapped scorer takes weights."""
+        if hasattr(self.scorer, "_accept_sample_weight"):
+            return bool(self.scorer._accept_sample_weight())
+        return "sample_weight" in inspect.signature(self.scorer).parameters
+
+    def get_metadata_routing(self) -> Any:
+        """Get the metadata that the wrapped scorer requests."""
+        return get_routing_for_object(self.scorer)
+
+
+def _is_per_row(value: Any, n_rows: int) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, str | dict) and len(value) == n_rows
+
+
+def labeled_scorer(scoring: Any = "accuracy", unlabeled: Any = -1) -> Callable[..., Any]:
+    """Make a scorer that leaves the unlabelled rows out.
+
+    Parameters
+    ----------
+    scoring : str, callable, or collection of these, default="accuracy"
+        What to compute on the labelled rows: a name from ``sklearn.metrics.get_scorer_names()``, a scorer with the
+        signature ``scorer(estimator, X, y)``, or a list of names or dict of scorers, which gives a dict of scores.
+    unlabeled : scalar, default=-1
+        Value of y that marks an unlabelled row. None and NaN always count as unlabelled.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)``, and ``sample_weight=`` where ``scoring`` takes it; for the argument ``scoring`` of
+        GridSearchCV, cross_val_score and the like. It can be pickled. X may be an array, a sparse matrix, a data frame
+        or a list of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.model_selection import labeled_scorer
+    >>> from sklearn.semi_supervised import LabelSpreading
+    >>> X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), np.array([0, -1, 1, -1])
+    >>> model = LabelSpreading().fit(X, y)
+    >>> model.score(X, y), labeled_scorer("accuracy")(model, X, y)
+    (0.5, 1.0)
+    """
+    if scoring is None:
+        raise ValueError("scoring must be the name of a scorer such as 'accuracy', or a scorer; got None.")
+    return _LabeledScorer(scorer=check_scoring(scoring=scoring), unlabeled=unlabeled)
+
+
+def hide_labels(
+    y: Any,
+    n_labeled: int | None = None,
+    *,
+    fraction: float | None = None,
+    unlabeled: Any = -1,
+    random_state: Any = None,
+) -> NDArray[Any]:
+    """Copy y with all but a few labels hidden, for experiments with data whose labels are known.
+
+    The labels that stay are drawn at random within each class, in the proportions of the classes (rounded by the
+    method of Sainte-Lague) but at least one for each class. With the same ``random_state``, the labels that stay at a
+    smaller ``n_labeled`` also stay at a larger one.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels; rows that are unlabelled already stay so.
+    n_labeled : int, optional
+        How many labels to keep, at least one per class. Give either this or ``fraction``.
+    fraction : float in (0, 1], optional
+        Which share of the labels to keep, rounded to the nearest number of rows.
+    unlabeled : scalar, default=-1
+        Value that marks an unlabelled row, both in y and in the result.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    y_hidden : ndarray of shape (n,)
+        The labels that stay, and ``unlabeled`` in all other rows. Its dtype holds both: a numeric one for numeric
+        labels and marker, otherwise object (strings beside the number -1).
+
+    Examples
+    --------
+    >>> from cmvmed.model_selection import hide_labels
+    >>> hide_labels([0, 0, 0, 1, 1, 1], n_labeled=2, random_state=0)
+    array([-1, -1,  0, -1, -1,  1])
+    """
+    labels = read_labels(y, unlabeled)
+    kept = _stratified_order(labels, check_random_state(random_state))[: _number_to_keep(labels, n_labeled, fraction)]
+    y_hidden = np.full(len(labels.codes), unlabeled, dtype=_common_dtype(labels.classes, unlabeled))
+    y_hidden[kept] = labels.classes[labels.codes[kept]]
+    return y_hidden
+
+
+def _stratified_order(labels: Labels, random: np.random.RandomState) -> NDArray[np.intp]:
+    """Order the labelled rows so that every beginning of the order holds the classes in proportion, all of them first.
+
+    The j-th row (from 0) of a class with c labels has the place (j + 1/2) / c, after the first row of each class.
+    """
+    rows = random.permutation(labels.labeled)
+    codes = labels.codes[rows]
+    place = np.empty(len(rows))
+    for k, count in enumerate(labels.counts):
+        place[codes == k] = np.concatenate([[0.0], (np.arange(1, count) + 0.5) / count])
+    return rows[np.argsort(place, kind="stable")]
+
+
+def _number_to_keep(labels: Labels, n_labeled: int | None, fraction: float | None) -> int:
+    n_given = len(labels.labeled)
+    if (n_labeled is None) == (fraction is None):
+        raise ValueError(f"Give either n_labeled or fraction; got n_labeled={n_labeled!r} and fraction={fraction!r}.")
+    if fraction is None:
+        n_kept = int(check_scalar(n_labeled, "n_labeled", Integral))
+        came = f"n_labeled={n_labeled} came"
+    else:
+        n_kept = round(check_scalar(fraction, "fraction", Real, min_val=0, max_val=1) * n_given)
+        came = f"fraction={fraction} gives {n_kept}"
+    if not labels.n_classes <= n_kept <= n_given:
+        raise ValueError(
+            f"The number of labels to keep must lie between {labels.n_classes}, one for each class, and {n_given}, the "
+            f"number of labels in y; {came}."
+        )
+    return n_kept
+
+
+def _common_dtype(classes: NDArray[Any], marker: Any) -> np.dtype[Any]:
+    """Find a dtype that holds the classes and the marker unchanged."""
+    kinds = {classes.dtype.kind, np.asarray(marker).dtype.kind}
+    return np.result_type(classes, np.asarray(marker)) if kinds <= set("iuf") or kinds == {"U"} else np.dtype(object)
