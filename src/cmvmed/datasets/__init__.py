@@ -1,0 +1,19 @@
+"""Real multi-view data sets, each as one X with the columns of every view."""
+
+from cmvmed.datasets.bundled import load_breast_cancer_views, load_digits_views
+from cmvmed.datasets.errors import DatasetError, DatasetNotFoundError
+from cmvmed.datasets.internet_ads import fetch_internet_ads
+from cmvmed.datasets.multiple_features import fetch_multiple_features
+from cmvmed.datasets.sensit_vehicle import fetch_sensit_vehicle
+from cmvmed.datasets.webkb import fetch_webkb_course
+
+__all__ = [
+    "DatasetError",
+    "DatasetNotFoundError",
+    "fetch_internet_ads",
+    "fetch_multiple_features",
+    "fetch_sensit_vehicle",
+    "fetch_webkb_course",
+    "load_breast_cancer_views",
+    "load_digits_views",
+]

