@@ -1,0 +1,264 @@
+"""The annealed loop between the consensus and the views: schedule, step, objective, ending.
+
+Stage s of S uses the consensus weight λ_s = λ(1 - e^{-s/2}) of the paper and the temperature T_s = T^{s/S}. Within a stage,
+consensus and views are updated in turn; with a bound for a surrogate, the objective (1) of the theory page falls with
+every update, so a stage ends when it falls no more.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cmvmed.consensus import (
+    agreement_weights,
+    balancing_offset,
+    class_shares,
+    entropy,
+    n_functions,
+    pool,
+    positive,
+    soft_labels,
+)
+from cmvmed.linalg import Array, IntArray
+from cmvmed.posterior import ViewModel, ViewState, interpolate, scaled, supervised_state, update_view
+from cmvmed.prior import Balance
+from cmvmed.surrogates import Surrogate
+
+Mapper = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the loop works on: V views of the same n_L labelled and n_U unlabelled rows."""
+
+    models: tuple[ViewModel, ...]
+    rows_L: tuple[IntArray, ...]  # per view, its rows of the labelled block
+    rows_U: tuple[IntArray, ...]  # per view, its rows of the unlabelled block
+    Y: Array  # (n_L, F) labels ±1
+    box: tuple[Array, ...]  # per view (n_L,), hinge weight of each labelled row
+    weights_U: Array  # (n_U,) how often each unlabelled row counts
+    n_classes: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """λ and T over the stages, and when a stage ends."""
+
+    consensus_weight: float
+    temperature: float
+    n_stages: int
+    max_iter: int  # sweeps in a stage
+    tol: float  # a stage ends when the objective falls by less than this share of its size
+
+    def stage(self, s: int) -> tuple[float, float]:
+        """(λ_s, T_s) of stage s = 1..S."""
+        return self.consensus_weight * -np.expm1(-0.5 * s), self.temperature ** (s / self.n_stages)
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """q over the unlabelled rows, the pooled scores it comes from, and the offset between the two."""
+
+    q: Array  # (n_U, K)
+    scores: Array  # (n_U, F)
+    coverage: Array  # (n_U,) weight of the views a row has
+    offset: Array  # (F,)
+    offset_is_free: bool  # the offset was chosen to meet a constraint (else it is a fixed term of the objective)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One row of the fit's history."""
+
+    stage: int
+    consensus_weight: float
+    temperature: float
+    objective: float
+    dual_gap: float
+    entropy: float  # mean entropy of the consensus
+    class_shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Annealed:
+    """Where the loop ended."""
+
+    states: tuple[ViewState, ...]
+    view_weights: Array  # (V,)
+    consensus: Consensus
+    consensus_weight: float  # λ of the last stage
+    temperature: float  # T of the last stage
+    history: tuple[Sweep, ...]
+    converged: bool
+
+
+def anneal(
+    problem: Problem,
+    surrogate: Surrogate,
+    schedule: Schedule,
+    balance: Balance | None,
+    view_weights: Array | None,
+    *,
+    on_stage: Callable[[int, Annealed], bool] = lambda stage, annealed: False,
+    map_views: Mapper = map,
+) -> Annealed:
+    """Run all stages from the independent MEDs (λ = 0) on.
+
+    Parameters
+    ----------
+    balance : how the consensus is tied to a class prior; None leaves it alone, as the paper does
+    view_weights : (V,), π; None weights the views by their agreement
+    on_stage : called at the end of each stage with its number and the state; returning True ends the fit there
+    map_views : ``map``, or a parallel one
+    """
+    n_views = len(problem.models)
+    states = tuple(map_views(lambda i: _independent(problem, i), range(n_views)))
+    if view_weights is None:
+        view_weights = agreement_weights([state.m_U for state in states], problem.rows_U, problem.weights_U.size)
+    consensus = pooled_consensus(problem, states, view_weights, balance, 1, 1.0, None)
+    result = Annealed(states, view_weights, consensus, 0.0, 1.0, (), True)
+    if schedule.consensus_weight == 0.0 or not (problem.weights_U * consensus.coverage).any():
+        final = pooled_consensus(problem, states, view_weights, balance, 1, schedule.temperature, consensus)
+        return replace(result, consensus=final, temperature=schedule.temperature)
+    for s in range(1, schedule.n_stages + 1):
+        result = _run_stage(problem, surrogate, schedule, balance, s, result, map_views)
+        if on_stage(s, result):
+            break
+    return result
+
+
+def _run_stage(
+    problem: Problem,
+    surrogate: Surrogate,
+    schedule: Schedule,
+    balance: Balance | None,
+    s: int,
+    result: Annealed,
+    map_views: Mapper,
+) -> Annealed:
+    """Alternate consensus and views at λ_s, T_s until the objective stands still."""
+    lam, temperature = schedule.stage(s)
+    states, pi, consensus = result.states, result.view_weights, result.consensus
+    history = list(result.history)
+    value, converged = np.inf, False
+    for _ in range(schedule.max_iter):
+        consensus = pooled_consensus(problem, states, pi, balance, s, temperature, consensus)
+        q = consensus.q
+        states = tuple(
+            map_views(lambda i, q=q, old=states: step_view(problem, i, surrogate, old[i], q, lam), range(len(states)))
+        )
+        last, value = value, objective(problem, surrogate, states, pi, consensus, lam, temperature)
+        gap = sum(weight * state.gap for weight, state in zip(pi, states, strict=True))
+        mass = problem.weights_U * consensus.coverage
+        shares = tuple(float(share) for share in class_shares(consensus.q, mass))
+        history.append(Sweep(s, lam, temperature, value, float(gap), _mean_entropy(consensus, mass), shares))
+        if abs(last - value) <= schedule.tol * abs(value):
+            converged = True
+            break
+    final = pooled_consensus(problem, states, pi, balance, s, temperature, consensus)
+    return Annealed(states, pi, final, lam, temperature, tuple(history), converged)
+
+
+def _independent(problem: Problem, i: int) -> ViewState:
+    """View i's MED on its labelled rows."""
+    rows = problem.rows_L[i]
+    return supervised_state(problem.models[i], problem.Y[rows], problem.box[i][rows])
+
+
+def step_view(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, q: Array, lam: float) -> ViewState:
+    """Update view i given the consensus q (n_U, K); shorten the step where the surrogate is no bound."""
+    rows = problem.rows_L[i]
+    q_i = positive(q)[problem.rows_U[i]]
+    target = update_view(problem.models[i], surrogate, state, q_i, problem.Y[rows], problem.box[i][rows], lam)
+    if surrogate.drops_prior_variance:
+        return scaled(target, 1.0 / problem.models[i].blocks.prior_variance)
+    if not surrogate.needs_line_search:
+        return target
+    start = view_objective(problem, i, surrogate, state, q_i, lam)
+    length = 1.0
+    while length > 1e-6:
+        candidate = interpolate(state, target, length)
+        if view_objective(problem, i, surrogate, candidate, q_i, lam) <= start:
+            return candidate
+        length *= 0.5
+    return state
+
+
+def view_objective(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, q_i: Array, lam: float) -> float:
+    """The bracket of objective (1): KL + C Σ_L [1 - y m]₊ + λ Σ_U w (E A(f) - (q - ½) m)."""
+    rows = problem.rows_L[i]
+    margin = np.maximum(1.0 - problem.Y[rows] * state.m_L, 0.0)
+    hinge = problem.box[i][rows] @ margin.sum(axis=1)
+    w = problem.models[i].blocks.weights
+    agreement = w @ (surrogate.energy(state.m_U, state.s_U) - (q_i - 0.5) * state.m_U).sum(axis=1)
+    return float(0.5 * state.squared_norm + state.covariance_cost + hinge + lam * agreement)
+
+
+def objective(
+    problem: Problem,
+    surrogate: Surrogate,
+    states: Sequence[ViewState],
+    view_weights: Array,
+    consensus: Consensus,
+    lam: float,
+    temperature: float,
+) -> float:
+    """Objective (1), or its bound: Σ π_i {bracket of view i} - λ κT Σ_U w ω H(q), κ = 1 for F = 1 and 2 for F = K.
+
+    A fixed offset o is part of the model: it adds -λ Σ_U w ω (q - ½)·o.
+    """
+    q = positive(consensus.q)
+    views = sum(
+        weight * view_objective(problem, i, surrogate, state, q[problem.rows_U[i]], lam)
+        for i, (weight, state) in enumerate(zip(view_weights, states, strict=True))
+    )
+    mass = problem.weights_U * consensus.coverage
+    kappa = 1.0 if n_functions(problem.n_classes) == 1 else 2.0
+    value = views - lam * kappa * temperature * float(mass @ entropy(consensus.q))
+    if not consensus.offset_is_free:
+        value -= lam * float(mass @ ((q - 0.5) @ consensus.offset))
+    return float(value)
+
+
+def pooled_consensus(
+    problem: Problem,
+    states: Sequence[ViewState],
+    view_weights: Array,
+    balance: Balance | None,
+    stage: int,
+    temperature: float,
+    last: Consensus | None,
+) -> Consensus:
+    """The exact minimiser of objective (1) in q, with the class balance asked for at this stage."""
+    n_rows = problem.weights_U.size
+    scores, coverage = pool([state.m_U for state in states], problem.rows_U, view_weights, n_rows)
+    mass = problem.weights_U * coverage
+    offset = np.zeros(scores.shape[1]) if last is None else last.offset
+    free = False
+    if balance is not None and mass.sum() > 0.0:
+        offset, free = _balanced_offset(balance, stage, scores, mass, temperature, offset)
+    q = soft_labels(scores, offset, temperature)
+    if balance is not None:
+        q[coverage == 0.0] = balance.prior
+    return Consensus(q, scores, coverage, offset, free)
+
+
+def _balanced_offset(
+    balance: Balance, stage: int, scores: Array, mass: Array, temperature: float, offset: Array
+) -> tuple[Array, bool]:
+    """The offset of this stage and whether it was chosen to meet a constraint."""
+    if balance.constrained_stages is None or stage <= balance.constrained_stages:
+        return balancing_offset(scores, mass, balance.prior, temperature, offset), True
+    if balance.lower is None or balance.upper is None:
+        return offset, False
+    shares = class_shares(soft_labels(scores, offset, temperature), mass)
+    nearest = np.clip(shares, balance.lower, balance.upper)
+    if np.array_equal(nearest, shares):
+        return offset, False
+    return balancing_offset(scores, mass, nearest / nearest.sum(), temperature, offset), True
+
+
+def _mean_entropy(consensus: Consensus, mass: Array) -> float:
+    return float(mass @ entropy(consensus.q) / mass.sum())

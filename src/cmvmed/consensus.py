@@ -1,0 +1,166 @@
+"""The consensus q(y|x) over the unlabelled rows: pooled scores, temperature, class balance.
+
+A two-class problem has one function per view (F = 1, the score of the second class); K > 2 classes have one function each
+(F = K). The consensus is the same formula for both, equation (6) of the theory page:
+
+    q(y|x) = softmax( expand(m̄(x) + o) / 2T ),   expand(m) = (-m, m) if F = 1 else m,
+
+where m̄ is the weighted mean of the views' posterior means, T the temperature and o an offset that sets the share of each
+class. For two classes this is q(second class) = σ((m̄ + o)/T).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import entr, expit, logit, logsumexp, softmax
+
+from cmvmed.linalg import Array, IntArray
+
+BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
+MAX_BALANCE_STEPS = 200
+LEAST_AGREEMENT = 1e-3  # keeps the leading eigenvector unique, so views that agree with nobody are weighted alike
+
+
+def n_functions(n_classes: int) -> int:
+    """F: one function for two classes, K functions for K > 2."""
+    return 1 if n_classes == 2 else n_classes
+
+
+def expand(scores: Array) -> Array:
+    """Scores of all K classes (n, K) from those of the F functions (n, F)."""
+    return np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+
+
+def positive(q: Array) -> Array:
+    """The probability of each function's positive class, (n, F), from that of each class, (n, K)."""
+    return q[:, 1:] if q.shape[1] == 2 else q
+
+
+def pool(means: Sequence[Array], rows: Sequence[IntArray], weights: Array, n_rows: int) -> tuple[Array, Array]:
+    """Weighted mean of the present views' scores.
+
+    Parameters
+    ----------
+    means : per view (n_i, F), scores of the rows the view has
+    rows : per view (n_i,), which rows those are
+    weights : (V,), π
+    n_rows : number of rows of the result
+
+    Returns
+    -------
+    scores : (n_rows, F), Σ π_i m_i / Σ π_i over the present views; zero where no view is present
+    coverage : (n_rows,), ω = Σ π_i over the present views
+    """
+    total = np.zeros((n_rows, means[0].shape[1]))
+    coverage = np.zeros(n_rows)
+    for mean, index, weight in zip(means, rows, weights, strict=True):
+        total[index] += weight * mean
+        coverage[index] += weight
+    return total / np.where(coverage > 0.0, coverage, 1.0)[:, None], coverage
+
+
+def soft_labels(scores: Array, offset: Array, temperature: float) -> Array:
+    """q(y|x), (n, K), from pooled scores (n, F) and offset (F,): equation (6)."""
+    if scores.shape[1] == 1:  # the same as the softmax, but exact complements
+        p = expit((scores + offset) / temperature)
+        return np.hstack([expit(-(scores + offset) / temperature), p])
+    return np.asarray(softmax((scores + offset) / (2.0 * temperature), axis=1))
+
+
+def prior_scores(prior: Array, temperature: float) -> Array:
+    """The scores (F,) whose soft labels are the class prior (K,)."""
+    if prior.size == 2:
+        return np.array([temperature * float(logit(prior[1]))])
+    return np.asarray(2.0 * temperature * np.log(prior))
+
+
+def entropy(q: Array) -> Array:
+    """H(q) of each row, (n,)."""
+    return np.asarray(entr(q).sum(axis=1))
+
+
+def class_shares(q: Array, mass: Array) -> Array:
+    """Mean of q (n, K) over rows with weights ``mass`` (n,): the share of each class, (K,)."""
+    return np.asarray(mass @ q / mass.sum())
+
+
+def balancing_offset(scores: Array, mass: Array, prior: Array, temperature: float, start: Array) -> Array:
+    """The offset (F,) at which the classes' shares of q equal ``prior`` (K,).
+
+    This is the exact minimiser of the objective in q under the linear constraint Σ_m mass_m q_m / Σ mass = prior, an
+    information projection, so the descent of the objective is kept.
+    """
+    if scores.shape[1] == 1:
+        return _two_class_offset(scores[:, 0], mass, float(prior[1]), temperature)
+    return _many_class_offset(scores, mass / mass.sum(), prior, temperature, start)
+
+
+def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: float) -> Array:
+    """The root of a strictly increasing function, bracketed by the largest and smallest score."""
+    center = temperature * float(logit(prior))
+
+    def excess(offset: float) -> float:
+        return float(mass @ expit((scores + offset) / temperature) / mass.sum()) - prior
+
+    low, high = center - scores.max(), center - scores.min()
+    margin = 1e-9 * (1.0 + abs(low) + abs(high))
+    return np.array([brentq(excess, low - margin, high + margin, xtol=1e-300, rtol=1e-15, maxiter=1000)])
+
+
+def _many_class_offset(scores: Array, share: Array, prior: Array, temperature: float, start: Array) -> Array:
+    """Minimise the convex φ(o) = 2T Σ share·logsumexp((m + o)/2T) - prior·o; its gradient is the imbalance.
+
+    Newton steps, and where one does not help the multiplicative step o += 2T log(prior/shares), which never raises φ.
+    """
+    scale = 2.0 * temperature
+
+    def potential(offset: Array) -> float:
+        return float(scale * (share @ logsumexp((scores + offset) / scale, axis=1)) - prior @ offset)
+
+    offset = start - start.mean()
+    value = potential(offset)
+    for _ in range(MAX_BALANCE_STEPS):
+        q = softmax((scores + offset) / scale, axis=1)
+        shares = share @ q
+        imbalance = shares - prior
+        if np.abs(imbalance).max() <= BALANCE_TOLERANCE:
+            break
+        hessian = (np.diag(shares) - (share[:, None] * q).T @ q) / scale
+        newton = offset - np.linalg.lstsq(hessian, imbalance, rcond=1e-12)[0]
+        new_value = potential(newton)
+        if not new_value < value:
+            newton = offset + scale * np.log(prior / np.maximum(shares, np.finfo(float).tiny))
+            new_value = potential(newton)
+        offset, value = newton - newton.mean(), new_value
+    return offset
+
+
+def agreement_weights(means: Sequence[Array], rows: Sequence[IntArray], n_rows: int) -> Array:
+    """View weights from how well each view's scores agree with the others', (V,), summing to 1.
+
+    R_ij is the positive part of the correlation of m_i and m_j over the rows both have, averaged over functions; the
+    weights are the leading eigenvector of R + I. A view of pure noise agrees with nobody and gets almost no weight; two
+    views are weighted equally by symmetry.
+    """
+    n_views = len(means)
+    filled = np.full((n_views, n_rows, means[0].shape[1]), np.nan)
+    for view in range(n_views):
+        filled[view, rows[view]] = means[view]
+    R = np.eye(n_views)
+    for i in range(n_views):
+        for j in range(i):
+            R[i, j] = R[j, i] = max(_mean_correlation(filled[i], filled[j]), LEAST_AGREEMENT)
+    leading = np.abs(np.linalg.eigh(R)[1][:, -1])
+    return np.asarray(leading / leading.sum())
+
+
+def _mean_correlation(first: Array, second: Array) -> float:
+    """Mean over columns of the positive part of the correlation, over the rows where both are known."""
+    both = ~(np.isnan(first[:, 0]) | np.isnan(second[:, 0]))
+    if both.sum() < 2:
+        return 0.0
+    x, y = first[both] - first[both].mean(axis=0), second[both] - second[both].mean(axis=0)
+    size = np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))
+    correlation = np.divide((x * y).sum(axis=0), size, out=np.zeros_like(size), where=size > 0.0)
+    return float(np.maximum(correlation, 0.0).mean())

@@ -1,0 +1,474 @@
+"""CMVMED: several views, many unlabelled rows, a handful of labels."""
+
+import warnings
+from dataclasses import fields, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+
+from cmvmed.annealing import Annealed, Schedule, Sweep
+from cmvmed.consensus import class_shares, expand, pool, prior_scores, soft_labels
+from cmvmed.estimators.base import MISSING_CHOICES, MultiViewClassifier, generator, signed_labels
+from cmvmed.estimators.parameters import check_choice, check_integer, check_number, view_settings
+from cmvmed.estimators.progress import StageReporter, views_in_parallel
+from cmvmed.labels import Labels
+from cmvmed.linalg import Array, BoolArray, Matrix
+from cmvmed.machines import ViewData, ViewMachine, ViewSettings, read_view
+from cmvmed.surrogates import Bohning, JaakkolaJordan, Literal, Newton, Surrogate
+from cmvmed.training import RowRoles, assign_roles, build_problem, fit_consensus
+from cmvmed.views import per_view, with_rows
+
+MODES = ("complete", "newton", "literal")
+BOUNDS = {"bohning": Bohning(), "jj": JaakkolaJordan()}
+CLASS_PRIORS = ("auto", "labels")
+VIEW_WEIGHTS = ("agreement", "uniform")
+
+
+class CMVMED(CallbackSupportMixin, MultiViewClassifier):
+    """Consensus-based multi-view maximum entropy discrimination.
+
+    Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
+    unlabelled rows ties the views together: it pools their opinions, and each view is drawn towards it. The pull grows, and
+    the consensus sharpens, over the stages of an annealing that starts from the views' independent classifiers.
+
+    Parameters
+    ----------
+    views : None, list or dict, default=None
+        Which columns of X form which view: a list of widths or slices, or a dict from view name to a width, slice, column
+        prefix (for data frames), or list of column names or positions. Every column belongs to exactly one view. None
+        treats all columns as one view. Leave it None if X is a list or dict with one array per view.
+    kernel : {"rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+        A callable takes two matrices of rows and returns their kernel matrix. For "precomputed", X holds the square kernel
+        matrix of each view at fit, and the kernel between new and training rows at predict.
+    gamma : "median" or float, or one per view, default="median"
+        Scale of the "rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared length for
+        "polynomial") of the training rows.
+    degree : int, or one per view, default=3
+        Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
+    coef0 : float, or one per view, default=1
+        Constant of the "polynomial" kernel.
+    scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
+        How features are scaled before a named kernel: "standard" centres, divides by the standard deviation and clips at
+        two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words views, else "standard".
+    prior_variance : float, or one per view, default=2.25
+        σ², prior variance of the weights of each view.
+    C : float, or one per view, default=1
+        Weight of the hinge loss of the labelled rows.
+    bias_variance : float, or one per view, default=0.1
+        Prior variance of a constant added to each view's score.
+    consensus_weight : float, default=1
+        λ of the last stage, the weight of an unlabelled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent.
+    temperature : float, default=0.25
+        T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is the
+        paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
+    class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
+        The share of each class that the consensus must keep among the unlabelled rows. "labels" takes that of the labelled
+        rows, "auto" also learns it from the unlabelled rows. A number is the share of the second of two classes, an array or
+        dict gives one share per class. None, as in the paper, imposes nothing.
+    view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
+        Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
+    mode : {"complete", "newton", "literal"}, default="complete"
+        "complete" minimises a bound of the objective, "newton" follows its second-order expansion, both with the consensus
+        in each view's update. "literal" is the algorithm as printed in the paper, whose views never see the consensus; it
+        takes ``temperature=1``, ``class_prior=None``, no bias, uniform weights unless given, and one sweep a stage.
+    bound : {"bohning", "jj"}, default="bohning"
+        The bound of mode "complete". "bohning" has constant curvature: one eigendecomposition per view serves all stages
+        and classes. "jj" is tighter and includes the variance, at one Cholesky factorisation per view, class and sweep.
+    n_stages : int, default=8
+        Stages of the annealing.
+    max_iter : int, default=50
+        Most sweeps in one stage.
+    tol : float, default=1e-3
+        A stage ends when a sweep changes the objective by less than this share of its size.
+    missing : {"ignore", "error"}, default="ignore"
+        What to do with a view whose values are all NaN in a row: leave it out of the row's consensus, or refuse it.
+    unlabeled : scalar, default=-1
+        Marks unlabelled rows in ``y``; None and NaN always do.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the hinge loss.
+    approximation : {"exact"}, default="exact"
+        How kernels are handled; only exactly so far.
+    n_components : None, default=None
+        Rank of an approximation; not used by "exact".
+    n_jobs : int or None, default=None
+        Views updated in parallel, by threads; -1 uses all processors.
+    random_state : int, RandomState instance or None, default=0
+        Chooses the rows of which the median distance is taken if there are more than a thousand, and the bootstrap samples
+        behind ``class_prior="auto"``.
+    verbose : int, default=0
+        1 prints a line per stage. For a progress bar, ``set_callbacks(sklearn.callback.ProgressBar())``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_rows,)
+        Class of each training row: its label, or the consensus if it had none.
+    label_distributions_ : ndarray of shape (n_rows, n_classes)
+        Consensus over the classes of each training row.
+    class_prior_ : ndarray of shape (n_classes,)
+        Share of each class that was imposed (that of the labels, if none was).
+    view_names_ : list of str
+    view_weights_ : ndarray of shape (n_views,)
+    n_views_ : int
+    n_iter_ : int
+        Sweeps over all stages.
+    objective_history_ : ndarray of shape (n_iter_,)
+        Objective after each sweep; it falls within a stage and changes its meaning between stages.
+    history_ : dict of ndarrays
+        Per sweep: stage, consensus_weight, temperature, objective, dual_gap, entropy (mean over unlabelled rows) and
+        class_shares.
+    dual_gap_ : float
+        Primal minus dual objective of the views' labelled parts at the end, recomputed from the problem.
+    converged_ : bool
+        Whether the last stage ended by ``tol``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if X is made of data frames with string column names.
+
+    References
+    ----------
+    T. Xie, N. M. Nasrabadi and A. O. Hero III, "Semi-supervised multi-sensor classification via consensus-based multi-view
+    maximum entropy discrimination", ICASSP 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from cmvmed import CMVMED
+    >>> X, y = load_digits(n_class=4, return_X_y=True)
+    >>> few = np.where(np.arange(len(y)) < 12, y, -1)  # 12 labels, the rest unlabelled
+    >>> model = CMVMED(views={"upper": slice(0, 32), "lower": slice(32, 64)}).fit(X, few)
+    >>> bool(model.score(X[12:], y[12:]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        views: Any = None,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        degree: Any = 3,
+        coef0: Any = 1.0,
+        scaling: Any = "auto",
+        prior_variance: Any = 2.25,
+        C: Any = 1.0,
+        bias_variance: Any = 0.1,
+        consensus_weight: float = 1.0,
+        temperature: float = 0.25,
+        class_prior: Any = "auto",
+        view_weights: Any = "agreement",
+        mode: str = "complete",
+        bound: str = "bohning",
+        n_stages: int = 8,
+        max_iter: int = 50,
+        tol: float = 1e-3,
+        missing: str = "ignore",
+        unlabeled: Any = -1,
+        class_weight: Any = None,
+        approximation: str = "exact",
+        n_components: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.views = views
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.scaling = scaling
+        self.prior_variance = prior_variance
+        self.C = C
+        self.bias_variance = bias_variance
+        self.consensus_weight = consensus_weight
+        self.temperature = temperature
+        self.class_prior = class_prior
+        self.view_weights = view_weights
+        self.mode = mode
+        self.bound = bound
+        self.n_stages = n_stages
+        self.max_iter = max_iter
+        self.tol = tol
+        self.missing = missing
+        self.unlabeled = unlabeled
+        self.class_weight = class_weight
+        self.approximation = approximation
+        self.n_components = n_components
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, or list or dict of them by view
+            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
+            row is missing there.
+        y : array-like of shape (n_rows,)
+            Classes, with ``unlabeled``, None or NaN for unlabelled rows.
+        sample_weight : array-like of shape (n_rows,), default=None
+            How often each row counts, labelled or not.
+
+        Returns
+        -------
+        self : object
+        """
+        surrogate, schedule = self._read_schedule()
+        matrices, present = self._read_training_views(X)
+        labels = self._read_labels(y, matrices[0].shape[0])
+        weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
+        roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
+        rng = generator(self.random_state)
+        settings = self._read_settings()
+        data = [
+            read_view(s, matrix, seen, roles.block_L, roles.block_U, weights, rng)
+            for s, matrix, seen in zip(settings, matrices, present, strict=True)
+        ]
+        pi = self._read_view_weights(data)
+        Y = signed_labels(np.maximum(labels.codes[roles.block_L], 0), labels.n_classes)
+        class_prior = None if self.mode == "literal" else self.class_prior
+        report = StageReporter(
+            self,
+            X,
+            y,
+            schedule.n_stages,
+            2 if labels.n_classes == 2 and isinstance(class_prior, str) and class_prior == "auto" else 1,
+            lambda annealed, prior: _fitted_attributes(annealed, prior, data, labels, roles),
+        )
+        with views_in_parallel(self.n_jobs, len(data)) as map_views:
+            problem = build_problem(
+                data, roles, Y, labels.n_classes, spectral=surrogate.shared_curvature, map_views=map_views
+            )
+            annealed, prior = fit_consensus(
+                problem, surrogate, schedule, class_prior, labels, roles, pi, rng, on_stage=report, map_views=map_views
+            )
+        self._warn_about(annealed, labels, roles)
+        fitted = _fitted_attributes(annealed, prior, data, labels, roles)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        report.finish(fitted)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Consensus over the classes of each row, q(y|x) = softmax(score / 2T); σ(score/T) for two classes.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+
+        Returns
+        -------
+        probability : ndarray of shape (n_rows, n_classes)
+        """
+        return self._soft(self._scores(*self._read_views(X)))
+
+    def decision_function_by_view(self, X: Any, *, return_std: bool = False) -> dict[str, Any]:
+        """Score of each row by each view alone.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+        return_std : bool, default=False
+            Also return the posterior standard deviation of the scores.
+
+        Returns
+        -------
+        scores : dict from view name to an array as ``decision_function`` gives it, or to a pair (scores, deviations)
+            A row without the view gets the score of the class prior and an infinite deviation.
+        """
+        matrices, present = self._read_views(X)
+        scores = self._scores_by_view(matrices, present)
+        shaped = {name: _scikit_shape(values) for name, values in scores.items()}
+        if not return_std:
+            return shaped
+        return {
+            name: (shaped[name], _scikit_shape(self._deviations(i, matrices[i], present[i])))
+            for i, name in enumerate(self.view_names_)
+        }
+
+    def predict_proba_by_view(self, X: Any) -> dict[str, Any]:
+        """Probability of each class by each view alone, at the temperature and class balance of the consensus.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+
+        Returns
+        -------
+        probabilities : dict from view name to an array of shape (n_rows, n_classes)
+            A row without the view gets the class prior.
+        """
+        return {name: self._soft(scores) for name, scores in self._scores_by_view(*self._read_views(X)).items()}
+
+    def score_by_view(self, X: Any, y: Any) -> dict[str, float]:
+        """Accuracy of each view alone, over the labelled rows of ``y`` that have the view.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+        y : array-like of shape (n_rows,)
+            True classes; rows marked unlabelled are left out.
+
+        Returns
+        -------
+        accuracies : dict from view name to float
+            A view that no labelled row has is not in it.
+        """
+        labelled, truth = self._labelled_truth(y)
+        matrices, present = self._read_views(X)
+        scores = self._scores_by_view(matrices, present)
+        accuracies = {}
+        for name, seen in zip(self.view_names_, present, strict=True):
+            has_view = seen[labelled]
+            if has_view.any():
+                guess = self.classes_[expand(scores[name][labelled[has_view]]).argmax(axis=1)]
+                accuracies[name] = float((guess == truth[has_view]).mean())
+        return accuracies
+
+    def _soft(self, scores: Array) -> Array:
+        return soft_labels(scores, np.zeros(scores.shape[1]), self._temperature)
+
+    def _scores_by_view(self, matrices: list[Matrix], present: list[BoolArray]) -> dict[str, Array]:
+        rows, means = self._means_by_view(matrices, present)
+        n_rows, absent = matrices[0].shape[0], prior_scores(self.class_prior_, self._temperature)
+        return {
+            name: with_rows(mean + self._offset, index, n_rows, absent)
+            for name, index, mean in zip(self.view_names_, rows, means, strict=True)
+        }
+
+    def _deviations(self, i: int, matrix: Matrix, present: BoolArray) -> Array:
+        machine = self._machines[i]
+        rows = np.flatnonzero(present & machine.knows_rows)
+        return with_rows(
+            np.sqrt(machine.variance(matrix[rows])), rows, matrix.shape[0], np.full(machine.n_functions, np.inf)
+        )
+
+    def _read_schedule(self) -> tuple[Surrogate, Schedule]:
+        """The surrogate and schedule that the parameters ask for."""
+        check_choice("mode", self.mode, MODES)
+        check_choice("bound", self.bound, tuple(BOUNDS))
+        check_choice("missing", self.missing, MISSING_CHOICES)
+        check_choice("approximation", self.approximation, ("exact",))
+        check_choice("n_components", self.n_components, (None,))
+        if isinstance(self.class_prior, str):
+            check_choice("class_prior", self.class_prior, CLASS_PRIORS)
+        literal = self.mode == "literal"
+        surrogate = {"complete": BOUNDS[self.bound], "newton": Newton(), "literal": Literal()}[self.mode]
+        schedule = Schedule(
+            consensus_weight=check_number("consensus_weight", self.consensus_weight),
+            temperature=1.0 if literal else check_number("temperature", self.temperature, open_left=True),
+            n_stages=check_integer("n_stages", self.n_stages, 1),
+            max_iter=1 if literal else check_integer("max_iter", self.max_iter, 1),
+            tol=check_number("tol", self.tol),
+        )
+        return surrogate, schedule
+
+    def _read_settings(self) -> list[ViewSettings]:
+        settings = view_settings(self, self._layout.names)
+        return [replace(s, bias_variance=0.0) for s in settings] if self.mode == "literal" else settings
+
+    def _read_view_weights(self, data: list[ViewData]) -> Array | None:
+        """Given or uniform weights (V,), None for agreement; a view that no training row has gets none."""
+        names = self._layout.names
+        known = np.array([view.train.shape[0] > 0 for view in data])
+        if not known.all():
+            warnings.warn(
+                f"View {names[int(np.flatnonzero(~known)[0])]!r} is missing in every training row and will be ignored.",
+                stacklevel=4,
+            )
+        if isinstance(self.view_weights, str):
+            check_choice("view_weights", self.view_weights, VIEW_WEIGHTS)
+            if self.view_weights == "agreement" and self.mode != "literal":
+                return None
+            weights = np.ones(len(names))
+        else:
+            given = per_view(self.view_weights, names, "view_weights")
+            weights = np.array([check_number("view_weights", w, view=n) for w, n in zip(given, names, strict=True)])
+        weights = np.where(known, weights, 0.0)
+        if weights.sum() == 0.0:
+            raise ValueError(f"view_weights {self.view_weights!r} leave no view with a positive weight.")
+        return np.asarray(weights / weights.sum())
+
+    def _warn_about(self, annealed: Annealed, labels: Labels, roles: RowRoles) -> None:
+        if not annealed.converged and self.mode != "literal":
+            warnings.warn(
+                f"The last stage did not settle within max_iter={self.max_iter} sweeps; raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        blind = labels.codes.size - roles.block_L.size - roles.block_U.size
+        if blind:
+            warnings.warn(
+                f"{blind} training rows have all views missing; they teach nothing and get the class prior.",
+                stacklevel=4,
+            )
+        if annealed.consensus_weight > 0.0:
+            share = class_shares(annealed.consensus.q, roles.weights[roles.block_U] * annealed.consensus.coverage)
+            expected = roles.counts / roles.counts.sum()
+            lost = share < np.minimum(1.0 / roles.block_U.size, 0.1 * expected)
+            if lost.any():
+                warnings.warn(
+                    f"The consensus has drifted away from class {labels.classes[lost][0]!r}: {share[lost][0]:.2%} of the unlabelled "
+                    f'rows, against {expected[lost][0]:.2%} of the labelled ones. Use class_prior="labels" or give the class prior.',
+                    stacklevel=4,
+                )
+
+
+def _fitted_attributes(
+    annealed: Annealed, prior: Array, data: list[ViewData], labels: Labels, roles: RowRoles
+) -> dict[str, Any]:
+    """All that ``fit`` learns, by attribute name."""
+    weights_U = roles.weights[roles.block_U]
+    distributions = _label_distributions(annealed, prior, data, labels, roles)
+    history = annealed.history
+    return {
+        "classes_": labels.classes,
+        "class_prior_": prior,
+        "label_distributions_": distributions,
+        "transduction_": labels.classes[distributions.argmax(axis=1)],
+        "view_names_": [view.settings.name for view in data],
+        "view_weights_": annealed.view_weights,
+        "n_views_": len(data),
+        "n_iter_": len(history),
+        "objective_history_": np.array([sweep.objective for sweep in history]),
+        "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
+        "dual_gap_": float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True))),
+        "converged_": annealed.converged,
+        "_machines": tuple(
+            ViewMachine.from_state(view, state, annealed.consensus_weight, weights_U)
+            for view, state in zip(data, annealed.states, strict=True)
+        ),
+        "_pool_weights": annealed.view_weights,
+        "_offset": annealed.consensus.offset,
+        "_temperature": annealed.temperature,
+    }
+
+
+def _label_distributions(
+    annealed: Annealed, prior: Array, data: list[ViewData], labels: Labels, roles: RowRoles
+) -> Array:
+    """The consensus over the classes of every training row, (n, K); certain for labelled rows."""
+    table = np.tile(prior, (labels.codes.size, 1))
+    consensus = annealed.consensus
+    table[roles.block_U] = np.where(consensus.coverage[:, None] > 0.0, consensus.q, prior)
+    scores, coverage = pool(
+        [state.m_L for state in annealed.states],
+        [view.rows_L for view in data],
+        annealed.view_weights,
+        roles.block_L.size,
+    )
+    riding = (labels.codes[roles.block_L] < 0) & (coverage > 0.0)
+    table[roles.block_L[riding]] = soft_labels(scores[riding], consensus.offset, annealed.temperature)
+    table[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
+    return table
+
+
+def _scikit_shape(values: Array) -> Array:
+    """(n,) for one function, (n, K) for more."""
+    return values[:, 0] if values.shape[1] == 1 else values

@@ -1,0 +1,162 @@
+"""MED: the Bayesian large-margin kernel classifier of one view, trained on the labelled rows alone."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from cmvmed.consensus import soft_labels
+from cmvmed.estimators.base import MISSING_CHOICES, MultiViewClassifier, generator, signed_labels
+from cmvmed.estimators.parameters import check_choice, view_settings
+from cmvmed.machines import ViewMachine, read_view
+from cmvmed.posterior import SpectralView, supervised_state
+from cmvmed.prior import label_share
+from cmvmed.training import assign_roles
+
+
+class MED(MultiViewClassifier):
+    """Maximum entropy discrimination: the Bayesian large-margin classifier of a single view.
+
+    Minimises KL(q(w) ‖ N(0, σ²I)) + C Σ [1 - y E f(x)]₊ over the labelled rows. The posterior is Gaussian and its mean is
+    that of a kernel support vector machine with penalty Cσ². Unlabelled rows help only to set scale and bandwidth; to
+    learn from them, and from several views, use :class:`cmvmed.CMVMED`.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, default="rbf"
+        A callable takes two matrices of rows and returns their kernel matrix.
+    gamma : "median" or float, default="median"
+        Scale of the "rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared length for
+        "polynomial") of the training rows.
+    degree : int, default=3
+        Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
+    coef0 : float, default=1
+        Constant of the "polynomial" kernel.
+    scaling : {"auto", "standard", "unit", None}, default="auto"
+        How features are scaled before a named kernel: "standard" centres, divides by the standard deviation and clips at
+        two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words data, else "standard".
+    prior_variance : float, default=2.25
+        σ², prior variance of the weights.
+    C : float, default=1
+        Weight of the hinge loss.
+    bias_variance : float, default=0.1
+        Prior variance of a constant added to the score.
+    missing : {"ignore", "error"}, default="ignore"
+        What to do with rows whose features are all NaN: give them the class prior, or refuse them.
+    unlabeled : scalar, default=-1
+        Marks unlabelled rows in ``y``; None and NaN always do.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the hinge loss.
+    random_state : int, RandomState instance or None, default=0
+        Chooses the rows of which the median distance is taken if there are more than a thousand.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    class_prior_ : ndarray of shape (n_classes,)
+        Share of each class among the labelled rows, (n_c + ½)/(n + K/2); given to rows that are missing.
+    dual_gap_ : float
+        Primal minus dual objective at the solution, recomputed from the problem.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if X is a data frame with string column names.
+
+    See Also
+    --------
+    cmvmed.CMVMED : several views and unlabelled rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from cmvmed import MED
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> MED().fit(X[:100], y[:100]).score(X[100:], y[100:]) > 0.9
+    True
+    """
+
+    views = None
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        degree: int = 3,
+        coef0: float = 1.0,
+        scaling: Any = "auto",
+        prior_variance: float = 2.25,
+        C: float = 1.0,
+        bias_variance: float = 0.1,
+        missing: str = "ignore",
+        unlabeled: Any = -1,
+        class_weight: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.scaling = scaling
+        self.prior_variance = prior_variance
+        self.C = C
+        self.bias_variance = bias_variance
+        self.missing = missing
+        self.unlabeled = unlabeled
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to the labelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Classes, with ``unlabeled``, None or NaN for unlabelled rows.
+        sample_weight : array-like of shape (n_rows,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self : object
+        """
+        check_choice("missing", self.missing, MISSING_CHOICES)
+        matrices, present = self._read_training_views(X)
+        labels = self._read_labels(y, matrices[0].shape[0])
+        weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
+        roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
+        settings = view_settings(self, self._layout.names)
+        labelled = roles.block_L[labels.codes[roles.block_L] >= 0]
+        nobody = np.empty(0, dtype=np.intp)
+        data = read_view(settings[0], matrices[0], present[0], labelled, nobody, weights, generator(self.random_state))
+        Y = signed_labels(labels.codes[labelled], labels.n_classes)
+        box = settings[0].C * roles.hinge[labelled]
+        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, box)
+
+        self.classes_ = labels.classes
+        self.class_prior_ = label_share(roles.counts)
+        self.dual_gap_ = state.gap
+        self._machines = (ViewMachine.from_state(data, state, 0.0, np.empty(0)),)
+        self._pool_weights = np.ones(1)
+        self._offset = np.zeros(Y.shape[1])
+        self._temperature = 1.0
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each class: the logistic of the score, averaged over the score's posterior.
+
+        softmax(m / 2T) with T² = 1 + πs/8, where s is the posterior variance of the score; σ(m/T) for two classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        probability : ndarray of shape (n_rows, n_classes)
+        """
+        matrices, present = self._read_views(X)
+        scores = self._scores(matrices, present)
+        temperature = np.full_like(scores, self._temperature)
+        if self._machines[0].data.kernel.kind != "precomputed":
+            temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * self._machines[0].variance(matrices[0][present[0]]))
+        return soft_labels(scores / temperature, np.zeros(scores.shape[1]), 1.0)

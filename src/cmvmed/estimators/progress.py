@@ -1,0 +1,74 @@
+"""Progress of a fit: scikit-learn's callbacks, a printed line per stage, and threads over views."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+from cmvmed.annealing import Annealed, Mapper
+from cmvmed.linalg import Array
+
+
+class StageReporter:
+    """Called at the end of each stage; tells callbacks and, if asked, the terminal.
+
+    Callbacks that take ``fitted_estimator`` get the estimator as if the fit had ended with this stage.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        n_stages: int,
+        max_passes: int,
+        attributes: Callable[[Annealed, Array], dict[str, Any]],
+    ) -> None:
+        self.estimator, self.data, self.n_stages, self.attributes = estimator, {"X": X, "y": y}, n_stages, attributes
+        self.root = estimator._init_callback_context(max_subtasks=n_stages * max_passes)
+        self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
+        self.left = n_stages * max_passes
+        self.stage: Any = None
+        self._begin_stage()
+
+    def __call__(self, stage: int, annealed: Annealed, prior: Array) -> bool:
+        """Report the end of a stage; True if a callback asks to stop."""
+        stop = self.stage.call_on_fit_task_end(
+            estimator=self.estimator,
+            reconstruction_attributes=lambda: self.attributes(annealed, prior),
+            **self.data,
+        )
+        if self.estimator.verbose:
+            last = annealed.history[-1]
+            print(
+                f"[{type(self.estimator).__name__}] stage {stage}/{self.n_stages}: consensus weight {last.consensus_weight:.3f}, "
+                f"temperature {last.temperature:.3f}, objective {last.objective:.6g}, entropy {last.entropy:.3f}"
+            )
+        self._begin_stage()
+        return bool(stop)
+
+    def finish(self, attributes: dict[str, Any]) -> None:
+        """Report the end of the fit."""
+        self.root.call_on_fit_task_end(
+            estimator=self.estimator, reconstruction_attributes=lambda: attributes, **self.data
+        )
+
+    def _begin_stage(self) -> None:
+        if self.left == 0:
+            return
+        self.left -= 1
+        self.stage = self.root.subcontext(task_name="stage")
+        self.stage.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+
+
+@contextmanager
+def views_in_parallel(n_jobs: int | None, n_views: int) -> Iterator[Mapper]:
+    """A ``map`` over views on ``n_jobs`` threads, the linear algebra sharing the processors among them."""
+    workers = min(effective_n_jobs(n_jobs), n_views)
+    if workers == 1:
+        yield map
+        return
+    with threadpool_limits(max(1, cpu_count() // workers)), Parallel(n_jobs=workers, require="sharedmem") as pool:
+        yield lambda function, views: pool(delayed(function)(view) for view in views)

@@ -1,0 +1,169 @@
+"""Kernels of one view, with a bandwidth from the data.
+
+A fitted :class:`Kernel` compares rows with training rows; whether it computes from features or looks up a given matrix
+is its own business. Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
+
+from cmvmed.linalg import Array, IntArray, Matrix, is_positive_semidefinite
+
+NAMED_KERNELS = ("rbf", "linear", "polynomial", "cosine", "precomputed")
+MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
+SYMMETRY_TOLERANCE = 1e-8  # relative to the largest entry
+DEFINITENESS_TOLERANCE = 1e-8  # relative to the largest diagonal entry
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with all its numbers fixed.
+
+    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to "rbf" and
+    "polynomial", ``degree`` and ``coef0`` to "polynomial": exp(-γ‖x - x'‖²), (γ x·x' + coef0)^degree.
+    """
+
+    view: str  # named in errors
+    kind: str | Callable[[Matrix, Matrix], Array]
+    gamma: float = 1.0
+    degree: int = 3
+    coef0: float = 1.0
+
+    def gram(self, train: Matrix, index: IntArray) -> Array:
+        """Kernel matrix (k, k) of the training rows ``index``."""
+        if self.kind == "precomputed":
+            return self._checked(train[np.ix_(index, index)])
+        rows = train[index]
+        return self._checked(self._values(rows, rows))
+
+    def cross(self, rows: Matrix, train: Matrix, index: IntArray) -> Array:
+        """Kernel matrix (n, k) between ``rows`` and the training rows ``index``."""
+        if self.kind == "precomputed":
+            return self._checked(np.ascontiguousarray(rows[:, index]))
+        if rows.shape[0] == 0 or index.size == 0:
+            return np.zeros((rows.shape[0], index.size))
+        return self._checked(self._values(rows, train[index]))
+
+    def diagonal(self, rows: Matrix) -> Array:
+        """k(x, x) of each row, (n,)."""
+        if self.kind == "precomputed":
+            raise ValueError(
+                f"View {self.view!r} has a precomputed kernel, which does not tell k(x, x) of new rows, so there is no "
+                "standard deviation; use a named kernel or ask for means only."
+            )
+        if self.kind in ("rbf", "cosine"):
+            values = np.ones(rows.shape[0])
+            return np.where(_squared_norms(rows) > 0.0, values, 0.0) if self.kind == "cosine" else values
+        if self.kind == "linear":
+            return _squared_norms(rows)
+        if self.kind == "polynomial":
+            return np.asarray((self.gamma * _squared_norms(rows) + self.coef0) ** self.degree)
+        return np.array([self._values(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])])
+
+    def _values(self, first: Matrix, second: Matrix) -> Array:
+        if callable(self.kind):
+            return np.asarray(self.kind(first, second), dtype=np.float64)
+        if first.shape[0] == 0:
+            return np.zeros((0, second.shape[0]))
+        settings: dict[str, Any] = {}
+        if self.kind in ("rbf", "polynomial"):
+            settings["gamma"] = self.gamma
+        if self.kind == "polynomial":
+            settings.update(degree=self.degree, coef0=self.coef0)
+        with np.errstate(over="ignore", invalid="ignore"):  # reported by _checked, with the view's name
+            values = pairwise_kernels(first, second if second is not first else None, metric=self.kind, **settings)
+        return values.toarray() if sparse.issparse(values) else np.asarray(values)
+
+    def _checked(self, values: Array) -> Array:
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"The kernel of view {self.view!r} gave values that are NaN or infinite; its features may be too large for "
+                'this kernel. Use scaling="auto", rescale the view or choose another kernel or gamma.'
+            )
+        return values
+
+
+def fit_kernel(
+    view: str,
+    kind: str | Callable[[Matrix, Matrix], Array],
+    gamma: str | float,
+    degree: int,
+    coef0: float,
+    train: Matrix,
+    weights: Array,
+    rng: np.random.Generator,
+) -> Kernel:
+    """Fix the kernel's numbers on training rows ``train`` (n, d) with row weights (n,) and check given matrices.
+
+    ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows for "rbf", 1/median ‖x‖² for "polynomial".
+    """
+    if kind == "precomputed" or callable(kind):
+        kernel = Kernel(view, kind)
+        _check_symmetric_and_definite(kernel, kernel.gram(train, np.arange(train.shape[0])))
+        return kernel
+    value = _median_gamma(kind, train, weights, rng) if gamma == "median" else float(gamma)
+    return Kernel(view, kind, value, degree, coef0)
+
+
+def _check_symmetric_and_definite(kernel: Kernel, gram: Array) -> None:
+    """Raise, naming the view, if a given kernel matrix is not symmetric positive semi-definite."""
+    size = np.abs(gram).max(initial=0.0)
+    asymmetry = np.abs(gram - gram.T)
+    if asymmetry.max(initial=0.0) > SYMMETRY_TOLERANCE * size:
+        i, j = np.unravel_index(int(asymmetry.argmax()), gram.shape)
+        raise ValueError(
+            f"The kernel matrix of view {kernel.view!r} is not symmetric: entry ({i}, {j}) is {gram[i, j]:.6g} but entry "
+            f"({j}, {i}) is {gram[j, i]:.6g}. Pass k(x, x') of all pairs of rows, or symmetrise it as (K + K.T) / 2."
+        )
+    if not is_positive_semidefinite(gram, DEFINITENESS_TOLERANCE):
+        smallest = np.linalg.eigvalsh(gram)[0]
+        raise ValueError(
+            f"The kernel matrix of view {kernel.view!r} is not positive semi-definite (smallest eigenvalue {smallest:.3g}), so it "
+            "is no inner product. Use a valid kernel, or clip its negative eigenvalues before fitting."
+        )
+
+
+def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Generator) -> float:
+    """1/median over the rows' distribution; 1 where the median, and then the mean, is zero."""
+    if kind not in ("rbf", "polynomial") or train.shape[0] == 0:
+        return 1.0
+    if train.shape[0] > MEDIAN_SAMPLE:
+        chosen = np.sort(rng.choice(train.shape[0], MEDIAN_SAMPLE, replace=False, p=weights / weights.sum()))
+        train, weights = train[chosen], np.ones(MEDIAN_SAMPLE)
+    if kind == "rbf":
+        values, mass = _pair_distances(train, weights)
+    else:
+        values, mass = _squared_norms(train), weights
+    typical = _weighted_median(values, mass)
+    if typical == 0.0:
+        typical = float(mass @ values / mass.sum())
+    return 1.0 / typical if np.isfinite(typical) and typical > 0.0 and np.isfinite(1.0 / typical) else 1.0
+
+
+def _pair_distances(train: Matrix, weights: Array) -> tuple[Array, Array]:
+    """Squared distances of all pairs drawn independently from the rows, and the weight of each pair.
+
+    Drawing with replacement keeps a pair of equal rows in, so that a row of weight 2 counts like two rows.
+    """
+    upper = np.triu_indices(train.shape[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        distances = euclidean_distances(train, squared=True)[upper]
+    mass = np.where(upper[0] == upper[1], 1.0, 2.0) * weights[upper[0]] * weights[upper[1]]
+    return distances, mass
+
+
+def _weighted_median(values: Array, mass: Array) -> float:
+    order = np.argsort(values)
+    reached = np.cumsum(mass[order])
+    return float(values[order[np.searchsorted(reached, 0.5 * reached[-1])]])
+
+
+def _squared_norms(rows: Matrix) -> Array:
+    if sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))

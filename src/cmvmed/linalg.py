@@ -1,0 +1,68 @@
+"""Factorisations: the only module that talks to LAPACK.
+
+Everything rests on symmetric positive (semi-)definite matrices in double precision. The routines below overwrite the
+Fortran-ordered work array they are given, which is what makes them fast.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import blas, lapack
+
+Array = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+Matrix = Any  # dense (n, d) float64 array or scipy CSR matrix of the same shape
+
+
+class NotPositiveDefiniteError(ValueError):
+    """A matrix that had to be positive definite is not."""
+
+
+def cholesky(B: Array) -> Array:
+    """Lower factor of B = Λ Λᵀ; ``B`` (n, n) in Fortran order is overwritten. The upper triangle is left as it was."""
+    factor, info = lapack.dpotrf(B, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        raise NotPositiveDefiniteError(f"the leading minor of order {abs(info)} is not positive")
+    return np.asarray(factor)
+
+
+def solve_lower(factor: Array, rhs: Array) -> Array:
+    """Λ⁻¹ rhs for a lower factor (n, n) and ``rhs`` (n, k); a Fortran-ordered ``rhs`` is overwritten."""
+    if rhs.shape[1] == 0 or rhs.shape[0] == 0:
+        return rhs
+    return np.asarray(blas.dtrsm(1.0, factor, rhs, lower=1, overwrite_b=1))
+
+
+def solve_cholesky(factor: Array, rhs: Array) -> Array:
+    """(Λ Λᵀ)⁻¹ rhs for a lower factor (n, n) and ``rhs`` (n, k)."""
+    if rhs.shape[1] == 0 or rhs.shape[0] == 0:
+        return rhs
+    solution, _ = lapack.dpotrs(factor, rhs, lower=1)
+    return np.asarray(solution)
+
+
+def log_determinant(factor: Array) -> float:
+    """Log |Λ Λᵀ| from the lower factor."""
+    return float(2.0 * np.log(np.diagonal(factor)).sum())
+
+
+def eigen_psd(K: Array) -> tuple[Array, Array]:
+    """Eigenvalues ω (n,), clipped at zero, and eigenvectors Q (n, n) of a positive semi-definite K = Q diag(ω) Qᵀ."""
+    if K.shape[0] == 0:
+        return np.empty(0), np.empty((0, 0))
+    values, vectors = np.linalg.eigh(K)
+    return np.maximum(values, 0.0), vectors
+
+
+def is_positive_semidefinite(K: Array, tolerance: float) -> bool:
+    """Whether the smallest eigenvalue of a symmetric K is at least ``-tolerance`` times its largest diagonal entry."""
+    shift = tolerance * max(float(np.abs(np.diagonal(K)).max(initial=0.0)), np.finfo(float).tiny)
+    shifted = np.array(K, order="F")
+    shifted[np.diag_indices_from(shifted)] += shift
+    try:
+        cholesky(shifted)
+    except NotPositiveDefiniteError:
+        return False
+    return True

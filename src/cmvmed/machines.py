@@ -1,0 +1,166 @@
+"""A view's kernel machine: from raw rows to kernel blocks at fit, and to means and variances at prediction."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from cmvmed.kernels import Kernel, fit_kernel
+from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
+from cmvmed.posterior import KernelBlocks, ViewState, predictive_variance
+from cmvmed.scaling import Scaling, fit_scaling
+
+
+@dataclass(frozen=True)
+class ViewSettings:
+    """The user's choices for one view."""
+
+    name: str
+    kernel: str | Callable[[Matrix, Matrix], Array]
+    gamma: str | float
+    degree: int
+    coef0: float
+    scaling: str | None
+    prior_variance: float  # σ²
+    C: float
+    bias_variance: float  # σ_b²
+
+
+@dataclass(frozen=True)
+class ViewData:
+    """One view's training rows, scaled, with its kernel.
+
+    ``rows_L`` and ``rows_U`` say which rows of the labelled and unlabelled block the view has; ``train`` holds those rows, first
+    the labelled then the unlabelled ones. With a precomputed kernel ``train`` is their square matrix.
+    """
+
+    settings: ViewSettings
+    scaling: Scaling
+    kernel: Kernel
+    train: Matrix
+    columns: IntArray | None  # the columns of a precomputed kernel that belong to ``train``
+    rows_L: IntArray
+    rows_U: IntArray
+
+    @property
+    def bias(self) -> float:
+        """σ_b²/σ², the constant a Gaussian bias adds to the kernel."""
+        return self.settings.bias_variance / self.settings.prior_variance
+
+    @property
+    def index_L(self) -> IntArray:
+        """Labelled rows of ``train``."""
+        return np.arange(self.rows_L.size)
+
+    @property
+    def index_U(self) -> IntArray:
+        """Unlabelled rows of ``train``."""
+        return np.arange(self.rows_L.size, self.rows_L.size + self.rows_U.size)
+
+    def blocks(self, weights_U: Array) -> KernelBlocks:
+        """Kernel blocks with the bias, given how often each row of the unlabelled block counts."""
+        L, U = self.index_L, self.index_U
+        return KernelBlocks(
+            LL=self.kernel.gram(self.train, L) + self.bias,
+            UL=self.kernel.cross(self.train[U], self.train, L) + self.bias,
+            UU=self.kernel.gram(self.train, U) + self.bias,
+            weights=weights_U[self.rows_U],
+            prior_variance=self.settings.prior_variance,
+        )
+
+    def prepared(self, rows: Matrix) -> Matrix:
+        """Rows of new data in the form of ``train``."""
+        return self.scaling.apply(rows) if self.columns is None else rows[:, self.columns]
+
+
+def read_view(
+    settings: ViewSettings,
+    matrix: Matrix,
+    present: BoolArray,
+    block_L: IntArray,
+    block_U: IntArray,
+    weights: Array,
+    rng: np.random.Generator,
+) -> ViewData:
+    """Scale a view's rows and fix its kernel.
+
+    Parameters
+    ----------
+    matrix : (n, d), all rows of the view
+    present : (n,), which rows have the view; all of them count in scaling and bandwidth
+    block_L, block_U : row numbers of the labelled and unlabelled block
+    weights : (n,), how often each row counts
+    """
+    rows_L, rows_U = np.flatnonzero(present[block_L]), np.flatnonzero(present[block_U])
+    used = np.concatenate([block_L[rows_L], block_U[rows_U]])
+    s = settings
+    if s.kernel == "precomputed":
+        train = _square_part(s.name, matrix, used)
+        kernel = fit_kernel(s.name, s.kernel, s.gamma, s.degree, s.coef0, train, weights[used], rng)
+        return ViewData(s, Scaling(None), kernel, train, used, rows_L, rows_U)
+    reference = present & (weights > 0.0)
+    scaling = fit_scaling(None if callable(s.kernel) else s.scaling, matrix[reference], weights[reference])
+    scaled = scaling.apply(matrix[reference])
+    kernel = fit_kernel(s.name, s.kernel, s.gamma, s.degree, s.coef0, scaled, weights[reference], rng)
+    return ViewData(s, scaling, kernel, scaling.apply(matrix[used]), None, rows_L, rows_U)
+
+
+def _square_part(view: str, matrix: Matrix, used: IntArray) -> Array:
+    """The used rows and columns of a precomputed kernel."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"View {view!r} has a precomputed kernel, which at fit must be a square matrix with one column per row, but its shape "
+            f"is {matrix.shape}."
+        )
+    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+    return np.asarray(dense[np.ix_(used, used)])
+
+
+@dataclass(frozen=True)
+class ViewMachine:
+    """A fitted view: m(x) = σ²(k_xL τ + k_xU γ), and s(x) from the curvature of the last sweep."""
+
+    data: ViewData
+    tau: Array  # (l, F)
+    gamma: Array  # (u, F)
+    curvature: Array  # (u, 1 or F), λwa
+
+    @classmethod
+    def from_state(cls, data: ViewData, state: ViewState, lam: float, weights_U: Array) -> "ViewMachine":
+        """Keep what prediction needs of a view's posterior."""
+        curvature = lam * weights_U[data.rows_U][:, None] * state.a
+        return cls(data, state.tau, state.gamma, curvature)
+
+    @property
+    def n_functions(self) -> int:
+        """F."""
+        return int(self.tau.shape[1])
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether any training row had this view."""
+        return self.tau.shape[0] + self.gamma.shape[0] > 0
+
+    def mean(self, rows: Matrix) -> Array:
+        """Posterior means (n, F) of rows that have this view."""
+        data = self.data
+        points = data.prepared(rows)
+        total = (data.kernel.cross(points, data.train, data.index_L) + data.bias) @ self.tau
+        if self.gamma.any():
+            total += (data.kernel.cross(points, data.train, data.index_U) + data.bias) @ self.gamma
+        return np.asarray(data.settings.prior_variance * total)
+
+    def variance(self, rows: Matrix) -> Array:
+        """Posterior variances (n, F) of rows that have this view."""
+        data, sigma2 = self.data, self.data.settings.prior_variance
+        points = data.prepared(rows)
+        k_xx = data.kernel.diagonal(points) + data.bias
+        if not self.curvature.any():
+            return np.repeat((sigma2 * k_xx)[:, None], self.n_functions, axis=1)
+        K_UU = data.kernel.gram(data.train, data.index_U) + data.bias
+        K_Ux = (data.kernel.cross(points, data.train, data.index_U) + data.bias).T
+        columns = [
+            predictive_variance(K_UU, K_Ux, k_xx, np.sqrt(sigma2 * curvature), sigma2) for curvature in self.curvature.T
+        ]
+        return np.broadcast_to(np.column_stack(columns), (rows.shape[0], self.n_functions)).copy()

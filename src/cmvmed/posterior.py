@@ -1,0 +1,306 @@
+"""A view's Gaussian posterior given pseudo-data (a, b) on the unlabelled rows and the dual on the labelled ones.
+
+Notation as in ``docs/notation.md``; equation numbers are those of ``docs/theory.md``. One contract, two bodies: given a
+consensus weight λ and a curvature a, :meth:`ViewModel.condition` returns the Gaussian N(m⁰, S) that the unlabelled rows
+alone imply (equation 3); :func:`update_view` then adds the labelled rows through the dual (equation 4).
+
+* :class:`SpectralView`: one curvature for all rows, so one eigendecomposition serves every λ, σ² and class.
+* :class:`CholeskyView`: any curvature, one Cholesky factorisation each.
+
+Rows may carry weights: weight w counts an unlabelled row w times, so that a and b are multiplied by w.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from cmvmed.linalg import Array, cholesky, eigen_psd, log_determinant, solve_cholesky, solve_lower
+from cmvmed.qp import duality_gap, gradient, solve_box_qp
+from cmvmed.surrogates import Surrogate
+
+
+@dataclass(frozen=True)
+class KernelBlocks:
+    """One view's kernel on its labelled (l) and unlabelled (u) rows, bias included."""
+
+    LL: Array  # (l, l)
+    UL: Array  # (u, l)
+    UU: Array  # (u, u)
+    weights: Array  # (u,) how often each unlabelled row counts, > 0
+    prior_variance: float  # σ²
+
+
+class Conditioned(Protocol):
+    """The Gaussian implied by the unlabelled rows at (λ, a): its covariance S and the map from b to its mean m⁰."""
+
+    @property
+    def S_LL(self) -> Array:
+        """Covariance over the labelled rows, (l, l)."""
+
+    @property
+    def variance_U(self) -> Array:
+        """Diagonal of S over the unlabelled rows, (u,)."""
+
+    @property
+    def log_det(self) -> float:
+        """Log |B|."""
+
+    def prior_mean(self, b: Array) -> tuple[Array, Array]:
+        """m⁰ = λ S_{·U} b on the labelled (l, F) and unlabelled (u, F) rows."""
+
+    def spread(self, tau: Array) -> Array:
+        """S_UL τ: what the labelled rows add to the unlabelled means, (u, F)."""
+
+
+class ViewModel(Protocol):
+    """A view that can be conditioned on curvature."""
+
+    blocks: KernelBlocks
+
+    def condition(self, lam: float, a: Array) -> Conditioned:
+        """The Gaussian at consensus weight ``lam`` and curvature ``a`` (u,)."""
+
+
+class SpectralView:
+    """√w K_UU √w = Q diag(ω) Qᵀ once; conditioning at any λ and any constant a is then diagonal."""
+
+    def __init__(self, blocks: KernelBlocks) -> None:
+        self.root = np.sqrt(blocks.weights)
+        scaled = blocks.UU * self.root * self.root[:, None] if (blocks.weights != 1.0).any() else blocks.UU
+        self.omega, self.Q = eigen_psd(scaled)
+        self.G = self.Q.T @ (self.root[:, None] * blocks.UL)  # (u, l)
+        self.blocks = blocks
+        self._last: tuple[tuple[float, float], SpectralConditioned] | None = None
+
+    def condition(self, lam: float, a: Array) -> Conditioned:
+        """The Gaussian at ``lam`` and a constant curvature; kept while neither changes."""
+        rho = lam * self.blocks.prior_variance * (float(a[0]) if a.size else 0.0)
+        if self._last is None or self._last[0] != (lam, rho):
+            self._last = ((lam, rho), SpectralConditioned(self, lam, rho))
+        return self._last[1]
+
+
+class SpectralConditioned:
+    """With ρ = λσ²a and d = 1/(1 + ρω): S_UU = σ² Q diag(ωd) Qᵀ, S_UL = σ² Q diag(d) G (rows divided by √w)."""
+
+    def __init__(self, view: SpectralView, lam: float, rho: float) -> None:
+        self.view, self.lam = view, lam
+        self.d = 1.0 / (1.0 + rho * view.omega)
+        self.sigma2 = view.blocks.prior_variance
+        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ (self.d[:, None] * view.G)))
+        self.log_det = float(np.log1p(rho * view.omega).sum())
+
+    @cached_property
+    def variance_U(self) -> Array:
+        """σ² Σ_k Q²_mk ω_k d_k / w_m."""
+        view = self.view
+        return np.asarray(self.sigma2 * ((view.Q**2) @ (view.omega * self.d)) / view.blocks.weights)
+
+    def prior_mean(self, b: Array) -> tuple[Array, Array]:
+        """m⁰_L = λσ² Gᵀ d Qᵀ√w b and m⁰_U = λσ² Q ωd Qᵀ√w b / √w."""
+        view = self.view
+        response = self.d[:, None] * (view.Q.T @ (view.root[:, None] * b))
+        scale = self.lam * self.sigma2
+        mean_L = scale * (view.G.T @ response)
+        mean_U = scale * (view.Q @ (view.omega[:, None] * response)) / view.root[:, None]
+        return mean_L, mean_U
+
+    def spread(self, tau: Array) -> Array:
+        """σ² Q d G τ / √w."""
+        view = self.view
+        return np.asarray(self.sigma2 * (view.Q @ (self.d[:, None] * (view.G @ tau))) / view.root[:, None])
+
+
+class CholeskyView:
+    """B = I + diag(r) K_UU diag(r) with r = √(λσ²wa), factorised for each curvature."""
+
+    def __init__(self, blocks: KernelBlocks) -> None:
+        self.blocks = blocks
+
+    def condition(self, lam: float, a: Array) -> Conditioned:
+        """The Gaussian at ``lam`` and curvature ``a`` (u,)."""
+        return CholeskyConditioned(self.blocks, lam, a)
+
+
+class CholeskyConditioned:
+    """S = σ²(K - WᵀW), W = Λ⁻¹ diag(r) K_{U·}; B >= I, so the factorisation needs no jitter."""
+
+    def __init__(self, blocks: KernelBlocks, lam: float, a: Array) -> None:
+        self.blocks, self.lam = blocks, lam
+        self.r = np.sqrt(lam * blocks.prior_variance * blocks.weights * a)
+        self.factor = factor_B(blocks.UU, self.r)
+        self.log_det = log_determinant(self.factor)
+        self.W_L = solve_lower(self.factor, np.asfortranarray(self.r[:, None] * blocks.UL))  # (u, l)
+
+    @property
+    def S_LL(self) -> Array:
+        """σ²(K_LL - W_Lᵀ W_L)."""
+        return np.asarray(self.blocks.prior_variance * (self.blocks.LL - self.W_L.T @ self.W_L))
+
+    @cached_property
+    def variance_U(self) -> Array:
+        """σ²(K_mm - ‖W_m‖²), the one place that needs all of W_U."""
+        W_U = solve_lower(self.factor, np.multiply(self.r[:, None], self.blocks.UU, order="F"))
+        reduction = np.einsum("ij,ij->j", W_U, W_U)
+        return np.asarray(self.blocks.prior_variance * np.maximum(np.diagonal(self.blocks.UU) - reduction, 0.0))
+
+    def prior_mean(self, b: Array) -> tuple[Array, Array]:
+        """λσ²(K - K r B⁻¹ r K) w b, by rows."""
+        blocks, r = self.blocks, self.r[:, None]
+        weighted = blocks.weights[:, None] * b
+        smooth = blocks.UU @ weighted
+        correction = r * solve_cholesky(self.factor, r * smooth)
+        scale = self.lam * blocks.prior_variance
+        mean_L = scale * (blocks.UL.T @ (weighted - correction))
+        mean_U = scale * (smooth - blocks.UU @ correction)
+        return mean_L, mean_U
+
+    def spread(self, tau: Array) -> Array:
+        """σ²(K_UL τ - K_UU r B⁻¹ r K_UL τ)."""
+        blocks, r = self.blocks, self.r[:, None]
+        direct = blocks.UL @ tau
+        correction = r * solve_cholesky(self.factor, r * direct)
+        return np.asarray(blocks.prior_variance * (direct - blocks.UU @ correction))
+
+
+def factor_B(K_UU: Array, r: Array) -> Array:
+    """Lower Cholesky factor of B = I + diag(r) K_UU diag(r)."""
+    B = np.multiply(r[:, None] * r, K_UU, order="F")
+    B[np.diag_indices_from(B)] += 1.0
+    return cholesky(B)
+
+
+def predictive_variance(K_UU: Array, K_Ux: Array, k_xx: Array, r: Array, prior_variance: float) -> Array:
+    """s(x) = σ²(k(x,x) - ‖Λ⁻¹(r∘k_Ux)‖²) of new rows, (n,); every surrogate's curvature a enters through r."""
+    W_x = solve_lower(factor_B(K_UU, r), np.multiply(r[:, None], K_Ux, order="F"))
+    reduction = np.einsum("ij,ij->j", W_x, W_x)
+    return np.asarray(prior_variance * np.maximum(k_xx - reduction, 0.0))
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """A view's posterior on its own rows: F functions, l labelled and u unlabelled rows.
+
+    The mean of any x is m(x) = σ²(k_xL τ + k_xU γ).
+    """
+
+    tau: Array  # (l, F) y∘α
+    gamma: Array  # (u, F) λw(b - a∘m_U)
+    m_L: Array  # (l, F)
+    m_U: Array  # (u, F)
+    s_U: Array  # (u, 1 or F); zero where the surrogate plugs in the mean
+    a: Array  # (u, 1 or F)
+    b: Array  # (u, F)
+    covariance_cost: float  # ½(log|B| - λΣwas): the part of the KL divergence that belongs to the covariance
+    gap: float  # duality gap of the labelled rows' dual, summed over functions
+
+    @property
+    def squared_norm(self) -> float:
+        """‖w‖²/σ² = τᵀm_L + γᵀm_U."""
+        return float((self.tau * self.m_L).sum() + (self.gamma * self.m_U).sum())
+
+
+def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
+    """The view's MED (λ = 0): labelled rows only."""
+    u, functions = model.blocks.UL.shape[0], Y.shape[1]
+    flat = np.zeros((u, 1))
+    conditioned = model.condition(0.0, flat[:, 0])
+    tau, m_L, gap = _solve_dual(conditioned.S_LL, np.zeros_like(Y), Y, box, np.zeros_like(Y))
+    return ViewState(
+        tau=tau,
+        gamma=np.zeros((u, functions)),
+        m_L=m_L,
+        m_U=conditioned.spread(tau),
+        s_U=(model.blocks.prior_variance * np.diagonal(model.blocks.UU))[:, None],
+        a=flat,
+        b=np.zeros((u, functions)),
+        covariance_cost=0.0,
+        gap=gap,
+    )
+
+
+def update_view(
+    model: ViewModel, surrogate: Surrogate, state: ViewState, q: Array, Y: Array, box: Array, lam: float
+) -> ViewState:
+    """Minimise the view's surrogate objective given the consensus (equations 3 and 4).
+
+    Parameters
+    ----------
+    q : (u, F) consensus probability of each function's positive class
+    Y : (l, F) labels ±1
+    box : (l,) hinge weight C of each labelled row
+    lam : consensus weight λ
+    """
+    a = surrogate.curvature(state.m_U, state.s_U)
+    b = surrogate.response(state.m_U, q, a)
+    columns = [slice(None)] if surrogate.shared_curvature else [slice(c, c + 1) for c in range(Y.shape[1])]
+    parts = [
+        _update_functions(model, surrogate.uses_variance, a[:, c], b[:, c], Y[:, c], box, lam, np.abs(state.tau[:, c]))
+        for c in columns
+    ]
+    return parts[0] if len(parts) == 1 else _join(parts)
+
+
+def _update_functions(
+    model: ViewModel, with_variance: bool, a: Array, b: Array, Y: Array, box: Array, lam: float, alpha: Array
+) -> ViewState:
+    """Update the functions that share the curvature ``a`` (u, 1)."""
+    conditioned = model.condition(lam, a[:, 0])
+    m0_L, m0_U = conditioned.prior_mean(b)
+    tau, m_L, gap = _solve_dual(conditioned.S_LL, m0_L, Y, box, alpha)
+    m_U = m0_U + conditioned.spread(tau)
+    w = model.blocks.weights[:, None]
+    s_U, cost = np.zeros((b.shape[0], 1)), 0.0
+    if with_variance:
+        s_U = conditioned.variance_U[:, None]
+        cost = 0.5 * Y.shape[1] * (conditioned.log_det - lam * float((w * a * s_U).sum()))
+    return ViewState(tau, lam * w * (b - a * m_U), m_L, m_U, s_U, a, b, cost, gap)
+
+
+def _solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:
+    """Solve the dual (4) of each function; return τ = y∘α (l, F), the labelled means m_L (l, F) and the summed gap."""
+    tau, gap = np.zeros_like(Y), 0.0
+    for c in range(Y.shape[1]):
+        y = Y[:, c]
+        Q, g = S_LL * y * y[:, None], 1.0 - y * m0_L[:, c]
+        solution = solve_box_qp(Q, g, box, alpha[:, c])
+        gap += duality_gap(gradient(Q, g, solution), solution, box)
+        tau[:, c] = y * solution
+    return tau, m0_L + S_LL @ tau, gap
+
+
+def _join(parts: list[ViewState]) -> ViewState:
+    """One state from states of single functions."""
+
+    def stack(field: str) -> Array:
+        return np.hstack([getattr(part, field) for part in parts])
+
+    return ViewState(
+        *(stack(field) for field in ("tau", "gamma", "m_L", "m_U", "s_U", "a", "b")),
+        covariance_cost=sum(part.covariance_cost for part in parts),
+        gap=sum(part.gap for part in parts),
+    )
+
+
+def interpolate(start: ViewState, end: ViewState, length: float) -> ViewState:
+    """The state at w = (1 - length) start + length end: coefficients and means are linear in w; the rest is the end's."""
+
+    def between(field: str) -> Array:
+        return np.asarray((1.0 - length) * getattr(start, field) + length * getattr(end, field))
+
+    return replace(end, **{field: between(field) for field in ("tau", "gamma", "m_L", "m_U")})
+
+
+def scaled(state: ViewState, factor: float) -> ViewState:
+    """The state of the weights ``factor``·w."""
+    linear = {field: factor * getattr(state, field) for field in ("tau", "gamma", "m_L", "m_U")}
+    return replace(state, **linear)
+
+
+def cavity_scores(state: ViewState, weights: Array, lam: float) -> Array:
+    """Means of the unlabelled rows with each row's own consensus term removed, (m/s - λb)/(1/s - λa), (u, F)."""
+    own = lam * weights[:, None]
+    s = np.maximum(state.s_U, np.finfo(float).tiny)
+    return np.asarray((state.m_U / s - own * state.b) / np.maximum(1.0 / s - own * state.a, np.finfo(float).tiny))

@@ -1,0 +1,143 @@
+"""The share of each class among the unlabelled rows, from labels and from the unlabelled rows themselves.
+
+With a handful of labels the ranking of the rows is learned well and the threshold badly, so this is worth more than any
+other refinement (``docs/theory.md``, section on the class prior).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from scipy.special import gammaln, softmax
+from scipy.stats import beta
+
+from cmvmed.linalg import Array, IntArray
+
+BOOTSTRAPS = 50
+ANCHOR_MODEL_SD = 0.03  # views are never exactly independent given the class: an error no bootstrap shows
+GUARD_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How the consensus is tied to a class prior.
+
+    ``prior`` (K,) is imposed on the classes' shares in the first ``constrained_stages`` stages; afterwards the offset
+    found last is kept, as long as every share stays between ``lower`` and ``upper`` (K,).
+    """
+
+    prior: Array
+    constrained_stages: int | None = None  # None: in all stages
+    lower: Array | None = None
+    upper: Array | None = None
+
+
+def label_share(counts: Array) -> Array:
+    """(n_c + ½)/(N + K/2): the labelled rows' share of each class, (K,), never zero."""
+    return np.asarray((counts + 0.5) / (counts.sum() + 0.5 * counts.size))
+
+
+def empirical_bayes_share(counts: Array) -> Array:
+    """Label shares shrunk towards equal classes, (K,), as strongly as the counts themselves suggest.
+
+    An average over symmetric Dirichlet priors of concentration κ, weighted by the probability they give the counts:
+    r_c = Σ_κ w_κ (n_c + κ)/(N + Kκ), w_κ ∝ DirichletMultinomial(n | κ1).
+    """
+    kappa = np.logspace(-0.5, 3.0, 40)
+    total, n_classes = counts.sum(), counts.size
+    log_evidence = (
+        gammaln(n_classes * kappa)
+        - gammaln(total + n_classes * kappa)
+        + (gammaln(counts[:, None] + kappa) - gammaln(kappa)).sum(axis=0)
+    )
+    shares = (counts[:, None] + kappa) / (total + n_classes * kappa)
+    return np.asarray(shares @ softmax(log_evidence))
+
+
+def label_interval(counts: Array, level: float = GUARD_LEVEL) -> tuple[Array, Array]:
+    """Central interval of each class's share given the labelled counts (Jeffreys prior), two arrays (K,)."""
+    rest = counts.sum() - counts
+    tail = 0.5 * (1.0 - level)
+    return beta.ppf(tail, counts + 0.5, rest + 0.5), beta.isf(tail, counts + 0.5, rest + 0.5)
+
+
+def released_balance(counts: Array, n_stages: int) -> Balance:
+    """Impose the empirical-Bayes share in the first half of the stages, then only keep inside the labels' interval."""
+    lower, upper = label_interval(counts)
+    return Balance(empirical_bayes_share(counts), max(1, n_stages // 2), lower, upper)
+
+
+def anchored_share(
+    counts: Array,
+    scores: Sequence[Array],
+    rows: Sequence[IntArray],
+    mass: Array,
+    share: float,
+    rng: np.random.Generator,
+) -> float:
+    """Share of the second of two classes, from labels and from cross-view anchors, weighted by their precision.
+
+    Parameters
+    ----------
+    counts : (2,), labelled rows of each class
+    scores : per view (n_i,), cavity scores of the unlabelled rows the view has
+    rows : per view (n_i,), which rows those are
+    mass : (n_unlabelled,), how often each row counts
+    share : the present estimate, which sets how many rows serve as anchors
+    """
+    estimates = [
+        _bootstrapped_anchor(scores[a], rows[a], scores[b], rows[b], mass, share, rng)
+        for a, b in permutations(range(len(scores)), 2)
+    ]
+    known = np.array([estimate for estimate in estimates if estimate is not None])
+    positive, negative = counts[1] + 0.5, counts[0] + 0.5
+    label_mean, label_variance = beta.mean(positive, negative), beta.var(positive, negative)
+    if len(known) == 0:
+        return float(label_mean)
+    anchor_mean = known[:, 0].mean()
+    anchor_variance = known[:, 1].mean() + known[:, 0].var() + ANCHOR_MODEL_SD**2
+    precision = 1.0 / label_variance + 1.0 / anchor_variance
+    return float((label_mean / label_variance + anchor_mean / anchor_variance) / precision)
+
+
+def label_deviation(counts: Array) -> float:
+    """Standard deviation of the second class's share given the labelled counts."""
+    return float(beta.std(counts[1] + 0.5, counts[0] + 0.5))
+
+
+def _bootstrapped_anchor(
+    seen: Array,
+    seen_rows: IntArray,
+    judge: Array,
+    judge_rows: IntArray,
+    mass: Array,
+    share: float,
+    rng: np.random.Generator,
+) -> tuple[float, float] | None:
+    """Anchor estimate of the share and its bootstrap variance; None if the two views have too few rows in common."""
+    common, in_seen, in_judge = np.intersect1d(seen_rows, judge_rows, return_indices=True)
+    if common.size < 10:
+        return None
+    x, z, w = seen[in_seen], judge[in_judge], mass[common]
+    agreement = float(np.corrcoef(x, z)[0, 1]) if x.std() > 0.0 and z.std() > 0.0 else 0.0
+    fraction = float(np.clip(agreement, 0.3, 0.8))
+    estimate = _anchor_share(x, z, w, share, fraction)
+    draws = rng.multinomial(common.size, np.full(common.size, 1.0 / common.size), size=BOOTSTRAPS)
+    resampled = [_anchor_share(x, z, w * draw, share, fraction) for draw in draws]
+    return estimate, float(np.var(resampled))
+
+
+def _anchor_share(x: Array, z: Array, w: Array, share: float, fraction: float) -> float:
+    """Moment match r = (x̄ - x̄_N)/(x̄_P - x̄_N) on view scores x, with anchors P and N chosen by the other view's z."""
+    order = np.argsort(z)
+    x, w = x[order], w[order]
+    reached = np.cumsum(w) - 0.5 * w
+    low = w * (reached <= fraction * (1.0 - share) * w.sum())
+    high = w * (reached >= (1.0 - fraction * share) * w.sum())
+    if low.sum() == 0.0 or high.sum() == 0.0:
+        return share
+    x_low, x_high = low @ x / low.sum(), high @ x / high.sum()
+    if not x_high > x_low:
+        return share
+    return float(np.clip((w @ x / w.sum() - x_low) / (x_high - x_low), 0.01, 0.99))

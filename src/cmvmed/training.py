@@ -1,0 +1,164 @@
+"""From views and labels to a fitted consensus: the rows' roles, the class prior, and the refit it may call for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmvmed.annealing import Annealed, Mapper, Problem, Schedule, anneal
+from cmvmed.labels import Labels
+from cmvmed.linalg import Array, BoolArray, IntArray
+from cmvmed.machines import ViewData
+from cmvmed.posterior import CholeskyView, SpectralView, ViewModel, cavity_scores
+from cmvmed.prior import Balance, anchored_share, label_deviation, label_share, released_balance
+from cmvmed.surrogates import Surrogate
+
+ANCHOR_ROWS = 20  # unlabelled rows that two views must share before they can tell the class prior
+
+
+@dataclass(frozen=True)
+class RowRoles:
+    """What each training row does.
+
+    The labelled block holds the rows with a hinge; an unlabelled row of zero weight rides along in it with a zero hinge, so
+    that it gets an opinion without having a say. Rows without any view are in neither block.
+    """
+
+    block_L: IntArray
+    block_U: IntArray
+    weights: Array  # (n,)
+    hinge: Array  # (n,) relative hinge weight
+    counts: Array  # (K,) weighted number of labelled rows of each class
+
+
+def assign_roles(labels: Labels, present: Sequence[BoolArray], weights: Array, hinge: Array) -> RowRoles:
+    """Sort the rows into the labelled and the unlabelled block."""
+    seen = np.logical_or.reduce(present)
+    labelled = labels.codes >= 0
+    speaks = ~labelled & (weights > 0.0)
+    usable = labelled & seen
+    counts = np.bincount(labels.codes[usable], weights=weights[usable], minlength=labels.n_classes)
+    if (counts == 0.0).any():
+        raise ValueError(
+            f"Every labelled row of class {labels.classes[counts == 0.0][0]!r} has all views missing, so nothing can be learned "
+            "about it; label a row that has a view."
+        )
+    return RowRoles(np.flatnonzero(seen & ~speaks), np.flatnonzero(seen & speaks), weights, hinge, counts)
+
+
+def build_problem(
+    views: Sequence[ViewData], roles: RowRoles, Y: Array, n_classes: int, *, spectral: bool, map_views: Mapper = map
+) -> Problem:
+    """Kernel blocks and factorisations of all views.
+
+    Parameters
+    ----------
+    Y : (n_L, F), labels ±1 of the labelled block
+    spectral : one eigendecomposition per view (constant curvature) instead of a Cholesky factorisation per sweep
+    """
+    weights_U = roles.weights[roles.block_U]
+
+    def model(i: int) -> ViewModel:
+        blocks = views[i].blocks(weights_U)
+        return SpectralView(blocks) if spectral else CholeskyView(blocks)
+
+    return Problem(
+        models=tuple(map_views(model, range(len(views)))),
+        rows_L=tuple(view.rows_L for view in views),
+        rows_U=tuple(view.rows_U for view in views),
+        Y=Y,
+        box=tuple(view.settings.C * roles.hinge[roles.block_L] for view in views),
+        weights_U=weights_U,
+        n_classes=n_classes,
+    )
+
+
+def given_prior(class_prior: Any, classes: Any) -> Array:
+    """The user's class prior (K,): a number for the second of two classes, one number per class, or a dict by class."""
+    n_classes = len(classes)
+    if isinstance(class_prior, Mapping):
+        unknown = [key for key in class_prior if key not in set(classes.tolist())]
+        lacking = [name for name in classes.tolist() if name not in class_prior]
+        if unknown or lacking:
+            raise ValueError(
+                f"class_prior must have one entry for each class {classes.tolist()}, but is {class_prior!r}."
+            )
+        prior = np.array([class_prior[name] for name in classes.tolist()], dtype=np.float64)
+    elif np.ndim(class_prior) == 0:
+        if n_classes != 2:
+            raise ValueError(
+                f"class_prior={class_prior!r} is one number, but there are {n_classes} classes: give one for each."
+            )
+        prior = np.array([1.0 - float(class_prior), float(class_prior)])
+    else:
+        prior = np.asarray(class_prior, dtype=np.float64)
+    if prior.shape != (n_classes,) or not (prior > 0.0).all() or abs(prior.sum() - 1.0) > 1e-6:
+        raise ValueError(
+            f"class_prior must give each of the {n_classes} classes a positive share, summing to 1, in the order of classes_ "
+            f"{classes.tolist()}, but is {class_prior!r}."
+        )
+    return np.asarray(prior / prior.sum())
+
+
+def fit_consensus(
+    problem: Problem,
+    surrogate: Surrogate,
+    schedule: Schedule,
+    class_prior: Any,
+    labels: Labels,
+    roles: RowRoles,
+    view_weights: Array | None,
+    rng: np.random.Generator,
+    *,
+    on_stage: Callable[[int, Annealed, Array], bool] = lambda stage, annealed, prior: False,
+    map_views: Mapper = map,
+) -> tuple[Annealed, Array]:
+    """Anneal under the class prior asked for; return where it ended and the prior used, (K,).
+
+    ``class_prior="auto"`` with two classes anneals under the labels' share, infers the share from cross-view anchors and,
+    if that moves it by more than half the labels' standard deviation, anneals once more. With more classes it imposes an
+    empirical-Bayes share in the first half of the stages only.
+    """
+    from_labels = label_share(roles.counts)
+    infer = isinstance(class_prior, str) and class_prior == "auto"
+    if class_prior is None:
+        balance, prior = None, from_labels
+    elif infer and problem.n_classes > 2:
+        balance = released_balance(roles.counts, schedule.n_stages)
+        prior = balance.prior
+    else:
+        prior = from_labels if isinstance(class_prior, str) else given_prior(class_prior, labels.classes)
+        balance = Balance(prior)
+    if roles.block_U.size * prior.min() < 1.0:  # not one row of the rarest class is expected: nothing to balance
+        balance = None
+
+    def run(balance: Balance | None, prior: Array) -> Annealed:
+        return anneal(
+            problem,
+            surrogate,
+            schedule,
+            balance,
+            view_weights,
+            on_stage=lambda stage, annealed: on_stage(stage, annealed, prior),
+            map_views=map_views,
+        )
+
+    annealed = run(balance, prior)
+    if not infer or problem.n_classes > 2 or balance is None or annealed.consensus_weight == 0.0:
+        return annealed, prior
+    share = _anchored(problem, annealed, roles, float(prior[1]), rng)
+    if abs(share - prior[1]) <= 0.5 * label_deviation(roles.counts):
+        return annealed, prior
+    prior = np.array([1.0 - share, share])
+    return run(Balance(prior), prior), prior
+
+
+def _anchored(problem: Problem, annealed: Annealed, roles: RowRoles, share: float, rng: np.random.Generator) -> float:
+    """Share of the second class from the labels and the views' cavity scores."""
+    known = [i for i, rows in enumerate(problem.rows_U) if rows.size >= ANCHOR_ROWS]
+    scores = [
+        cavity_scores(annealed.states[i], problem.models[i].blocks.weights, annealed.consensus_weight)[:, 0]
+        for i in known
+    ]
+    return anchored_share(roles.counts, scores, [problem.rows_U[i] for i in known], problem.weights_U, share, rng)
