@@ -129,6 +129,7 @@ def test_counts_include_a_class_without_rows():
         (np.array(["a", "nan"]), NAN, [False, True]),
         (np.array([255, 0], dtype=np.uint8), -1, [False, False]),
         (np.array([-1, 0]), np.int8(-1), [True, False]),
+        ([0, 1, pd.NA], pd.NA, [False, False, True]),
     ],
 )
 def test_marker(y, unlabeled, expected):

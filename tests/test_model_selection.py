@@ -363,6 +363,8 @@ def test_the_labelled_scorer_wraps_functions_and_passes_their_other_arguments():
     scorer = labeled_scorer(score_with_offset)
     assert scorer(ReadsLabelFromX(), np.array(ROWS), [0, -1, 0, 0], offset=10.0) == pytest.approx(10 + 2 / 3)
     assert not scorer._accept_sample_weight()
+    without_weights = scorer(ReadsLabelFromX(), np.array(ROWS), [0, -1, 0, 0], offset=0.0, sample_weight=None)
+    assert without_weights == pytest.approx(2 / 3)
 
 
 def test_the_labelled_scorer_can_be_pickled_and_printed():
