@@ -111,6 +111,8 @@ def _parse(data: bytes, names: bytes) -> _Table:
     statements = [line for line in names.decode("latin-1").splitlines() if ":" in line and not line.startswith("|")]
     columns = [line.rsplit(":", 1)[0] for line in statements]
     rows = [line.rpartition(",") for line in data.decode("latin-1").splitlines() if line.strip()]
+    if not rows:
+        raise DatasetError("ad.data holds no rows. Get the archive again.")
     try:
         values = np.loadtxt([row.replace("?", "nan") for row, _, _ in rows], delimiter=",", ndmin=2, comments=None)
     except ValueError as error:
@@ -119,10 +121,10 @@ def _parse(data: bytes, names: bytes) -> _Table:
         raise DatasetError(
             f"ad.data has {values.shape[1]} columns of features, ad.names names {len(columns)}. Get the archive again."
         )
-    labels = np.array([label.strip() for _, _, label in rows])
+    labels = [label.strip() for _, _, label in rows]
     if unknown := set(labels) - {"ad.", "nonad."}:
         raise DatasetError(f"ad.data holds the class {sorted(unknown)[0]!r}, expected 'ad.' or 'nonad.'. Get it again.")
-    return _Table(columns, values, (labels == "ad.").astype(np.int64))
+    return _Table(columns, values, np.array([label == "ad." for label in labels], dtype=np.int64))
 
 
 def _phrases(table: _Table, view: str) -> View:

@@ -129,7 +129,7 @@ def _nodes(data: bytes) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float
     except (ValueError, RecursionError) as error:
         raise DatasetError(f"{name} is not a whole JSON file ({error}). Get it again.") from error
     match content:
-        case {"users": [str(), *_] as users, "user_data": dict(user_data)} if set(map(str, users)) == user_data.keys():
+        case {"users": [_, *_] as users, "user_data": dict(user_data)} if sorted(map(str, users)) == sorted(user_data):
             return {user: _node(user_data[user], f"node {user} of {name}") for user in map(str, users)}
     raise DatasetError(
         f"{name} does not hold a list 'users' and the 'user_data' of each: it is another file. Get it again."
@@ -167,8 +167,8 @@ def _full(lookup: Lookup) -> Dataset:
     labels = np.concatenate([y for _, y in parts])
     if lookup.verify and (len(labels) != FULL_ROWS or set(labels) != set(FULL_CLASSES)):
         raise DatasetError(
-            f"{' and '.join(files)} hold {len(labels):,} rows of the classes {sorted(set(labels))}, expected "
-            f"{FULL_ROWS:,} of {list(FULL_CLASSES)}: a file is cut short or altered. Get it again, or pass "
+            f"{' and '.join(files)} hold {len(labels):,} rows of the classes {np.unique(labels).astype(int).tolist()}, "
+            f"expected {FULL_ROWS:,} of {list(FULL_CLASSES)}: a file is cut short or altered. Get it again, or pass "
             "verify=False to load it anyway."
         )
     target = labels.astype(np.int64) - 1

@@ -159,8 +159,8 @@ def read_checked(path: Path, file: DataFile, lookup: Lookup) -> bytes:
     """Return the bytes at `path` if they are no more than the file may have and carry one of its checksums."""
     if (size := path.stat().st_size) > file.max_bytes:
         raise DatasetError(
-            f"{path} has {size:,} bytes; {file.name} has at most {file.max_bytes:,}. It is another file: get the right one "
-            f"from {file.home}."
+            f"{path} has {size:,} bytes; {file.name} has at most {file.max_bytes:,}. It is another file: get the right "
+            f"one from {file.home}."
         )
     try:
         data = path.read_bytes()

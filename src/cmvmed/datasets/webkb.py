@@ -170,7 +170,10 @@ def _pages(files: dict[str, bytes]) -> _Pages:
             raise DatasetError(
                 f"{RAW_ARCHIVE.name} holds {member!r}, which is no page of a view and a class: it is another archive."
             )
-        texts[parts[-3]][parts[-2], parts[-1]] = html_to_text(content.decode("latin-1"))
+        text_of_page = texts[parts[-3]]
+        if (parts[-2], parts[-1]) in text_of_page:
+            raise DatasetError(f"{RAW_ARCHIVE.name} holds the {parts[-3]} of {parts[-1]!r} twice; it is refused.")
+        text_of_page[parts[-2], parts[-1]] = html_to_text(content.decode("latin-1"))
     full, links = texts["fulltext"], texts["inlinks"]
     if alone := sorted(full.keys() ^ links.keys()):
         raise DatasetError(
@@ -210,9 +213,9 @@ def _preprocessed(lookup: Lookup) -> Dataset:
     shapes = {"PAGE": (ROWS, PAGE_WIDTH), "LINK": (ROWS, LINK_WIDTH), "Y": (ROWS, 1)}
     arrays = read_arrays(read(FEATURES_FILE, lookup), shapes, name=FEATURES_FILE.name)
     labels = arrays["Y"].ravel()
-    if not np.isin(labels, (1, 2)).all() or not all(np.isfinite(arrays[view]).all() for view in ("PAGE", "LINK")):
+    if set(labels) != {1, 2} or not all(np.isfinite(arrays[view]).all() for view in ("PAGE", "LINK")):
         raise DatasetError(
-            f"{FEATURES_FILE.name} holds a class other than 1 and 2 or a feature that is not finite. Get it again."
+            f"{FEATURES_FILE.name} does not hold just the classes 1 and 2, or a feature is not finite. Get it again."
         )
     splits = _published_splits(lookup)
     views = {"page": _weights_view(arrays["PAGE"]), "link": _weights_view(arrays["LINK"])}
