@@ -6,7 +6,8 @@ every update, so a stage ends when it falls no more.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,11 +118,11 @@ def anneal(
     states = tuple(map_views(lambda i: _independent(problem, i), range(n_views)))
     if view_weights is None:
         view_weights = agreement_weights([state.m_U for state in states], problem.rows_U, problem.weights_U.size)
-    consensus = pooled_consensus(problem, states, view_weights, balance, 1, 1.0, None)
-    result = Annealed(states, view_weights, consensus, 0.0, 1.0, (), True)
-    if schedule.consensus_weight == 0.0 or not (problem.weights_U * consensus.coverage).any():
-        final = pooled_consensus(problem, states, view_weights, balance, 1, schedule.temperature, consensus)
-        return replace(result, consensus=final, temperature=schedule.temperature)
+    final = pooled_consensus(problem, states, view_weights, balance, 1, schedule.temperature, None)
+    start = _record(problem, surrogate, states, view_weights, final, 0, 0.0, schedule.temperature)
+    result = Annealed(states, view_weights, final, 0.0, schedule.temperature, (start,), True)
+    if schedule.consensus_weight == 0.0 or not (problem.weights_U * final.coverage).any():
+        return result
     for s in range(1, schedule.n_stages + 1):
         result = _run_stage(problem, surrogate, schedule, balance, s, result, map_views)
         if on_stage(s, result):
@@ -145,20 +146,21 @@ def _run_stage(
     value, converged = np.inf, False
     for _ in range(schedule.max_iter):
         consensus = pooled_consensus(problem, states, pi, balance, s, temperature, consensus)
-        q = consensus.q
-        states = tuple(
-            map_views(lambda i, q=q, old=states: step_view(problem, i, surrogate, old[i], q, lam), range(len(states)))
-        )
-        last, value = value, objective(problem, surrogate, states, pi, consensus, lam, temperature)
-        gap = sum(weight * state.gap for weight, state in zip(pi, states, strict=True))
-        mass = problem.weights_U * consensus.coverage
-        shares = tuple(float(share) for share in class_shares(consensus.q, mass))
-        history.append(Sweep(s, lam, temperature, value, float(gap), _mean_entropy(consensus, mass), shares))
+        step = partial(_step, problem, surrogate, states, consensus.q, lam)
+        states = tuple(map_views(step, range(len(states))))
+        history.append(_record(problem, surrogate, states, pi, consensus, s, lam, temperature))
+        last, value = value, history[-1].objective
         if abs(last - value) <= schedule.tol * abs(value):
             converged = True
             break
     final = pooled_consensus(problem, states, pi, balance, s, temperature, consensus)
     return Annealed(states, pi, final, lam, temperature, tuple(history), converged)
+
+
+def _step(
+    problem: Problem, surrogate: Surrogate, states: Sequence[ViewState], q: Array, lam: float, i: int
+) -> ViewState:
+    return step_view(problem, i, surrogate, states[i], q, lam)
 
 
 def _independent(problem: Problem, i: int) -> ViewState:
@@ -260,5 +262,25 @@ def _balanced_offset(
     return balancing_offset(scores, mass, nearest / nearest.sum(), temperature, offset), True
 
 
-def _mean_entropy(consensus: Consensus, mass: Array) -> float:
-    return float(mass @ entropy(consensus.q) / mass.sum())
+def _record(
+    problem: Problem,
+    surrogate: Surrogate,
+    states: Sequence[ViewState],
+    view_weights: Array,
+    consensus: Consensus,
+    stage: int,
+    lam: float,
+    temperature: float,
+) -> Sweep:
+    """The history's row of the present state."""
+    mass = problem.weights_U * consensus.coverage
+    total = float(mass.sum()) or 1.0
+    return Sweep(
+        stage=stage,
+        consensus_weight=lam,
+        temperature=temperature,
+        objective=objective(problem, surrogate, states, view_weights, consensus, lam, temperature),
+        dual_gap=float(sum(weight * state.gap for weight, state in zip(view_weights, states, strict=True))),
+        entropy=float(mass @ entropy(consensus.q)) / total,
+        class_shares=tuple(float(share) for share in mass @ consensus.q / total),
+    )

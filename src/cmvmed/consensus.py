@@ -118,7 +118,7 @@ def _many_class_offset(scores: Array, share: Array, prior: Array, temperature: f
     def potential(offset: Array) -> float:
         return float(scale * (share @ logsumexp((scores + offset) / scale, axis=1)) - prior @ offset)
 
-    offset = start - start.mean()
+    offset: Array = np.asarray(start - start.mean())
     value = potential(offset)
     for _ in range(MAX_BALANCE_STEPS):
         q = softmax((scores + offset) / scale, axis=1)
@@ -132,7 +132,7 @@ def _many_class_offset(scores: Array, share: Array, prior: Array, temperature: f
         if not new_value < value:
             newton = offset + scale * np.log(prior / np.maximum(shares, np.finfo(float).tiny))
             new_value = potential(newton)
-        offset, value = newton - newton.mean(), new_value
+        offset, value = np.asarray(newton - newton.mean()), new_value
     return offset
 
 

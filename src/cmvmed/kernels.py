@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from cmvmed.linalg import Array, IntArray, Matrix, is_positive_semidefinite
+from cmvmed.linalg import Array, IntArray, Matrix, is_positive_semidefinite, is_sparse
 
 NAMED_KERNELS = ("rbf", "linear", "polynomial", "cosine", "precomputed")
 MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
@@ -77,7 +76,7 @@ class Kernel:
             settings.update(degree=self.degree, coef0=self.coef0)
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _checked, with the view's name
             values = pairwise_kernels(first, second if second is not first else None, metric=self.kind, **settings)
-        return values.toarray() if sparse.issparse(values) else np.asarray(values)
+        return values.toarray() if is_sparse(values) else np.asarray(values)
 
     def _checked(self, values: Array) -> Array:
         if not np.isfinite(values).all():
@@ -164,6 +163,6 @@ def _weighted_median(values: Array, mass: Array) -> float:
 
 
 def _squared_norms(rows: Matrix) -> Array:
-    if sparse.issparse(rows):
+    if is_sparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", rows, rows))

@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.linalg import blas, lapack
 
 Array = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 Matrix = Any  # dense (n, d) float64 array or scipy CSR matrix of the same shape
+
+
+def is_sparse(matrix: Matrix) -> bool:
+    """Whether a matrix is a scipy sparse one (scipy's own test narrows the type to one without methods)."""
+    return bool(sparse.issparse(matrix))
 
 
 class NotPositiveDefiniteError(ValueError):

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from cmvmed.kernels import Kernel, fit_kernel
-from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
+from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
 from cmvmed.posterior import KernelBlocks, ViewState, predictive_variance
 from cmvmed.scaling import Scaling, fit_scaling
 
@@ -113,7 +112,7 @@ def _square_part(view: str, matrix: Matrix, used: IntArray) -> Array:
             f"View {view!r} has a precomputed kernel, which at fit must be a square matrix with one column per row, but its shape "
             f"is {matrix.shape}."
         )
-    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+    dense = matrix.toarray() if is_sparse(matrix) else matrix
     return np.asarray(dense[np.ix_(used, used)])
 
 
@@ -140,7 +139,7 @@ class ViewMachine:
     @property
     def knows_rows(self) -> bool:
         """Whether any training row had this view."""
-        return self.tau.shape[0] + self.gamma.shape[0] > 0
+        return bool(self.tau.shape[0] + self.gamma.shape[0] > 0)
 
     def mean(self, rows: Matrix) -> Array:
         """Posterior means (n, F) of rows that have this view."""

@@ -278,7 +278,13 @@ def _join(parts: list[ViewState]) -> ViewState:
         return np.hstack([getattr(part, field) for part in parts])
 
     return ViewState(
-        *(stack(field) for field in ("tau", "gamma", "m_L", "m_U", "s_U", "a", "b")),
+        tau=stack("tau"),
+        gamma=stack("gamma"),
+        m_L=stack("m_L"),
+        m_U=stack("m_U"),
+        s_U=stack("s_U"),
+        a=stack("a"),
+        b=stack("b"),
         covariance_cost=sum(part.covariance_cost for part in parts),
         gap=sum(part.gap for part in parts),
     )
@@ -287,20 +293,32 @@ def _join(parts: list[ViewState]) -> ViewState:
 def interpolate(start: ViewState, end: ViewState, length: float) -> ViewState:
     """The state at w = (1 - length) start + length end: coefficients and means are linear in w; the rest is the end's."""
 
-    def between(field: str) -> Array:
-        return np.asarray((1.0 - length) * getattr(start, field) + length * getattr(end, field))
+    def between(first: Array, second: Array) -> Array:
+        return (1.0 - length) * first + length * second
 
-    return replace(end, **{field: between(field) for field in ("tau", "gamma", "m_L", "m_U")})
+    return replace(
+        end,
+        tau=between(start.tau, end.tau),
+        gamma=between(start.gamma, end.gamma),
+        m_L=between(start.m_L, end.m_L),
+        m_U=between(start.m_U, end.m_U),
+    )
 
 
 def scaled(state: ViewState, factor: float) -> ViewState:
     """The state of the weights ``factor``·w."""
-    linear = {field: factor * getattr(state, field) for field in ("tau", "gamma", "m_L", "m_U")}
-    return replace(state, **linear)
+    return replace(
+        state,
+        tau=factor * state.tau,
+        gamma=factor * state.gamma,
+        m_L=factor * state.m_L,
+        m_U=factor * state.m_U,
+    )
 
 
-def cavity_scores(state: ViewState, weights: Array, lam: float) -> Array:
+def cavity_scores(model: ViewModel, state: ViewState, lam: float) -> Array:
     """Means of the unlabelled rows with each row's own consensus term removed, (m/s - λb)/(1/s - λa), (u, F)."""
-    own = lam * weights[:, None]
-    s = np.maximum(state.s_U, np.finfo(float).tiny)
-    return np.asarray((state.m_U / s - own * state.b) / np.maximum(1.0 / s - own * state.a, np.finfo(float).tiny))
+    own = lam * model.blocks.weights[:, None]
+    s = np.column_stack([model.condition(lam, a).variance_U for a in state.a.T])
+    s = np.maximum(s, np.finfo(float).tiny)
+    return np.asarray((state.m_U - own * s * state.b) / np.maximum(1.0 - own * s * state.a, np.finfo(float).eps))

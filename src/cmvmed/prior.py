@@ -59,7 +59,7 @@ def label_interval(counts: Array, level: float = GUARD_LEVEL) -> tuple[Array, Ar
     """Central interval of each class's share given the labelled counts (Jeffreys prior), two arrays (K,)."""
     rest = counts.sum() - counts
     tail = 0.5 * (1.0 - level)
-    return beta.ppf(tail, counts + 0.5, rest + 0.5), beta.isf(tail, counts + 0.5, rest + 0.5)
+    return np.asarray(beta.ppf(tail, counts + 0.5, rest + 0.5)), np.asarray(beta.isf(tail, counts + 0.5, rest + 0.5))
 
 
 def released_balance(counts: Array, n_stages: int) -> Balance:

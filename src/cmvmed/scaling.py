@@ -9,10 +9,9 @@ words (no negative value, at most a quarter of the entries non-zero) and "standa
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from cmvmed.linalg import Array, Matrix
+from cmvmed.linalg import Array, Matrix, is_sparse
 
 SCALINGS = ("auto", "standard", "unit", None)
 CLIP = 2.0  # standard deviations
@@ -40,13 +39,13 @@ class Scaling:
 def fit_scaling(kind: str | None, train: Matrix, weights: Array) -> Scaling:
     """Learn a scaling from training rows (n, d) with row weights (n,)."""
     if kind == "auto":
-        kind = "unit" if sparse.issparse(train) or _is_bag_of_words(train) else "standard"
+        kind = "unit" if is_sparse(train) or _is_bag_of_words(train) else "standard"
     if kind is None:
         return Scaling(None)
     size = _largest(train)
     if kind == "unit":
         return Scaling("unit", size)
-    rows = train.toarray() if sparse.issparse(train) else train
+    rows = train.toarray() if is_sparse(train) else train
     return _fit_standard(rows / size, weights / weights.sum(), size)
 
 
@@ -67,11 +66,11 @@ def _fit_standard(rows: Array, share: Array, size: float) -> Scaling:
 def _is_bag_of_words(train: Array) -> bool:
     if train.size == 0:
         return False
-    return bool(train.min() >= 0.0) and np.count_nonzero(train) <= BAG_OF_WORDS_DENSITY * train.size
+    return bool(train.min() >= 0.0 and np.count_nonzero(train) <= BAG_OF_WORDS_DENSITY * train.size)
 
 
 def _largest(train: Matrix) -> float:
     """Largest magnitude in the view, 1 for a view of zeros."""
-    values = train.data if sparse.issparse(train) else train
+    values = train.data if is_sparse(train) else train
     largest = float(np.abs(values).max(initial=0.0))
     return largest if largest > 1e-300 else 1.0

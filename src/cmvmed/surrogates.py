@@ -36,10 +36,21 @@ def jaakkola_curvature(xi: Array) -> Array:
 class Surrogate(Protocol):
     """A quadratic model a f²/2 - b f of A(f) - (q - 1/2) f, and the value it gives to E A(f)."""
 
-    shared_curvature: bool  # one curvature for all rows and functions, so one factorisation serves them all
-    uses_variance: bool  # the posterior variance enters the model (else the mean alone is plugged in)
-    needs_line_search: bool  # no bound, so a full step may raise the objective
-    drops_prior_variance: bool  # the mean is taken without its factor σ²
+    @property
+    def shared_curvature(self) -> bool:
+        """One curvature for all rows and functions, so that one factorisation serves them all."""
+
+    @property
+    def uses_variance(self) -> bool:
+        """The posterior variance enters the model (else the mean alone is plugged in)."""
+
+    @property
+    def needs_line_search(self) -> bool:
+        """No bound, so that a full step may raise the objective."""
+
+    @property
+    def drops_prior_variance(self) -> bool:
+        """The mean is taken without its factor σ²."""
 
     def curvature(self, m: Array, s: Array) -> Array:
         """a, (n_unlabelled, 1) if shared and (n_unlabelled, n_functions) else."""

@@ -38,7 +38,7 @@ def assign_roles(labels: Labels, present: Sequence[BoolArray], weights: Array, h
     labelled = labels.codes >= 0
     speaks = ~labelled & (weights > 0.0)
     usable = labelled & seen
-    counts = np.bincount(labels.codes[usable], weights=weights[usable], minlength=labels.n_classes)
+    counts = np.bincount(labels.codes[usable], weights=weights[usable], minlength=labels.n_classes).astype(np.float64)
     if (counts == 0.0).any():
         raise ValueError(
             f"Every labelled row of class {labels.classes[counts == 0.0][0]!r} has all views missing, so nothing can be learned "
@@ -157,8 +157,5 @@ def fit_consensus(
 def _anchored(problem: Problem, annealed: Annealed, roles: RowRoles, share: float, rng: np.random.Generator) -> float:
     """Share of the second class from the labels and the views' cavity scores."""
     known = [i for i, rows in enumerate(problem.rows_U) if rows.size >= ANCHOR_ROWS]
-    scores = [
-        cavity_scores(annealed.states[i], problem.models[i].blocks.weights, annealed.consensus_weight)[:, 0]
-        for i in known
-    ]
+    scores = [cavity_scores(problem.models[i], annealed.states[i], annealed.consensus_weight)[:, 0] for i in known]
     return anchored_share(roles.counts, scores, [problem.rows_U[i] for i in known], problem.weights_U, share, rng)

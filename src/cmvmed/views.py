@@ -10,9 +10,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
+from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class ViewLayout:
 def is_view_collection(X: Any) -> bool:
     """Whether X is a list, tuple or dict of two-dimensional arrays or frames, one per view."""
     if isinstance(X, Mapping):
-        return True
+        return not is_sparse(X)  # a sparse matrix of format "dok" is a mapping too
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         return False
     return all(len(getattr(part, "shape", ())) == 2 for part in X)
@@ -188,7 +187,7 @@ def present_rows(matrix: Matrix, name: str, missing: str, feature_names: Sequenc
     ValueError
         For an infinite value, for a NaN beside numbers, and for an absent view if ``missing="error"``.
     """
-    values = matrix.data if sparse.issparse(matrix) else matrix
+    values = matrix.data if is_sparse(matrix) else matrix
     finite = bool(np.isfinite(values).all())
     if finite:
         return np.ones(matrix.shape[0], dtype=bool)
@@ -222,7 +221,7 @@ def present_rows(matrix: Matrix, name: str, missing: str, feature_names: Sequenc
 
 def _not_finite(matrix: Matrix) -> tuple[IntArray, IntArray]:
     """Row and column of every entry that is NaN or infinite."""
-    if sparse.issparse(matrix):
+    if is_sparse(matrix):
         coordinates = matrix.tocoo()
         bad = ~np.isfinite(coordinates.data)
         return coordinates.row[bad].astype(np.intp), coordinates.col[bad].astype(np.intp)

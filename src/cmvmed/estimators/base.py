@@ -31,6 +31,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     class_weight: Any
     classes_: Any
     class_prior_: Array
+    feature_names_in_: Any
     _layout: ViewLayout
     _machines: tuple[ViewMachine, ...]
     _pool_weights: Array  # (V,)
@@ -38,10 +39,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     _temperature: float
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse X and rows with missing views are welcome; y may have unlabelled rows."""
+        """Sparse X is welcome. A NaN is so only where a whole view is missing, which the tag for NaN cannot say."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         return tags
 
@@ -178,11 +178,11 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             )
         self._layout = layout_of_widths([name for name, _ in items], [matrix.shape[1] for matrix in matrices])
         self.n_features_in_ = sum(self._layout.widths)
-        columns = [getattr(part, "columns", None) for _, part in items]
+        columns = [name for _, part in items for name in getattr(part, "columns", [None])]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        if all(names is not None and all(isinstance(name, str) for name in names) for names in columns):
-            self.feature_names_in_ = np.array([name for names in columns for name in names], dtype=object)
+        if all(isinstance(name, str) for name in columns):
+            self.feature_names_in_ = np.asarray(columns, dtype=object)
 
     def _in_layout_order(self, by_name: dict[str, Matrix]) -> list[Matrix]:
         expected = self._layout.names

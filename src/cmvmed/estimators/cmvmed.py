@@ -21,7 +21,7 @@ from cmvmed.training import RowRoles, assign_roles, build_problem, fit_consensus
 from cmvmed.views import per_view, with_rows
 
 MODES = ("complete", "newton", "literal")
-BOUNDS = {"bohning": Bohning(), "jj": JaakkolaJordan()}
+BOUNDS: dict[str, Surrogate] = {"bohning": Bohning(), "jj": JaakkolaJordan()}
 CLASS_PRIORS = ("auto", "labels")
 VIEW_WEIGHTS = ("agreement", "uniform")
 
@@ -90,8 +90,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Weights of the classes in the hinge loss.
     approximation : {"exact"}, default="exact"
         How kernels are handled; only exactly so far.
-    n_components : None, default=None
-        Rank of an approximation; not used by "exact".
+    n_components : int or None, default=None
+        Rank of an approximation; "exact" has no use for it.
     n_jobs : int or None, default=None
         Views updated in parallel, by threads; -1 uses all processors.
     random_state : int, RandomState instance or None, default=0
@@ -113,11 +113,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     view_weights_ : ndarray of shape (n_views,)
     n_views_ : int
     n_iter_ : int
-        Sweeps over all stages.
+        Sweeps over all stages, counting the independent classifiers at the start as the first.
     objective_history_ : ndarray of shape (n_iter_,)
         Objective after each sweep; it falls within a stage and changes its meaning between stages.
     history_ : dict of ndarrays
-        Per sweep: stage, consensus_weight, temperature, objective, dual_gap, entropy (mean over unlabelled rows) and
+        Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap, entropy (mean over unlabelled rows) and
         class_shares.
     dual_gap_ : float
         Primal minus dual objective of the views' labelled parts at the end, recomputed from the problem.
@@ -355,11 +355,12 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         check_choice("bound", self.bound, tuple(BOUNDS))
         check_choice("missing", self.missing, MISSING_CHOICES)
         check_choice("approximation", self.approximation, ("exact",))
-        check_choice("n_components", self.n_components, (None,))
+        if self.n_components is not None:
+            check_integer("n_components", self.n_components, 1)
         if isinstance(self.class_prior, str):
             check_choice("class_prior", self.class_prior, CLASS_PRIORS)
         literal = self.mode == "literal"
-        surrogate = {"complete": BOUNDS[self.bound], "newton": Newton(), "literal": Literal()}[self.mode]
+        surrogates: dict[str, Surrogate] = {"complete": BOUNDS[self.bound], "newton": Newton(), "literal": Literal()}
         schedule = Schedule(
             consensus_weight=check_number("consensus_weight", self.consensus_weight),
             temperature=1.0 if literal else check_number("temperature", self.temperature, open_left=True),
@@ -367,7 +368,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             max_iter=1 if literal else check_integer("max_iter", self.max_iter, 1),
             tol=check_number("tol", self.tol),
         )
-        return surrogate, schedule
+        return surrogates[self.mode], schedule
 
     def _read_settings(self) -> list[ViewSettings]:
         settings = view_settings(self, self._layout.names)
