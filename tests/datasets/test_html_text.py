@@ -1,8 +1,11 @@
 """The text of a page."""
 
+import time
+
 import pytest
 
 from cmvmed.datasets.html_text import html_to_text
+from cmvmed.datasets.webkb import MAX_PAGE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -17,8 +20,24 @@ from cmvmed.datasets.html_text import html_to_text
         ("To contact me:\n\n<a>mail</a>", ["To", "contact", "me:", "mail"]),
         ("Note: not a header\n\nbody", ["Note:", "not", "a", "header", "body"]),
         ("", []),
-        ("a < b", ["a", "<", "b"]),
+        ("a < b <3 <", ["a", "b", "3"]),
+        ("<!-- one --> two <!-- <b> three -- > four", ["two", "four"]),
+        ("one <!-- never closed> two", ["one", "two"]),
+        ("<a href='never closed>one</a> two", ["one", "two"]),
+        ("one <a href", ["one", "a", "href"]),
+        ("one <SCRIPT> never closed", ["one"]),
+        ("<script>x</SCRIPT >one", ["one"]),
     ],
 )  # fmt: skip
 def test_only_what_a_reader_sees_is_left(page, words):
     assert html_to_text(page).split() == words
+
+
+@pytest.mark.parametrize(
+    "piece", ["<", "<a ", "<!--", "</", "<!-- -", "<a b='", '<a ">" ', "<script></", "&#", "Date: x\n"]
+)
+def test_the_largest_hostile_page_takes_no_more_than_seconds(piece):
+    page = (piece * MAX_PAGE_BYTES)[:MAX_PAGE_BYTES]
+    started = time.process_time()
+    html_to_text(page)
+    assert time.process_time() - started < 3

@@ -1,0 +1,37 @@
+"""The code in docs/datasets.md runs, and its table names every loader."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmvmed import datasets
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT, flags=re.DOTALL)
+LOADERS = [name for name in datasets.__all__ if name.startswith(("fetch_", "load_"))]
+
+
+def run(block):
+    names = {}
+    exec(compile(block, "docs/datasets.md", "exec"), names)
+    return names
+
+
+def test_the_first_example(capsys):
+    digits = run(BLOCKS[0])["digits"]
+    assert digits.views == {"upper": slice(0, 32), "lower": slice(32, 64)}
+    assert capsys.readouterr().out.startswith("Handwritten digits")
+
+
+def test_the_example_of_missing_views(data_folder, monkeypatch):
+    monkeypatch.setenv("CMVMED_DATA", str(data_folder))
+    names = run(BLOCKS[1])
+    assert names["complete"].shape[0] == 1051 - 7
+    assert np.isfinite(names["filled"].data).all()
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_every_loader_is_in_the_table(loader):
+    assert f"`{loader}(" in DOCUMENT
