@@ -134,10 +134,7 @@ def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Gener
     if train.shape[0] > MEDIAN_SAMPLE:
         chosen = np.sort(rng.choice(train.shape[0], MEDIAN_SAMPLE, replace=False, p=weights / weights.sum()))
         train, weights = train[chosen], np.ones(MEDIAN_SAMPLE)
-    if kind == "rbf":
-        values, mass = _pair_distances(train, weights)
-    else:
-        values, mass = _squared_norms(train), weights
+    values, mass = _pair_distances(train, weights) if kind == "rbf" else (_squared_norms(train), weights)
     typical = _weighted_median(values, mass)
     if typical == 0.0:
         typical = float(mass @ values / mass.sum())
@@ -149,14 +146,15 @@ def _pair_distances(train: Matrix, weights: Array) -> tuple[Array, Array]:
 
     Drawing with replacement keeps a pair of equal rows in, so that a row of weight 2 counts like two rows.
     """
-    upper = np.triu_indices(train.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
-        distances = euclidean_distances(train, squared=True)[upper]
-    mass = np.where(upper[0] == upper[1], 1.0, 2.0) * weights[upper[0]] * weights[upper[1]]
-    return distances, mass
+        distances = euclidean_distances(train, squared=True)
+    return distances.ravel(), np.outer(weights, weights).ravel()
 
 
 def _weighted_median(values: Array, mass: Array) -> float:
+    if (mass == mass[0]).all():
+        middle = (values.size - 1) // 2
+        return float(np.partition(values, middle)[middle])
     order = np.argsort(values)
     reached = np.cumsum(mass[order])
     return float(values[order[np.searchsorted(reached, 0.5 * reached[-1])]])

@@ -142,7 +142,7 @@ class CholeskyConditioned:
     @cached_property
     def variance_U(self) -> Array:
         """σ²(K_mm - ‖W_m‖²), the one place that needs all of W_U."""
-        W_U = solve_lower(self.factor, np.multiply(self.r[:, None], self.blocks.UU, order="F"))
+        W_U = solve_lower(self.factor, self.blocks.UU.T * self.r[:, None])
         reduction = np.einsum("ij,ij->j", W_U, W_U)
         return np.asarray(self.blocks.prior_variance * np.maximum(np.diagonal(self.blocks.UU) - reduction, 0.0))
 
@@ -167,7 +167,8 @@ class CholeskyConditioned:
 
 def factor_B(K_UU: Array, r: Array) -> Array:
     """Lower Cholesky factor of B = I + diag(r) K_UU diag(r)."""
-    B = np.multiply(r[:, None] * r, K_UU, order="F")
+    B = K_UU.T * r  # K_UU is symmetric; its transpose is in Fortran order, so nothing is rearranged
+    B *= r[:, None]
     B[np.diag_indices_from(B)] += 1.0
     return cholesky(B)
 
@@ -204,17 +205,16 @@ class ViewState:
 
 def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
     """The view's MED (λ = 0): labelled rows only."""
-    u, functions = model.blocks.UL.shape[0], Y.shape[1]
-    flat = np.zeros((u, 1))
-    conditioned = model.condition(0.0, flat[:, 0])
-    tau, m_L, gap = _solve_dual(conditioned.S_LL, np.zeros_like(Y), Y, box, np.zeros_like(Y))
+    blocks = model.blocks
+    u, functions = blocks.UL.shape[0], Y.shape[1]
+    tau, m_L, gap = _solve_dual(blocks.prior_variance * blocks.LL, np.zeros_like(Y), Y, box, np.zeros_like(Y))
     return ViewState(
         tau=tau,
         gamma=np.zeros((u, functions)),
         m_L=m_L,
-        m_U=conditioned.spread(tau),
-        s_U=(model.blocks.prior_variance * np.diagonal(model.blocks.UU))[:, None],
-        a=flat,
+        m_U=blocks.prior_variance * (blocks.UL @ tau),
+        s_U=(blocks.prior_variance * np.diagonal(blocks.UU))[:, None],
+        a=np.zeros((u, 1)),
         b=np.zeros((u, functions)),
         covariance_cost=0.0,
         gap=gap,

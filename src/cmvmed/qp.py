@@ -75,10 +75,8 @@ def _projected_newton_step(
     system = Q[np.ix_(free, free)]
     system[np.diag_indices_from(system)] += ridge
     factor, info = lapack.dpotrf(system, lower=1)
-    if info == 0:
-        direction = lapack.dpotrs(factor, grad[free], lower=1)[0]
-    else:
-        direction = np.linalg.lstsq(system, grad[free])[0]
+    solved = info == 0
+    direction = lapack.dpotrs(factor, grad[free], lower=1)[0] if solved else np.linalg.lstsq(system, grad[free])[0]
     length = 1.0
     while length > 1e-9:
         candidate = alpha.copy()

@@ -117,8 +117,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     objective_history_ : ndarray of shape (n_iter_,)
         Objective after each sweep; it falls within a stage and changes its meaning between stages.
     history_ : dict of ndarrays
-        Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap, entropy (mean over unlabelled rows) and
-        class_shares.
+        Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap, entropy
+        (mean over unlabelled rows) and class_shares.
     dual_gap_ : float
         Primal minus dual objective of the views' labelled parts at the end, recomputed from the problem.
     converged_ : bool
@@ -415,8 +415,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             lost = share < np.minimum(1.0 / roles.block_U.size, 0.1 * expected)
             if lost.any():
                 warnings.warn(
-                    f"The consensus has drifted away from class {labels.classes[lost][0]!r}: {share[lost][0]:.2%} of the unlabelled "
-                    f'rows, against {expected[lost][0]:.2%} of the labelled ones. Use class_prior="labels" or give the class prior.',
+                    f"The consensus has drifted away from class {labels.classes[lost][0]!r}: it has {share[lost][0]:.2%} of the "
+                    f"unlabelled rows, against {expected[lost][0]:.2%} of the labelled ones. "
+                    'Use class_prior="labels" or give the class prior.',
                     stacklevel=4,
                 )
 
