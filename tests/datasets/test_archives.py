@@ -116,6 +116,11 @@ class TestTar:
         with pytest.raises(DatasetError):
             read_tar(bytes(data))
 
+    def test_headers_that_lead_to_headers_end_in_an_error_not_in_a_crash(self):
+        long_name = make_tar({"././@LongLink": b"x"}, with_type(tarfile.GNUTYPE_LONGNAME))[:1024]
+        with pytest.raises(DatasetError, match="not a whole tar archive"):
+            read_tar(long_name * 5000 + make_tar(FILES))
+
     def test_a_tail_that_is_cut_off_is_an_error(self):
         with pytest.raises(DatasetError, match="not a whole tar archive"):
             read_tar(make_tar(FILES)[: 512 + 100])

@@ -183,6 +183,10 @@ class TestSmallArchive:
         assert bunch.feature_names == ["page__programming", "page__systems", "link__cs", "link__jane"]
         assert "the 2 words" in bunch.DESCR
 
+    def test_of_equally_widespread_words_the_first_are_kept(self):
+        everywhere = sp.csr_array(np.ones((2, 1000)))
+        assert webkb._most_widespread(everywhere, 600).tolist() == list(range(600))
+
     def test_all_words_are_kept(self, tmp_path):
         write_archive(tmp_path, PAGES)
         assert fetch_webkb_course(data_home=tmp_path, verify=False, max_words=None).data.shape == (3, 11)

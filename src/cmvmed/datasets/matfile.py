@@ -103,7 +103,7 @@ def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
         if end > len(data):
             raise _MalformedError(f"it ends {end - len(data):,} bytes early")
         yield kind, data[start:end]
-        at = end if kind == MI_COMPRESSED else end + -length % 8
+        at = end
 
 
 def _inflate(content: bytes, most: int) -> bytes:
