@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[plot,progress]'
+	$(BIN)/python -m pip install --quiet --editable '.[audio,plot]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml

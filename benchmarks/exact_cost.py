@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 
 from cmvmed import CMVMED
-from cmvmed.datasets.gaussian import make_multiview_gaussian
+from cmvmed.datasets import make_multiview_gaussian
 
 N_LABELED, N_SWEEPS, N_VIEWS = 30, 10, 2
 

@@ -19,8 +19,8 @@ from cmvmed.datasets import (
     fetch_sensit_vehicle,
     fetch_webkb_course,
     load_digits_views,
+    make_multiview_gaussian,
 )
-from cmvmed.datasets.gaussian import make_multiview_gaussian
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
-"""Real multi-view data sets, each as one X with the columns of every view."""
+"""Multi-view data: published data sets as one X with the columns of every view, and simulators that know their truth."""
 
 from cmvmed.datasets.bundled import load_breast_cancer_views, load_digits_views
 from cmvmed.datasets.errors import DatasetError, DatasetNotFoundError
+from cmvmed.datasets.footsteps import make_footsteps
+from cmvmed.datasets.gaussian import make_multiview_gaussian
 from cmvmed.datasets.internet_ads import fetch_internet_ads
 from cmvmed.datasets.multiple_features import fetch_multiple_features
 from cmvmed.datasets.sensit_vehicle import fetch_sensit_vehicle
@@ -16,4 +18,6 @@ __all__ = [
     "fetch_webkb_course",
     "load_breast_cancer_views",
     "load_digits_views",
+    "make_footsteps",
+    "make_multiview_gaussian",
 ]

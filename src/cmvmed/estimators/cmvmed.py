@@ -52,15 +52,16 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel: "standard" centres, divides by the standard deviation and clips at
         two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words views, else "standard".
-    prior_variance : float, or one per view, default=2.25
-        σ², prior variance of the weights of each view.
+    prior_variance : "auto" or float, or one per view, default="auto"
+        σ², prior variance of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
     C : float, or one per view, default=1
         Weight of the hinge loss of the labelled rows.
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
-    consensus_weight : float, default=1
-        λ of the last stage, the weight of an unlabelled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent.
-    temperature : float, default=0.25
+    consensus_weight : float, default=0.2
+        λ of the last stage, the weight of an unlabelled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1
+        is the paper's.
+    temperature : float, default=0.15
         T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is the
         paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
@@ -153,11 +154,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         degree: Any = 3,
         coef0: Any = 1.0,
         scaling: Any = "auto",
-        prior_variance: Any = 2.25,
+        prior_variance: Any = "auto",
         C: Any = 1.0,
         bias_variance: Any = 0.1,
-        consensus_weight: float = 1.0,
-        temperature: float = 0.25,
+        consensus_weight: float = 0.2,
+        temperature: float = 0.15,
         class_prior: Any = "auto",
         view_weights: Any = "agreement",
         mode: str = "complete",
@@ -225,7 +226,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
         roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
         rng = generator(self.random_state)
-        settings = self._read_settings()
+        settings = self._read_settings(labels.n_classes)
         data = [
             read_view(s, matrix, seen, roles.block_L, roles.block_U, weights, rng)
             for s, matrix, seen in zip(settings, matrices, present, strict=True)
@@ -370,8 +371,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         )
         return surrogates[self.mode], schedule
 
-    def _read_settings(self) -> list[ViewSettings]:
-        settings = view_settings(self, self._layout.names)
+    def _read_settings(self, n_classes: int) -> list[ViewSettings]:
+        settings = view_settings(self, self._layout.names, n_classes)
         return [replace(s, bias_variance=0.0) for s in settings] if self.mode == "literal" else settings
 
     def _read_view_weights(self, data: list[ViewData]) -> Array | None:

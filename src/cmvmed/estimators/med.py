@@ -34,8 +34,8 @@ class MED(MultiViewClassifier):
     scaling : {"auto", "standard", "unit", None}, default="auto"
         How features are scaled before a named kernel: "standard" centres, divides by the standard deviation and clips at
         two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words data, else "standard".
-    prior_variance : float, default=2.25
-        σ², prior variance of the weights.
+    prior_variance : "auto" or float, default="auto"
+        σ², prior variance of the weights; "auto" is 2.25 for two classes and 10 for more.
     C : float, default=1
         Weight of the hinge loss.
     bias_variance : float, default=0.1
@@ -83,7 +83,7 @@ class MED(MultiViewClassifier):
         degree: int = 3,
         coef0: float = 1.0,
         scaling: Any = "auto",
-        prior_variance: float = 2.25,
+        prior_variance: Any = "auto",
         C: float = 1.0,
         bias_variance: float = 0.1,
         missing: str = "ignore",
@@ -124,7 +124,7 @@ class MED(MultiViewClassifier):
         labels = self._read_labels(y, matrices[0].shape[0])
         weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
         roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
-        settings = view_settings(self, self._layout.names)
+        settings = view_settings(self, self._layout.names, labels.n_classes)
         labelled = roles.block_L[labels.codes[roles.block_L] >= 0]
         nobody = np.empty(0, dtype=np.intp)
         data = read_view(settings[0], matrices[0], present[0], labelled, nobody, weights, generator(self.random_state))
