@@ -1,0 +1,145 @@
+"""Small problems whose feature maps are explicit, so that textbook formulas can recompute all that the core returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from cmvmed.annealing import Problem, pooled_consensus, step_view
+from cmvmed.annealing import objective as core_objective
+from cmvmed.posterior import CholeskyView, KernelBlocks, SpectralView, supervised_state
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """One view with its feature map: Phi_L (l, p) and Phi_U (u, p), and the kernel blocks they imply."""
+
+    Phi_L: np.ndarray
+    Phi_U: np.ndarray
+    blocks: KernelBlocks
+
+
+def make_sensor(Phi_L, Phi_U, *, prior_variance=1.7, weights=None):
+    weights = np.ones(Phi_U.shape[0]) if weights is None else weights
+    blocks = KernelBlocks(
+        LL=Phi_L @ Phi_L.T,
+        UL=Phi_U @ Phi_L.T,
+        UU=Phi_U @ Phi_U.T,
+        weights=weights,
+        prior_variance=prior_variance,
+    )
+    return Sensor(Phi_L, Phi_U, blocks)
+
+
+def draw_sensor(seed, *, n_labelled=8, n_unlabelled=14, n_features=5, prior_variance=1.7, weighted=False):
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.3, 3.0, n_unlabelled) if weighted else None
+    Phi = rng.normal(size=(n_labelled + n_unlabelled, n_features))
+    return make_sensor(Phi[:n_labelled], Phi[n_labelled:], prior_variance=prior_variance, weights=weights)
+
+
+def draw_labels(seed, n_labelled, n_functions=1):
+    """Labels ±1 (l, F) in which both signs occur."""
+    rng = np.random.default_rng(seed)
+    Y = rng.choice([-1.0, 1.0], size=(n_labelled, n_functions))
+    Y[0], Y[1] = 1.0, -1.0
+    return Y
+
+
+def draw_problem(
+    seed,
+    *,
+    n_classes=2,
+    n_views=2,
+    n_labelled=12,
+    n_unlabelled=24,
+    n_features=5,
+    missing=0.0,
+    weighted=False,
+    spectral=True,
+    prior_variance=2.0,
+    C=1.0,
+):
+    """A problem of noisy class centres, and the sensors it was built from; a row keeps at least one view."""
+    rng = np.random.default_rng(seed)
+    codes_L = np.arange(n_labelled) % n_classes
+    codes_U = rng.integers(n_classes, size=n_unlabelled)
+    weights_U = rng.uniform(0.3, 3.0, n_unlabelled) if weighted else np.ones(n_unlabelled)
+    seen_L, seen_U = (
+        _draw_present(rng, n_labelled, n_views, missing),
+        _draw_present(rng, n_unlabelled, n_views, missing),
+    )
+    rows_L = tuple(np.flatnonzero(seen_L[:, i]) for i in range(n_views))
+    rows_U = tuple(np.flatnonzero(seen_U[:, i]) for i in range(n_views))
+    sensors = []
+    for rows, others in zip(rows_L, rows_U, strict=True):
+        centres = rng.normal(size=(n_classes, n_features))
+        noise = rng.normal(size=(n_labelled + n_unlabelled, n_features))
+        Phi = 0.6 * (centres[np.concatenate([codes_L, codes_U])] + noise)
+        sensors.append(
+            make_sensor(
+                Phi[:n_labelled][rows],
+                Phi[n_labelled:][others],
+                prior_variance=prior_variance,
+                weights=weights_U[others],
+            )
+        )
+    one_hot = codes_L[:, None] == np.arange(n_classes)
+    problem = Problem(
+        models=tuple((SpectralView if spectral else CholeskyView)(sensor.blocks) for sensor in sensors),
+        rows_L=rows_L,
+        rows_U=rows_U,
+        Y=np.where(one_hot[:, 1:] if n_classes == 2 else one_hot, 1.0, -1.0),
+        box=tuple(np.full(n_labelled, C) for _ in range(n_views)),
+        weights_U=weights_U,
+        n_classes=n_classes,
+    )
+    return problem, sensors
+
+
+def _draw_present(rng, n_rows, n_views, missing):
+    present = rng.uniform(size=(n_rows, n_views)) >= missing
+    present[np.arange(n_rows), rng.integers(n_views, size=n_rows)] = True
+    return present
+
+
+def independent_states(problem):
+    """The views' MEDs, from which the loop starts."""
+    return [
+        supervised_state(model, problem.Y[rows], box[rows])
+        for model, rows, box in zip(problem.models, problem.rows_L, problem.box, strict=True)
+    ]
+
+
+def half_steps(
+    problem,
+    surrogate,
+    *,
+    lam=0.8,
+    temperature=1.0,
+    balance=None,
+    stage=1,
+    n_sweeps=12,
+    pi=None,
+    step=step_view,
+    consensus_step=pooled_consensus,
+    objective=core_objective,
+):
+    """The objective after every half-step: after each update of the consensus and after each update of a single view."""
+    pi = np.full(len(problem.models), 1.0 / len(problem.models)) if pi is None else pi
+    states, consensus, values = independent_states(problem), None, []
+    for _ in range(n_sweeps):
+        consensus = consensus_step(problem, states, pi, balance, stage, temperature, consensus)
+        values.append(objective(problem, surrogate, states, pi, consensus, lam, temperature))
+        for i in range(len(states)):
+            states[i] = step(problem, i, surrogate, states[i], consensus.q, lam)
+            values.append(objective(problem, surrogate, states, pi, consensus, lam, temperature))
+    return np.array(values), states, consensus
+
+
+def rejects(check, *broken_twin, **named):
+    """Assert that a check fails for a thing that is known to be wrong."""
+    with pytest.raises(AssertionError):
+        check(*broken_twin, **named)

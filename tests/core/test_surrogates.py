@@ -1,0 +1,153 @@
+"""The quadratic models of A(f) = log 2cosh(f/2): derivatives, tangency, and which of them are bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from cmvmed.surrogates import (
+    Bohning,
+    JaakkolaJordan,
+    Literal,
+    Newton,
+    jaakkola_curvature,
+    log_partition,
+    logistic_curvature,
+)
+from core.factories import rejects
+from core.reference import expected_log_partition
+
+BOUNDS = [Bohning(), JaakkolaJordan()]
+COMPLETE = [*BOUNDS, Newton()]
+FINITE_SCORES = st.floats(-30.0, 30.0)
+
+
+def column(*values):
+    return np.array(values, dtype=float)[:, None]
+
+
+def check_derivatives(A, curvature):
+    """The curvature is A'' and A is even with A(0) = log 2."""
+    f, h = np.linspace(-6.0, 6.0, 61), 1e-4
+    np.testing.assert_allclose(curvature(f), (A(f + h) - 2.0 * A(f) + A(f - h)) / h**2, rtol=0.0, atol=1e-6)
+    np.testing.assert_allclose((A(f + h) - A(f - h)) / (2.0 * h), expit(f) - 0.5, rtol=0.0, atol=1e-7)
+    np.testing.assert_allclose(A(np.zeros(1)), np.log(2.0), rtol=1e-15)
+
+
+def test_log_partition_and_its_derivatives():
+    check_derivatives(log_partition, logistic_curvature)
+    rejects(check_derivatives, lambda f: np.logaddexp(0.0, f), logistic_curvature)
+    rejects(check_derivatives, log_partition, jaakkola_curvature)
+
+
+def test_likelihood_is_normalised():
+    f = np.linspace(-40.0, 40.0, 81)
+    np.testing.assert_allclose(
+        np.exp(f / 2.0 - log_partition(f)) + np.exp(-f / 2.0 - log_partition(f)), np.ones(81), rtol=1e-12
+    )
+
+
+def test_extreme_scores_stay_finite():
+    f = np.array([-1e150, -800.0, -1e-300, 0.0, 1e-300, 800.0, 1e150])
+    np.testing.assert_allclose(log_partition(f), np.maximum(np.abs(f) / 2.0, np.log(2.0)), rtol=1e-15)
+    np.testing.assert_allclose(logistic_curvature(f), [0.0, 0.0, 0.25, 0.25, 0.25, 0.0, 0.0], rtol=0.0, atol=1e-16)
+    for surrogate in [*COMPLETE, Literal()]:
+        m, q = f[:, None], np.full((7, 1), 0.3)
+        a = surrogate.curvature(m, np.ones((7, 1)))
+        assert np.isfinite(a).all()
+        assert np.isfinite(surrogate.response(m, q, a)).all()
+        assert np.isfinite(surrogate.energy(m, np.ones((7, 1)))).all()
+
+
+def test_jaakkola_curvature_is_smooth_at_zero():
+    xi = np.array([0.0, 1e-9, 1e-6, 1e-3, 1e-2])
+    np.testing.assert_allclose(jaakkola_curvature(xi), 0.25 - xi**2 / 48.0, rtol=0.0, atol=1e-10)
+    np.testing.assert_array_equal(jaakkola_curvature(-xi), jaakkola_curvature(xi))
+
+
+def check_bounds_everywhere(surrogate, m, s, f):
+    """A(f) <= energy + (model at f) - E(model): the quadratic lies above A, whatever it was expanded at."""
+    a = surrogate.curvature(m, s)
+    b = surrogate.response(m, np.full_like(m, 0.5), a)
+    model = 0.5 * a * f**2 - b * f
+    expected_model = 0.5 * a * (m**2 + s) - b * m
+    slack = surrogate.energy(m, s) + model - expected_model - log_partition(f)
+    assert slack.min() >= -1e-12 * (1.0 + np.abs(f).max())
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(m=FINITE_SCORES, s=st.floats(0.0, 20.0), f=FINITE_SCORES)
+@pytest.mark.parametrize("surrogate", BOUNDS)
+def test_c10_bounds_lie_above_everywhere(surrogate, m, s, f):
+    check_bounds_everywhere(surrogate, column(m), column(s), column(f))
+
+
+def test_c10_newton_is_no_bound():
+    rejects(check_bounds_everywhere, Newton(), column(4.0), column(0.0), column(-4.0))
+
+
+def check_energy_above_expectation(surrogate, m, s):
+    """Energy >= E A(f)."""
+    assert (surrogate.energy(m, s) - expected_log_partition(m, s)).min() >= -1e-10
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(m=FINITE_SCORES, s=st.floats(0.0, 4.0))
+@pytest.mark.parametrize("surrogate", BOUNDS)
+def test_c10_energy_is_above_the_quadrature(surrogate, m, s):
+    check_energy_above_expectation(surrogate, column(m), column(s))
+    rejects(check_energy_above_expectation, Newton(), column(0.3 * expit(m)), column(0.5 + s))
+
+
+def test_energies_are_exact_without_variance_and_jaakkola_is_the_tighter_bound_with_it():
+    m, s = column(-5.0, -1.0, 0.0, 2.0, 9.0), np.full((5, 1), 1.5)
+    for surrogate in COMPLETE:
+        np.testing.assert_allclose(surrogate.energy(m, np.zeros_like(s)), log_partition(m), rtol=1e-14)
+    assert (JaakkolaJordan().energy(m, s) <= Bohning().energy(m, s) + 1e-14).all()
+
+
+def check_gradient_at_the_mean(surrogate):
+    """a m - b is the derivative of A(f) - (q - ½) f at a mean without variance: the model knows the consensus."""
+    m, q = column(-3.0, -0.2, 0.0, 0.7, 5.0), column(0.1, 0.9, 0.5, 0.3, 1.0)
+    a = surrogate.curvature(m, np.zeros_like(m))
+    slope = a * m - surrogate.response(m, q, a)
+    np.testing.assert_allclose(slope, expit(m) - q, rtol=0.0, atol=1e-12)
+
+
+class WithoutLinearTerm(Newton):
+    def response(self, m, q, a):
+        return a * m
+
+
+class WrongSign(Bohning):
+    def response(self, m, q, a):
+        return a * m - (q - expit(m))
+
+
+def test_models_have_the_gradient_of_what_they_replace():
+    for surrogate in COMPLETE:
+        check_gradient_at_the_mean(surrogate)
+    for twin in (Literal(), WithoutLinearTerm(), WrongSign()):
+        rejects(check_gradient_at_the_mean, twin)
+
+
+def test_literal_is_newton_without_the_linear_term():
+    m, s, q = column(-1.0, 0.5), column(1.0, 2.0), column(0.2, 0.9)
+    np.testing.assert_array_equal(Literal().curvature(m, s), Newton().curvature(m, s))
+    np.testing.assert_array_equal(Literal().response(m, q, Literal().curvature(m, s)), np.zeros((2, 1)))
+    assert (Newton().response(m, q, Newton().curvature(m, s)) != 0.0).all()
+
+
+def test_shared_curvature_is_one_column():
+    m, s = np.ones((5, 3)), np.ones((5, 1))
+    assert Bohning().curvature(m, s).shape == (5, 1)
+    assert all(surrogate.curvature(m, s).shape == (5, 3) for surrogate in (JaakkolaJordan(), Newton(), Literal()))
+    assert [surrogate.shared_curvature for surrogate in (Bohning(), JaakkolaJordan(), Newton(), Literal())] == [
+        True,
+        False,
+        False,
+        False,
+    ]
