@@ -1,0 +1,20 @@
+"""From raw sensor recordings to views: scikit-learn transformers for sound, text and multi-channel signals."""
+
+from cmvmed.features.audio_files import read_audio
+from cmvmed.features.mfcc import MFCC
+from cmvmed.features.per_view import ViewsTransformer, views_transformer
+from cmvmed.features.segmentation import Segments, segment_events, segment_windows
+from cmvmed.features.text import TextView
+from cmvmed.features.window_features import WindowFeatures
+
+__all__ = [
+    "MFCC",
+    "Segments",
+    "TextView",
+    "ViewsTransformer",
+    "WindowFeatures",
+    "read_audio",
+    "segment_events",
+    "segment_windows",
+    "views_transformer",
+]

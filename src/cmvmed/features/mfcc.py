@@ -1,0 +1,287 @@
+"""Mel-frequency cepstral coefficients of waveform segments, as vectors of fixed length."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from cmvmed.features.cepstrum import (
+    append_slopes,
+    average_frames,
+    fft_length,
+    has_flat_tops,
+    mel_cepstra,
+    normalise_amplitude,
+    normalise_cepstra,
+)
+from cmvmed.features.waveforms import (
+    Channel,
+    Samples,
+    WaveformBlock,
+    as_waveforms,
+    files_sampling_rate,
+    waveform_blocks,
+)
+
+FloatArray = NDArray[np.float64]
+
+
+class MFCC(TransformerMixin, BaseEstimator):
+    """Fixed-length vectors of mel-frequency cepstral coefficients, one per waveform segment.
+
+    Parameters
+    ----------
+    sampling_rate : float, optional
+        Samples per second of the waveforms. Sound files of another rate are resampled to it. May be left out for
+        files that all have the same rate.
+    n_coefficients : int
+        Cepstral coefficients per frame.
+    n_frames : int
+        Equal parts of the segment over which the frames are averaged, so that segments of any length give vectors of
+        the same width ``n_coefficients * n_frames * (1 + deltas)``: 20 x 10 = 200 by default, as in the paper.
+    deltas : {0, 1, 2}
+        Append the first, or first and second, time derivatives of the coefficients (local slopes over 9 frames).
+    drop_energy : bool
+        Leave out coefficient 0, the mean log level, and start at coefficient 1: independent of loudness at any moment.
+    amplitude : {"rms", "peak", None}
+        Divide each segment by its root mean square or peak first, so that the distance of the source and the gain of
+        the sensor do not matter. None: use the samples as they are; note that librosa cuts powers below 1e-10.
+    cepstral : {"mean", "mean_variance", None}
+        Subtract each coefficient's mean over the segment's frames (which removes any fixed filter: microphone,
+        ground) and, if asked for, divide by its standard deviation. For segments of several seconds; in short ones the
+        mean holds the timbre of the event.
+    unit_length : bool
+        Scale each vector to Euclidean length 1, the usual form for sparse-representation and cosine methods.
+    frame_seconds, hop_seconds : float
+        Length of a frame and distance between frames; 25 ms and 10 ms are the values of the speech literature.
+    n_mels : int
+        Number of Mel bands.
+    fmin, fmax : float
+        Frequency range of the bands in Hz; ``fmax=None`` is half the sampling rate.
+    lifter : float
+        Cepstral liftering, see ``librosa.feature.mfcc``; 0: none.
+    channel : int, "mean" or None
+        Which channel of multi-channel files or (n_segments, n_channels, n_samples) arrays; None demands one channel.
+    silence : {"missing", "keep", "error"}
+        What to do with a segment whose samples are all equal, as a dead sensor gives: all-NaN row (the sensor counts as
+        missing), finite coefficients of the power floor, or an error.
+    clipping : {"warn", "ignore", "error"}
+        What to do with segments of which 1 % or more of the samples lie on a flat top (three or more equal extreme
+        samples in a row): the signal is distorted there, and the coefficients with it.
+
+    Attributes
+    ----------
+    sampling_rate_ : float
+        Rate at which the coefficients are computed.
+    librosa_arguments_ : dict
+        ``librosa.feature.mfcc(y=segment, **librosa_arguments_)`` gives the frames before averaging.
+
+    Notes
+    -----
+    X is an array (n_segments, n_samples) or (n_segments, n_channels, n_samples), a list of one-dimensional arrays of
+    any lengths, or a list, array or column of file names. An absent segment (None, NaN, empty name or all-NaN samples)
+    becomes an all-NaN row, which is how a missing sensor is marked. Some NaN in a segment is an error.
+
+    Features of very different scale suit few kernels: in a pipeline, ``make_pipeline(MFCC(...), StandardScaler())``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = np.random.default_rng(0).normal(size=(3, 8000))
+    >>> MFCC(sampling_rate=8000).fit_transform(noise).shape
+    (3, 200)
+    """
+
+    def __init__(
+        self,
+        sampling_rate: float | None = None,
+        *,
+        n_coefficients: int = 20,
+        n_frames: int = 10,
+        deltas: int = 0,
+        drop_energy: bool = False,
+        amplitude: Literal["rms", "peak"] | None = "rms",
+        cepstral: Literal["mean", "mean_variance"] | None = None,
+        unit_length: bool = False,
+        frame_seconds: float = 0.025,
+        hop_seconds: float = 0.010,
+        n_mels: int = 40,
+        fmin: float = 0.0,
+        fmax: float | None = None,
+        lifter: float = 0.0,
+        channel: Channel = None,
+        silence: Literal["missing", "keep", "error"] = "missing",
+        clipping: Literal["warn", "ignore", "error"] = "warn",
+    ) -> None:
+        self.sampling_rate = sampling_rate
+        self.n_coefficients = n_coefficients
+        self.n_frames = n_frames
+        self.deltas = deltas
+        self.drop_energy = drop_energy
+        self.amplitude = amplitude
+        self.cepstral = cepstral
+        self.unit_length = unit_length
+        self.frame_seconds = frame_seconds
+        self.hop_seconds = hop_seconds
+        self.n_mels = n_mels
+        self.fmin = fmin
+        self.fmax = fmax
+        self.lifter = lifter
+        self.channel = channel
+        self.silence = silence
+        self.clipping = clipping
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Settle the sampling rate and the frame lengths; nothing is learnt from the sound.
+
+        Parameters
+        ----------
+        X : waveforms or file names
+            See the notes of the class.
+        y : ignored
+        """
+        self._check_parameters()
+        waveforms = as_waveforms(X)
+        if len(waveforms) == 0:
+            raise ValueError("Found 0 segments (shape=(0, ...)) while a minimum of 1 is required.")
+        rate = files_sampling_rate(waveforms) if self.sampling_rate is None else float(self.sampling_rate)
+        arguments = self._librosa_arguments(rate)
+        self.sampling_rate_ = rate
+        self.librosa_arguments_ = arguments
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the (n_segments, width) features; absent segments are all-NaN rows."""
+        check_is_fitted(self)
+        waveforms = as_waveforms(X)
+        features = np.full((len(waveforms), self._width()), np.nan)
+        clipped: list[int] = []
+        for block in waveform_blocks(waveforms, sampling_rate=self.sampling_rate_, channel=self.channel):
+            self._check_length(block)
+            sounding = self._sounding(block)
+            if sounding.any():
+                rows, samples = block.rows[sounding], block.samples[sounding]
+                clipped += rows[has_flat_tops(samples)].tolist()
+                features[rows] = self._vectors(samples, rows)
+        self._report_clipping(clipped, len(waveforms))
+        return features
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return ``mfcc<coefficient>_t<part>``, and ``delta<order>_mfcc...`` for the derivatives."""
+        first = int(self.drop_energy)
+        return np.array(
+            [
+                f"{'' if order == 0 else f'delta{order}_'}mfcc{c}_t{t}"
+                for order in range(self.deltas + 1)
+                for c in range(first, first + self.n_coefficients)
+                for t in range(self.n_frames)
+            ],
+            dtype=object,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        return tags
+
+    def _width(self) -> int:
+        return self.n_coefficients * self.n_frames * (1 + self.deltas)
+
+    def _check_parameters(self) -> None:
+        for name in ("n_coefficients", "n_frames", "n_mels", "frame_seconds", "hop_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}.")
+        if self.sampling_rate is not None and not 0 < self.sampling_rate < np.inf:
+            raise ValueError(f"sampling_rate must be a positive number of Hz, got {self.sampling_rate!r}.")
+        choices: dict[str, tuple[Any, ...]] = {
+            "deltas": (0, 1, 2),
+            "amplitude": ("rms", "peak", None),
+            "cepstral": ("mean", "mean_variance", None),
+            "silence": ("missing", "keep", "error"),
+            "clipping": ("warn", "ignore", "error"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
+        if self.n_coefficients + self.drop_energy > self.n_mels:
+            raise ValueError(
+                f"n_mels={self.n_mels} Mel bands give at most that many coefficients: n_coefficients="
+                f"{self.n_coefficients}{' after coefficient 0' if self.drop_energy else ''} are too many."
+            )
+        if self.cepstral is not None and self.n_frames == 1:
+            raise ValueError(
+                f"cepstral={self.cepstral!r} sets the mean over frames to zero: n_frames=1 would be all 0."
+            )
+
+    def _librosa_arguments(self, rate: float) -> dict[str, Any]:
+        fmax = rate / 2 if self.fmax is None else float(self.fmax)
+        if not 0 <= self.fmin < fmax <= rate / 2:
+            raise ValueError(
+                f"The Mel bands need 0 <= fmin < fmax <= {rate / 2:g} Hz, half the sampling rate; got "
+                f"fmin={self.fmin}, fmax={self.fmax}."
+            )
+        win_length = max(2, round(self.frame_seconds * rate))
+        return {
+            "sr": rate,
+            "n_mfcc": self.n_coefficients + int(self.drop_energy),
+            "n_mels": self.n_mels,
+            "n_fft": fft_length(win_length, rate, self.n_mels, self.fmin, fmax),
+            "win_length": win_length,
+            "hop_length": max(1, round(self.hop_seconds * rate)),
+            "fmin": self.fmin,
+            "fmax": fmax,
+            "lifter": self.lifter,
+        }
+
+    def _check_length(self, block: WaveformBlock) -> None:
+        n_samples = block.samples.shape[1]
+        needed = max(self.librosa_arguments_["n_fft"], (self.n_frames - 1) * self.librosa_arguments_["hop_length"])
+        if n_samples < needed:
+            raise ValueError(
+                f"Segment {block.name(block.rows[0])} is too short: {n_samples} samples "
+                f"({n_samples / self.sampling_rate_:.3g} s); {self.n_frames} frames need at least {needed} "
+                f"({needed / self.sampling_rate_:.3g} s). Use longer segments, or smaller n_frames or frame_seconds."
+            )
+
+    def _sounding(self, block: WaveformBlock) -> NDArray[np.bool_]:
+        silent = np.asarray(np.ptp(block.samples, axis=1) == 0)
+        if self.silence == "error" and silent.any():
+            raise ValueError(
+                f"Segment {block.name(block.rows[silent][0])} is silent: all its samples are equal. Remove it, or pass "
+                'silence="missing" to mark the sensor as missing there.'
+            )
+        return np.ones_like(silent) if self.silence == "keep" else ~silent
+
+    def _vectors(self, samples: Samples, rows: NDArray[np.int64]) -> FloatArray:
+        cepstra = mel_cepstra(normalise_amplitude(samples, self.amplitude), self.librosa_arguments_)
+        cepstra = normalise_cepstra(cepstra[:, int(self.drop_energy) :], self.cepstral)
+        parts = average_frames(append_slopes(cepstra, self.deltas), self.n_frames)
+        vectors = parts.reshape(len(parts), -1).astype(np.float64)
+        overflow = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(overflow):
+            raise ValueError(
+                f"The power spectrum of segment {rows[overflow[0]]} exceeds the range of {samples.dtype}. Rescale the "
+                'waveform, or pass amplitude="rms".'
+            )
+        if self.unit_length:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(float).tiny)
+        return vectors
+
+    def _report_clipping(self, rows: list[int], n_segments: int) -> None:
+        if not rows or self.clipping == "ignore":
+            return
+        message = (
+            f"{len(rows)} of {n_segments} segments have flat tops (clipped or very coarsely quantised), first segment "
+            f"{min(rows)}: their spectra are distorted. Record at a lower gain or leave them out; "
+            'clipping="ignore" silences this check.'
+        )
+        if self.clipping == "error":
+            raise ValueError(message)
+        warnings.warn(message, UserWarning, stacklevel=3)

@@ -1,0 +1,170 @@
+"""One transformer per view, side by side: from raw sensors to one X whose view layout is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.pipeline import FeatureUnion
+from sklearn.utils.validation import check_is_fitted
+
+
+def views_transformer(
+    views: Mapping[str, tuple[Any, Any]] | None = None,
+    /,
+    *,
+    output: Literal["pandas", "polars", "default"] = "pandas",
+    n_jobs: int | None = None,
+    **named_views: tuple[Any, Any],
+) -> ViewsTransformer:
+    """Apply one transformer per view and put the results side by side in one X.
+
+    Parameters
+    ----------
+    views : mapping of view name -> (transformer, key), optional
+        For names that are no Python words; otherwise pass the views as keywords, ``audio=(MFCC(8000), "wav")``. The key
+        says which part of the input the transformer gets:
+
+        * DataFrame: a column name (the transformer gets that column) or a list of names (it gets a frame);
+        * array (n, n_channels, n_samples) of synchronised sensors: a channel number, or a list or slice of them;
+        * array (n, n_columns): a list or slice of columns;
+        * mapping: its key;
+        * None: everything.
+    output : {"pandas", "polars", "default"}
+        A DataFrame with columns ``<view>__<feature>``, from which an estimator takes its views by prefix; or an
+        array (CSR matrix if any view is sparse), whose layout is ``view_slices_`` after ``fit``.
+    n_jobs : int, optional
+        Number of views computed at once.
+
+    Returns
+    -------
+    ViewsTransformer
+        A scikit-learn transformer; its ``views`` is the mapping of view name to column prefix.
+
+    Examples
+    --------
+    Two synchronised microphones, one classifier:
+
+    >>> import numpy as np
+    >>> from cmvmed.features import MFCC, views_transformer
+    >>> sound = np.random.default_rng(0).normal(size=(4, 2, 8000))
+    >>> to_views = views_transformer(left=(MFCC(8000), 0), right=(MFCC(8000), 1))
+    >>> to_views.views
+    {'left': 'left__', 'right': 'right__'}
+    >>> to_views.fit_transform(sound).shape
+    (4, 400)
+
+    In a pipeline: ``make_pipeline(to_views, CMVMED(views=to_views.views))``.
+    """
+    chosen = {**(views or {}), **named_views}
+    if not chosen:
+        raise ValueError('No view given. Pass at least one, as in views_transformer(audio=(MFCC(8000), "wav")).')
+    if output not in ("pandas", "polars", "default"):
+        raise ValueError(f'output must be "pandas", "polars" or "default", got {output!r}.')
+    for name, view in chosen.items():
+        if "__" in name or not name:
+            raise ValueError(f"View name {name!r} must not be empty or contain '__', which separates view and feature.")
+        if not (isinstance(view, tuple) and len(view) == 2 and hasattr(view[0], "transform")):
+            raise TypeError(f"View {name!r} must be a pair (transformer, key), got {view!r}.")
+    dense = output != "default"
+    union = ViewsTransformer(
+        [(name, OneView(transformer, key, dense=dense)) for name, (transformer, key) in chosen.items()], n_jobs=n_jobs
+    )
+    return union.set_output(transform=output) if dense else union
+
+
+class ViewsTransformer(FeatureUnion):
+    """Transformers of several views side by side; made by :func:`views_transformer`.
+
+    Attributes
+    ----------
+    views : dict of view name -> column prefix
+        For ``views=`` of an estimator behind DataFrame output; known before ``fit``.
+    view_slices_ : dict of view name -> slice
+        For ``views=`` of an estimator on array or CSR output.
+    """
+
+    @property
+    def views(self) -> dict[str, str]:
+        """The prefix of each view's columns in DataFrame output."""
+        return {name: f"{name}__" for name, _ in self.transformer_list}
+
+    @property
+    def view_slices_(self) -> dict[str, slice]:
+        """The columns of each view in array output."""
+        check_is_fitted(self)
+        widths = [view.n_features_out_ for _, view in self.transformer_list]
+        stops = np.cumsum(widths).tolist()
+        names = [name for name, _ in self.transformer_list]
+        return {n: slice(stop - width, stop) for n, width, stop in zip(names, widths, stops, strict=True)}
+
+
+class OneView(TransformerMixin, BaseEstimator):
+    """Give a transformer its part of the input.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Cloned and fitted on the selected part.
+    key : column name, channel number, list, slice, mapping key or None
+        See :func:`views_transformer`.
+    dense : bool
+        Turn sparse results into arrays, as DataFrame output needs.
+    """
+
+    def __init__(self, transformer: Any, key: Any = None, *, dense: bool = False) -> None:
+        self.transformer = transformer
+        self.key = key
+        self.dense = dense
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit a clone of the transformer on the selected part of X."""
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit a clone of the transformer on the selected part of X, and return its features."""
+        transformer = clone(self.transformer)
+        features = transformer.fit_transform(_select(X, self.key), y)
+        self.transformer_ = transformer
+        self.n_features_out_ = int(features.shape[1])
+        return self._finish(features)
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of the selected part of X."""
+        check_is_fitted(self)
+        return self._finish(self.transformer_.transform(_select(X, self.key)))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names the transformer gives, or the positions of its features if it gives none."""
+        check_is_fitted(self)
+        if hasattr(self.transformer_, "get_feature_names_out"):
+            return np.asarray(self.transformer_.get_feature_names_out(), dtype=object)
+        return np.array([str(j) for j in range(self.n_features_out_)], dtype=object)
+
+    def _finish(self, features: Any) -> Any:
+        if self.dense and hasattr(features, "toarray"):  # sparse matrices and arrays
+            return features.toarray()
+        return features
+
+
+def _select(X: Any, key: Any) -> Any:
+    if key is None:
+        return X
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        known = list(X.columns) if hasattr(X, "columns") else list(X)
+        unknown = [k for k in (key if isinstance(key, list) else [key]) if k not in known]
+        if unknown:
+            raise KeyError(f"The input has no column or key {unknown[0]!r}. It has: {', '.join(map(repr, known))}.")
+        return X[key]
+    array: Any = X if hasattr(X, "shape") else np.asarray(X)
+    width = array.shape[1] if array.ndim > 1 else 0
+    try:
+        return array[:, key]
+    except IndexError as error:
+        raise IndexError(
+            f"The input has {width} channels or columns (shape {array.shape}), so that {key!r} cannot be taken from it."
+        ) from error

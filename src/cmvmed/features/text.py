@@ -1,0 +1,170 @@
+"""Documents as one view: bag of words, tf-idf and unit length in one transformer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from cmvmed.features.waveforms import is_absent
+
+
+class TextView(TransformerMixin, BaseEstimator):
+    """Bag-of-words features of documents, over scikit-learn's ``TfidfVectorizer``.
+
+    Parameters
+    ----------
+    weighting : {"tfidf", "counts", "binary"}
+        Term frequency times inverse document frequency; term counts; or 1 for each term that occurs.
+    unit_length : bool
+        Scale each document to Euclidean length 1, so that long and short ones compare.
+    empty : {"missing", "zero"}
+        What a document becomes that holds no known term (no document, an empty one, or only words outside the
+        vocabulary): an all-NaN row, so that the view counts as missing there and the other views decide; or a row of
+        zeros.
+    max_features : int, optional
+        Keep the terms most frequent over all documents. The vocabulary never looks at labels.
+    min_df, max_df : int or float
+        Least and largest number (int) or share (float) of documents with a term for it to be kept.
+    stop_words : "english", list of str or None
+        Words to leave out.
+    ngram_range : (int, int)
+        Shortest and longest word sequence that counts as a term.
+    token_pattern : str
+        Regular expression of a word.
+    sparse_output : bool
+        CSR matrix, or dense array (which DataFrame output needs). A missing row of a CSR matrix stores NaN in each
+        column.
+
+    Attributes
+    ----------
+    vectorizer_ : TfidfVectorizer
+        The fitted vectorizer.
+
+    Notes
+    -----
+    X holds one str per row: a list, an array, a DataFrame column, or a single-column frame. None and NaN are absent
+    documents.
+
+    Examples
+    --------
+    >>> documents = ["syllabus and homework", "homework due friday", ""]
+    >>> TextView(sparse_output=False).fit_transform(documents).shape
+    (3, 5)
+    """
+
+    def __init__(
+        self,
+        *,
+        weighting: Literal["tfidf", "counts", "binary"] = "tfidf",
+        unit_length: bool = True,
+        empty: Literal["missing", "zero"] = "missing",
+        max_features: int | None = None,
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        stop_words: str | list[str] | None = None,
+        ngram_range: tuple[int, int] = (1, 1),
+        token_pattern: str = r"(?u)\b\w\w+\b",
+        sparse_output: bool = True,
+    ) -> None:
+        self.weighting = weighting
+        self.unit_length = unit_length
+        self.empty = empty
+        self.max_features = max_features
+        self.min_df = min_df
+        self.max_df = max_df
+        self.stop_words = stop_words
+        self.ngram_range = ngram_range
+        self.token_pattern = token_pattern
+        self.sparse_output = sparse_output
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the vocabulary and the document frequencies; labels are not used.
+
+        Parameters
+        ----------
+        X : one str per row
+        y : ignored
+        """
+        if self.weighting not in ("tfidf", "counts", "binary"):
+            raise ValueError(f'weighting must be "tfidf", "counts" or "binary", got {self.weighting!r}.')
+        if self.empty not in ("missing", "zero"):
+            raise ValueError(f'empty must be "missing" or "zero", got {self.empty!r}.')
+        documents = [text for text in _documents(X) if text.strip()]
+        if not documents:
+            raise ValueError(
+                "Every document is empty: there is no vocabulary to learn. Check the column passed as text."
+            )
+        vectorizer = TfidfVectorizer(
+            use_idf=self.weighting == "tfidf",
+            binary=self.weighting == "binary",
+            norm="l2" if self.unit_length else None,
+            max_features=self.max_features,
+            min_df=self.min_df,
+            max_df=self.max_df,
+            stop_words=self.stop_words,
+            ngram_range=self.ngram_range,
+            token_pattern=self.token_pattern,
+        )
+        self.vectorizer_ = vectorizer.fit(documents)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the (n_documents, n_terms) features."""
+        check_is_fitted(self)
+        features = self.vectorizer_.transform(_documents(X))
+        wordless = np.flatnonzero(np.diff(features.indptr) == 0)
+        if self.empty == "missing" and len(wordless):
+            features = _with_nan_rows(features, wordless)
+        return features if self.sparse_output else features.toarray()
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the terms."""
+        check_is_fitted(self)
+        return np.asarray(self.vectorizer_.get_feature_names_out(), dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _documents(X: Any) -> list[str]:
+    if isinstance(X, str):
+        raise TypeError("Expected several documents, got one str. Pass a list of str.")
+    values = X if isinstance(X, (list, tuple)) else np.asarray(X, dtype=object)
+    if isinstance(values, np.ndarray):
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1:
+            raise ValueError(f"Documents must be one column of str, got shape {values.shape}. Choose one column.")
+    return [_document(value, row) for row, value in enumerate(values)]
+
+
+def _document(value: Any, row: int) -> str:
+    if isinstance(value, str):
+        return value
+    if is_absent(value):
+        return ""
+    raise TypeError(f"Document {row} must be a str (or None, NaN if absent), got {type(value).__name__}.")
+
+
+def _with_nan_rows(features: csr_matrix | csr_array, rows: NDArray[np.int64]) -> csr_matrix | csr_array:
+    """Return features with the given empty rows filled with NaN, in one pass over the CSR arrays."""
+    n_rows, n_columns = features.shape
+    lengths = np.diff(features.indptr)
+    lengths[rows] = n_columns
+    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    filled = np.repeat(np.isin(np.arange(n_rows), rows), lengths)
+    data, indices = np.full(indptr[-1], np.nan), np.empty(indptr[-1], dtype=np.int64)
+    data[~filled], indices[~filled] = features.data, features.indices
+    indices[filled] = np.tile(np.arange(n_columns), len(rows))
+    return type(features)((data, indices, indptr), shape=features.shape)
