@@ -1,0 +1,35 @@
+"""scikit-learn's own checks, all of them, on every estimator and on settings that take another path through the code."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cmvmed import CMVMED, MED
+
+MARKER_COLLISION = (
+    "The check fits y of -1 and +1, where -1 means 'unlabelled' for a semi-supervised classifier. That is one labelled "
+    "class, which fit refuses with an explanation instead of losing a class in silence."
+)
+
+
+def expected_failures(estimator):
+    return {"check_classifiers_classes": MARKER_COLLISION}
+
+
+@parametrize_with_checks([MED(), CMVMED(), CMVMED(bound="jj")], expected_failed_checks=expected_failures)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        MED(kernel="cosine", scaling=None),
+        CMVMED(mode="newton"),
+        CMVMED(mode="literal"),
+        CMVMED(kernel="linear", scaling="unit", class_prior="labels", view_weights="uniform", n_jobs=2),
+        CMVMED(kernel="polynomial", class_prior=None, class_weight="balanced", n_stages=2),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_check_of_other_settings(estimator, check):
+    check(estimator)
