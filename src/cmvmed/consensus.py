@@ -13,12 +13,14 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import entr, expit, logit, logsumexp, softmax
+from scipy.special import entr, expit, logit, softmax
 
 from cmvmed.linalg import Array, IntArray
 
 BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
 MAX_BALANCE_STEPS = 200
+SMOOTH_RANGE = 20.0  # a range of scores, in units of 2T, over which the balance is a smooth problem
+COOLING = 4.0  # between the temperatures of a balance that is not
 LEAST_AGREEMENT = 1e-3  # keeps the leading eigenvector unique, so views that agree with nobody are weighted alike
 
 
@@ -109,31 +111,44 @@ def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: flo
 
 
 def _many_class_offset(scores: Array, share: Array, prior: Array, temperature: float, start: Array) -> Array:
-    """Minimise the convex φ(o) = 2T Σ share·logsumexp((m + o)/2T) - prior·o; its gradient is the imbalance.
+    """Minimise the convex φ(o) = 2T Σ share·logsumexp((m + o)/2T) - prior·o; its gradient is the imbalance of the shares.
 
-    Newton steps, and where one does not help the multiplicative step o += 2T log(prior/shares), which never raises φ.
+    Where the scores dwarf the temperature, φ is all but piecewise linear; it is then minimised at higher temperatures
+    first, each solution the start of the next.
     """
     scale = 2.0 * temperature
-
-    def potential(offset: Array) -> float:
-        return float(scale * (share @ logsumexp((scores + offset) / scale, axis=1)) - prior @ offset)
-
-    offset: Array = np.asarray(start - start.mean())
-    value = potential(offset)
-    for _ in range(MAX_BALANCE_STEPS):
-        q = softmax((scores + offset) / scale, axis=1)
-        shares = share @ q
-        imbalance = shares - prior
-        if np.abs(imbalance).max() <= BALANCE_TOLERANCE:
-            break
-        hessian = (np.diag(shares) - (share[:, None] * q).T @ q) / scale
-        newton = offset - np.linalg.lstsq(hessian, imbalance, rcond=1e-12)[0]
-        new_value = potential(newton)
-        if not new_value < value:
-            newton = offset + scale * np.log(prior / np.maximum(shares, np.finfo(float).tiny))
-            new_value = potential(newton)
-        offset, value = np.asarray(newton - newton.mean()), new_value
+    smooth = float(np.ptp(scores)) / SMOOTH_RANGE
+    levels = max(0, int(np.ceil(np.log(max(smooth, scale) / scale) / np.log(COOLING))))
+    offset = np.asarray(start, dtype=np.float64) if levels == 0 else np.zeros_like(start)
+    for level in range(levels, -1, -1):
+        offset = _newton_balance(scores, share, prior, scale * COOLING**level, offset)
     return offset
+
+
+def _newton_balance(scores: Array, share: Array, prior: Array, scale: float, offset: Array) -> Array:
+    """Newton steps on φ at one temperature, each shortened until φ's slope along it has not turned steeply upwards."""
+
+    def imbalance(o: Array) -> tuple[Array, Array]:
+        q = np.asarray(softmax((scores + o) / scale, axis=1))
+        return share @ q - prior, q
+
+    gradient, q = imbalance(offset)
+    for _ in range(MAX_BALANCE_STEPS):
+        if np.abs(gradient).max() <= BALANCE_TOLERANCE:
+            break
+        hessian = np.diag(gradient + prior) - (share[:, None] * q).T @ q
+        hessian[np.diag_indices_from(hessian)] += 1e-12  # hard shares make it vanish
+        direction = -scale * np.linalg.solve(hessian, gradient)
+        direction -= direction.mean()
+        slope, length = float(gradient @ direction), 1.0
+        while length > 1e-12:
+            candidate = offset + length * direction
+            gradient, q = imbalance(candidate)
+            if float(gradient @ direction) <= -0.5 * slope:
+                break
+            length *= 0.5
+        offset = candidate
+    return np.asarray(offset - offset.mean())
 
 
 def agreement_weights(means: Sequence[Array], rows: Sequence[IntArray], n_rows: int) -> Array:
