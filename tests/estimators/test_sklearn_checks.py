@@ -15,7 +15,7 @@ def expected_failures(estimator):
     return {"check_classifiers_classes": MARKER_COLLISION}
 
 
-@parametrize_with_checks([MED(), CMVMED(), CMVMED(bound="jj")], expected_failed_checks=expected_failures)
+@parametrize_with_checks([MED(), CMVMED()], expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
@@ -24,6 +24,7 @@ def test_scikit_learn_check(estimator, check):
 @parametrize_with_checks(
     [
         MED(kernel="cosine", scaling=None),
+        CMVMED(bound="jj"),
         CMVMED(mode="newton"),
         CMVMED(mode="literal"),
         CMVMED(kernel="linear", scaling="unit", class_prior="labels", view_weights="uniform", n_jobs=2),
