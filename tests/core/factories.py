@@ -121,7 +121,7 @@ def half_steps(
     temperature=1.0,
     balance=None,
     stage=1,
-    n_sweeps=12,
+    n_sweeps=8,
     pi=None,
     step=step_view,
     consensus_step=pooled_consensus,
