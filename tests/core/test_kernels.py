@@ -1,0 +1,218 @@
+"""Kernels: scale-free bandwidth, weights as repetitions, exact diagonals, and errors that name the view."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from cmvmed.kernels import Kernel, fit_kernel
+from core.factories import rejects
+
+
+def fitted(train, *, kind="rbf", gamma="median", weights=None, seed=0, view="sonar"):
+    weights = np.ones(train.shape[0]) if weights is None else weights
+    return fit_kernel(view, kind, gamma, 3, 1.0, train, weights, np.random.default_rng(seed))
+
+
+def draw_rows(seed, n_rows=15, n_features=4):
+    return np.random.default_rng(seed).normal(size=(n_rows, n_features)) + 1.0
+
+
+def naive(kind, gamma, A, B):
+    """Kernel values one by one."""
+    values = {
+        "rbf": lambda x, z: np.exp(-gamma * ((x - z) ** 2).sum()),
+        "linear": lambda x, z: x @ z,
+        "polynomial": lambda x, z: (gamma * (x @ z) + 1.0) ** 3,
+        "cosine": lambda x, z: x @ z / np.sqrt((x @ x) * (z @ z)),
+    }
+    return np.array([[values[kind](x, z) for z in B] for x in A])
+
+
+NAMED = ["rbf", "linear", "polynomial", "cosine"]
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("kind", NAMED)
+def test_values_are_those_of_the_formula(kind, container):
+    train, rows = draw_rows(0), draw_rows(1, n_rows=6)
+    kernel = Kernel("sonar", kind, 0.3, 3, 1.0)
+    index = np.array([3, 0, 7])
+    np.testing.assert_allclose(
+        kernel.gram(container(train), index), naive(kind, 0.3, train[index], train[index]), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        kernel.cross(container(rows), container(train), index), naive(kind, 0.3, rows, train[index]), rtol=1e-9
+    )
+    np.testing.assert_allclose(kernel.diagonal(container(rows)), np.diag(naive(kind, 0.3, rows, rows)), rtol=1e-9)
+
+
+def test_callable_kernel_has_the_diagonal_of_its_values():
+    kernel = fitted(draw_rows(0), kind=lambda A, B: A @ B.T + 2.0)
+    rows = draw_rows(1)
+    np.testing.assert_allclose(kernel.diagonal(rows), (rows**2).sum(axis=1) + 2.0, rtol=1e-12)
+
+
+def test_zero_rows_have_no_direction():
+    rows = np.array([[0.0, 0.0], [3.0, 4.0]])
+    kernel = fitted(rows, kind="cosine")
+    np.testing.assert_allclose(kernel.diagonal(rows), [0.0, 1.0], rtol=1e-15)
+    np.testing.assert_allclose(kernel.gram(rows, np.arange(2)), np.diag([0.0, 1.0]), rtol=0.0, atol=1e-15)
+
+
+def test_blocks_without_rows():
+    kernel, nobody = fitted(draw_rows(0)), np.empty(0, dtype=int)
+    assert kernel.gram(draw_rows(0), nobody).shape == (0, 0)
+    assert kernel.cross(draw_rows(1), draw_rows(0), nobody).shape == (15, 0)
+    assert kernel.cross(draw_rows(1)[:0], draw_rows(0), np.arange(4)).shape == (0, 4)
+
+
+def check_scale_free(gram_of, kind, factor):
+    """Rows in other units have the same kernel matrix."""
+    rows = draw_rows(2)
+    np.testing.assert_allclose(gram_of(factor * rows, kind), gram_of(rows, kind), rtol=1e-9)
+
+
+def median_gram(rows, kind):
+    return fitted(rows, kind=kind).gram(rows, np.arange(rows.shape[0]))
+
+
+@pytest.mark.parametrize("kind", ["rbf", "polynomial"])
+@pytest.mark.parametrize("factor", [1e-60, 1e-3, 7.0, 1e60])
+def test_median_gamma_is_scale_free(kind, factor):
+    check_scale_free(median_gram, kind, factor)
+
+
+@pytest.mark.parametrize("kind", ["rbf", "polynomial"])
+def test_scale_free_check_rejects_a_fixed_gamma_and_one_over_distance(kind):
+    def fixed(rows, kind):
+        return fitted(rows, kind=kind, gamma=0.5).gram(rows, np.arange(15))
+
+    def of_the_distance(rows, kind):
+        gamma = np.sqrt(fitted(rows, kind=kind).gamma)
+        return fitted(rows, kind=kind, gamma=gamma).gram(rows, np.arange(15))
+
+    for twin in (fixed, of_the_distance):
+        rejects(check_scale_free, twin, kind, 7.0)
+
+
+def test_median_gamma_is_one_over_the_median_of_all_pairs_drawn_with_replacement():
+    rows = draw_rows(3)
+    distances = np.sort(((rows[:, None] - rows) ** 2).sum(axis=2).ravel())
+    np.testing.assert_allclose(fitted(rows).gamma, 1.0 / distances[(distances.size - 1) // 2], rtol=1e-9)
+    lengths = np.sort((rows**2).sum(axis=1))
+    np.testing.assert_allclose(fitted(rows, kind="polynomial").gamma, 1.0 / lengths[7], rtol=1e-12)
+
+
+def check_weights_are_repetitions(gamma_of, kind, seed, counts):
+    rows = draw_rows(seed, n_rows=counts.size)
+    weighted = gamma_of(rows, kind, counts.astype(float))
+    repeated = gamma_of(np.repeat(rows, counts, axis=0), kind, np.ones(counts.sum()))
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
+
+
+def gamma_of(rows, kind, weights):
+    return fitted(rows, kind=kind, weights=weights).gamma
+
+
+@settings(derandomize=True, max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    counts=st.lists(st.integers(1, 3), min_size=8, max_size=12).map(np.array),
+    kind=st.sampled_from(["rbf", "polynomial"]),
+)
+def test_weights_are_repetitions(seed, counts, kind):
+    check_weights_are_repetitions(gamma_of, kind, seed, counts)
+
+
+@pytest.mark.parametrize("kind", ["rbf", "polynomial"])
+def test_check_of_repetitions_rejects_unweighted_medians(kind):
+    counts = np.array([9, 1, 1, 8, 1, 1, 1, 9])
+    rejects(check_weights_are_repetitions, lambda rows, kind, w: gamma_of(rows, kind, w**0.5), kind, 0, counts)
+    rejects(check_weights_are_repetitions, lambda rows, kind, w: gamma_of(rows, kind, np.ones_like(w)), kind, 0, counts)
+
+
+def test_bandwidth_when_most_rows_are_zero_or_all_are_equal():
+    rows = np.vstack([np.zeros((80, 3)), draw_rows(4, n_rows=20, n_features=3)])
+    assert 0.1 < fitted(rows).gamma < 10.0
+    assert fitted(np.ones((6, 3))).gamma == 1.0
+    assert fitted(np.zeros((6, 3)), kind="polynomial").gamma == 1.0
+
+
+@pytest.mark.xfail(
+    strict=True, reason="distances of equal rows are rounding noise instead of 0, so their median sets the bandwidth"
+)
+def test_bandwidth_when_most_rows_are_equal():
+    for seed in range(20):
+        rows = draw_rows(seed, n_rows=20, n_features=6)
+        crowded = np.vstack([np.repeat(rows[:1], 80, axis=0), rows])
+        assert 1e-3 < fitted(crowded).gamma < 1e3
+
+
+def test_large_sets_take_the_median_of_a_sample_that_the_seed_fixes():
+    rows = draw_rows(5, n_rows=1500, n_features=2)
+    gamma = fitted(rows, seed=1).gamma
+    assert gamma == fitted(rows, seed=1).gamma
+    assert gamma != fitted(rows, seed=2).gamma
+    distances = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    np.testing.assert_allclose(gamma, 1.0 / np.median(distances), rtol=0.1)
+
+
+def test_given_gamma_is_kept():
+    assert fitted(draw_rows(0), gamma=0.37).gamma == 0.37
+    assert fitted(draw_rows(0), kind="linear").gamma == 1.0
+
+
+def gram_matrix(seed, n_rows=6):
+    rows = draw_rows(seed, n_rows=n_rows)
+    return rows @ rows.T
+
+
+@pytest.mark.parametrize("kind", ["precomputed", "callable"])
+def test_asymmetric_kernel_is_refused_by_name_and_entry(kind):
+    K = gram_matrix(0)
+    K[4, 1] += 0.25
+    kinds = {"precomputed": "precomputed", "callable": lambda A, B: K}
+    with pytest.raises(ValueError, match=r"view 'sonar' is not symmetric: entry \((1, 4|4, 1)\)"):
+        fitted(K, kind=kinds[kind])
+
+
+@pytest.mark.parametrize("kind", ["precomputed", "callable"])
+def test_indefinite_kernel_is_refused_by_name_and_eigenvalue(kind):
+    K = gram_matrix(1)
+    values, vectors = np.linalg.eigh(K)
+    K = (vectors * (values - 0.5)) @ vectors.T
+    K = 0.5 * (K + K.T)
+    kinds = {"precomputed": "precomputed", "callable": lambda A, B: K}
+    with pytest.raises(ValueError, match=r"view 'sonar' is not positive semi-definite \(smallest eigenvalue -0\.5\)"):
+        fitted(K, kind=kinds[kind])
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_rounding_noise_in_a_given_kernel_is_no_reason_to_refuse_it(size):
+    K = size * gram_matrix(2, n_rows=10)
+    noise = 1e-13 * size * np.random.default_rng(0).normal(size=K.shape)
+    kernel = fitted(K + noise, kind="precomputed")
+    index = np.array([5, 2])
+    np.testing.assert_array_equal(kernel.gram(K, index), K[np.ix_(index, index)])
+    np.testing.assert_array_equal(kernel.cross(K[:3], K, index), K[:3][:, index])
+    with pytest.raises(ValueError, match="semi-definite"):
+        fitted(K - 1e-3 * size * np.eye(10), kind="precomputed")
+
+
+def test_values_that_overflow_are_refused_by_name():
+    rows = 1e160 * draw_rows(0)
+    for kind in ("rbf", "linear", "polynomial"):
+        with pytest.raises(ValueError, match="kernel of view 'sonar' gave values that are NaN or infinite"):
+            Kernel("sonar", kind, 1.0, 3, 1.0).cross(rows, rows, np.arange(3))
+    with pytest.raises(ValueError, match="kernel of view 'sonar' gave values that are NaN"):
+        fitted(np.full((3, 3), np.nan), kind="precomputed")
+
+
+def test_precomputed_kernel_does_not_know_new_diagonals():
+    kernel = fitted(gram_matrix(0), kind="precomputed")
+    with pytest.raises(ValueError, match="View 'sonar' has a precomputed kernel"):
+        kernel.diagonal(gram_matrix(0))
