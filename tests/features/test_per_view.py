@@ -190,3 +190,10 @@ def test_wrong_keys_and_output_are_named(sound, pages):
         views_transformer(a=(TextView(), "page"), output="numpy")
     with pytest.raises(IndexError, match="shape"):
         views_transformer(a=(StandardScaler(), "x")).fit(np.zeros((3, 2)))
+
+
+def test_a_missing_frame_library_is_named(monkeypatch):
+    monkeypatch.setattr("cmvmed.features.per_view.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match='pip install pandas; or pass output="default"'):
+        two_sensors()
+    assert two_sensors(output="default").views == {"left": "left__", "right": "right__"}

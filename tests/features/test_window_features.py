@@ -88,6 +88,12 @@ def test_missing_channel_is_nan_and_others_are_not_touched(windows):
     np.testing.assert_allclose(features, complete, rtol=1e-12)
 
 
+def test_blocks_do_not_change_the_features(windows, monkeypatch):
+    whole = WindowFeatures(RATE).fit_transform(windows)
+    monkeypatch.setattr("cmvmed.features.window_features.BLOCK_SAMPLES", 300)
+    np.testing.assert_allclose(WindowFeatures(RATE).fit_transform(windows), whole, rtol=1e-12)
+
+
 def test_from_a_recording_to_features():
     recording = np.random.default_rng(0).normal(size=(6, 1000))
     signals, _ = segment_windows(recording, RATE, seconds=2.0, hop_seconds=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -64,6 +65,11 @@ def views_transformer(
         raise ValueError('No view given. Pass at least one, as in views_transformer(audio=(MFCC(8000), "wav")).')
     if output not in ("pandas", "polars", "default"):
         raise ValueError(f'output must be "pandas", "polars" or "default", got {output!r}.')
+    if output != "default" and find_spec(output) is None:
+        raise ImportError(
+            f"{output} is not installed, which output={output!r} needs. Install it with: pip install {output}; or pass "
+            'output="default" and give the estimator widths or slices as views=.'
+        )
     for name, view in chosen.items():
         if "__" in name or not name:
             raise ValueError(f"View name {name!r} must not be empty or contain '__', which separates view and feature.")

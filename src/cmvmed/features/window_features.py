@@ -17,9 +17,8 @@ FloatArray = NDArray[np.float64]
 
 STATISTICS = ("mean", "std", "min", "max", "median", "iqr", "skew", "kurtosis", "crossings")
 SPECTRAL = ("peak_hz", "centroid_hz", "entropy")
-POWER_FLOOR = (
-    1e-12  # band powers below this share of the window's power count as it, so that the logarithm stays finite
-)
+BLOCK_SAMPLES = 2**19  # samples handled at once, so that memory does not grow with the number of windows
+POWER_FLOOR = 1e-12  # least share of the window's power that a band counts, so that its logarithm stays finite
 
 
 class WindowFeatures(TransformerMixin, BaseEstimator):
@@ -108,7 +107,11 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
         flat = windows.reshape(-1, windows.shape[2])
         present = ~np.isnan(flat[:, 0])
         features = np.full((len(flat), len(self._names_of_a_channel())), np.nan)
-        features[present] = self._channel_features(flat[present])
+        rows = np.flatnonzero(present)
+        step = max(1, BLOCK_SAMPLES // flat.shape[1])
+        for start in range(0, len(rows), step):
+            block = rows[start : start + step]
+            features[block] = self._channel_features(flat[block])
         return features.reshape(len(windows), -1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -1,0 +1,68 @@
+"""The code in docs/features.md and docs/simulators.md runs and shows what it says."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from cmvmed import features
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(name):
+    return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def run(block):
+    names = {}
+    exec(compile(block, "docs", "exec"), names)
+    return names
+
+
+@pytest.fixture
+def sound_files(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    for name in ("gate_1", "gate_2", "road_1", "road_2", "road_3"):
+        soundfile.write(tmp_path / f"{name}.wav", 0.1 * rng.normal(size=6000), 4000)
+    both = 0.02 * rng.normal(size=(40000, 2))
+    both[20000:20400] *= 8
+    soundfile.write(tmp_path / "both_sensors.wav", both, 4000)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_from_two_microphones_to_predictions():
+    names = run(blocks("features.md")[0])
+    predicted = names["model"].predict(names["steps"].data[50:])
+    assert np.mean(predicted == names["steps"].target[50:]) > 0.6
+
+
+def test_from_files_to_views(sound_files):
+    X = run(blocks("features.md")[1])["X"]
+    assert X.shape == (3, 400)
+    np.testing.assert_array_equal(np.flatnonzero(X.isna().any(axis=0)), np.arange(200))
+
+
+def test_from_a_recording_to_segments(sound_files):
+    names = run(blocks("features.md")[2])
+    assert names["segments"].shape == (12, 2, 6000)
+    assert names["events"].shape == (1, 2, 4000)
+    np.testing.assert_allclose(names["times"], 5.0 - 0.25, atol=0.1)
+
+
+def test_gaussian_views():
+    names = run(blocks("simulators.md")[0])
+    problem = names["problem"]
+    assert round(problem.bayes_error, 4) == 0.0869
+    assert {view: round(error, 4) for view, error in problem.view_bayes_error.items()} == {
+        "view1": 0.1357,
+        "view2": 0.2119,
+    }
+    assert names["model"].score(problem.data, problem.target) > 0.8
+
+
+@pytest.mark.parametrize("name", [n for n in features.__all__ if n not in ("Segments", "ViewsTransformer")])
+def test_every_public_name_is_documented(name):
+    assert f"{name}" in (DOCS / "features.md").read_text(encoding="utf-8")
