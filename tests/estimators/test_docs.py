@@ -1,0 +1,105 @@
+"""What the documentation shows is what happens: doctests of all modules, Python blocks of all pages."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import cmvmed
+
+ROOT = Path(__file__).parents[2]
+MODULES = ["cmvmed", *sorted(module.name for module in pkgutil.walk_packages(cmvmed.__path__, "cmvmed."))]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+NOT_RUN = "<!-- no-run -->"
+BLOCK = re.compile(r"^(?P<before>[^\n]*)\n```python[^\n]*\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def python_blocks(text):
+    """(number of the block's first line, code) of every Python block that is not marked as not to be run."""
+    return [
+        (text[: match.start("code")].count("\n"), match["code"])
+        for match in BLOCK.finditer("\n" + text)
+        if match["before"].strip() != NOT_RUN
+    ]
+
+
+def run_page(page):
+    """Execute a page's blocks in order in one namespace; a failure points to the line of the page."""
+    namespace = {"__name__": "__page__"}
+    blocks = python_blocks(page.read_text(encoding="utf-8"))
+    for first_line, code in blocks:
+        exec(compile("\n" * first_line + code, str(page), "exec"), namespace)
+    return len(blocks)
+
+
+def imported(name):
+    """The module; a test that needs an extra which is not installed is skipped."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        outside = (error.name or "cmvmed").split(".")[0] != "cmvmed"
+        return pytest.skip(f"{name} needs {error.name}") if outside else pytest.fail(str(error))
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """A working directory of its own and pictures without a screen."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+
+
+@pytest.mark.usefixtures("scratch")
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module(name):
+    result = doctest.testmod(imported(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", ["cmvmed.estimators.cmvmed", "cmvmed.estimators.med", "cmvmed.model_selection"])
+def test_public_classes_have_examples(name):
+    finder = doctest.DocTestFinder()
+    assert sum(len(test.examples) for test in finder.find(importlib.import_module(name))) > 0
+
+
+@pytest.mark.usefixtures("scratch")
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_the_python_blocks_of_a_page(page):
+    run_page(page)
+
+
+PAGE = """# A page
+
+```python
+x = 1
+```
+
+<!-- no-run -->
+```python
+raise RuntimeError("not to be run")
+```
+
+```bash
+rm nothing
+```
+
+```python
+assert x == 1, "blocks share their names"
+y = 1 / 0
+```
+"""
+
+
+def test_a_broken_block_fails_at_its_line(tmp_path):
+    """Broken twin of the pages' test."""
+    page = tmp_path / "page.md"
+    page.write_text(PAGE, encoding="utf-8")
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_page(page)
+    assert caught.traceback[-1].lineno + 1 == PAGE.splitlines().index("y = 1 / 0") + 1
+
+
+def test_blocks_are_found_at_the_start_of_a_page_too():
+    assert [code for _, code in python_blocks("```python\na\n```\ntext\n```python\nb\n```\n")] == ["a\n", "b\n"]
