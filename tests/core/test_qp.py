@@ -11,11 +11,6 @@ from cmvmed.qp import duality_gap, gradient, kkt_violation, solve_box_qp
 from core.factories import rejects
 from core.reference import clarabel_box_qp
 
-STALLS = pytest.mark.xfail(
-    strict=True,
-    reason="solve_box_qp stops after MAX_NEWTON_STEPS far from the optimum when Q is singular and C is large",
-)
-
 
 def full_rank_features(rng, n):
     return rng.normal(size=(n, 2 * n)) / np.sqrt(2 * n), rng.choice([-1.0, 1.0], n)
@@ -46,7 +41,6 @@ FAMILIES = {
     "Gaussian kernel": smooth_functions,
 }
 DECADES = [1e-4, 1e-2, 1.0, 1e2, 1e4]
-STALLING = {(family, C) for family in list(FAMILIES)[1:] for C in (1e2, 1e4)}
 
 
 def box_problem(family, C, seed, *, n=40, n_fixed=3):
@@ -81,10 +75,8 @@ def check_same_optimum(Q, g, upper, alpha, *, rtol=1e-7):
     np.testing.assert_allclose(Q @ alpha, Q @ other, rtol=0.0, atol=100.0 * rtol * size)
 
 
-CASES = [pytest.param(family, C, marks=[STALLS] * ((family, C) in STALLING)) for family in FAMILIES for C in DECADES]
-
-
-@pytest.mark.parametrize(("family", "C"), CASES)
+@pytest.mark.parametrize("C", DECADES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_same_optimum_as_clarabel(family, C):
     for seed in range(3):
         Q, g, upper = box_problem(family, C, seed)
@@ -106,7 +98,7 @@ def test_checks_reject_points_that_are_not_optimal(family):
 
 
 @settings(derandomize=True, max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 12), rank=st.integers(0, 12), log_C=st.floats(-3.0, 0.0))
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 12), rank=st.integers(0, 12), log_C=st.floats(-3.0, 4.0))
 def test_optimal_for_any_rank(seed, n, rank, log_C):
     rng = np.random.default_rng(seed)
     Phi = rng.normal(size=(n, rank))
