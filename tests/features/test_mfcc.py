@@ -240,6 +240,13 @@ def test_integer_samples_have_full_scale_one(dtype, scale, middle):
     np.testing.assert_allclose(mfcc.transform(integers), mfcc.transform(floats), atol=1e-3)
 
 
+def test_plain_whole_numbers_are_not_scaled():
+    whole = np.random.default_rng(0).integers(-100, 100, size=(2, RATE))
+    mfcc = MFCC(RATE, amplitude=None).fit(whole)
+    np.testing.assert_array_equal(mfcc.transform(whole), mfcc.transform(whole.astype(float)))
+    np.testing.assert_array_equal(mfcc.transform(whole.tolist()), mfcc.transform(whole.astype(float)))
+
+
 @pytest.mark.parametrize("rate", [500, 2000, 11025, 44100, 96000])
 def test_any_sampling_rate_gives_200_finite_features(rate):
     segments = np.random.default_rng(0).normal(size=(2, rate))

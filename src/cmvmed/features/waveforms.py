@@ -3,7 +3,7 @@
 The rules of this border:
 
 * a segment that is None, NaN, an empty file name or all NaN is an absent sensor; one with some NaN is an error;
-* integer samples are scaled so that their full range is [-1, 1);
+* integer samples of 8, 16 or 32 bits are scaled so that their full range is [-1, 1);
 * several channels need a choice: an index, or "mean".
 """
 
@@ -154,6 +154,8 @@ def _choose_channel(samples: NDArray[Any], channel: Channel, name: str) -> NDArr
 def _as_floating(samples: NDArray[Any]) -> Samples:
     if samples.dtype.kind == "f":
         return samples if samples.dtype in (np.float32, np.float64) else samples.astype(np.float32)
+    if samples.dtype.itemsize == 8:  # no sound format: plain numbers that happen to be whole
+        return samples.astype(np.float64)
     half_range = 2.0 ** (8 * samples.dtype.itemsize - 1)
     middle = half_range if samples.dtype.kind == "u" else 0.0  # unsigned sound swings around the middle of its range
     return ((samples.astype(np.float64) - middle) / half_range).astype(np.float32)
