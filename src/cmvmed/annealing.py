@@ -6,17 +6,19 @@ every update, so a stage ends when it falls no more.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cmvmed.consensus import (
+    agreement,
     agreement_weights,
     balancing_offset,
     class_shares,
     entropy,
+    mean_agreement,
     n_functions,
     pool,
     positive,
@@ -28,6 +30,12 @@ from cmvmed.prior import Balance
 from cmvmed.surrogates import Surrogate
 
 Mapper = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
+
+# λ where none is given, and the mean correlation of the independent views' scores from which on it is taken in full: views
+# that do not agree on the unlabelled rows at all have nothing to teach each other. Chosen on development splits
+# (docs/accuracy.md).
+AUTO_CONSENSUS_WEIGHT = 0.2
+FULL_AGREEMENT = 0.25
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class Problem:
 class Schedule:
     """λ and T over the stages, and when a stage ends."""
 
-    consensus_weight: float
+    consensus_weight: float | None  # None: from the agreement of the views
     temperature: float
     n_stages: int
     max_iter: int  # sweeps in a stage
@@ -55,7 +63,7 @@ class Schedule:
 
     def stage(self, s: int) -> tuple[float, float]:
         """(λ_s, T_s) of stage s = 1..S."""
-        return self.consensus_weight * -np.expm1(-0.5 * s), self.temperature ** (s / self.n_stages)
+        return (self.consensus_weight or 0.0) * -np.expm1(-0.5 * s), self.temperature ** (s / self.n_stages)
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,8 @@ class Consensus:
     scores: Array  # (n_U, F)
     coverage: Array  # (n_U,) weight of the views a row has
     offset: Array  # (F,)
-    offset_is_free: bool  # the offset was chosen to meet a constraint (else it is a fixed term of the objective)
+    shares: Array | None  # (K,) shares that the offset was chosen to meet; None: it is a fixed term of the objective
+    stage: int
 
 
 @dataclass(frozen=True)
@@ -116,8 +125,12 @@ def anneal(
     """
     n_views = len(problem.models)
     states = tuple(map_views(lambda i: _independent(problem, i), range(n_views)))
+    R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U.size)
     if view_weights is None:
-        view_weights = agreement_weights([state.m_U for state in states], problem.rows_U, problem.weights_U.size)
+        view_weights = agreement_weights(R)
+    if schedule.consensus_weight is None:
+        trust = min(1.0, mean_agreement(R, view_weights) / FULL_AGREEMENT)
+        schedule = replace(schedule, consensus_weight=AUTO_CONSENSUS_WEIGHT * trust)
     final = pooled_consensus(problem, states, view_weights, balance, 1, schedule.temperature, None)
     start = _record(problem, surrogate, states, view_weights, final, 0, 0.0, schedule.temperature)
     result = Annealed(states, view_weights, final, 0.0, schedule.temperature, (start,), True)
@@ -219,7 +232,7 @@ def objective(
     mass = problem.weights_U * consensus.coverage
     kappa = 1.0 if n_functions(problem.n_classes) == 1 else 2.0
     value = views - lam * kappa * temperature * float(mass @ entropy(consensus.q))
-    if not consensus.offset_is_free:
+    if consensus.shares is None:
         value -= lam * float(mass @ ((q - 0.5) @ consensus.offset))
     return float(value)
 
@@ -237,29 +250,32 @@ def pooled_consensus(
     n_rows = problem.weights_U.size
     scores, coverage = pool([state.m_U for state in states], problem.rows_U, view_weights, n_rows)
     mass = problem.weights_U * coverage
-    offset = np.zeros(scores.shape[1]) if last is None else last.offset
-    free = False
+    offset, shares = np.zeros(scores.shape[1]) if last is None else last.offset, None
     if balance is not None and mass.sum() > 0.0:
-        offset, free = _balanced_offset(balance, stage, scores, mass, temperature, offset)
+        shares = _imposed_shares(balance, stage, scores, mass, temperature, last)
+    if shares is not None:
+        offset = balancing_offset(scores, mass, shares, temperature, offset)
     q = soft_labels(scores, offset, temperature)
     if balance is not None:
         q[coverage == 0.0] = balance.prior
-    return Consensus(q, scores, coverage, offset, free)
+    return Consensus(q, scores, coverage, offset, shares, stage)
 
 
-def _balanced_offset(
-    balance: Balance, stage: int, scores: Array, mass: Array, temperature: float, offset: Array
-) -> tuple[Array, bool]:
-    """The offset of this stage and whether it was chosen to meet a constraint."""
-    if balance.constrained_stages is None or stage <= balance.constrained_stages:
-        return balancing_offset(scores, mass, balance.prior, temperature, offset), True
-    if balance.lower is None or balance.upper is None:
-        return offset, False
-    shares = class_shares(soft_labels(scores, offset, temperature), mass)
+def _imposed_shares(
+    balance: Balance, stage: int, scores: Array, mass: Array, temperature: float, last: Consensus | None
+) -> Array | None:
+    """The classes' shares to impose now, (K,), or None to keep the last offset.
+
+    Shares that had to be brought back into their interval are held for the rest of the stage, so that the objective keeps
+    its meaning.
+    """
+    if last is None or balance.constrained_stages is None or stage <= balance.constrained_stages:
+        return balance.prior
+    if last.stage == stage and last.shares is not None:
+        return last.shares
+    shares = class_shares(soft_labels(scores, last.offset, temperature), mass)
     nearest = np.clip(shares, balance.lower, balance.upper)
-    if np.array_equal(nearest, shares):
-        return offset, False
-    return balancing_offset(scores, mass, nearest / nearest.sum(), temperature, offset), True
+    return None if np.array_equal(nearest, shares) else np.asarray(nearest / nearest.sum())
 
 
 def _record(

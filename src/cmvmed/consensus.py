@@ -151,12 +151,10 @@ def _newton_balance(scores: Array, share: Array, prior: Array, scale: float, off
     return np.asarray(offset - offset.mean())
 
 
-def agreement_weights(means: Sequence[Array], rows: Sequence[IntArray], n_rows: int) -> Array:
-    """View weights from how well each view's scores agree with the others', (V,), summing to 1.
+def agreement(means: Sequence[Array], rows: Sequence[IntArray], n_rows: int) -> Array:
+    """How well the views' scores agree: R (V, V) with R_ij the positive part of the correlation of m_i and m_j.
 
-    R_ij is the positive part of the correlation of m_i and m_j over the rows both have, averaged over functions; the
-    weights are the leading eigenvector of R + I. A view of pure noise agrees with nobody and gets almost no weight; two
-    views are weighted equally by symmetry.
+    Correlations are taken over the rows that both views have and averaged over functions; R_ii = 1.
     """
     n_views = len(means)
     filled = np.full((n_views, n_rows, means[0].shape[1]), np.nan)
@@ -165,9 +163,24 @@ def agreement_weights(means: Sequence[Array], rows: Sequence[IntArray], n_rows: 
     R = np.eye(n_views)
     for i in range(n_views):
         for j in range(i):
-            R[i, j] = R[j, i] = max(_mean_correlation(filled[i], filled[j]), LEAST_AGREEMENT)
-    leading = np.abs(np.linalg.eigh(R)[1][:, -1])
+            R[i, j] = R[j, i] = _mean_correlation(filled[i], filled[j])
+    return R
+
+
+def agreement_weights(R: Array) -> Array:
+    """View weights (V,) that sum to 1: the leading eigenvector of the agreement R (V, V).
+
+    A view of pure noise agrees with nobody and gets almost no weight; two views are weighted equally by symmetry.
+    """
+    leading = np.abs(np.linalg.eigh(np.maximum(R, LEAST_AGREEMENT))[1][:, -1])
     return np.asarray(leading / leading.sum())
+
+
+def mean_agreement(R: Array, weights: Array) -> float:
+    """Weighted mean of R_ij over pairs of different views; 1 for a single view, which cannot disagree."""
+    pairs = np.outer(weights, weights)
+    np.fill_diagonal(pairs, 0.0)
+    return float((pairs * R).sum() / pairs.sum()) if pairs.any() else 1.0
 
 
 def _mean_correlation(first: Array, second: Array) -> float:

@@ -24,13 +24,13 @@ class Balance:
     """How the consensus is tied to a class prior.
 
     ``prior`` (K,) is imposed on the classes' shares in the first ``constrained_stages`` stages; afterwards the offset
-    found last is kept, as long as every share stays between ``lower`` and ``upper`` (K,).
+    found last is kept, as long as every share stays between ``lower`` and ``upper`` (numbers or (K,)).
     """
 
     prior: Array
     constrained_stages: int | None = None  # None: in all stages
-    lower: Array | None = None
-    upper: Array | None = None
+    lower: Array | float = 0.0
+    upper: Array | float = 1.0
 
 
 def label_share(counts: Array) -> Array:

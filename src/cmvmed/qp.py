@@ -98,7 +98,7 @@ def _interior_point(Q: Array, g: Array, upper: Array) -> Array:
         left = top - x
         mu = CENTERING * float((z @ x + v @ left) / (2.0 * x.size))
         system = Q_room + np.diag(z / x + v / left)
-        dx = np.linalg.solve(system, g_room - Q_room @ x + mu / x - mu / left)
+        dx = np.asarray(np.linalg.solve(system, g_room - Q_room @ x + mu / x - mu / left), dtype=np.float64)
         dz, dv = mu / x - z - z / x * dx, mu / left - v + v / left * dx
         x = x + _length(x, left, dx) * dx
         length = min(_length(z, np.inf, dz), _length(v, np.inf, dv))

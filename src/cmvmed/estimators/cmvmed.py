@@ -58,9 +58,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Weight of the hinge loss of the labelled rows.
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
-    consensus_weight : float, default=0.2
-        λ of the last stage, the weight of an unlabelled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1
-        is the paper's.
+    consensus_weight : "auto" or float, default="auto"
+        λ, the weight of an unlabelled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1 is the paper's.
+        "auto" is 0.2 if the independent views agree on the unlabelled rows (mean correlation of their scores at least
+        0.25), and proportionally less if they agree less.
     temperature : float, default=0.15
         T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is the
         paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
@@ -73,7 +74,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     mode : {"complete", "newton", "literal"}, default="complete"
         "complete" minimises a bound of the objective, "newton" follows its second-order expansion, both with the consensus
         in each view's update. "literal" is the algorithm as printed in the paper, whose views never see the consensus; it
-        takes ``temperature=1``, ``class_prior=None``, no bias, uniform weights unless given, and one sweep a stage.
+        takes ``temperature=1``, ``class_prior=None``, no bias, uniform weights and λ = 1 unless given, and one sweep a
+        stage.
     bound : {"bohning", "jj"}, default="bohning"
         The bound of mode "complete". "bohning" has constant curvature: one eigendecomposition per view serves all stages
         and classes. "jj" is tighter and includes the variance, at one Cholesky factorisation per view, class and sweep.
@@ -110,6 +112,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Consensus over the classes of each training row.
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class that was imposed (that of the labels, if none was).
+    consensus_weight_ : float
+        λ of the last stage.
     view_names_ : list of str
     view_weights_ : ndarray of shape (n_views,)
     n_views_ : int
@@ -157,7 +161,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         prior_variance: Any = "auto",
         C: Any = 1.0,
         bias_variance: Any = 0.1,
-        consensus_weight: float = 0.2,
+        consensus_weight: Any = "auto",
         temperature: float = 0.15,
         class_prior: Any = "auto",
         view_weights: Any = "agreement",
@@ -363,13 +367,20 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         literal = self.mode == "literal"
         surrogates: dict[str, Surrogate] = {"complete": BOUNDS[self.bound], "newton": Newton(), "literal": Literal()}
         schedule = Schedule(
-            consensus_weight=check_number("consensus_weight", self.consensus_weight),
+            consensus_weight=self._read_consensus_weight(),
             temperature=1.0 if literal else check_number("temperature", self.temperature, open_left=True),
             n_stages=check_integer("n_stages", self.n_stages, 1),
             max_iter=1 if literal else check_integer("max_iter", self.max_iter, 1),
             tol=check_number("tol", self.tol),
         )
         return surrogates[self.mode], schedule
+
+    def _read_consensus_weight(self) -> float | None:
+        """λ, or None to take it from the agreement of the views; the print has λ = 1."""
+        if isinstance(self.consensus_weight, str):
+            check_choice("consensus_weight", self.consensus_weight, ("auto",))
+            return 1.0 if self.mode == "literal" else None
+        return check_number("consensus_weight", self.consensus_weight)
 
     def _read_settings(self, n_classes: int) -> list[ViewSettings]:
         settings = view_settings(self, self._layout.names, n_classes)
@@ -435,6 +446,7 @@ def _fitted_attributes(
         "class_prior_": prior,
         "label_distributions_": distributions,
         "transduction_": labels.classes[distributions.argmax(axis=1)],
+        "consensus_weight_": annealed.consensus_weight,
         "view_names_": [view.settings.name for view in data],
         "view_weights_": annealed.view_weights,
         "n_views_": len(data),
