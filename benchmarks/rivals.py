@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
@@ -33,7 +33,7 @@ def side_by_side(split: Split) -> tuple[np.ndarray, np.ndarray]:
 
 
 def median_gamma(X: np.ndarray) -> float:
-    return 1.0 / float(np.median(pairwise_distances(X, metric="sqeuclidean")))
+    return 1.0 / float(np.median(euclidean_distances(X, squared=True)))
 
 
 def majority(split: Split) -> Scores:

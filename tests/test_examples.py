@@ -1,0 +1,60 @@
+"""The examples run as a user would run them, are as short as promised and say what they should."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run(name, *arguments, folder):
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def lines_of_code(name):
+    source = (EXAMPLES / name).read_text()
+    docstring_end = ast.parse(source).body[0].end_lineno
+    return sum(bool(line.strip()) for line in source.splitlines()[docstring_end:])
+
+
+@pytest.mark.parametrize("name", ["from_wav_folder.py", "from_dataframe.py"])
+def test_examples_are_short(name):
+    assert lines_of_code(name) <= 25
+
+
+def test_from_dataframe_beats_its_labels_only_baseline(tmp_path):
+    baseline, consensus, by_view = run("from_dataframe.py", folder=tmp_path).splitlines()
+    assert float(consensus.split()[-1]) > float(baseline.split()[-1]) > 0.8
+    assert set(ast.literal_eval(by_view)) == {"upper half", "lower half"}
+
+
+def test_from_wav_folder_predicts_every_event(tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    pytest.importorskip("librosa")
+    rng = np.random.default_rng(0)
+    time = np.arange(4000) / 8000
+    rows = ["event,label"]
+    for event in range(40):
+        label = ("low", "high")[event % 2]
+        for sensor in ("sensor1", "sensor2"):
+            tone = np.sin(2 * np.pi * {"low": 300, "high": 1500}[label] * time)
+            soundfile.write(tmp_path / f"{event}_{sensor}.wav", 0.3 * tone + 0.05 * rng.normal(size=time.size), 8000)
+        rows.append(f"{event},{label if event < 8 else ''}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    table = run("from_wav_folder.py", tmp_path, folder=tmp_path).splitlines()
+    predicted = [line.split()[-2] for line in table[1:]]
+    assert predicted == ["low", "high"] * 20
+
+
+@pytest.mark.slow
+def test_demo_prints_its_table_and_draws_its_picture(tmp_path):
+    pytest.importorskip("librosa")
+    printed = run("demo.py", "--splits", 2, folder=tmp_path)
+    assert "CMV-MED, all sensors" in printed
+    assert "majority class" in printed
+    assert (tmp_path / "demo-output" / "annealing.png").stat().st_size > 10_000
