@@ -97,14 +97,14 @@ def accuracies(features: np.ndarray, target: np.ndarray, n_labeled_per_class: in
     return scores
 
 
-def report_difficulty(n_frames: int) -> None:
+def report_difficulty(n_frames: int, first_seed: int) -> None:
     print(
         f"SVC(rbf) on standardised MFCC, 20 x {n_frames}, {N_SETS} simulated sets x {N_SPLITS} splits: mean (SD over splits)\n"
     )
     choices = {"sensor 1": [0], "sensor 2": [1], "sensor 3": [2], "sensor 4": [3], "1 + 2": [0, 1], "all": [0, 1, 2, 3]}
     few: dict[str, list[list[float]]] = {name: [] for name in choices}
     all_labels: dict[str, list[list[float]]] = {name: [] for name in choices}
-    for seed in range(N_SETS):
+    for seed in range(first_seed, first_seed + N_SETS):
         steps = make_footsteps(random_state=seed)
         views = [
             MFCC(steps.sampling_rate, n_frames=n_frames).fit_transform(steps.data[:, sensor]) for sensor in range(4)
@@ -126,9 +126,10 @@ def main() -> None:
         "--difficulty", action="store_true", help="accuracy on the simulated footsteps instead of speed"
     )
     parser.add_argument("--frames", type=int, default=10, help="parts of a segment, for --difficulty")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first of five sets, for --difficulty")
     options = parser.parse_args()
     if options.difficulty:
-        report_difficulty(options.frames)
+        report_difficulty(options.frames, options.seed)
     else:
         report_speed()
 
