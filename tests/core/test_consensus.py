@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from cmvmed.consensus import (
+    agreement,
     agreement_weights,
     balancing_offset,
     class_shares,
     entropy,
     expand,
+    mean_agreement,
     n_functions,
     pool,
     positive,
@@ -196,6 +198,10 @@ def test_balanced_consensus_is_the_minimiser_among_balanced_ones(n_classes):
         assert free_energy(other, scores, 0.0 * offset, mass, 0.5) > least
 
 
+def weights_by_agreement(means, rows, n_rows):
+    return agreement_weights(agreement(means, rows, n_rows))
+
+
 def noisy_opinions(seed, n_views, *, n_rows=100, n_functions=1):
     """All views but the last see the same signal through noise of their own; the last sees nothing."""
     rng = np.random.default_rng(seed)
@@ -215,9 +221,9 @@ def check_noise_is_silenced(weights_of):
 
 
 def test_agreement_gives_a_noise_view_little_weight():
-    check_noise_is_silenced(agreement_weights)
+    check_noise_is_silenced(weights_by_agreement)
     rejects(check_noise_is_silenced, lambda means, rows, n: np.full(4, 0.25))
-    rejects(check_noise_is_silenced, lambda means, rows, n: agreement_weights(means[::-1], rows, n))
+    rejects(check_noise_is_silenced, lambda means, rows, n: weights_by_agreement(means[::-1], rows, n))
 
 
 @settings(derandomize=True, max_examples=20, deadline=None)
@@ -225,26 +231,28 @@ def test_agreement_gives_a_noise_view_little_weight():
 def test_agreement_is_symmetric_for_two_views(seed):
     rng = np.random.default_rng(seed)
     means = [rng.normal(size=(20, 1)), rng.normal(size=(20, 1))]
-    np.testing.assert_allclose(agreement_weights(means, [np.arange(20)] * 2, 20), [0.5, 0.5], rtol=1e-12)
+    np.testing.assert_allclose(weights_by_agreement(means, [np.arange(20)] * 2, 20), [0.5, 0.5], rtol=1e-12)
 
 
 def test_agreement_is_unique_when_nobody_agrees_and_follows_the_views():
     constant = [np.ones((10, 1)), np.zeros((10, 1)), 3.0 * np.ones((10, 1))]
-    np.testing.assert_allclose(agreement_weights(constant, [np.arange(10)] * 3, 10), np.full(3, 1 / 3), rtol=1e-9)
-    np.testing.assert_allclose(agreement_weights(constant[:1], [np.arange(10)], 10), [1.0], rtol=1e-15)
+    np.testing.assert_allclose(weights_by_agreement(constant, [np.arange(10)] * 3, 10), np.full(3, 1 / 3), rtol=1e-9)
+    np.testing.assert_allclose(weights_by_agreement(constant[:1], [np.arange(10)], 10), [1.0], rtol=1e-15)
     means, rows = noisy_opinions(0, 4)
     order = [2, 0, 3, 1]
     np.testing.assert_allclose(
-        agreement_weights([means[i] for i in order], rows, 100), agreement_weights(means, rows, 100)[order], rtol=1e-9
+        weights_by_agreement([means[i] for i in order], rows, 100),
+        weights_by_agreement(means, rows, 100)[order],
+        rtol=1e-9,
     )
 
 
 def test_agreement_does_not_depend_on_the_scale_of_scores_but_on_their_sign():
     means, rows = noisy_opinions(1, 4)
-    weights = agreement_weights(means, rows, 100)
+    weights = weights_by_agreement(means, rows, 100)
     rescaled = [1e5 * means[0], 1e-5 * means[1] + 3.0, *means[2:]]
-    np.testing.assert_allclose(agreement_weights(rescaled, rows, 100), weights, rtol=1e-9)
-    opposed = agreement_weights([-means[0], *means[1:]], rows, 100)
+    np.testing.assert_allclose(weights_by_agreement(rescaled, rows, 100), weights, rtol=1e-9)
+    opposed = weights_by_agreement([-means[0], *means[1:]], rows, 100)
     assert opposed[0] < 0.1
 
 
@@ -252,7 +260,27 @@ def test_agreement_compares_views_on_the_rows_they_share():
     means, _ = noisy_opinions(2, 4)
     kept = [np.arange(0, 80), np.arange(10, 100), np.arange(20, 90), np.arange(100)]
     part = [mean[index] for mean, index in zip(means, kept, strict=True)]
-    weights = agreement_weights(part, kept, 100)
+    weights = weights_by_agreement(part, kept, 100)
     assert weights[-1] < 0.1
-    strangers = agreement_weights([np.ones((5, 1)), np.ones((5, 1))], [np.arange(5), np.arange(5, 10)], 10)
+    strangers = weights_by_agreement([np.ones((5, 1)), np.ones((5, 1))], [np.arange(5), np.arange(5, 10)], 10)
     np.testing.assert_allclose(strangers, [0.5, 0.5], rtol=1e-12)
+
+
+def test_agreement_is_the_positive_part_of_the_correlation():
+    means, rows = noisy_opinions(3, 3)
+    R = agreement(means, rows, 100)
+    expected = np.corrcoef(np.hstack(means).T)
+    np.testing.assert_allclose(R, np.maximum(expected, 0.0), rtol=0.0, atol=1e-12)
+    opposed = agreement([means[0], -means[1]], rows[:2], 100)
+    np.testing.assert_allclose(opposed, np.eye(2), rtol=0.0, atol=1e-12)
+
+
+def test_mean_agreement_counts_pairs_by_the_weights_of_both():
+    R = np.array([[1.0, 0.8, 0.2], [0.8, 1.0, 0.4], [0.2, 0.4, 1.0]])
+    np.testing.assert_allclose(mean_agreement(R, np.full(3, 1 / 3)), (0.8 + 0.2 + 0.4) / 3.0, rtol=1e-12)
+    np.testing.assert_allclose(mean_agreement(R, np.array([0.5, 0.5, 0.0])), 0.8, rtol=1e-12)
+    weights = np.array([0.5, 0.3, 0.2])
+    by_hand = (0.15 * 0.8 + 0.10 * 0.2 + 0.06 * 0.4) / (0.15 + 0.10 + 0.06)
+    np.testing.assert_allclose(mean_agreement(R, weights), by_hand, rtol=1e-12)
+    assert mean_agreement(np.eye(1), np.ones(1)) == 1.0
+    assert mean_agreement(R, np.array([1.0, 0.0, 0.0])) == 1.0
