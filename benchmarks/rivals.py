@@ -56,7 +56,8 @@ def logistic(split: Split) -> Scores:
 
 def spreading_rbf(split: Split) -> Scores:
     train, test = side_by_side(split)
-    return LabelSpreading(gamma=4.0 * median_gamma(train), max_iter=200).fit(train, split.y).predict_proba(test)
+    # its accuracy hangs on gamma: of 1, 4, 10, 20 and 40 times the median rule, 20 was best over all tasks (on other splits)
+    return LabelSpreading(gamma=20.0 * median_gamma(train), max_iter=200).fit(train, split.y).predict_proba(test)
 
 
 def spreading_knn(split: Split) -> Scores:

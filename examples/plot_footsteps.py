@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from sklearn.preprocessing import StandardScaler
 
-from cmvmed.datasets.footsteps import make_footsteps
+from cmvmed.datasets import make_footsteps
 from cmvmed.features import MFCC
 
 SENSORS = ("sensor1", "sensor2")

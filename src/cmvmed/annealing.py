@@ -125,7 +125,7 @@ def anneal(
     """
     n_views = len(problem.models)
     states = tuple(map_views(lambda i: _independent(problem, i), range(n_views)))
-    R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U.size)
+    R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     if view_weights is None:
         view_weights = agreement_weights(R)
     if schedule.consensus_weight is None:

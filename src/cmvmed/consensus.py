@@ -151,19 +151,19 @@ def _newton_balance(scores: Array, share: Array, prior: Array, scale: float, off
     return np.asarray(offset - offset.mean())
 
 
-def agreement(means: Sequence[Array], rows: Sequence[IntArray], n_rows: int) -> Array:
+def agreement(means: Sequence[Array], rows: Sequence[IntArray], mass: Array) -> Array:
     """How well the views' scores agree: R (V, V) with R_ij the positive part of the correlation of m_i and m_j.
 
-    Correlations are taken over the rows that both views have and averaged over functions; R_ii = 1.
+    Correlations are taken over the rows that both views have, weighted by ``mass`` (n,), and averaged over functions; R_ii = 1.
     """
     n_views = len(means)
-    filled = np.full((n_views, n_rows, means[0].shape[1]), np.nan)
+    filled = np.full((n_views, mass.size, means[0].shape[1]), np.nan)
     for view in range(n_views):
         filled[view, rows[view]] = means[view]
     R = np.eye(n_views)
     for i in range(n_views):
         for j in range(i):
-            R[i, j] = R[j, i] = _mean_correlation(filled[i], filled[j])
+            R[i, j] = R[j, i] = _mean_correlation(filled[i], filled[j], mass)
     return R
 
 
@@ -183,12 +183,13 @@ def mean_agreement(R: Array, weights: Array) -> float:
     return float((pairs * R).sum() / pairs.sum()) if pairs.any() else 1.0
 
 
-def _mean_correlation(first: Array, second: Array) -> float:
-    """Mean over columns of the positive part of the correlation, over the rows where both are known."""
+def _mean_correlation(first: Array, second: Array, mass: Array) -> float:
+    """Mean over columns of the positive part of the weighted correlation, over the rows where both are known."""
     both = ~(np.isnan(first[:, 0]) | np.isnan(second[:, 0]))
     if both.sum() < 2:
         return 0.0
-    x, y = first[both] - first[both].mean(axis=0), second[both] - second[both].mean(axis=0)
-    size = np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))
-    correlation = np.divide((x * y).sum(axis=0), size, out=np.zeros_like(size), where=size > 0.0)
+    w = mass[both] / mass[both].sum()
+    x, y = first[both] - w @ first[both], second[both] - w @ second[both]
+    size = np.sqrt((w @ (x * x)) * (w @ (y * y)))
+    correlation = np.divide(w @ (x * y), size, out=np.zeros_like(size), where=size > 0.0)
     return float(np.maximum(correlation, 0.0).mean())
