@@ -12,11 +12,15 @@ from cmvmed import CMVMED, MED
 WIDTHS = [3, 2]
 MODES = {"bohning": {}, "jj": {"bound": "jj"}, "newton": {"mode": "newton"}, "literal": {"mode": "literal"}}
 MODELS = {
-    **{name: CMVMED(views=WIDTHS, n_stages=3, **mode) for name, mode in MODES.items()},
-    "linear": CMVMED(views=WIDTHS, n_stages=3, kernel="linear", class_prior=None),
+    **{name: CMVMED(views=WIDTHS, consensus_weight=1.0, n_stages=3, **mode) for name, mode in MODES.items()},
+    "linear": CMVMED(views=WIDTHS, consensus_weight=1.0, n_stages=3, kernel="linear", class_prior=None),
+    "default": CMVMED(views=WIDTHS),
     "med": MED(),
 }
-parametrize_models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+FAST = ["bohning", "jj", "med"]
+parametrize_models = pytest.mark.parametrize(
+    "name", [*FAST, *[pytest.param(name, marks=pytest.mark.slow) for name in MODELS if name not in FAST]]
+)
 
 
 @pytest.fixture
@@ -85,14 +89,14 @@ parametrize_problems = pytest.mark.parametrize("problem", PROBLEMS.values(), ids
 
 @parametrize_problems
 @parametrize_models
-def test_finite_answers_for_two_classes(model, problem, partly, settle, assert_finite):
+def test_finite_answers_for_two_classes(name, problem, partly, settle, assert_finite):
     X, y = problem(partly)
-    assert_finite(settle(model, X, y), partly.X)
+    assert_finite(settle(MODELS[name], X, y), partly.X)
 
 
 @parametrize_problems
 @pytest.mark.parametrize(
-    "name", ["bohning", "med", *[pytest.param(name, marks=pytest.mark.slow) for name in ("jj", "newton", "literal")]]
+    "name", ["bohning", *[pytest.param(name, marks=pytest.mark.slow) for name in MODELS if name != "bohning"]]
 )
 def test_finite_answers_for_three_classes(name, problem, partly_three, settle, assert_finite):
     X, y = problem(partly_three)
@@ -100,9 +104,9 @@ def test_finite_answers_for_three_classes(name, problem, partly_three, settle, a
 
 
 @parametrize_models
-def test_as_many_classes_as_labels(model, partly, settle, assert_finite):
+def test_as_many_classes_as_labels(name, partly, settle, assert_finite):
     y = np.where(np.arange(40) < 12, np.arange(40), -1)
-    assert_finite(settle(model, partly.X, y), partly.X)
+    assert_finite(settle(MODELS[name], partly.X, y), partly.X)
 
 
 @pytest.mark.parametrize("model", [CMVMED(), CMVMED(bound="jj"), CMVMED(mode="newton"), CMVMED(mode="literal"), MED()])
@@ -124,13 +128,13 @@ def test_without_unlabelled_rows_each_view_is_a_med(partly):
 
 
 KERNELS = ["rbf", "linear", "polynomial", "cosine"]
-EXPONENTS = [-150, -75, -8, 8, 75, 150]
+EXPONENTS = [-150, -75, 75, 150]
 
 
 @pytest.mark.parametrize("scaling", ["auto", "unit"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_scale_of_the_features_does_not_matter(kernel, scaling, partly):
-    model = CMVMED(views=WIDTHS, kernel=kernel, scaling=scaling, n_stages=2)
+    model = CMVMED(views=WIDTHS, kernel=kernel, scaling=scaling, consensus_weight=1.0, n_stages=1)
     expected = model.fit(partly.X, partly.y).predict_proba(partly.X)
     for exponent in EXPONENTS:
         X = partly.X * 10.0**exponent
@@ -151,7 +155,7 @@ def test_the_scale_of_the_features_does_not_matter(kernel, scaling, partly):
     ],
 )
 def test_the_scale_of_raw_features_does_not_matter_where_the_kernel_knows_it(kernel, partly):
-    model = CMVMED(views=WIDTHS, kernel=kernel, scaling=None, n_stages=2)
+    model = CMVMED(views=WIDTHS, kernel=kernel, scaling=None, consensus_weight=1.0, n_stages=2)
     expected = model.fit(partly.X, partly.y).predict_proba(partly.X)
     for exponent in EXPONENTS:
         X = partly.X * 10.0**exponent
@@ -179,11 +183,11 @@ UNNAMED = "a factorisation fails on a huge kernel without a word about the view"
 
 @pytest.mark.xfail(strict=True, reason=UNNAMED)
 @pytest.mark.parametrize("exponent", [8, 75, 150])
-@pytest.mark.parametrize("name", ["bohning", "jj", "newton", "literal"])
+@pytest.mark.parametrize("name", ["bohning", "jj"])
 def test_raw_linear_features_of_large_scale_give_finite_answers_or_name_the_view(
     name, exponent, partly, settle, assert_finite
 ):
-    model = CMVMED(views=WIDTHS, kernel="linear", scaling=None, **MODES[name])
+    model = CMVMED(views=WIDTHS, kernel="linear", scaling=None, consensus_weight=1.0, n_stages=2, **MODES[name])
     check_finite_or_named(partial(settle, model), partly.X * 10.0**exponent, partly.y, assert_finite)
 
 
@@ -211,16 +215,16 @@ def check_finite_or_named(fit, X, y, assert_finite):
     ],
 )
 def test_any_gamma_gives_finite_answers_or_names_the_view(kernel, gamma, partly, settle, assert_finite):
-    model = CMVMED(views=WIDTHS, kernel=kernel, gamma=gamma, n_stages=2)
+    model = CMVMED(views=WIDTHS, kernel=kernel, gamma=gamma, consensus_weight=1.0, n_stages=2)
     check_finite_or_named(partial(settle, model), partly.X, partly.y, assert_finite)
 
 
-@pytest.mark.parametrize("exponent", [-300, 300])
 @pytest.mark.parametrize("scaling", ["standard", "unit"])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_new_rows_may_have_any_scale(kernel, scaling, exponent, partly, assert_finite):
+def test_new_rows_may_have_any_scale(kernel, scaling, partly, assert_finite):
     model = CMVMED(views=WIDTHS, kernel=kernel, scaling=scaling, n_stages=2).fit(partly.X, partly.y)
-    assert_finite(model, partly.X * 10.0**exponent)
+    for exponent in (-300, -150, 150, 300):
+        assert_finite(model, partly.X * 10.0**exponent)
 
 
 @pytest.mark.xfail(strict=True, reason="rows 1e-15 times as long as the longest are taken for rows of zeros")
@@ -239,9 +243,8 @@ DECADES = 10.0 ** np.arange(-6, 7)
 @pytest.mark.parametrize("lam", [0.0, 1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("name", ["bohning", "jj", "newton", "literal"])
 def test_prior_variance_and_consensus_weight_over_twelve_decades(name, lam, sigma2, partly, settle, assert_finite):
-    rows = np.r_[:16]
-    model = CMVMED(views=WIDTHS, prior_variance=sigma2, consensus_weight=lam, n_stages=3, max_iter=10, **MODES[name])
-    assert_finite(settle(model, partly.X[rows], partly.y[rows]), partly.X)
+    model = CMVMED(views=WIDTHS, prior_variance=sigma2, consensus_weight=lam, n_stages=2, max_iter=5, **MODES[name])
+    assert_finite(settle(model, partly.X[:16], partly.y[:16]), partly.X)
 
 
 @pytest.mark.slow
@@ -259,7 +262,7 @@ def test_every_decade_of_prior_variance_and_consensus_weight(sigma2, name, probl
 @pytest.mark.parametrize("value", [1e-6, 1e6])
 @pytest.mark.parametrize("name", ["bohning", "jj", "newton", "literal"])
 def test_other_settings_over_twelve_decades(name, value, parameter, partly, settle, assert_finite):
-    model = CMVMED(views=WIDTHS, n_stages=3, max_iter=10, **{parameter: value}, **MODES[name])
+    model = CMVMED(views=WIDTHS, consensus_weight=1.0, n_stages=2, max_iter=5, **{parameter: value}, **MODES[name])
     assert_finite(settle(model, partly.X, partly.y), partly.X)
 
 
