@@ -633,23 +633,23 @@ def test_c19_holds_with_agreement_weights():
     check_c19_masked_view(*c19_pair(view_weights="agreement"))
 
 
-def check_sample_weight_is_repetition(**settings):
+def check_sample_weight_is_repetition(*, power=1, **settings):
     X, y = draw_table(20, n_views=3)
     counts = np.random.default_rng(20).integers(1, 4, size=50)
     settings = {"views": [3, 3, 3], "class_prior": "labels", "gamma": "median", "scaling": "standard"} | settings
-    weighted = plain_cmvmed(**settings).fit(X, y, sample_weight=counts)
+    weighted = plain_cmvmed(**settings).fit(X, y, sample_weight=counts**power)
     repeated = plain_cmvmed(**settings).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=0.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("settings", [{}, {"bound": "jj"}, {"mode": "newton"}])
+@pytest.mark.parametrize("settings", [{}, {"bound": "jj"}, {"mode": "newton"}, {"view_weights": "agreement"}])
 def test_sample_weight_is_repetition(settings):
     check_sample_weight_is_repetition(**settings)
 
 
-@pytest.mark.xfail(strict=True, reason="agreement_weights correlates the views' scores without the rows' weights")
-def test_sample_weight_is_repetition_with_agreement_weights():
-    check_sample_weight_is_repetition(view_weights="agreement")
+def test_sample_weight_check_rejects_other_weights():
+    rejects(check_sample_weight_is_repetition, power=0)
+    rejects(check_sample_weight_is_repetition, power=2)
 
 
 def one_versus_rest_loop(sensors, Y, temperature, prior, *, factor=1.0, n_sweeps=6):

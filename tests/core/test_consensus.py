@@ -199,7 +199,7 @@ def test_balanced_consensus_is_the_minimiser_among_balanced_ones(n_classes):
 
 
 def weights_by_agreement(means, rows, n_rows):
-    return agreement_weights(agreement(means, rows, n_rows))
+    return agreement_weights(agreement(means, rows, np.ones(n_rows)))
 
 
 def noisy_opinions(seed, n_views, *, n_rows=100, n_functions=1):
@@ -268,11 +268,29 @@ def test_agreement_compares_views_on_the_rows_they_share():
 
 def test_agreement_is_the_positive_part_of_the_correlation():
     means, rows = noisy_opinions(3, 3)
-    R = agreement(means, rows, 100)
+    R = agreement(means, rows, np.ones(100))
     expected = np.corrcoef(np.hstack(means).T)
     np.testing.assert_allclose(R, np.maximum(expected, 0.0), rtol=0.0, atol=1e-12)
-    opposed = agreement([means[0], -means[1]], rows[:2], 100)
+    opposed = agreement([means[0], -means[1]], rows[:2], np.ones(100))
     np.testing.assert_allclose(opposed, np.eye(2), rtol=0.0, atol=1e-12)
+
+
+def check_agreement_weights_are_repetitions(agreement_of):
+    means, _ = noisy_opinions(4, 3, n_rows=12)
+    counts = np.random.default_rng(4).integers(1, 5, size=12)
+    repeated = [np.repeat(mean, counts, axis=0) for mean in means]
+    np.testing.assert_allclose(
+        agreement_of(means, [np.arange(12)] * 3, counts.astype(float)),
+        agreement(repeated, [np.arange(counts.sum())] * 3, np.ones(counts.sum())),
+        rtol=0.0,
+        atol=1e-12,
+    )
+
+
+def test_agreement_counts_rows_as_often_as_they_weigh():
+    check_agreement_weights_are_repetitions(agreement)
+    rejects(check_agreement_weights_are_repetitions, lambda means, rows, mass: agreement(means, rows, mass**0))
+    rejects(check_agreement_weights_are_repetitions, lambda means, rows, mass: agreement(means, rows, mass**2))
 
 
 def test_mean_agreement_counts_pairs_by_the_weights_of_both():
