@@ -179,11 +179,17 @@ def test_no_view_at_all(X, partly, model):
         model.predict(X)
 
 
-@pytest.mark.xfail(strict=True, reason="a list with a flat or nested-list view is not recognised as a list of views")
-@pytest.mark.parametrize("second", [lambda d: d.X[:, 3], lambda d: d.b.tolist()], ids=["1-D array", "nested lists"])
-def test_a_list_of_views_with_one_that_is_no_table(second, partly):
-    with pytest.raises(ValueError, match=r"'view1'.*two-dimensional"):
-        CMVMED().fit([partly.a, second(partly)], partly.y)
+@pytest.mark.xfail(strict=True, reason="a list with a view that is no array is not recognised as a list of views")
+def test_a_list_of_views_with_one_that_is_no_table(partly):
+    with pytest.raises(ValueError, match=r"'view1'.*(2D|two-dimensional)"):
+        CMVMED().fit([partly.a, partly.X[:, 3]], partly.y)
+
+
+@pytest.mark.xfail(
+    strict=True, raises=ValueError, reason="a list with a view that is no array is not recognised as such"
+)
+def test_a_list_of_an_array_and_nested_lists(partly):
+    assert CMVMED(n_stages=1).fit([partly.a, partly.b.tolist()], partly.y).n_views_ == 2
 
 
 @pytest.mark.xfail(strict=True, reason="scikit-learn's message prints the array or its text instead of naming the view")
@@ -399,11 +405,11 @@ UNKNOWN_VALUES = [
     ),
     ("kernel", None, "kernel of view 'audio' must be one of"),
     ("kernel", ["rbf", "gauss"], "kernel of view 'video' must be one of"),
-    ("gamma", "scale", "gamma of view 'audio' must be one of 'median', but is 'scale'"),
-    ("gamma", 0.0, "gamma of view 'audio' must be a number greater than 0"),
-    ("gamma", -1.0, "gamma of view 'audio' must be a number greater than 0"),
-    ("gamma", np.nan, "gamma of view 'audio' must be a number greater than 0"),
-    ("gamma", None, "gamma of view 'audio' must be a number greater than 0, but is None"),
+    ("gamma", "scale", "gamma of view 'audio' must be .*'median'.* but is 'scale'"),
+    ("gamma", 0.0, "gamma of view 'audio' must be .*a number greater than 0"),
+    ("gamma", -1.0, "gamma of view 'audio' must be .*a number greater than 0"),
+    ("gamma", np.nan, "gamma of view 'audio' must be .*a number greater than 0"),
+    ("gamma", None, "gamma of view 'audio' must be .*a number greater than 0, but is None"),
     ("degree", 0, "degree.* must be a whole number of at least 1, but is 0"),
     ("degree", 2.5, "degree.* must be a whole number of at least 1, but is 2.5"),
     ("coef0", -1.0, "coef0 of view 'audio' must be a number at least 0"),
@@ -439,9 +445,9 @@ CONSENSUS_UNKNOWN_VALUES = [
     ("class_prior", [[0.5, 0.5]], "class_prior must give each of the 2 classes a positive share"),
     ("class_prior", {0: 0.5, 2: 0.5}, r"class_prior must have one entry for each class \[0, 1\], but is"),
     ("view_weights", "entropy", "view_weights must be one of 'agreement', 'uniform', but is 'entropy'"),
-    ("view_weights", [1.0, -1.0], "view_weights of view 'video' must be a number at least 0, but is -1.0"),
+    ("view_weights", [1.0, -1.0], "view_weights of view 'video' must be .*a number at least 0, but is -1.0"),
     ("view_weights", [0.0, 0.0], r"view_weights \[0.0, 0.0\] leave no view with a positive weight"),
-    ("view_weights", None, "view_weights of view 'audio' must be a number"),
+    ("view_weights", None, "view_weights of view 'audio' must be .*a number"),
     ("mode", "fast", "mode must be one of 'complete', 'newton', 'literal', but is 'fast'"),
     ("bound", "taylor", "bound must be one of 'bohning', 'jj', but is 'taylor'"),
     ("n_stages", 0, "n_stages must be a whole number of at least 1, but is 0"),
