@@ -1,0 +1,20 @@
+"""scikit-learn's own checks, all of them, on every rival."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cmvmed.estimators.mvmed import MVMED
+from cmvmed.estimators.svm2k import SVM2K
+
+MARKER_COLLISION = (
+    "The check fits y of -1 and +1, where -1 means 'unlabelled' for a semi-supervised classifier. That is one labelled "
+    "class, which fit refuses with an explanation instead of losing a class in silence."
+)
+
+
+def expected_failures(estimator):
+    return {"check_classifiers_classes": MARKER_COLLISION}
+
+
+@parametrize_with_checks([SVM2K(), MVMED()], expected_failed_checks=expected_failures)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
