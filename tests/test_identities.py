@@ -211,6 +211,29 @@ def test_c04_covariance_is_the_printed_kernel():
     rejects(check_c04_printed_kernel, lambda view, nu: view.condition(1.0, nu).S_LL)
 
 
+def check_c04_predicted_deviation(*, sigma2=1.6, bias_variance=0.3, power=1.0, curvature=0.25):
+    """The deviation of a new row's score is √(φᵀΣφ), with the weights of the training rows and the bias as a feature."""
+    X, y = draw_table(4)
+    weights = np.random.default_rng(4).uniform(0.5, 3.0, 50)
+    model = plain_cmvmed(kernel="linear", bias_variance=0.3).fit(X, y, sample_weight=weights)
+    lam, unlabelled, new = 1.0 - np.exp(-1.5), y < 0, draw_table(5)[0]
+    for name, columns in (("view0", slice(0, 3)), ("view1", slice(3, 6))):
+        constant = np.full((50, 1), np.sqrt(bias_variance / sigma2))
+        Phi_U, Phi_x = (
+            np.hstack([rows[:, columns], constant])[keep] for rows, keep in ((X, unlabelled), (new, slice(None)))
+        )
+        precision = np.eye(4) / sigma2 + lam * curvature * Phi_U.T @ (weights[unlabelled, None] ** power * Phi_U)
+        variance = np.einsum("ni,in->n", Phi_x, np.linalg.solve(precision, Phi_x.T))
+        deviation = model.decision_function_by_view(new, return_std=True)[name][1]
+        np.testing.assert_allclose(deviation, np.sqrt(variance), rtol=1e-7)
+
+
+def test_c04_predicted_deviation_is_the_primal_one():
+    check_c04_predicted_deviation()
+    for twin in ({"sigma2": 1.0}, {"bias_variance": 0.0}, {"power": 0.0}, {"curvature": 0.0}):
+        rejects(check_c04_predicted_deviation, **twin)
+
+
 def updated_state(surrogate, *, seed=6, n_functions=2, weighted=True, n_sweeps=2, C=0.8):
     sensor = draw_sensor(seed, weighted=weighted)
     Y, box = draw_labels(seed, 8, n_functions), np.full(8, C)
