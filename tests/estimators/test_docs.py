@@ -12,7 +12,15 @@ import cmvmed
 
 ROOT = Path(__file__).parents[2]
 MODULES = ["cmvmed", *sorted(module.name for module in pkgutil.walk_packages(cmvmed.__path__, "cmvmed."))]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+# Pages whose code needs files, run with them by a test of their own.
+TESTED_ELSEWHERE = {
+    "datasets.md": ROOT / "tests" / "datasets" / "test_datasets_docs.py",
+    "features.md": ROOT / "tests" / "features" / "test_features_docs.py",
+    "simulators.md": ROOT / "tests" / "features" / "test_features_docs.py",
+}
+PAGES = sorted(
+    page for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if page.name not in TESTED_ELSEWHERE
+)
 NOT_RUN = "<!-- no-run -->"
 BLOCK = re.compile(r"^(?P<before>[^\n]*)\n```python[^\n]*\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -68,6 +76,11 @@ def test_public_classes_have_examples(name):
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_the_python_blocks_of_a_page(page):
     run_page(page)
+
+
+@pytest.mark.parametrize("page", TESTED_ELSEWHERE)
+def test_the_other_pages_are_run_by_their_own_tests(page):
+    assert f"docs/{page}" in TESTED_ELSEWHERE[page].read_text(encoding="utf-8")
 
 
 PAGE = """# A page
