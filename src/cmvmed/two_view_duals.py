@@ -126,21 +126,24 @@ def _similarities(where: IntArray, penalty: Array, epsilon: float) -> list[tuple
 def solve_two_view(program: TwoViewProgram) -> TwoViewSolution:
     """Solve the program with piqp and measure how well.
 
-    In a view whose variables all have the same sign, Σ g_v = 0 leaves nothing but zeros: a labelled row of one class only asks
-    for a bias of that class, and gets ±1.
+    In a view whose variables can only push Σ g_v one way, Σ g_v = 0 leaves nothing but zeros: its labelled rows, of one class
+    only, ask for no more than a bias of that class, which is ±1.
     """
-    touches = program.signs != 0.0
-    one_sided = np.array(
-        [np.ptp(s[t]) == 0.0 if t.any() else False for s, t in zip(program.signs, touches, strict=True)]
-    )
-    biases = np.array([s[t][0] if one else 0.0 for s, t, one in zip(program.signs, touches, one_sided, strict=True)])
-    free = ~touches[one_sided].any(axis=0)
-    coupled = touches[:, free].any(axis=1)
+    biases = np.array([_only_way(s, program.lower) for s in program.signs])
+    free = ~(program.signs[biases != 0.0] != 0.0).any(axis=0)
+    coupled = (program.signs[:, free] != 0.0).any(axis=1)
     x = np.zeros(program.cost.size)
     if free.any():
         x[free], biases[coupled] = _solve_with_piqp(program, free, coupled)
         x = _onto_bounds(x, program.slopes(x, biases), program)
     return TwoViewSolution(program.coefficients(x), biases, x, two_view_violation(program, x, biases))
+
+
+def _only_way(signs: Array, lower: Array) -> float:
+    """The common sign of a view's variables if none of them can be negative, else 0."""
+    touching = signs != 0.0
+    one_way = touching.any() and np.ptp(signs[touching]) == 0.0 and (lower[touching] >= 0.0).all()
+    return float(signs[touching][0]) if one_way else 0.0
 
 
 def two_view_violation(program: TwoViewProgram, x: Array, biases: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import clarabel
 import numpy as np
@@ -83,6 +84,33 @@ def svm2k_primal(views, *, C, D, epsilon, similar):
     penalty = np.concatenate([np.r_[np.ones(Phi.shape[1]), 0.0] for Phi in views.Phi])  # the bias is free
     w, value = minimise_losses(np.diag(penalty), hinges + similarities)
     return value, [table[rows] @ w for table, rows in zip(tables, views.rows, strict=True)]
+
+
+def corls_quadratics(views, *, regularization, coupling):
+    """P (p, p) with wᵀPw = Σ γ_v‖w_v‖² + Σ_unlabelled μ Σ_{v<u} (f_v - f_u)², and f̄ of all rows as a table (n, p)."""
+    tables = score_tables(views, bias=0)
+    present = np.array([np.isin(np.arange(views.y.size), rows) for rows in views.rows])
+    widths = [Phi.shape[1] for Phi in views.Phi]
+    P = np.diag(np.repeat(np.asarray(regularization, dtype=float), widths))
+    for v, u in combinations(range(len(tables)), 2):
+        both = present[v] & present[u] & (views.y == 0.0)
+        difference = (tables[v] - tables[u])[both]
+        P += coupling * (difference.T * views.weights[both]) @ difference
+    return P, sum(tables) / present.sum(axis=0)[:, None]
+
+
+def corls_primal(views, *, regularization, coupling, hinge):
+    """Scores f̄ (n,) of argmin Σ w (y - f̄)² + wᵀPw or, with the hinge, Σ w [1 - y f̄]₊ + ½wᵀPw."""
+    P, mean = corls_quadratics(views, regularization=regularization, coupling=coupling)
+    L = np.flatnonzero(views.y)
+    losses = [(views.weights[n], [(-views.y[n] * mean[n], -1.0)]) for n in L]
+    solve = {
+        True: lambda: minimise_losses(P, losses)[0],
+        False: lambda: np.linalg.solve(
+            P + (mean[L].T * views.weights[L]) @ mean[L], mean[L].T @ (views.weights * views.y)[L]
+        ),
+    }
+    return mean @ solve[hinge]()
 
 
 def mvmed_primal(views, *, c):

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from cmvmed.estimators.corls import CoRLS
 from cmvmed.estimators.mvmed import MVMED
 from cmvmed.estimators.svm2k import SVM2K
 
@@ -19,10 +20,12 @@ RIVALS = [
     pytest.param(SVM2K(), id="SVM2K"),
     pytest.param(SVM2K(transductive=True, epsilon=0.1), id="SVM2K transductive"),
     pytest.param(MVMED(), id="MVMED"),
+    pytest.param(CoRLS(), id="CoRLS least squares"),
+    pytest.param(CoRLS(form="svm"), id="CoRLS svm"),
 ]
 every_rival = pytest.mark.parametrize("rival", RIVALS)
 WIDTHS = [3, 2]
-SAME_PRIOR_FOR_ANY_NUMBER_OF_CLASSES = {"SVM2K": {}, "MVMED": {"prior_variance": 5.0}}
+SAME_PRIOR_FOR_ANY_NUMBER_OF_CLASSES = {"SVM2K": {}, "MVMED": {"prior_variance": 5.0}, "CoRLS": {}}
 
 
 def draw(n_classes, seed, *, n_rows=60, n_labelled=18):
@@ -176,6 +179,8 @@ def test_can_be_searched_copied_and_stored(rival):
     np.testing.assert_array_equal(copy.decision_function(X), search.decision_function(X))
 
 
-@pytest.mark.parametrize(("rival", "offers"), [(SVM2K(), False), (MVMED(), True)])
+@pytest.mark.parametrize(
+    ("rival", "offers"), [(SVM2K(), False), (MVMED(), True), (CoRLS(), False), (CoRLS(form="svm"), False)]
+)
 def test_probabilities_only_where_the_method_has_them(rival, offers):
     assert hasattr(rival, "predict_proba") == offers

@@ -142,6 +142,15 @@ def test_view_with_labels_of_one_class_only_gets_a_bias_of_that_class():
     assert solution.biases[1] == 1.0
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_view_without_labels_follows_the_other_on_unlabelled_rows(epsilon):
+    views = draw_views(14, n_unlabelled=12)
+    unlabelled = views.rows[1][views.y[views.rows[1]] == 0.0]
+    views = replace(views, rows=(views.rows[0], unlabelled), Phi=(views.Phi[0], views.Phi[1][unlabelled]))
+    check_primal_equals_dual(views, build(views, epsilon=epsilon), epsilon=epsilon)
+    rejects(check_primal_equals_dual, views, build(views, D=0.0), epsilon=epsilon)
+
+
 def fit_pair(views, y, **settings):
     return SVM2K(kernel="linear", scaling=None, **settings).fit(list(views.Phi), y)
 
