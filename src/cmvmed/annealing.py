@@ -102,6 +102,7 @@ class Annealed:
     temperature: float  # T of the last stage
     history: tuple[Sweep, ...]
     converged: bool
+    stopped: bool = False  # by ``on_stage``
 
 
 def anneal(
@@ -111,6 +112,7 @@ def anneal(
     balance: Balance | None,
     view_weights: Array | None,
     *,
+    before_stage: Callable[[int], None] = lambda stage: None,
     on_stage: Callable[[int, Annealed], bool] = lambda stage, annealed: False,
     map_views: Mapper = map,
 ) -> Annealed:
@@ -120,6 +122,7 @@ def anneal(
     ----------
     balance : how the consensus is tied to a class prior; None leaves it alone, as the paper does
     view_weights : (V,), π; None weights the views by their agreement
+    before_stage : called before each stage with its number
     on_stage : called at the end of each stage with its number and the state; returning True ends the fit there
     map_views : ``map``, or a parallel one
     """
@@ -127,7 +130,8 @@ def anneal(
     states = tuple(map_views(lambda i: _independent(problem, i), range(n_views)))
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     if view_weights is None:
-        view_weights = agreement_weights(R)
+        known = np.array([lab.size + unlab.size > 0 for lab, unlab in zip(problem.rows_L, problem.rows_U, strict=True)])
+        view_weights = agreement_weights(R, known)
     if schedule.consensus_weight is None:
         trust = min(1.0, mean_agreement(R, view_weights) / FULL_AGREEMENT)
         schedule = replace(schedule, consensus_weight=AUTO_CONSENSUS_WEIGHT * trust)
@@ -137,9 +141,10 @@ def anneal(
     if schedule.consensus_weight == 0.0 or not (problem.weights_U * final.coverage).any():
         return result
     for s in range(1, schedule.n_stages + 1):
+        before_stage(s)
         result = _run_stage(problem, surrogate, schedule, balance, s, result, map_views)
         if on_stage(s, result):
-            break
+            return replace(result, stopped=True)
     return result
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import entr, expit, logit, softmax
 
-from cmvmed.linalg import Array, IntArray
+from cmvmed.linalg import Array, BoolArray, IntArray
 
 BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
 MAX_BALANCE_STEPS = 200
@@ -155,6 +155,7 @@ def agreement(means: Sequence[Array], rows: Sequence[IntArray], mass: Array) -> 
     """How well the views' scores agree: R (V, V) with R_ij the positive part of the correlation of m_i and m_j.
 
     Correlations are taken over the rows that both views have, weighted by ``mass`` (n,), and averaged over functions; R_ii = 1.
+    Where there is none (no row in common, or a view without labels, whose scores are constant) it is the mean of the others.
     """
     n_views = len(means)
     filled = np.full((n_views, mass.size, means[0].shape[1]), np.nan)
@@ -164,15 +165,20 @@ def agreement(means: Sequence[Array], rows: Sequence[IntArray], mass: Array) -> 
     for i in range(n_views):
         for j in range(i):
             R[i, j] = R[j, i] = _mean_correlation(filled[i], filled[j], mass)
-    return R
+    known = ~np.isnan(R) & ~np.eye(n_views, dtype=bool)
+    return np.where(np.isnan(R), R[known].mean() if known.any() else 1.0, R)
 
 
-def agreement_weights(R: Array) -> Array:
-    """View weights (V,) that sum to 1: the leading eigenvector of the agreement R (V, V).
+def agreement_weights(R: Array, known: BoolArray | None = None) -> Array:
+    """View weights (V,) that sum to 1: the leading eigenvector of the agreement R (V, V) of the views that are ``known``.
 
-    A view of pure noise agrees with nobody and gets almost no weight; two views are weighted equally by symmetry.
+    A view of pure noise agrees with nobody and gets almost no weight; two views are weighted equally by symmetry. A view
+    that no training row has is not known and gets none.
     """
-    leading = np.abs(np.linalg.eigh(np.maximum(R, LEAST_AGREEMENT))[1][:, -1])
+    known = np.ones(len(R), dtype=bool) if known is None else known
+    among = np.maximum(R[np.ix_(known, known)], LEAST_AGREEMENT)
+    leading = np.zeros(known.size)
+    leading[known] = np.abs(np.linalg.eigh(among)[1][:, -1])
     return np.asarray(leading / leading.sum())
 
 
@@ -184,12 +190,12 @@ def mean_agreement(R: Array, weights: Array) -> float:
 
 
 def _mean_correlation(first: Array, second: Array, mass: Array) -> float:
-    """Mean over columns of the positive part of the weighted correlation, over the rows where both are known."""
+    """Mean over columns of the positive part of the weighted correlation, over the rows where both are known; NaN if none."""
     both = ~(np.isnan(first[:, 0]) | np.isnan(second[:, 0]))
     if both.sum() < 2:
-        return 0.0
+        return float("nan")
     w = mass[both] / mass[both].sum()
     x, y = first[both] - w @ first[both], second[both] - w @ second[both]
     size = np.sqrt((w @ (x * x)) * (w @ (y * y)))
-    correlation = np.divide(w @ (x * y), size, out=np.zeros_like(size), where=size > 0.0)
-    return float(np.maximum(correlation, 0.0).mean())
+    varies = size > 0.0
+    return float(np.maximum((w @ (x * y))[varies] / size[varies], 0.0).mean()) if varies.any() else float("nan")

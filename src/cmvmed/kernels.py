@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from cmvmed.linalg import Array, IntArray, Matrix, is_positive_semidefinite, is_sparse
+from cmvmed.linalg import Array, IntArray, Matrix, is_positive_semidefinite, is_sparse, unit_rows
 
 NAMED_KERNELS = ("rbf", "linear", "polynomial", "cosine", "precomputed")
 MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
+LARGEST_VALUE = 1e100  # of a kernel; beyond, products of kernels leave the range of numbers
+DISTANCE_NOISE = 1e-14  # squared distances below this share of the largest squared length are rounding
 SYMMETRY_TOLERANCE = 1e-8  # relative to the largest entry
 DEFINITENESS_TOLERANCE = 1e-8  # relative to the largest diagonal entry
 
@@ -66,9 +68,12 @@ class Kernel:
 
     def _values(self, first: Matrix, second: Matrix) -> Array:
         if callable(self.kind):
-            return np.asarray(self.kind(first, second), dtype=np.float64)
+            return self._called(first, second)
         if first.shape[0] == 0:
             return np.zeros((0, second.shape[0]))
+        if self.kind == "cosine":  # scikit-learn's takes very short rows for rows of zeros
+            first, second = unit_rows(first), unit_rows(second)
+            return np.asarray(pairwise_kernels(first, second, metric="linear", dense_output=True))
         settings: dict[str, Any] = {}
         if self.kind in ("rbf", "polynomial"):
             settings["gamma"] = self.gamma
@@ -78,11 +83,22 @@ class Kernel:
             values = pairwise_kernels(first, second if second is not first else None, metric=self.kind, **settings)
         return values.toarray() if is_sparse(values) else np.asarray(values)
 
-    def _checked(self, values: Array) -> Array:
-        if not np.isfinite(values).all():
+    def _called(self, first: Matrix, second: Matrix) -> Array:
+        assert callable(self.kind)
+        values = np.asarray(self.kind(first, second), dtype=np.float64)
+        expected = (first.shape[0], second.shape[0])
+        if values.shape != expected:
             raise ValueError(
-                f"The kernel of view {self.view!r} gave values that are NaN or infinite; its features may be too large for "
-                'this kernel. Use scaling="auto", rescale the view or choose another kernel or gamma.'
+                f"The kernel of view {self.view!r}, called with {expected[0]} and {expected[1]} rows, must return an array of "
+                f"shape {expected}, but returned one of shape {values.shape}."
+            )
+        return values
+
+    def _checked(self, values: Array) -> Array:
+        if not np.isfinite(values).all() or np.abs(values).max(initial=0.0) > LARGEST_VALUE:
+            raise ValueError(
+                f"The kernel of view {self.view!r} gave values that are NaN or infinite, or too large to compute with; its "
+                'features may be too large for this kernel. Use scaling="auto", rescale the view or choose another kernel or gamma.'
             )
         return values
 
@@ -96,28 +112,35 @@ def fit_kernel(
     train: Matrix,
     weights: Array,
     rng: np.random.Generator,
+    numbers: IntArray | None = None,
 ) -> Kernel:
     """Fix the kernel's numbers on training rows ``train`` (n, d) with row weights (n,) and check given matrices.
+
+    ``numbers`` (n,) are the rows' numbers in the user's data, for messages; 0, 1, ... if left out.
 
     ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows for "rbf", 1/median ‖x‖² for "polynomial".
     """
     if kind == "precomputed" or callable(kind):
         kernel = Kernel(view, kind)
-        _check_symmetric_and_definite(kernel, kernel.gram(train, np.arange(train.shape[0])))
+        everything = np.arange(train.shape[0])
+        _check_symmetric_and_definite(
+            kernel, kernel.gram(train, everything), everything if numbers is None else numbers
+        )
         return kernel
     value = _median_gamma(kind, train, weights, rng) if gamma == "median" else float(gamma)
     return Kernel(view, kind, value, degree, coef0)
 
 
-def _check_symmetric_and_definite(kernel: Kernel, gram: Array) -> None:
+def _check_symmetric_and_definite(kernel: Kernel, gram: Array, numbers: IntArray) -> None:
     """Raise, naming the view, if a given kernel matrix is not symmetric positive semi-definite."""
     size = np.abs(gram).max(initial=0.0)
     asymmetry = np.abs(gram - gram.T)
     if asymmetry.max(initial=0.0) > SYMMETRY_TOLERANCE * size:
         i, j = np.unravel_index(int(asymmetry.argmax()), gram.shape)
+        first, second = numbers[i], numbers[j]
         raise ValueError(
-            f"The kernel matrix of view {kernel.view!r} is not symmetric: entry ({i}, {j}) is {gram[i, j]:.6g} but entry "
-            f"({j}, {i}) is {gram[j, i]:.6g}. Pass k(x, x') of all pairs of rows, or symmetrise it as (K + K.T) / 2."
+            f"The kernel matrix of view {kernel.view!r} is not symmetric: entry ({first}, {second}) is {gram[i, j]:.6g} but entry "
+            f"({second}, {first}) is {gram[j, i]:.6g}. Pass k(x, x') of all pairs of rows, or symmetrise it as (K + K.T) / 2."
         )
     if not is_positive_semidefinite(gram, DEFINITENESS_TOLERANCE):
         smallest = np.linalg.eigvalsh(gram)[0]
@@ -148,6 +171,7 @@ def _pair_distances(train: Matrix, weights: Array) -> tuple[Array, Array]:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         distances = euclidean_distances(train, squared=True)
+        distances[distances <= DISTANCE_NOISE * _squared_norms(train).max(initial=0.0)] = 0.0
     return distances.ravel(), np.outer(weights, weights).ravel()
 
 

@@ -22,6 +22,25 @@ def is_sparse(matrix: Matrix) -> bool:
     return bool(sparse.issparse(matrix))
 
 
+def unit_rows(matrix: Matrix) -> Matrix:
+    """Each row divided by its Euclidean length; rows of zeros stay. Rows of any magnitude keep their direction."""
+    if is_sparse(matrix):
+        matrix = matrix.tocsr()
+        sizes = np.repeat(_nonzero(abs(matrix).max(axis=1).toarray().ravel()), np.diff(matrix.indptr))
+        scaled = matrix.copy()
+        scaled.data = matrix.data / sizes
+        lengths = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
+        scaled.data = scaled.data / np.repeat(_nonzero(lengths), np.diff(matrix.indptr))
+        return scaled
+    scaled = matrix / _nonzero(np.abs(matrix).max(axis=1, initial=0.0))[:, None]
+    return scaled / _nonzero(np.linalg.norm(scaled, axis=1))[:, None]
+
+
+def _nonzero(sizes: Array) -> Array:
+    """The sizes, with 1 in place of 0."""
+    return np.where(sizes > 0.0, sizes, 1.0)
+
+
 class NotPositiveDefiniteError(ValueError):
     """A matrix that had to be positive definite is not."""
 

@@ -66,11 +66,14 @@ class ViewData:
             UU=self.kernel.gram(self.train, U) + self.bias,
             weights=weights_U[self.rows_U],
             prior_variance=self.settings.prior_variance,
+            view=self.settings.name,
         )
 
     def prepared(self, rows: Matrix) -> Matrix:
         """Rows of new data in the form of ``train``."""
-        return self.scaling.apply(rows) if self.columns is None else rows[:, self.columns]
+        if self.columns is None:
+            return self.scaling.apply(rows)
+        return (rows.toarray() if is_sparse(rows) else rows)[:, self.columns]
 
 
 def read_view(
@@ -96,12 +99,13 @@ def read_view(
     s = settings
     if s.kernel == "precomputed":
         train = _square_part(s.name, matrix, used)
-        kernel = fit_kernel(s.name, s.kernel, s.gamma, s.degree, s.coef0, train, weights[used], rng)
+        kernel = fit_kernel(s.name, s.kernel, s.gamma, s.degree, s.coef0, train, weights[used], rng, used)
         return ViewData(s, Scaling(None), kernel, train, used, rows_L, rows_U)
     reference = present & (weights > 0.0)
     scaling = fit_scaling(None if callable(s.kernel) else s.scaling, matrix[reference], weights[reference])
     scaled = scaling.apply(matrix[reference])
-    kernel = fit_kernel(s.name, s.kernel, s.gamma, s.degree, s.coef0, scaled, weights[reference], rng)
+    numbers = np.flatnonzero(reference)
+    kernel = fit_kernel(s.name, s.kernel, s.gamma, s.degree, s.coef0, scaled, weights[reference], rng, numbers)
     return ViewData(s, scaling, kernel, scaling.apply(matrix[used]), None, rows_L, rows_U)
 
 
@@ -136,6 +140,11 @@ class ViewMachine:
         """F."""
         return int(self.tau.shape[1])
 
+    def unused_columns(self, n_columns: int) -> BoolArray | None:
+        """Columns of new rows that do not matter, (n_columns,): those of a given kernel that belong to no row in use."""
+        columns = self.data.columns
+        return None if columns is None else ~np.isin(np.arange(n_columns), columns)
+
     @property
     def knows_rows(self) -> bool:
         """Whether any training row had this view."""
@@ -160,6 +169,7 @@ class ViewMachine:
         K_UU = data.kernel.gram(data.train, data.index_U) + data.bias
         K_Ux = (data.kernel.cross(points, data.train, data.index_U) + data.bias).T
         columns = [
-            predictive_variance(K_UU, K_Ux, k_xx, np.sqrt(sigma2 * curvature), sigma2) for curvature in self.curvature.T
+            predictive_variance(K_UU, K_Ux, k_xx, np.sqrt(sigma2 * curvature), sigma2, data.settings.name)
+            for curvature in self.curvature.T
         ]
         return np.broadcast_to(np.column_stack(columns), (rows.shape[0], self.n_functions)).copy()

@@ -10,15 +10,26 @@ alone imply (equation 3); :func:`update_view` then adds the labelled rows throug
 Rows may carry weights: weight w counts an unlabelled row w times, so that a and b are multiplied by w.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from cmvmed.linalg import Array, cholesky, eigen_psd, log_determinant, solve_cholesky, solve_lower
+from cmvmed.linalg import (
+    Array,
+    NotPositiveDefiniteError,
+    cholesky,
+    eigen_psd,
+    log_determinant,
+    solve_cholesky,
+    solve_lower,
+)
 from cmvmed.qp import duality_gap, gradient, solve_box_qp
 from cmvmed.surrogates import Surrogate
+
+Factors = TypeVar("Factors")
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,7 @@ class KernelBlocks:
     UU: Array  # (u, u)
     weights: Array  # (u,) how often each unlabelled row counts, > 0
     prior_variance: float  # σ²
+    view: str = ""  # named in errors
 
 
 class Conditioned(Protocol):
@@ -69,7 +81,7 @@ class SpectralView:
     def __init__(self, blocks: KernelBlocks) -> None:
         self.root = np.sqrt(blocks.weights)
         scaled = blocks.UU * self.root * self.root[:, None] if (blocks.weights != 1.0).any() else blocks.UU
-        self.omega, self.Q = eigen_psd(scaled)
+        self.omega, self.Q = _factorised(eigen_psd, scaled, blocks.view)
         self.G = self.Q.T @ (self.root[:, None] * blocks.UL)  # (u, l)
         self.blocks = blocks
         self._last: tuple[tuple[float, float], SpectralConditioned] | None = None
@@ -130,7 +142,7 @@ class CholeskyConditioned:
     def __init__(self, blocks: KernelBlocks, lam: float, a: Array) -> None:
         self.blocks, self.lam = blocks, lam
         self.r = np.sqrt(lam * blocks.prior_variance * blocks.weights * a)
-        self.factor = factor_B(blocks.UU, self.r)
+        self.factor = factor_B(blocks.UU, self.r, blocks.view)
         self.log_det = log_determinant(self.factor)
         self.W_L = solve_lower(self.factor, np.asfortranarray(self.r[:, None] * blocks.UL))  # (u, l)
 
@@ -165,17 +177,31 @@ class CholeskyConditioned:
         return np.asarray(blocks.prior_variance * (direct - blocks.UU @ correction))
 
 
-def factor_B(K_UU: Array, r: Array) -> Array:
+def factor_B(K_UU: Array, r: Array, view: str = "") -> Array:
     """Lower Cholesky factor of B = I + diag(r) K_UU diag(r)."""
     B = K_UU.T * r  # K_UU is symmetric; its transpose is in Fortran order, so nothing is rearranged
     B *= r[:, None]
     B[np.diag_indices_from(B)] += 1.0
-    return cholesky(B)
+    return _factorised(cholesky, B, view)
 
 
-def predictive_variance(K_UU: Array, K_Ux: Array, k_xx: Array, r: Array, prior_variance: float) -> Array:
+def _factorised(factorise: Callable[[Array], Factors], matrix: Array, view: str) -> Factors:
+    """A factorisation that names the view if rounding defeats it."""
+    largest = float(np.abs(matrix).max(initial=0.0))
+    try:
+        return factorise(matrix)
+    except (NotPositiveDefiniteError, np.linalg.LinAlgError) as error:
+        raise ValueError(
+            f"The kernel of view {view!r} cannot be factorised: its values, times the prior variance, reach {largest:.1e}, where "
+            'rounding hides its structure. Use scaling="auto", or a smaller gamma or prior_variance.'
+        ) from error
+
+
+def predictive_variance(
+    K_UU: Array, K_Ux: Array, k_xx: Array, r: Array, prior_variance: float, view: str = ""
+) -> Array:
     """s(x) = σ²(k(x,x) - ‖Λ⁻¹(r∘k_Ux)‖²) of new rows, (n,); every surrogate's curvature a enters through r."""
-    W_x = solve_lower(factor_B(K_UU, r), np.multiply(r[:, None], K_Ux, order="F"))
+    W_x = solve_lower(factor_B(K_UU, r, view), np.multiply(r[:, None], K_Ux, order="F"))
     reduction = np.einsum("ij,ij->j", W_x, W_x)
     return np.asarray(prior_variance * np.maximum(k_xx - reduction, 0.0))
 

@@ -9,9 +9,8 @@ words (no negative value, at most a quarter of the entries non-zero) and "standa
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.preprocessing import normalize
 
-from cmvmed.linalg import Array, Matrix, is_sparse
+from cmvmed.linalg import Array, Matrix, is_sparse, unit_rows
 
 SCALINGS = ("auto", "standard", "unit", None)
 CLIP = 2.0  # standard deviations
@@ -32,7 +31,8 @@ class Scaling:
         if self.kind is None or rows.shape[0] == 0:
             return rows
         if self.kind == "unit":
-            return normalize(rows / self.size)
+            return unit_rows(rows)
+        rows = rows.toarray() if is_sparse(rows) else rows
         return np.clip((rows / self.size - self.mean) * self.factor, -CLIP, CLIP) / np.sqrt(rows.shape[1])
 
 
@@ -42,9 +42,9 @@ def fit_scaling(kind: str | None, train: Matrix, weights: Array) -> Scaling:
         kind = "unit" if is_sparse(train) or _is_bag_of_words(train) else "standard"
     if kind is None:
         return Scaling(None)
-    size = _largest(train)
     if kind == "unit":
-        return Scaling("unit", size)
+        return Scaling("unit")
+    size = _largest(train)
     rows = train.toarray() if is_sparse(train) else train
     return _fit_standard(rows / size, weights / weights.sum(), size)
 

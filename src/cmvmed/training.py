@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,10 @@ def assign_roles(labels: Labels, present: Sequence[BoolArray], weights: Array, h
     usable = labelled & seen
     counts = np.bincount(labels.codes[usable], weights=weights[usable], minlength=labels.n_classes).astype(np.float64)
     if (counts == 0.0).any():
+        lost = labels.classes[counts == 0.0].tolist()[0]
         raise ValueError(
-            f"Every labelled row of class {labels.classes[counts == 0.0][0]!r} has all views missing, so nothing can be learned "
-            "about it; label a row that has a view."
+            f"Every labelled row of class {lost!r} has all views missing, so nothing can be learned about it; label a row "
+            "that has a view."
         )
     return RowRoles(np.flatnonzero(seen & ~speaks), np.flatnonzero(seen & speaks), weights, hinge, counts)
 
@@ -84,21 +86,27 @@ def given_prior(class_prior: Any, classes: Any) -> Array:
             raise ValueError(
                 f"class_prior must have one entry for each class {classes.tolist()}, but is {class_prior!r}."
             )
-        prior = np.array([class_prior[name] for name in classes.tolist()], dtype=np.float64)
+        prior = _numbers([class_prior[name] for name in classes.tolist()])
     elif np.ndim(class_prior) == 0:
         if n_classes != 2:
             raise ValueError(
                 f"class_prior={class_prior!r} is one number, but there are {n_classes} classes: give one for each."
             )
-        prior = np.array([1.0 - float(class_prior), float(class_prior)])
+        share = _numbers([class_prior])
+        prior = np.concatenate([1.0 - share, share])
     else:
-        prior = np.asarray(class_prior, dtype=np.float64)
+        prior = _numbers(list(class_prior))
     if prior.shape != (n_classes,) or not (prior > 0.0).all() or abs(prior.sum() - 1.0) > 1e-6:
         raise ValueError(
             f"class_prior must give each of the {n_classes} classes a positive share, summing to 1, in the order of classes_ "
             f"{classes.tolist()}, but is {class_prior!r}."
         )
     return np.asarray(prior / prior.sum())
+
+
+def _numbers(given: list[Any]) -> Array:
+    """The given numbers as an array; NaN, which fits no prior, for what is no number."""
+    return np.array([float(value) if isinstance(value, Real) else np.nan for value in given])
 
 
 def fit_consensus(
@@ -111,6 +119,7 @@ def fit_consensus(
     view_weights: Array | None,
     rng: np.random.Generator,
     *,
+    before_stage: Callable[[int], None] = lambda stage: None,
     on_stage: Callable[[int, Annealed, Array], bool] = lambda stage, annealed, prior: False,
     map_views: Mapper = map,
 ) -> tuple[Annealed, Array]:
@@ -130,7 +139,9 @@ def fit_consensus(
     else:
         prior = from_labels if isinstance(class_prior, str) else given_prior(class_prior, labels.classes)
         balance = Balance(prior)
-    if roles.block_U.size * prior.min() < 1.0:  # not one row of the rarest class is expected: nothing to balance
+    if (
+        roles.weights[roles.block_U].sum() * prior.min() < 1.0
+    ):  # not one row of the rarest class is expected: nothing to balance
         balance = None
 
     def run(balance: Balance | None, prior: Array) -> Annealed:
@@ -140,12 +151,13 @@ def fit_consensus(
             schedule,
             balance,
             view_weights,
+            before_stage=before_stage,
             on_stage=lambda stage, annealed: on_stage(stage, annealed, prior),
             map_views=map_views,
         )
 
     annealed = run(balance, prior)
-    if not infer or problem.n_classes > 2 or balance is None or annealed.consensus_weight == 0.0:
+    if annealed.stopped or not infer or problem.n_classes > 2 or balance is None or annealed.consensus_weight == 0.0:
         return annealed, prior
     share = _anchored(problem, annealed, roles, float(prior[1]), rng)
     if abs(share - prior[1]) <= 0.5 * label_deviation(roles.counts):

@@ -32,12 +32,12 @@ class ViewLayout:
 
 
 def is_view_collection(X: Any) -> bool:
-    """Whether X is a list, tuple or dict of two-dimensional arrays or frames, one per view."""
+    """Whether X is a dict, or a list or tuple that holds two-dimensional arrays or frames: one entry per view."""
     if isinstance(X, Mapping):
         return not is_sparse(X)  # a sparse matrix of format "dok" is a mapping too
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         return False
-    return all(len(getattr(part, "shape", ())) == 2 for part in X)
+    return any(len(getattr(part, "shape", ())) == 2 for part in X)
 
 
 def collection_items(X: Any) -> list[tuple[str, Any]]:
@@ -163,12 +163,17 @@ def _check_partition(
     owner = np.full(n_features, -1)
     for view, index in enumerate(columns):
         taken = index[owner[index] >= 0]
-        if taken.size or np.unique(index).size < index.size:
-            column = int(taken[0]) if taken.size else int(index[0])
-            other = names[owner[column]] if taken.size else names[view]
+        if taken.size:
+            column = int(taken[0])
+            both = f"{names[owner[column]]!r} and to {names[view]!r}"
             raise ValueError(
-                f"Views overlap: {_column_label(column, feature_names)} belongs to {other!r} and to {names[view]!r}; give each "
-                "column to one view."
+                f"Views overlap: {_column_label(column, feature_names)} belongs to {both}; give each column to one view."
+            )
+        values, counts = np.unique(index, return_counts=True)
+        if counts.max() > 1:
+            column = int(values[counts > 1][0])
+            raise ValueError(
+                f"{_column_label(column, feature_names).capitalize()} is twice in view {names[view]!r}; name each column once."
             )
         owner[index] = view
     left = np.flatnonzero(owner < 0)
@@ -179,8 +184,12 @@ def _check_partition(
         )
 
 
-def present_rows(matrix: Matrix, name: str, missing: str, feature_names: Sequence[str] | None) -> BoolArray:
+def present_rows(
+    matrix: Matrix, name: str, missing: str, feature_names: Sequence[str] | None, unused: BoolArray | None = None
+) -> BoolArray:
     """Which rows have this view, (n,); a row whose values are all NaN has not.
+
+    ``unused`` marks columns whose values do not matter, such as those of a given kernel that belong to a missing row.
 
     Raises
     ------
@@ -201,22 +210,28 @@ def present_rows(matrix: Matrix, name: str, missing: str, feature_names: Sequenc
             "number, or set the whole view to NaN in that row if the sensor failed."
         )
     nan_count = np.bincount(rows, minlength=matrix.shape[0])
-    partial = np.flatnonzero((nan_count > 0) & (nan_count < matrix.shape[1]))
-    if partial.size:
-        row = partial[0]
-        column = columns[rows == row][0]
+    absent = nan_count == matrix.shape[1]
+    stray = ~absent[rows] if unused is None else ~absent[rows] & ~unused[columns]
+    if stray.any():
+        row, column = rows[stray][0], columns[stray][0]
         raise ValueError(
             f"Input X contains NaN: view {name!r}, row {row}, {_column_label(int(column), feature_names)}, beside values that are "
             "numbers. A row whose view is missing must be NaN in all of the view's columns; fill single gaps before, for "
             "instance with sklearn.impute.SimpleImputer."
         )
-    present = nan_count == 0
-    if missing == "error":
+    present = ~absent
+    if missing == "error" and absent.any():
         raise ValueError(
             f"View {name!r} is missing (NaN) in {int((~present).sum())} rows, first in row {int(np.flatnonzero(~present)[0])}, and "
             'missing="error"; use missing="ignore" to leave an absent view out of the consensus.'
         )
     return np.asarray(present)
+
+
+def absent_rows(matrix: Matrix) -> BoolArray:
+    """Which rows are NaN throughout, (n,)."""
+    rows, _ = _not_finite(matrix)
+    return np.asarray(np.bincount(rows, minlength=matrix.shape[0]) == matrix.shape[1])
 
 
 def _not_finite(matrix: Matrix) -> tuple[IntArray, IntArray]:
@@ -232,7 +247,8 @@ def _not_finite(matrix: Matrix) -> tuple[IntArray, IntArray]:
 def per_view(value: Any, names: Sequence[str], parameter: str) -> list[Any]:
     """A setting for each view from a single value, a list in the views' order or a dict by view name."""
     if isinstance(value, Mapping):
-        unknown = sorted(set(map(str, value)) - set(names))
+        value = {str(name): setting for name, setting in value.items()}
+        unknown = sorted(set(value) - set(names))
         lacking = [name for name in names if name not in value]
         if unknown or lacking:
             what = (

@@ -1,11 +1,12 @@
 """What the estimators share: reading X, y and weights at the border, and the scikit-learn conventions."""
 
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -13,7 +14,16 @@ from cmvmed.consensus import pool, prior_scores
 from cmvmed.labels import Labels, labeled_part, read_labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import ViewMachine
-from cmvmed.views import ViewLayout, collection_items, is_view_collection, layout_of_widths, present_rows, resolve_views
+from cmvmed.views import (
+    ViewLayout,
+    absent_rows,
+    collection_items,
+    is_view_collection,
+    layout_of_widths,
+    per_view,
+    present_rows,
+    resolve_views,
+)
 
 MISSING_CHOICES = ("ignore", "error")
 
@@ -26,6 +36,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     """
 
     views: Any
+    kernel: Any
     missing: str
     unlabeled: Any
     class_weight: Any
@@ -92,9 +103,10 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         accuracy : float
         """
         rows, truth = self._labelled_truth(y)
-        correct = self.predict(X)[rows] == truth
+        guess = self.predict(X)
+        check_consistent_length(guess, y)
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(np.average(correct, weights=weights))
+        return float(np.average(guess[rows] == truth, weights=weights))
 
     def _means_by_view(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[list[IntArray], list[Array]]:
         """Per view, the rows that it can judge and their posterior means (n_i, F)."""
@@ -129,18 +141,23 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
     def _read_training_views(self, X: Any) -> tuple[list[Matrix], list[BoolArray]]:
         """Validated matrices of the views and which rows have them; sets the layout and feature attributes."""
-        matrices = (
-            self._split_collection(X, reset=True) if is_view_collection(X) else self._split_columns(X, reset=True)
-        )
-        return matrices, self._present(matrices)
+        matrices = self._split(X, reset=True)
+        kernels = per_view(self.kernel, self._layout.names, "kernel")
+        unused = [
+            absent_rows(m) if isinstance(kernel, str) and kernel == "precomputed" and m.shape[0] == m.shape[1] else None
+            for kernel, m in zip(kernels, matrices, strict=True)
+        ]
+        return matrices, self._present(matrices, unused)
 
     def _read_views(self, X: Any) -> tuple[list[Matrix], list[BoolArray]]:
         """The same for new rows, which must have the layout of ``fit``."""
         check_is_fitted(self)
-        matrices = (
-            self._split_collection(X, reset=False) if is_view_collection(X) else self._split_columns(X, reset=False)
-        )
-        return matrices, self._present(matrices)
+        matrices = self._split(X, reset=False)
+        unused = [machine.unused_columns(m.shape[1]) for machine, m in zip(self._machines, matrices, strict=True)]
+        return matrices, self._present(matrices, unused)
+
+    def _split(self, X: Any, *, reset: bool) -> list[Matrix]:
+        return self._split_collection(X, reset=reset) if is_view_collection(X) else self._split_columns(X, reset=reset)
 
     def _split_columns(self, X: Any, *, reset: bool) -> list[Matrix]:
         X = validate_data(
@@ -152,12 +169,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
     def _split_collection(self, X: Any, *, reset: bool) -> list[Matrix]:
         items = collection_items(X)
-        matrices = [
-            check_array(
-                part, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, input_name=f"View {name!r}"
-            )
-            for name, part in items
-        ]
+        matrices = [_as_table(name, part) for name, part in items]
         names = [name for name, _ in items]
         rows = [matrix.shape[0] for matrix in matrices]
         if len(set(rows)) > 1:
@@ -166,9 +178,13 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             )
         if reset:
             self._set_collection_layout(items, matrices)
-        elif isinstance(X, dict):
+            return matrices
+        parts = [part for _, part in items]
+        if isinstance(X, Mapping):
+            parts = self._in_layout_order(dict(items))
             matrices = self._in_layout_order(dict(zip(names, matrices, strict=True)))
         self._check_widths(matrices)
+        self._check_columns(parts)
         return matrices
 
     def _set_collection_layout(self, items: list[tuple[str, Any]], matrices: list[Matrix]) -> None:
@@ -184,7 +200,21 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         if all(isinstance(name, str) for name in columns):
             self.feature_names_in_ = np.asarray(columns, dtype=object)
 
-    def _in_layout_order(self, by_name: dict[str, Matrix]) -> list[Matrix]:
+    def _check_columns(self, parts: list[Any]) -> None:
+        """Compare the column names of frames with those of fit."""
+        names = self._feature_names()
+        if names is None:
+            return
+        for view, columns, part in zip(self._layout.names, self._layout.columns, parts, strict=True):
+            expected = [names[c] for c in columns]
+            given = list(getattr(part, "columns", expected))
+            if given != expected:
+                raise ValueError(
+                    f"View {view!r} has the columns {given[:6]}, but fit saw {expected[:6]}; pass the same columns in the same "
+                    "order."
+                )
+
+    def _in_layout_order(self, by_name: dict[str, Any]) -> list[Any]:
         expected = self._layout.names
         if set(by_name) != set(expected):
             raise ValueError(f"X has the views {sorted(by_name)} but fit saw {sorted(expected)}; pass the same views.")
@@ -200,11 +230,13 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                     f"View {name!r} has {matrix.shape[1]} features, but fit saw {width}; pass the same columns."
                 )
 
-    def _present(self, matrices: list[Matrix]) -> list[BoolArray]:
+    def _present(self, matrices: list[Matrix], unused: Sequence[BoolArray | None]) -> list[BoolArray]:
         names = self._feature_names()
         return [
-            present_rows(matrix, name, self.missing, None if names is None else [names[c] for c in columns])
-            for matrix, name, columns in zip(matrices, self._layout.names, self._layout.columns, strict=True)
+            present_rows(matrix, name, self.missing, None if names is None else [names[c] for c in columns], ignore)
+            for matrix, name, columns, ignore in zip(
+                matrices, self._layout.names, self._layout.columns, unused, strict=True
+            )
         ]
 
     def _feature_names(self) -> list[str] | None:
@@ -236,16 +268,32 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         if (seen > 0.0).sum() < 2:
             raise ValueError("After removing rows of zero sample_weight, labels of fewer than 2 classes are left.")
         if (seen == 0.0).any():
-            lost = labels.classes[seen == 0.0][0]
+            lost = labels.classes[seen == 0.0].tolist()[0]
             raise ValueError(
                 f"All labelled rows of class {lost!r} have zero sample_weight; give one of them weight or drop the class."
             )
         by_class = compute_class_weight(
             self.class_weight, classes=labels.classes, y=labels.classes[labels.codes[rows]], sample_weight=weights[rows]
         )
+        if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
+            raise ValueError(f"class_weight must give each class a number of at least 0, but is {self.class_weight!r}.")
         hinge = np.zeros(weights.size)
         hinge[rows] = weights[rows] * by_class[labels.codes[rows]]
         return hinge
+
+
+def _as_table(name: str, part: Any) -> Matrix:
+    """One view's array or frame as a float matrix."""
+    shape = np.shape(part) if isinstance(part, (list, tuple)) else getattr(part, "shape", ())
+    if len(shape) != 2:
+        raise ValueError(
+            f"View {name!r} must be a two-dimensional array, sparse matrix or data frame, but is {type(part).__name__} of shape "
+            f"{tuple(shape)}."
+        )
+    try:
+        return check_array(part, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+    except ValueError as error:
+        raise ValueError(f"View {name!r}: {error}") from error
 
 
 def generator(random_state: Any) -> np.random.Generator:

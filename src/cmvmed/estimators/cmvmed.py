@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
@@ -251,7 +252,17 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 data, roles, Y, labels.n_classes, spectral=surrogate.shared_curvature, map_views=map_views
             )
             annealed, prior = fit_consensus(
-                problem, surrogate, schedule, class_prior, labels, roles, pi, rng, on_stage=report, map_views=map_views
+                problem,
+                surrogate,
+                schedule,
+                class_prior,
+                labels,
+                roles,
+                pi,
+                rng,
+                before_stage=report.begin_stage,
+                on_stage=report.end_stage,
+                map_views=map_views,
             )
         self._warn_about(annealed, labels, roles)
         fitted = _fitted_attributes(annealed, prior, data, labels, roles)
@@ -362,6 +373,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         check_choice("approximation", self.approximation, ("exact",))
         if self.n_components is not None:
             check_integer("n_components", self.n_components, 1)
+        check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        if self.n_jobs is not None:
+            check_integer("n_jobs", self.n_jobs, -effective_n_jobs(-1))
         if isinstance(self.class_prior, str):
             check_choice("class_prior", self.class_prior, CLASS_PRIORS)
         literal = self.mode == "literal"
@@ -401,6 +415,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 return None
             weights = np.ones(len(names))
         else:
+            if self.view_weights is None:
+                raise ValueError(
+                    f"view_weights of view {names[0]!r} must be 'agreement', 'uniform' or a number at least 0, but is None."
+                )
             given = per_view(self.view_weights, names, "view_weights")
             weights = np.array([check_number("view_weights", w, view=n) for w, n in zip(given, names, strict=True)])
         weights = np.where(known, weights, 0.0)
@@ -426,8 +444,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             expected = roles.counts / roles.counts.sum()
             lost = share < np.minimum(1.0 / roles.block_U.size, 0.1 * expected)
             if lost.any():
+                name = labels.classes[lost].tolist()[0]
                 warnings.warn(
-                    f"The consensus has drifted away from class {labels.classes[lost][0]!r}: it has {share[lost][0]:.2%} of the "
+                    f"The consensus has drifted away from class {name!r}: it has {share[lost][0]:.2%} of the "
                     f"unlabelled rows, against {expected[lost][0]:.2%} of the labelled ones. "
                     'Use class_prior="labels" or give the class prior.',
                     stacklevel=4,

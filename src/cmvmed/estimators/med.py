@@ -121,6 +121,8 @@ class MED(MultiViewClassifier):
         """
         check_choice("missing", self.missing, MISSING_CHOICES)
         matrices, present = self._read_training_views(X)
+        if len(matrices) > 1:
+            raise ValueError(f"MED has one view but X holds {len(matrices)}; use CMVMED for several views.")
         labels = self._read_labels(y, matrices[0].shape[0])
         weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
         roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))

@@ -30,10 +30,11 @@ def check_number(
     return float(value)
 
 
-def check_integer(name: str, value: Any, least: int) -> int:
+def check_integer(name: str, value: Any, least: int, *, view: str | None = None) -> int:
     """A whole number of at least ``least``."""
+    where = f" of view {view!r}" if view is not None else ""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, but is {value!r}.")
+        raise ValueError(f"{name}{where} must be a whole number of at least {least}, but is {value!r}.")
     return int(value)
 
 
@@ -63,9 +64,9 @@ def _one_view(view: str, given: dict[str, Any], default_variance: float) -> View
     if not callable(kernel):
         check_choice("kernel", kernel, NAMED_KERNELS, view=view)
     gamma = given["gamma"]
-    if isinstance(gamma, str):
-        check_choice("gamma", gamma, ("median",), view=view)
-    else:
+    if gamma is None or (isinstance(gamma, str) and gamma != "median"):
+        raise ValueError(f"gamma of view {view!r} must be 'median' or a number greater than 0, but is {gamma!r}.")
+    if gamma != "median":
         gamma = check_number("gamma", gamma, open_left=True, view=view)
     variance = given["prior_variance"]
     if isinstance(variance, str):
@@ -75,7 +76,7 @@ def _one_view(view: str, given: dict[str, Any], default_variance: float) -> View
         name=view,
         kernel=kernel,
         gamma=gamma,
-        degree=check_integer("degree", given["degree"], 1),
+        degree=check_integer("degree", given["degree"], 1, view=view),
         coef0=check_number("coef0", given["coef0"], view=view),
         scaling=check_choice("scaling", given["scaling"], SCALINGS, view=view),
         prior_variance=check_number("prior_variance", variance, open_left=True, view=view),

@@ -12,7 +12,7 @@ from cmvmed.linalg import Array
 
 
 class StageReporter:
-    """Called at the end of each stage; tells callbacks and, if asked, the terminal.
+    """Tells callbacks and, if asked, the terminal about each stage.
 
     Callbacks that take ``fitted_estimator`` get the estimator as if the fit had ended with this stage.
     """
@@ -29,11 +29,14 @@ class StageReporter:
         self.estimator, self.data, self.n_stages, self.attributes = estimator, {"X": X, "y": y}, n_stages, attributes
         self.root = estimator._init_callback_context(max_subtasks=n_stages * max_passes)
         self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
-        self.left = n_stages * max_passes
         self.stage: Any = None
-        self._begin_stage()
 
-    def __call__(self, stage: int, annealed: Annealed, prior: Array) -> bool:
+    def begin_stage(self, stage: int) -> None:
+        """Report the beginning of a stage."""
+        self.stage = self.root.subcontext(task_name="stage")
+        self.stage.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+
+    def end_stage(self, stage: int, annealed: Annealed, prior: Array) -> bool:
         """Report the end of a stage; True if a callback asks to stop."""
         stop = self.stage.call_on_fit_task_end(
             estimator=self.estimator,
@@ -46,7 +49,6 @@ class StageReporter:
                 f"[{type(self.estimator).__name__}] stage {stage}/{self.n_stages}: consensus weight {last.consensus_weight:.3f}, "
                 f"temperature {last.temperature:.3f}, objective {last.objective:.6g}, entropy {last.entropy:.3f}"
             )
-        self._begin_stage()
         return bool(stop)
 
     def finish(self, attributes: dict[str, Any]) -> None:
@@ -54,13 +56,6 @@ class StageReporter:
         self.root.call_on_fit_task_end(
             estimator=self.estimator, reconstruction_attributes=lambda: attributes, **self.data
         )
-
-    def _begin_stage(self) -> None:
-        if self.left == 0:
-            return
-        self.left -= 1
-        self.stage = self.root.subcontext(task_name="stage")
-        self.stage.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
 
 @contextmanager
