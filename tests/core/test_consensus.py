@@ -275,6 +275,25 @@ def test_agreement_is_the_positive_part_of_the_correlation():
     np.testing.assert_allclose(opposed, np.eye(2), rtol=0.0, atol=1e-12)
 
 
+def test_views_that_cannot_be_compared_are_taken_to_agree_like_the_others():
+    """A view without labels has constant scores; two views may have no row in common."""
+    means, rows = noisy_opinions(5, 3)
+    R = agreement([*means, np.full((100, 1), 0.3)], [*rows, np.arange(100)], np.ones(100))
+    others = [R[0, 1], R[0, 2], R[1, 2]]
+    np.testing.assert_allclose(R[3], [np.mean(others)] * 3 + [1.0], rtol=1e-12)
+    np.testing.assert_allclose(R, R.T, rtol=1e-15)
+    strangers = agreement([np.ones((5, 1)), np.ones((5, 1))], [np.arange(5), np.arange(5, 10)], np.ones(10))
+    np.testing.assert_array_equal(strangers, np.ones((2, 2)))
+
+
+def test_views_that_no_row_has_get_no_weight():
+    means, rows = noisy_opinions(6, 4)
+    R = agreement([*means, np.empty((0, 1))], [*rows, np.empty(0, dtype=int)], np.ones(100))
+    weights = agreement_weights(R, np.array([True, True, True, True, False]))
+    assert weights[-1] == 0.0
+    np.testing.assert_allclose(weights[:-1], weights_by_agreement(means, rows, 100), rtol=1e-12)
+
+
 def check_agreement_weights_are_repetitions(agreement_of):
     means, _ = noisy_opinions(4, 3, n_rows=12)
     counts = np.random.default_rng(4).integers(1, 5, size=12)

@@ -17,7 +17,7 @@ PACKAGE = Path(cmvmed.__file__).parent
 LAYERS = (
     ("linalg",),
     ("kernels", "scaling"),
-    ("qp", "surrogates", "two_view_duals"),
+    ("qp", "surrogates", "two_view_duals", "coregularised"),
     ("posterior", "consensus", "prior"),
     ("annealing",),
     ("machines", "training", "views", "labels", "model_selection"),

@@ -157,14 +157,6 @@ def test_anchors_recover_the_share_behind_few_and_biased_labels(share, counts, a
         rejects(check_recovers_the_share, twin, share, counts, atol)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="one pass takes as many anchors as the biased labels suggest; three passes find the share"
-)
-@pytest.mark.parametrize(("share", "counts"), [(0.2, (2, 8)), (0.7, (8, 2))])
-def test_anchors_recover_the_share_behind_strongly_biased_labels(share, counts):
-    check_recovers_the_share(estimate, share, counts, 0.15)
-
-
 def test_anchor_estimate_does_not_depend_on_scale_or_location_of_scores():
     scores, _ = independent_scores(0, 0.4)
     moved = [1e6 * scores[0] + 5.0, 1e-6 * scores[1] - 3.0]
