@@ -173,7 +173,7 @@ def _check_partition(
         if counts.max() > 1:
             column = int(values[counts > 1][0])
             raise ValueError(
-                f"{_column_label(column, feature_names).capitalize()} is twice in view {names[view]!r}; name each column once."
+                f"Views overlap: {_column_label(column, feature_names)} is twice in view {names[view]!r}; name each column once."
             )
         owner[index] = view
     left = np.flatnonzero(owner < 0)

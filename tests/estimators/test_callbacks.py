@@ -94,12 +94,6 @@ def test_a_callback_can_stop_the_fit(stop_at, partly):
     assert recorder.events[-2:] == ["end fit", "teardown"]
 
 
-BEGINS_TOO_EARLY = pytest.mark.xfail(
-    strict=True, reason="StageReporter begins the next stage before it is known whether there will be one"
-)
-
-
-@BEGINS_TOO_EARLY
 def test_no_stage_begins_after_a_stop(partly):
     _, recorder = recorded(partly, stop_at=2)
     assert recorder.events.count("begin stage") == 2
@@ -119,14 +113,12 @@ def test_a_second_pass_is_reported_too(partly):
     assert [stage.class_prior_[1] for stage in recorder.stages()] == pytest.approx([0.5] * 4 + [0.9] * 4)
 
 
-@pytest.mark.xfail(strict=True, reason="fit_consensus anneals again although a callback has asked to stop")
 @pytest.mark.usefixtures("moved_prior")
 def test_a_stop_in_the_first_pass_is_a_stop(partly):
     _, recorder = recorded(partly, stop_at=2, class_prior="auto")
     assert len(recorder.stages()) == 2
 
 
-@BEGINS_TOO_EARLY
 @pytest.mark.parametrize("settings", [{"class_prior": "auto"}, {"consensus_weight": 0.0}])
 def test_every_stage_that_begins_also_ends(settings, partly, monkeypatch):
     monkeypatch.setattr("cmvmed.training.anchored_share", lambda *data: 0.5)  # as the labels say: one pass

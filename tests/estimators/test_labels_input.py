@@ -307,20 +307,8 @@ def test_far_from_all_rows_an_rbf_view_knows_no_more_than_the_prior(partly):
     assert near.max() < 2.0
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "rbf",
-        "cosine",
-        pytest.param(
-            "linear",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="MED divides each score by its own sqrt(1 + pi s(x)/8), which may exchange the order of rows",
-            ),
-        ),
-    ],
-)
+# k(x, x) is the same for all rows; where it is not, the probability of a row far away is drawn towards one half
+@pytest.mark.parametrize("kernel", ["rbf", "cosine"])
 def test_the_probabilities_of_med_rank_rows_like_its_scores(kernel):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(100, 2)) * [1.0, 5.0], np.arange(100) % 2

@@ -1,6 +1,9 @@
 """The scikit-learn estimators: they validate at the border, call the core, and store what it returns."""
 
 from cmvmed.estimators.cmvmed import CMVMED
+from cmvmed.estimators.corls import CoRLS
 from cmvmed.estimators.med import MED
+from cmvmed.estimators.mvmed import MVMED
+from cmvmed.estimators.svm2k import SVM2K
 
-__all__ = ["CMVMED", "MED"]
+__all__ = ["CMVMED", "MED", "MVMED", "SVM2K", "CoRLS"]

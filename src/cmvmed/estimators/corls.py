@@ -77,7 +77,7 @@ class CoRLS(MultiViewClassifier):
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from cmvmed.estimators.corls import CoRLS
+    >>> from cmvmed import CoRLS
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> few = np.where(np.arange(len(y)) < 100, y, -1)
     >>> CoRLS(views=[10, 20]).fit(X, few).score(X[100:], y[100:]) > 0.9

@@ -77,7 +77,7 @@ class MVMED(MultiViewClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from cmvmed.estimators.mvmed import MVMED
+    >>> from cmvmed import MVMED
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> MVMED(views=[10, 20]).fit(X[:100], y[:100]).score(X[100:], y[100:]) > 0.9
     True

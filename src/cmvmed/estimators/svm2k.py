@@ -80,7 +80,7 @@ class SVM2K(MultiViewClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from cmvmed.estimators.svm2k import SVM2K
+    >>> from cmvmed import SVM2K
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> SVM2K(views=[10, 20]).fit(X[:100], y[:100]).score(X[100:], y[100:]) > 0.9
     True
