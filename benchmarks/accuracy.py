@@ -19,15 +19,20 @@ from benchmarks.rivals import METHODS
 from benchmarks.tasks import TASKS, draw
 from cmvmed.datasets import DatasetNotFoundError
 
+Result = tuple[float, float, float, float, np.ndarray]
 
-def measure(task: str, method: str, number: int) -> tuple[float, float, float, float, np.ndarray]:
-    """Accuracy, balanced accuracy, AUC, seconds, and (confidence, correct) of each test row."""
+
+def measure(task: str, method: str, number: int) -> Result | None:
+    """Accuracy, balanced accuracy, AUC, seconds, and (confidence, correct) of each test row; None if not applicable."""
     split = draw(TASKS[task], number)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = time.perf_counter()
-        scores = np.nan_to_num(METHODS[method](split))
+        scores = METHODS[method](split)
         seconds = time.perf_counter() - start
+    if scores is None:
+        return None
+    scores = np.nan_to_num(scores)
     guess = scores.argmax(axis=1)
     ranking = scores[:, 1] if scores.shape[1] == 2 else scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-12)
     is_distribution = bool((scores >= 0.0).all()) and np.allclose(scores.sum(axis=1), 1.0, atol=1e-6)
@@ -52,7 +57,9 @@ def calibration_error(rows: np.ndarray, n_bins: int = 15) -> float:
     return float(np.sum(gaps) / confidence.size)
 
 
-def summary(results: list[tuple[float, float, float, float, np.ndarray]]) -> str:
+def summary(results: list[Result | None]) -> str:
+    if None in [row if row is None else 0 for row in results]:
+        return " | ".join(["–"] * 5)
     values = np.array([row[:4] for row in results])
     percent, spread = 100.0 * values[:, :3].mean(axis=0), 100.0 * values[:, :3].std(axis=0, ddof=1)
     figures = [f"{m:.1f} ± {s:.1f}" if np.isfinite(m) else "–" for m, s in zip(percent, spread, strict=True)]
@@ -68,6 +75,8 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
+    from benchmarks.accuracy import measure  # by its full name, so that worker processes find it
+
     numbers = range(arguments.first, arguments.first + arguments.splits)
     with Parallel(arguments.jobs) as parallel:
         for name in arguments.tasks:

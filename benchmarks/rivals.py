@@ -1,7 +1,8 @@
 """The methods of the accuracy benchmark: each takes a split and returns the scores of the test rows' classes.
 
-All rivals see the views side by side, scaled as is customary: unit-length rows if sparse, else standardised columns. A
-missing view (NaN) is filled with zeros for them, since none of them can leave it out.
+The single-view methods see the views side by side, scaled as is customary: unit-length rows if sparse, else standardised columns. A
+missing view (NaN) is filled with zeros for them, since none of them can leave it out. A method that does not apply to a split
+returns None.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from benchmarks.tasks import Split
-from cmvmed import CMVMED
+from cmvmed import CMVMED, MVMED, SVM2K, CoRLS
 
 Scores = np.ndarray  # (n_test, n_classes)
 
@@ -45,7 +46,7 @@ def svc(split: Split) -> Scores:
     train, test = side_by_side(split)
     labelled = split.y >= 0
     decision = SVC(gamma=median_gamma(train)).fit(train[labelled], split.y[labelled]).decision_function(test)
-    return np.column_stack([-decision, decision]) if decision.ndim == 1 else decision
+    return two_columns(decision)
 
 
 def logistic(split: Split) -> Scores:
@@ -70,6 +71,24 @@ def self_training(split: Split) -> Scores:
     return SelfTrainingClassifier(LogisticRegression(max_iter=2000)).fit(train, split.y).predict_proba(test)
 
 
+def two_columns(decision: np.ndarray) -> Scores:
+    return np.column_stack([-decision, decision]) if decision.ndim == 1 else decision
+
+
+def svm2k(split: Split) -> Scores | None:
+    if len(split.views) > 2:
+        return None
+    return two_columns(SVM2K(views=split.views).fit(split.X, split.y).decision_function(split.X_test))
+
+
+def mvmed(split: Split) -> Scores:
+    return MVMED(views=split.views).fit(split.X, split.y).predict_proba(split.X_test)
+
+
+def corls(split: Split) -> Scores:
+    return two_columns(CoRLS(views=split.views).fit(split.X, split.y).decision_function(split.X_test))
+
+
 def literal(split: Split) -> Scores:
     return CMVMED(views=split.views, mode="literal").fit(split.X, split.y).predict_proba(split.X_test)
 
@@ -78,13 +97,16 @@ def cmvmed(split: Split) -> Scores:
     return CMVMED(views=split.views).fit(split.X, split.y).predict_proba(split.X_test)
 
 
-METHODS: dict[str, Callable[[Split], Scores]] = {
+METHODS: dict[str, Callable[[Split], Scores | None]] = {
     "majority class": majority,
     "SVC, labels only": svc,
     "logistic regression, labels only": logistic,
     "LabelSpreading rbf": spreading_rbf,
     "LabelSpreading knn": spreading_knn,
     "SelfTraining (LR)": self_training,
+    "SVM-2K": svm2k,
+    "MV-MED": mvmed,
+    "CoRLS": corls,
     "CMV-MED as printed": literal,
     "CMVMED()": cmvmed,
 }

@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 from cmvmed.linalg import Array, BoolArray
 
 KKT_TOLERANCE = 1e-10  # largest violation of an optimality condition, in units of margin, beyond rounding
-MAX_NEWTON_STEPS = 50  # well-posed duals take a handful
+MAX_NEWTON_STEPS = 30  # well-posed duals take a handful
 RIDGE = 1e-13  # relative to the trace: makes the Newton system of a semi-definite Q solvable, a proximal-point step
 MAX_INTERIOR_STEPS = 100
 CENTERING = 0.1  # by which an interior-point step aims to reduce the complementarity
@@ -76,10 +76,8 @@ def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array, tolerance:
             break
         fixed = ((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0))
         better = _projected_newton_step(Q, alpha, grad, upper, ~fixed, ridge)
-        if better is None:  # no step along this direction helps within rounding: polish one variable at a time
-            better = _coordinate_sweep(Q, g, alpha, upper)
-            if np.array_equal(better, alpha):
-                break
+        if better is None:  # no step along this direction helps within rounding
+            break
         alpha = better
     return alpha, kkt_violation(gradient(Q, g, alpha), alpha, upper)
 
@@ -136,13 +134,3 @@ def _projected_newton_step(
             return candidate
         length *= 0.5
     return None
-
-
-def _coordinate_sweep(Q: Array, g: Array, alpha: Array, upper: Array) -> Array:
-    """Exact maximisation over one variable after another."""
-    alpha = alpha.copy()
-    for n in range(alpha.size):
-        slope = g[n] - Q[n] @ alpha
-        step = slope / Q[n, n] if Q[n, n] > 0.0 else np.sign(slope) * upper[n]
-        alpha[n] = min(max(alpha[n] + step, 0.0), upper[n])
-    return alpha

@@ -121,7 +121,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each sweep; it falls within a stage and changes its meaning between stages.
+        Objective after each sweep. It falls within a stage and changes its meaning between stages, or where the guard of
+        ``class_prior="auto"`` for three or more classes steps in.
     history_ : dict of ndarrays
         Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap, entropy
         (mean over unlabelled rows) and class_shares.
