@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -180,6 +181,39 @@ def test_raw_linear_features_of_large_scale_give_finite_answers_or_name_the_view
 ):
     model = CMVMED(views=WIDTHS, kernel="linear", scaling=None, consensus_weight=1.0, n_stages=2, **MODES[name])
     check_finite_or_named(partial(settle, model), partly.X * 10.0**exponent, partly.y, assert_finite)
+
+
+def test_raw_linear_features_at_the_edge_of_double_precision(partly, settle, assert_finite):
+    for exponent, variance, mode in product((6, 7, 8), (1.0, 100.0), (MODES["bohning"], MODES["jj"])):
+        model = CMVMED(
+            views=WIDTHS, kernel="linear", scaling=None, prior_variance=variance, consensus_weight=1.0, **mode
+        )
+        model.set_params(n_stages=2, max_iter=5)
+        check_finite_or_named(partial(settle, model), partly.X * 10.0**exponent, partly.y, assert_finite)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bohning",
+        *[
+            pytest.param(
+                name,
+                marks=pytest.mark.xfail(
+                    strict=True,
+                    reason="γ = λw(b - a m) is a difference of nearly equal numbers, which the kernel multiplies",
+                ),
+            )
+            for name in ("jj", "newton")
+        ],
+    ],
+)
+def test_a_large_raw_kernel_judges_the_training_rows_like_the_fit_did(name, partly, settle):
+    X = 1e3 * partly.X  # readings in the thousands, a kernel of 1e8
+    model = CMVMED(views=WIDTHS, kernel="linear", scaling=None, consensus_weight=1.0, **MODES[name])
+    model = settle(model, X, partly.y)
+    expected = model.label_distributions_[partly.hidden]
+    np.testing.assert_allclose(model.predict_proba(X[partly.hidden]), expected, atol=1e-4)
 
 
 def check_finite_or_named(fit, X, y, assert_finite):

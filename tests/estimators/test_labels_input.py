@@ -326,6 +326,15 @@ def test_scores_can_be_weighted(partly):
     assert model.score(partly.X, partly.truth, sample_weight=right.astype(float)) == 1.0
 
 
+@pytest.mark.xfail(strict=True, raises=TypeError, reason="score_by_view takes no sample_weight, score does")
+def test_scores_by_view_can_be_weighted(partly):
+    model = CMVMED(views=WIDTHS, n_stages=1).fit(partly.X, partly.y)
+    weights = np.linspace(1.0, 2.0, 40)
+    found = model.score_by_view(partly.X, partly.truth, sample_weight=weights)
+    right = model.predict_proba_by_view(partly.X)["view0"].argmax(axis=1) == partly.truth
+    assert found["view0"] == pytest.approx(np.average(right, weights=weights))
+
+
 @pytest.mark.parametrize(
     "method", ["predict", "predict_proba", "decision_function", "predict_proba_by_view", "decision_function_by_view"]
 )
