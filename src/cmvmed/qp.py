@@ -89,22 +89,23 @@ def _interior_point(Q: Array, g: Array, upper: Array) -> Array:
     """
     room = upper > 0.0
     Q_room, g_room, top = Q[np.ix_(room, room)], g[room], upper[room]
-    x = 0.5 * top
+    x, left = 0.5 * top, 0.5 * top  # α, and its distance to the upper bound
+    nearest = np.finfo(float).tiny * np.maximum(top, 1.0)
     z = np.maximum(1.0, np.abs(g_room - Q_room @ x))
     v = z.copy()
     for _ in range(MAX_INTERIOR_STEPS):
-        left = top - x
         mu = CENTERING * float((z @ x + v @ left) / (2.0 * x.size))
         system = Q_room + np.diag(z / x + v / left)
         dx = np.asarray(np.linalg.solve(system, g_room - Q_room @ x + mu / x - mu / left), dtype=np.float64)
         dz, dv = mu / x - z - z / x * dx, mu / left - v + v / left * dx
-        x = x + _length(x, left, dx) * dx
+        step = _length(x, left, dx) * dx
+        x, left = np.maximum(x + step, nearest), np.maximum(left - step, nearest)
         length = min(_length(z, np.inf, dz), _length(v, np.inf, dv))
         z, v = z + length * dz, v + length * dv
         if mu <= 1e-13 * (1.0 + float(np.abs(g_room) @ x)):
             break
     alpha = np.zeros_like(upper)
-    alpha[room] = np.where(z > 1e3 * x / top, 0.0, np.where(v > 1e3 * (top - x) / top, top, x))
+    alpha[room] = np.where(z > 1e3 * x / top, 0.0, np.where(v > 1e3 * left / top, top, x))
     return alpha
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from cmvmed.consensus import pool, prior_scores
+from cmvmed.estimators.parameters import check_choice
 from cmvmed.labels import Labels, labeled_part, read_labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
-from cmvmed.machines import ViewMachine
+from cmvmed.machines import ViewData, ViewMachine, ViewSettings, read_view
+from cmvmed.training import RowRoles, assign_roles
 from cmvmed.views import (
     ViewLayout,
     absent_rows,
@@ -26,6 +29,34 @@ from cmvmed.views import (
 )
 
 MISSING_CHOICES = ("ignore", "error")
+
+
+@dataclass(frozen=True)
+class Training:
+    """What ``fit`` was given, read and checked."""
+
+    matrices: list[Matrix]  # per view (n, d_i)
+    present: list[BoolArray]  # per view (n,)
+    labels: Labels
+    roles: RowRoles
+
+    def view_data(
+        self, settings: Sequence[ViewSettings], block_L: IntArray, block_U: IntArray, random_state: Any
+    ) -> list[ViewData]:
+        """The views' training rows, scaled, with their kernels."""
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        return [
+            read_view(s, matrix, seen, block_L, block_U, self.roles.weights, rng)
+            for s, matrix, seen in zip(settings, self.matrices, self.present, strict=True)
+        ]
+
+    def signed_labels(self, rows: IntArray) -> Array:
+        """Labels ±1 of each function, (n, F): of the second class if there are two, of each class else.
+
+        An unlabelled row, which may ride along with a hinge of zero, counts as of the first class.
+        """
+        one_hot = np.maximum(self.labels.codes[rows], 0)[:, None] == np.arange(self.labels.n_classes)
+        return np.where(one_hot[:, 1:] if self.labels.n_classes == 2 else one_hot, 1.0, -1.0)
 
 
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
@@ -138,6 +169,15 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         if rows.size == 0:
             raise ValueError("No row of y is labelled, so there is nothing to score; pass true classes for some rows.")
         return rows, truth
+
+    def _read_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        """Read and check what ``fit`` was given; sets the layout of the views."""
+        check_choice("missing", self.missing, MISSING_CHOICES)
+        matrices, present = self._read_training_views(X)
+        labels = self._read_labels(y, matrices[0].shape[0])
+        weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
+        roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
+        return Training(matrices, present, labels, roles)
 
     def _read_training_views(self, X: Any) -> tuple[list[Matrix], list[BoolArray]]:
         """Validated matrices of the views and which rows have them; sets the layout and feature attributes."""
@@ -294,14 +334,3 @@ def _as_table(name: str, part: Any) -> Matrix:
         return check_array(part, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
     except ValueError as error:
         raise ValueError(f"View {name!r}: {error}") from error
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """A numpy generator from scikit-learn's ``random_state``."""
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
-
-
-def signed_labels(codes: IntArray, n_classes: int) -> Array:
-    """Labels ±1 of each function, (n, F): of the second class if there are two classes, of each class else."""
-    one_hot = codes[:, None] == np.arange(n_classes)
-    return np.where(one_hot[:, 1:] if n_classes == 2 else one_hot, 1.0, -1.0)

@@ -1,30 +1,24 @@
 """CMVMED: several views, many unlabelled rows, a handful of labels."""
 
 import warnings
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
-from cmvmed.annealing import Annealed, Schedule, Sweep
+from cmvmed.annealing import Annealed, Sweep
 from cmvmed.consensus import class_shares, expand, pool, prior_scores, soft_labels
-from cmvmed.estimators.base import MISSING_CHOICES, MultiViewClassifier, generator, signed_labels
-from cmvmed.estimators.parameters import check_choice, check_integer, check_number, view_settings
+from cmvmed.estimators.base import MultiViewClassifier
+from cmvmed.estimators.consensus_parameters import consensus_view_settings, read_schedule, read_view_weights
 from cmvmed.estimators.progress import StageReporter, views_in_parallel
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, Matrix
-from cmvmed.machines import ViewData, ViewMachine, ViewSettings, read_view
-from cmvmed.surrogates import Bohning, JaakkolaJordan, Literal, Newton, Surrogate
-from cmvmed.training import RowRoles, assign_roles, build_problem, fit_consensus
-from cmvmed.views import per_view, with_rows
-
-MODES = ("complete", "newton", "literal")
-BOUNDS: dict[str, Surrogate] = {"bohning": Bohning(), "jj": JaakkolaJordan()}
-CLASS_PRIORS = ("auto", "labels")
-VIEW_WEIGHTS = ("agreement", "uniform")
+from cmvmed.machines import ViewData, ViewMachine
+from cmvmed.training import RowRoles, build_problem, fit_consensus
+from cmvmed.views import with_rows
 
 
 class CMVMED(CallbackSupportMixin, MultiViewClassifier):
@@ -226,19 +220,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         -------
         self : object
         """
-        surrogate, schedule = self._read_schedule()
-        matrices, present = self._read_training_views(X)
-        labels = self._read_labels(y, matrices[0].shape[0])
-        weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
-        roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
-        rng = generator(self.random_state)
-        settings = self._read_settings(labels.n_classes)
-        data = [
-            read_view(s, matrix, seen, roles.block_L, roles.block_U, weights, rng)
-            for s, matrix, seen in zip(settings, matrices, present, strict=True)
-        ]
-        pi = self._read_view_weights(data)
-        Y = signed_labels(np.maximum(labels.codes[roles.block_L], 0), labels.n_classes)
+        surrogate, schedule = read_schedule(self)
+        training = self._read_training(X, y, sample_weight)
+        labels, roles = training.labels, training.roles
+        settings = consensus_view_settings(self, self._layout.names, labels.n_classes)
+        data = training.view_data(settings, roles.block_L, roles.block_U, self.random_state)
+        pi = read_view_weights(self, data)
+        Y = training.signed_labels(roles.block_L)
         class_prior = None if self.mode == "literal" else self.class_prior
         report = StageReporter(
             self,
@@ -260,7 +248,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 labels,
                 roles,
                 pi,
-                rng,
+                np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
                 before_stage=report.begin_stage,
                 on_stage=report.end_stage,
                 map_views=map_views,
@@ -365,67 +353,6 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         return with_rows(
             np.sqrt(machine.variance(matrix[rows])), rows, matrix.shape[0], np.full(machine.n_functions, np.inf)
         )
-
-    def _read_schedule(self) -> tuple[Surrogate, Schedule]:
-        """The surrogate and schedule that the parameters ask for."""
-        check_choice("mode", self.mode, MODES)
-        check_choice("bound", self.bound, tuple(BOUNDS))
-        check_choice("missing", self.missing, MISSING_CHOICES)
-        check_choice("approximation", self.approximation, ("exact",))
-        if self.n_components is not None:
-            check_integer("n_components", self.n_components, 1)
-        check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, -effective_n_jobs(-1))
-        if isinstance(self.class_prior, str):
-            check_choice("class_prior", self.class_prior, CLASS_PRIORS)
-        literal = self.mode == "literal"
-        surrogates: dict[str, Surrogate] = {"complete": BOUNDS[self.bound], "newton": Newton(), "literal": Literal()}
-        schedule = Schedule(
-            consensus_weight=self._read_consensus_weight(),
-            temperature=1.0 if literal else check_number("temperature", self.temperature, open_left=True),
-            n_stages=check_integer("n_stages", self.n_stages, 1),
-            max_iter=1 if literal else check_integer("max_iter", self.max_iter, 1),
-            tol=check_number("tol", self.tol),
-        )
-        return surrogates[self.mode], schedule
-
-    def _read_consensus_weight(self) -> float | None:
-        """λ, or None to take it from the agreement of the views; the print has λ = 1."""
-        if isinstance(self.consensus_weight, str):
-            check_choice("consensus_weight", self.consensus_weight, ("auto",))
-            return 1.0 if self.mode == "literal" else None
-        return check_number("consensus_weight", self.consensus_weight)
-
-    def _read_settings(self, n_classes: int) -> list[ViewSettings]:
-        settings = view_settings(self, self._layout.names, n_classes)
-        return [replace(s, bias_variance=0.0) for s in settings] if self.mode == "literal" else settings
-
-    def _read_view_weights(self, data: list[ViewData]) -> Array | None:
-        """Given or uniform weights (V,), None for agreement; a view that no training row has gets none."""
-        names = self._layout.names
-        known = np.array([view.train.shape[0] > 0 for view in data])
-        if not known.all():
-            warnings.warn(
-                f"View {names[int(np.flatnonzero(~known)[0])]!r} is missing in every training row and will be ignored.",
-                stacklevel=4,
-            )
-        if isinstance(self.view_weights, str):
-            check_choice("view_weights", self.view_weights, VIEW_WEIGHTS)
-            if self.view_weights == "agreement" and self.mode != "literal":
-                return None
-            weights = np.ones(len(names))
-        else:
-            if self.view_weights is None:
-                raise ValueError(
-                    f"view_weights of view {names[0]!r} must be 'agreement', 'uniform' or a number at least 0, but is None."
-                )
-            given = per_view(self.view_weights, names, "view_weights")
-            weights = np.array([check_number("view_weights", w, view=n) for w, n in zip(given, names, strict=True)])
-        weights = np.where(known, weights, 0.0)
-        if weights.sum() == 0.0:
-            raise ValueError(f"view_weights {self.view_weights!r} leave no view with a positive weight.")
-        return np.asarray(weights / weights.sum())
 
     def _warn_about(self, annealed: Annealed, labels: Labels, roles: RowRoles) -> None:
         if not annealed.converged and self.mode != "literal":

@@ -5,12 +5,12 @@ from typing import Any, Self
 import numpy as np
 
 from cmvmed.coregularised import CoRegularisation, coregularise, fit_hinge, fit_least_squares
-from cmvmed.estimators.base import MISSING_CHOICES, MultiViewClassifier, generator, signed_labels
+from cmvmed.estimators.base import MultiViewClassifier
 from cmvmed.estimators.parameters import check_choice, check_number, view_settings
 from cmvmed.linalg import Array
-from cmvmed.machines import ViewData, ViewMachine, read_view
+from cmvmed.machines import ViewData, ViewMachine
 from cmvmed.prior import label_share
-from cmvmed.training import RowRoles, assign_roles
+from cmvmed.training import RowRoles
 from cmvmed.views import per_view
 
 FORMS = ("least squares", "svm")
@@ -138,20 +138,12 @@ class CoRLS(MultiViewClassifier):
         -------
         self : object
         """
-        check_choice("missing", self.missing, MISSING_CHOICES)
         check_choice("form", self.form, FORMS)
-        matrices, present = self._read_training_views(X)
-        labels = self._read_labels(y, matrices[0].shape[0])
-        weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
-        roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
-        rng = generator(self.random_state)
-        data = [
-            read_view(s, matrix, seen, roles.block_L, roles.block_U, weights, rng)
-            for s, matrix, seen in zip(
-                view_settings(self, self._layout.names, labels.n_classes), matrices, present, strict=True
-            )
-        ]
-        Y = signed_labels(np.maximum(labels.codes[roles.block_L], 0), labels.n_classes)
+        training = self._read_training(X, y, sample_weight)
+        labels, roles = training.labels, training.roles
+        settings = view_settings(self, self._layout.names, labels.n_classes)
+        data = training.view_data(settings, roles.block_L, roles.block_U, self.random_state)
+        Y = training.signed_labels(roles.block_L)
         space = self._coregularise(data, roles)
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
         coefficients, violation = fit_loss(space.kernel, Y, roles.hinge[roles.block_L])

@@ -5,12 +5,11 @@ from typing import Any, Self
 import numpy as np
 
 from cmvmed.consensus import soft_labels
-from cmvmed.estimators.base import MISSING_CHOICES, MultiViewClassifier, generator, signed_labels
-from cmvmed.estimators.parameters import check_choice, view_settings
-from cmvmed.machines import ViewMachine, read_view
+from cmvmed.estimators.base import MultiViewClassifier
+from cmvmed.estimators.parameters import view_settings
+from cmvmed.machines import ViewMachine
 from cmvmed.posterior import SpectralView, supervised_state
 from cmvmed.prior import label_share
-from cmvmed.training import assign_roles
 
 
 class MED(MultiViewClassifier):
@@ -119,20 +118,15 @@ class MED(MultiViewClassifier):
         -------
         self : object
         """
-        check_choice("missing", self.missing, MISSING_CHOICES)
-        matrices, present = self._read_training_views(X)
-        if len(matrices) > 1:
-            raise ValueError(f"MED has one view but X holds {len(matrices)}; use CMVMED for several views.")
-        labels = self._read_labels(y, matrices[0].shape[0])
-        weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
-        roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
+        training = self._read_training(X, y, sample_weight)
+        if len(training.matrices) > 1:
+            raise ValueError(f"MED has one view but X holds {len(training.matrices)}; use CMVMED for several views.")
+        labels, roles = training.labels, training.roles
         settings = view_settings(self, self._layout.names, labels.n_classes)
         labelled = roles.block_L[labels.codes[roles.block_L] >= 0]
-        nobody = np.empty(0, dtype=np.intp)
-        data = read_view(settings[0], matrices[0], present[0], labelled, nobody, weights, generator(self.random_state))
-        Y = signed_labels(labels.codes[labelled], labels.n_classes)
-        box = settings[0].C * roles.hinge[labelled]
-        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, box)
+        (data,) = training.view_data(settings, labelled, np.empty(0, dtype=np.intp), self.random_state)
+        Y = training.signed_labels(labelled)
+        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * roles.hinge[labelled])
 
         self.classes_ = labels.classes
         self.class_prior_ = label_share(roles.counts)

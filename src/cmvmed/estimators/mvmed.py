@@ -7,12 +7,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cmvmed.consensus import soft_labels
-from cmvmed.estimators.base import MISSING_CHOICES, MultiViewClassifier, generator, signed_labels
-from cmvmed.estimators.parameters import check_choice, check_number, view_settings
+from cmvmed.estimators.base import MultiViewClassifier
+from cmvmed.estimators.parameters import check_number, view_settings
 from cmvmed.linalg import Array
-from cmvmed.machines import ViewData, ViewMachine, read_view
+from cmvmed.machines import ViewData, ViewMachine
 from cmvmed.prior import label_share
-from cmvmed.training import assign_roles
 from cmvmed.two_view_duals import solve_mvmed
 
 KKT_TOLERANCE = 1e-8  # largest violation of an optimality condition, in units of margin, that passes without a warning
@@ -133,22 +132,13 @@ class MVMED(MultiViewClassifier):
         -------
         self : object
         """
-        check_choice("missing", self.missing, MISSING_CHOICES)
         c = check_number("c", self.c, least=1.0, open_left=True)
-        matrices, present = self._read_training_views(X)
-        labels = self._read_labels(y, matrices[0].shape[0])
-        weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
-        roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
+        training = self._read_training(X, y, sample_weight)
+        labels, roles = training.labels, training.roles
         labelled = roles.block_L[labels.codes[roles.block_L] >= 0]
-        nobody = np.empty(0, dtype=np.intp)
-        rng = generator(self.random_state)
-        data = [
-            read_view(s, matrix, seen, labelled, nobody, weights, rng)
-            for s, matrix, seen in zip(
-                view_settings(self, self._layout.names, labels.n_classes), matrices, present, strict=True
-            )
-        ]
-        Y = signed_labels(labels.codes[labelled], labels.n_classes)
+        settings = view_settings(self, self._layout.names, labels.n_classes)
+        data = training.view_data(settings, labelled, np.empty(0, dtype=np.intp), self.random_state)
+        Y = training.signed_labels(labelled)
         coefficients, violation = _solve(data, Y, roles.hinge[labelled], c)
         if violation > KKT_TOLERANCE:
             warnings.warn(

@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from cmvmed.estimators.base import MISSING_CHOICES, MultiViewClassifier, generator, signed_labels
+from cmvmed.estimators.base import MultiViewClassifier
 from cmvmed.estimators.parameters import check_choice, check_number, view_settings
 from cmvmed.linalg import Array, Matrix
-from cmvmed.machines import ViewData, ViewMachine, read_view
+from cmvmed.machines import ViewData, ViewMachine
 from cmvmed.prior import label_share
-from cmvmed.training import RowRoles, assign_roles
+from cmvmed.training import RowRoles
 from cmvmed.two_view_duals import TwoViewSolution, solve_two_view, svm2k_program
 
 # Largest violation of an optimality condition, in units of margin, that passes without a warning: an interior-point solver leaves
@@ -140,22 +140,14 @@ class SVM2K(MultiViewClassifier):
         -------
         self : object
         """
-        check_choice("missing", self.missing, MISSING_CHOICES)
         check_choice("transductive", self.transductive, (True, False))
-        matrices, present = self._read_training_views(X)
+        training = self._read_training(X, y, sample_weight)
         self._check_two_views()
-        labels = self._read_labels(y, matrices[0].shape[0])
-        weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
-        roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
+        labels, roles = training.labels, training.roles
         block_U = roles.block_U if self.transductive else np.empty(0, dtype=np.intp)
-        rng = generator(self.random_state)
-        data = [
-            read_view(s, matrix, seen, roles.block_L, block_U, weights, rng)
-            for s, matrix, seen in zip(
-                view_settings(self, self._layout.names, labels.n_classes), matrices, present, strict=True
-            )
-        ]
-        Y = signed_labels(np.maximum(labels.codes[roles.block_L], 0), labels.n_classes)
+        settings = view_settings(self, self._layout.names, labels.n_classes)
+        data = training.view_data(settings, roles.block_L, block_U, self.random_state)
+        Y = training.signed_labels(roles.block_L)
         solutions = self._solve(data, roles, Y)
         violation = max(solution.violation for solution in solutions)
         if violation > KKT_TOLERANCE:

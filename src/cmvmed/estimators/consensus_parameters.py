@@ -1,0 +1,86 @@
+"""The parameters of CMVMED: what they ask for, or an error that names them."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from cmvmed.annealing import Schedule
+from cmvmed.estimators.parameters import check_choice, check_integer, check_number, view_settings
+from cmvmed.linalg import Array
+from cmvmed.machines import ViewData, ViewSettings
+from cmvmed.surrogates import Bohning, JaakkolaJordan, Literal, Newton, Surrogate
+from cmvmed.views import per_view
+
+MODES = ("complete", "newton", "literal")
+BOUNDS: dict[str, Surrogate] = {"bohning": Bohning(), "jj": JaakkolaJordan()}
+CLASS_PRIORS = ("auto", "labels")
+VIEW_WEIGHTS = ("agreement", "uniform")
+
+
+def read_schedule(estimator: Any) -> tuple[Surrogate, Schedule]:
+    """The surrogate and schedule that the parameters ask for."""
+    check_choice("mode", estimator.mode, MODES)
+    check_choice("bound", estimator.bound, tuple(BOUNDS))
+    check_choice("approximation", estimator.approximation, ("exact",))
+    if estimator.n_components is not None:
+        check_integer("n_components", estimator.n_components, 1)
+    check_integer("verbose", int(estimator.verbose) if isinstance(estimator.verbose, bool) else estimator.verbose, 0)
+    if estimator.n_jobs is not None:
+        check_integer("n_jobs", estimator.n_jobs, -effective_n_jobs(-1))
+    if isinstance(estimator.class_prior, str):
+        check_choice("class_prior", estimator.class_prior, CLASS_PRIORS)
+    literal = estimator.mode == "literal"
+    surrogates: dict[str, Surrogate] = {"complete": BOUNDS[estimator.bound], "newton": Newton(), "literal": Literal()}
+    schedule = Schedule(
+        consensus_weight=_read_consensus_weight(estimator),
+        temperature=1.0 if literal else check_number("temperature", estimator.temperature, open_left=True),
+        n_stages=check_integer("n_stages", estimator.n_stages, 1),
+        max_iter=1 if literal else check_integer("max_iter", estimator.max_iter, 1),
+        tol=check_number("tol", estimator.tol),
+    )
+    return surrogates[estimator.mode], schedule
+
+
+def _read_consensus_weight(estimator: Any) -> float | None:
+    """λ, or None to take it from the agreement of the views; the print has λ = 1."""
+    if isinstance(estimator.consensus_weight, str):
+        check_choice("consensus_weight", estimator.consensus_weight, ("auto",))
+        return 1.0 if estimator.mode == "literal" else None
+    return check_number("consensus_weight", estimator.consensus_weight)
+
+
+def consensus_view_settings(estimator: Any, names: Sequence[str], n_classes: int) -> list[ViewSettings]:
+    """The settings of each view; the print has no bias."""
+    settings = view_settings(estimator, names, n_classes)
+    return [replace(s, bias_variance=0.0) for s in settings] if estimator.mode == "literal" else settings
+
+
+def read_view_weights(estimator: Any, data: Sequence[ViewData]) -> Array | None:
+    """Given or uniform weights (V,), None for agreement; a view that no training row has gets none."""
+    names = [view.settings.name for view in data]
+    known = np.array([view.train.shape[0] > 0 for view in data])
+    if not known.all():
+        warnings.warn(
+            f"View {names[int(np.flatnonzero(~known)[0])]!r} is missing in every training row and will be ignored.",
+            stacklevel=4,
+        )
+    if isinstance(estimator.view_weights, str):
+        check_choice("view_weights", estimator.view_weights, VIEW_WEIGHTS)
+        if estimator.view_weights == "agreement" and estimator.mode != "literal":
+            return None
+        weights = np.ones(len(names))
+    else:
+        if estimator.view_weights is None:
+            raise ValueError(
+                f"view_weights of view {names[0]!r} must be 'agreement', 'uniform' or a number at least 0, but is None."
+            )
+        given = per_view(estimator.view_weights, names, "view_weights")
+        weights = np.array([check_number("view_weights", w, view=n) for w, n in zip(given, names, strict=True)])
+    weights = np.where(known, weights, 0.0)
+    if weights.sum() == 0.0:
+        raise ValueError(f"view_weights {estimator.view_weights!r} leave no view with a positive weight.")
+    return np.asarray(weights / weights.sum())
