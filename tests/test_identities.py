@@ -176,8 +176,9 @@ def check_c04_primal(sensor, view, a, *, power=1):
     covariance = np.linalg.matrix_power(covariance, power)
     natural = sensor.Phi_L.T @ tau + LAM * sensor.Phi_U.T @ (sensor.blocks.weights * b)
     conditioned = view.condition(LAM, a)
-    m0_L, m0_U = conditioned.prior_mean(b[:, None])
-    m_L, m_U = m0_L[:, 0] + conditioned.S_LL @ tau, (m0_U + conditioned.spread(tau[:, None]))[:, 0]
+    pull = conditioned.pull(b[:, None])
+    m_L = conditioned.labelled_mean(pull)[:, 0] + conditioned.S_LL @ tau
+    m_U = conditioned.unlabelled_mean(tau[:, None], conditioned.coefficients(pull, tau[:, None]))[:, 0]
     np.testing.assert_allclose(conditioned.S_LL, sensor.Phi_L @ covariance @ sensor.Phi_L.T, rtol=0.0, atol=1e-10)
     np.testing.assert_allclose(
         conditioned.variance_U, np.diag(sensor.Phi_U @ covariance @ sensor.Phi_U.T), rtol=0.0, atol=1e-10

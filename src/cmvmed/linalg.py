@@ -68,6 +68,15 @@ def solve_cholesky(factor: Array, rhs: Array) -> Array:
     return np.asarray(solution)
 
 
+def product(A: Array, B: Array) -> Array:
+    """A B by the library of the factorisations above: numpy's own, called in turn with it, has threads that get in its way."""
+    if 0 in (*A.shape, *B.shape):
+        return np.zeros((A.shape[0], B.shape[1]))
+    transposed = [not matrix.flags.f_contiguous for matrix in (A, B)]
+    a, b = (matrix.T if flip else matrix for matrix, flip in zip((A, B), transposed, strict=True))
+    return np.asarray(blas.dgemm(1.0, a, b, trans_a=transposed[0], trans_b=transposed[1]))
+
+
 def log_determinant(factor: Array) -> float:
     """Log |Λ Λᵀ| from the lower factor."""
     return float(2.0 * np.log(np.diagonal(factor)).sum())

@@ -23,6 +23,7 @@ from cmvmed.linalg import (
     cholesky,
     eigen_psd,
     log_determinant,
+    product,
     solve_cholesky,
     solve_lower,
 )
@@ -30,6 +31,9 @@ from cmvmed.qp import duality_gap, gradient, solve_box_qp
 from cmvmed.surrogates import Surrogate
 
 Factors = TypeVar("Factors")
+
+LARGEST_SCORE = 1e50  # no sound fit comes near it
+LEAST_ROOT = 1e-150  # stands in for the root of a curvature of zero
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,17 @@ class Conditioned(Protocol):
     def log_det(self) -> float:
         """Log |B|."""
 
-    def prior_mean(self, b: Array) -> tuple[Array, Array]:
-        """m⁰ = λ S_{·U} b on the labelled (l, F) and unlabelled (u, F) rows."""
+    def pull(self, b: Array) -> Array:
+        """What the response b (u, F) asks for, in the coordinates of the factorisation, (u, F)."""
 
-    def spread(self, tau: Array) -> Array:
-        """S_UL τ: what the labelled rows add to the unlabelled means, (u, F)."""
+    def labelled_mean(self, pull: Array) -> Array:
+        """m⁰_L = λS_LU wb, (l, F)."""
+
+    def coefficients(self, pull: Array, tau: Array) -> Array:
+        """γ = λw(b - a∘m_U), (u, F), solved for: the difference itself would lose what the kernel then multiplies."""
+
+    def unlabelled_mean(self, tau: Array, gamma: Array) -> Array:
+        """m_U = σ²(K_UL τ + K_UU γ), (u, F)."""
 
 
 class ViewModel(Protocol):
@@ -98,7 +108,7 @@ class SpectralConditioned:
     """With ρ = λσ²a and d = 1/(1 + ρω): S_UU = σ² Q diag(ωd) Qᵀ, S_UL = σ² Q diag(d) G (rows divided by √w)."""
 
     def __init__(self, view: SpectralView, lam: float, rho: float) -> None:
-        self.view, self.lam = view, lam
+        self.view, self.lam, self.rho = view, lam, rho
         self.d = 1.0 / (1.0 + rho * view.omega)
         self.sigma2 = view.blocks.prior_variance
         self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ (self.d[:, None] * view.G)))
@@ -110,19 +120,23 @@ class SpectralConditioned:
         view = self.view
         return np.asarray(self.sigma2 * ((view.Q**2) @ (view.omega * self.d)) / view.blocks.weights)
 
-    def prior_mean(self, b: Array) -> tuple[Array, Array]:
-        """m⁰_L = λσ² Gᵀ d Qᵀ√w b and m⁰_U = λσ² Q ωd Qᵀ√w b / √w."""
-        view = self.view
-        response = self.d[:, None] * (view.Q.T @ (view.root[:, None] * b))
-        scale = self.lam * self.sigma2
-        mean_L = scale * (view.G.T @ response)
-        mean_U = scale * (view.Q @ (view.omega[:, None] * response)) / view.root[:, None]
-        return mean_L, mean_U
+    def pull(self, b: Array) -> Array:
+        """λQᵀ√w b."""
+        return np.asarray(self.lam * (self.view.Q.T @ (self.view.root[:, None] * b)))
 
-    def spread(self, tau: Array) -> Array:
-        """σ² Q d G τ / √w."""
+    def labelled_mean(self, pull: Array) -> Array:
+        """σ² Gᵀ d pull."""
+        return np.asarray(self.sigma2 * (self.view.G.T @ (self.d[:, None] * pull)))
+
+    def coefficients(self, pull: Array, tau: Array) -> Array:
+        """√w Q d (pull - ρGτ)."""
         view = self.view
-        return np.asarray(self.sigma2 * (view.Q @ (self.d[:, None] * (view.G @ tau))) / view.root[:, None])
+        return np.asarray(view.root[:, None] * (view.Q @ (self.d[:, None] * (pull - self.rho * (view.G @ tau)))))
+
+    def unlabelled_mean(self, tau: Array, gamma: Array) -> Array:
+        """σ²(K_UL τ + K_UU γ)."""
+        blocks = self.view.blocks
+        return np.asarray(self.sigma2 * (blocks.UL @ tau + blocks.UU @ gamma))
 
 
 class CholeskyView:
@@ -149,7 +163,7 @@ class CholeskyConditioned:
     @property
     def S_LL(self) -> Array:
         """σ²(K_LL - W_Lᵀ W_L)."""
-        return np.asarray(self.blocks.prior_variance * (self.blocks.LL - self.W_L.T @ self.W_L))
+        return np.asarray(self.blocks.prior_variance * (self.blocks.LL - product(self.W_L.T, self.W_L)))
 
     @cached_property
     def variance_U(self) -> Array:
@@ -158,23 +172,23 @@ class CholeskyConditioned:
         reduction = np.einsum("ij,ij->j", W_U, W_U)
         return np.asarray(self.blocks.prior_variance * np.maximum(np.diagonal(self.blocks.UU) - reduction, 0.0))
 
-    def prior_mean(self, b: Array) -> tuple[Array, Array]:
-        """λσ²(K - K r B⁻¹ r K) w b, by rows."""
-        blocks, r = self.blocks, self.r[:, None]
-        weighted = blocks.weights[:, None] * b
-        smooth = blocks.UU @ weighted
-        correction = r * solve_cholesky(self.factor, r * smooth)
-        scale = self.lam * blocks.prior_variance
-        mean_L = scale * (blocks.UL.T @ (weighted - correction))
-        mean_U = scale * (smooth - blocks.UU @ correction)
-        return mean_L, mean_U
+    def pull(self, b: Array) -> Array:
+        """λwb/r."""
+        return np.asarray(self.lam * self.blocks.weights[:, None] * b / np.maximum(self.r, LEAST_ROOT)[:, None])
 
-    def spread(self, tau: Array) -> Array:
-        """σ²(K_UL τ - K_UU r B⁻¹ r K_UL τ)."""
-        blocks, r = self.blocks, self.r[:, None]
-        direct = blocks.UL @ tau
-        correction = r * solve_cholesky(self.factor, r * direct)
-        return np.asarray(blocks.prior_variance * (direct - blocks.UU @ correction))
+    def labelled_mean(self, pull: Array) -> Array:
+        """σ² W_Lᵀ Λ⁻¹ pull."""
+        return self.blocks.prior_variance * product(self.W_L.T, solve_lower(self.factor, np.array(pull, order="F")))
+
+    def coefficients(self, pull: Array, tau: Array) -> Array:
+        """R B⁻¹(pull - r K_UL τ)."""
+        r = np.maximum(self.r, LEAST_ROOT)[:, None]
+        return np.asarray(r * solve_cholesky(self.factor, pull - r * product(self.blocks.UL, tau)))
+
+    def unlabelled_mean(self, tau: Array, gamma: Array) -> Array:
+        """σ²(K_UL τ + K_UU γ)."""
+        blocks = self.blocks
+        return blocks.prior_variance * (product(blocks.UL, tau) + product(blocks.UU, gamma))
 
 
 def factor_B(K_UU: Array, r: Array, view: str = "") -> Array:
@@ -274,15 +288,21 @@ def _update_functions(
 ) -> ViewState:
     """Update the functions that share the curvature ``a`` (u, 1)."""
     conditioned = model.condition(lam, a[:, 0])
-    m0_L, m0_U = conditioned.prior_mean(b)
-    tau, m_L, gap = _solve_dual(conditioned.S_LL, m0_L, Y, box, alpha)
-    m_U = m0_U + conditioned.spread(tau)
+    pull = conditioned.pull(b)
+    tau, m_L, gap = _solve_dual(conditioned.S_LL, conditioned.labelled_mean(pull), Y, box, alpha)
+    gamma = conditioned.coefficients(pull, tau)
+    m_U = conditioned.unlabelled_mean(tau, gamma)
+    if not np.abs(m_U).max(initial=0.0) <= LARGEST_SCORE:
+        raise ValueError(
+            f"The scores of view {model.blocks.view!r} diverge: its kernel is so large that rounding takes over. Use "
+            'scaling="auto", or a smaller gamma or prior_variance.'
+        )
     w = model.blocks.weights[:, None]
     s_U, cost = np.zeros((b.shape[0], 1)), 0.0
     if with_variance:
         s_U = conditioned.variance_U[:, None]
         cost = 0.5 * Y.shape[1] * (conditioned.log_det - lam * float((w * a * s_U).sum()))
-    return ViewState(tau, lam * w * (b - a * m_U), m_L, m_U, s_U, a, b, cost, gap)
+    return ViewState(tau, gamma, m_L, m_U, s_U, a, b, cost, gap)
 
 
 def _solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:

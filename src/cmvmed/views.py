@@ -45,8 +45,16 @@ def collection_items(X: Any) -> list[tuple[str, Any]]:
     if isinstance(X, Mapping):
         if len(X) == 0:
             raise ValueError("X is an empty dict: give one two-dimensional array per view.")
+        check_different([str(name) for name in X])
         return [(str(name), part) for name, part in X.items()]
     return [(default_name(i), part) for i, part in enumerate(X)]
+
+
+def check_different(names: Sequence[str]) -> None:
+    """Raise if two views have the same name."""
+    repeated = [name for i, name in enumerate(names) if name in names[:i]]
+    if repeated:
+        raise ValueError(f"Two views are named {repeated[0]!r}; names are compared as text, so give each view its own.")
 
 
 def default_name(i: int) -> str:
@@ -80,6 +88,7 @@ def resolve_views(views: Any, n_features: int, feature_names: Sequence[str] | No
         raise ValueError(f"views must be None, a list or a dict with one entry per view, but is {views!r}.")
     if not choices:
         raise ValueError("views is empty: give one entry per view, or None to treat all columns as one view.")
+    check_different(names)
     columns: list[IntArray] = []
     next_column = 0
     for name, choice in zip(names, choices, strict=True):

@@ -30,14 +30,15 @@ LAM = 0.8
 
 def observable(conditioned, b, tau):
     """All that a conditioned Gaussian shows."""
-    mean_L, mean_U = conditioned.prior_mean(b)
+    pull = conditioned.pull(b)
+    nothing = np.zeros_like(tau)
     return {
         "S_LL": conditioned.S_LL,
         "variance_U": conditioned.variance_U,
         "log_det": np.array(conditioned.log_det),
-        "mean_L": mean_L,
-        "mean_U": mean_U,
-        "spread": conditioned.spread(tau),
+        "mean_L": conditioned.labelled_mean(pull),
+        "mean_U": conditioned.unlabelled_mean(nothing, conditioned.coefficients(pull, nothing)),
+        "spread": conditioned.unlabelled_mean(tau, conditioned.coefficients(np.zeros_like(pull), tau)),
     }
 
 

@@ -464,7 +464,6 @@ def test_unknown_values_of_parameters(parameter, value, message, partly):
         CMVMED(views=VIEWS, **{parameter: value}).fit(partly.X, partly.y)
 
 
-@pytest.mark.xfail(strict=True, reason="joblib's own words, without the value that came")
 def test_no_worker_at_all(partly):
     with pytest.raises(ValueError, match=r"n_jobs must .* but is 0"):
         CMVMED(views=VIEWS, n_jobs=0).fit(partly.X, partly.y)
@@ -551,19 +550,16 @@ def test_scores_need_a_label_per_row(partly, model):
         model.score(partly.X, partly.truth[:-1])
 
 
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="score does not compare the length of sample_weight with X")
 def test_scores_need_a_weight_per_row(partly, model):
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.score(partly.X, partly.truth, sample_weight=np.ones(39))
 
 
-@pytest.mark.xfail(strict=True, reason="both views are called '1', and results by view lose one of them")
 def test_two_views_of_the_same_name_are_refused(partly):
     with pytest.raises(ValueError, match="'1'"):
         CMVMED(views={1: slice(0, 3), "1": slice(3, 5)}, n_stages=1).fit(partly.X, partly.y)
 
 
-@pytest.mark.xfail(strict=True, reason="both views are called '1', and results by view lose one of them")
 def test_two_parts_of_the_same_name_are_refused(partly):
     with pytest.raises(ValueError, match="'1'"):
         CMVMED(n_stages=1).fit({1: partly.a, "1": partly.b}, partly.y)

@@ -182,9 +182,6 @@ def test_threads_change_nothing(settings, n_jobs, partly_three):
     assert together.n_iter_ == alone.n_iter_
 
 
-@pytest.mark.xfail(
-    strict=True, raises=ValueError, reason="joblib takes -3 for all processors but two; here it is refused"
-)
 def test_any_negative_number_of_threads(partly):
     assert CMVMED(views=WIDTHS, n_stages=1, n_jobs=-3).fit(partly.X, partly.y).n_views_ == 2
 

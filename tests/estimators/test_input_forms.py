@@ -385,7 +385,6 @@ def test_columns_in_another_order_are_refused_within_a_view(columns, partly):
         model.predict({"a": other, "b": b})
 
 
-@pytest.mark.xfail(strict=True, reason="column names are kept only if every view has them")
 def test_columns_in_another_order_are_refused_beside_a_view_without_names(partly):
     a = pd.DataFrame(partly.a, columns=COLUMNS[:3])
     model = one_stage().fit({"a": a, "b": partly.b}, partly.y)

@@ -326,7 +326,6 @@ def test_scores_can_be_weighted(partly):
     assert model.score(partly.X, partly.truth, sample_weight=right.astype(float)) == 1.0
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="score_by_view takes no sample_weight, score does")
 def test_scores_by_view_can_be_weighted(partly):
     model = CMVMED(views=WIDTHS, n_stages=1).fit(partly.X, partly.y)
     weights = np.linspace(1.0, 2.0, 40)

@@ -75,6 +75,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     class_prior_: Array
     feature_names_in_: Any
     _layout: ViewLayout
+    _view_columns: list[list[str] | None] | None  # if fit saw one table per view, the column names of its frames
     _machines: tuple[ViewMachine, ...]
     _pool_weights: Array  # (V,)
     _offset: Array  # (F,)
@@ -135,7 +136,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """
         rows, truth = self._labelled_truth(y)
         guess = self.predict(X)
-        check_consistent_length(guess, y)
+        check_consistent_length(guess, y, sample_weight)
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(np.average(guess[rows] == truth, weights=weights))
 
@@ -205,6 +206,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         )
         if reset:
             self._layout = resolve_views(self.views, X.shape[1], self._feature_names())
+            self._view_columns = None
         return self._layout.split(X)
 
     def _split_collection(self, X: Any, *, reset: bool) -> list[Matrix]:
@@ -234,25 +236,29 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             )
         self._layout = layout_of_widths([name for name, _ in items], [matrix.shape[1] for matrix in matrices])
         self.n_features_in_ = sum(self._layout.widths)
-        columns = [name for _, part in items for name in getattr(part, "columns", [None])]
+        self._view_columns = [_column_names(part) for _, part in items]
+        columns = [name for names in self._view_columns if names is not None for name in names]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        if all(isinstance(name, str) for name in columns):
+        if None not in self._view_columns:
             self.feature_names_in_ = np.asarray(columns, dtype=object)
 
     def _check_columns(self, parts: list[Any]) -> None:
         """Compare the column names of frames with those of fit."""
-        names = self._feature_names()
-        if names is None:
-            return
-        for view, columns, part in zip(self._layout.names, self._layout.columns, parts, strict=True):
-            expected = [names[c] for c in columns]
-            given = list(getattr(part, "columns", expected))
-            if given != expected:
+        for view, expected, part in zip(self._layout.names, self._expected_columns(), parts, strict=True):
+            given = _column_names(part)
+            if given is not None and expected is not None and given != expected:
                 raise ValueError(
                     f"View {view!r} has the columns {given[:6]}, but fit saw {expected[:6]}; pass the same columns in the same "
                     "order."
                 )
+
+    def _expected_columns(self) -> list[list[str] | None]:
+        """Per view, the column names that fit saw, None where it saw none."""
+        if self._view_columns is not None:
+            return self._view_columns
+        names = self._feature_names()
+        return [None if names is None else [names[c] for c in columns] for columns in self._layout.columns]
 
     def _in_layout_order(self, by_name: dict[str, Any]) -> list[Any]:
         expected = self._layout.names
@@ -320,6 +326,12 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         hinge = np.zeros(weights.size)
         hinge[rows] = weights[rows] * by_class[labels.codes[rows]]
         return hinge
+
+
+def _column_names(part: Any) -> list[str] | None:
+    """Column names of a data frame, if they are text."""
+    names = list(getattr(part, "columns", []))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _as_table(name: str, part: Any) -> Matrix:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 
 from cmvmed.annealing import Annealed, Sweep
 from cmvmed.consensus import class_shares, expand, pool, prior_scores, soft_labels
@@ -311,7 +311,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         """
         return {name: self._soft(scores) for name, scores in self._scores_by_view(*self._read_views(X)).items()}
 
-    def score_by_view(self, X: Any, y: Any) -> dict[str, float]:
+    def score_by_view(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
         """Accuracy of each view alone, over the labelled rows of ``y`` that have the view.
 
         Parameters
@@ -319,6 +319,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         X : as in ``decision_function``
         y : array-like of shape (n_rows,)
             True classes; rows marked unlabelled are left out.
+        sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
         -------
@@ -327,13 +328,16 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         """
         labelled, truth = self._labelled_truth(y)
         matrices, present = self._read_views(X)
+        check_consistent_length(matrices[0], y, sample_weight)
+        weights = np.ones(matrices[0].shape[0]) if sample_weight is None else np.asarray(sample_weight)
         scores = self._scores_by_view(matrices, present)
         accuracies = {}
         for name, seen in zip(self.view_names_, present, strict=True):
             has_view = seen[labelled]
-            if has_view.any():
-                guess = self.classes_[expand(scores[name][labelled[has_view]]).argmax(axis=1)]
-                accuracies[name] = float((guess == truth[has_view]).mean())
+            rows = labelled[has_view]
+            if weights[rows].any():
+                guess = self.classes_[expand(scores[name][rows]).argmax(axis=1)]
+                accuracies[name] = float(np.average(guess == truth[has_view], weights=weights[rows]))
         return accuracies
 
     def _soft(self, scores: Array) -> Array:

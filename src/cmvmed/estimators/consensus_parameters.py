@@ -3,10 +3,10 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from cmvmed.annealing import Schedule
 from cmvmed.estimators.parameters import check_choice, check_integer, check_number, view_settings
@@ -29,8 +29,8 @@ def read_schedule(estimator: Any) -> tuple[Surrogate, Schedule]:
     if estimator.n_components is not None:
         check_integer("n_components", estimator.n_components, 1)
     check_integer("verbose", int(estimator.verbose) if isinstance(estimator.verbose, bool) else estimator.verbose, 0)
-    if estimator.n_jobs is not None:
-        check_integer("n_jobs", estimator.n_jobs, -effective_n_jobs(-1))
+    if not (estimator.n_jobs is None or (isinstance(estimator.n_jobs, Integral) and estimator.n_jobs != 0)):
+        raise ValueError(f"n_jobs must be None or a whole number other than 0, but is {estimator.n_jobs!r}.")
     if isinstance(estimator.class_prior, str):
         check_choice("class_prior", estimator.class_prior, CLASS_PRIORS)
     literal = estimator.mode == "literal"
