@@ -157,28 +157,29 @@ def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Gener
     if train.shape[0] > MEDIAN_SAMPLE:
         chosen = np.sort(rng.choice(train.shape[0], MEDIAN_SAMPLE, replace=False, p=weights / weights.sum()))
         train, weights = train[chosen], np.ones(MEDIAN_SAMPLE)
-    values, mass = _pair_distances(train, weights) if kind == "rbf" else (_squared_norms(train), weights)
-    typical = _weighted_median(values, mass)
-    if typical == 0.0:
-        typical = float(mass @ values / mass.sum())
+    values = _pair_distances(train) if kind == "rbf" else _squared_norms(train)
+    if (weights == weights[0]).all():
+        middle = (values.size - 1) // 2
+        typical, average = float(np.partition(values, middle)[middle]), float(values.mean())
+    else:
+        mass = np.outer(weights, weights).ravel() if kind == "rbf" else weights
+        typical, average = _weighted_median(values, mass), float(mass @ values / mass.sum())
+    typical = typical or average
     return 1.0 / typical if np.isfinite(typical) and typical > 0.0 and np.isfinite(1.0 / typical) else 1.0
 
 
-def _pair_distances(train: Matrix, weights: Array) -> tuple[Array, Array]:
-    """Squared distances of all pairs drawn independently from the rows, and the weight of each pair.
+def _pair_distances(train: Matrix) -> Array:
+    """Squared distances of all pairs drawn independently from the rows, (n²,).
 
     Drawing with replacement keeps a pair of equal rows in, so that a row of weight 2 counts like two rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         distances = euclidean_distances(train, squared=True)
         distances[distances <= DISTANCE_NOISE * _squared_norms(train).max(initial=0.0)] = 0.0
-    return distances.ravel(), np.outer(weights, weights).ravel()
+    return np.asarray(distances.ravel())
 
 
 def _weighted_median(values: Array, mass: Array) -> float:
-    if (mass == mass[0]).all():
-        middle = (values.size - 1) // 2
-        return float(np.partition(values, middle)[middle])
     order = np.argsort(values)
     reached = np.cumsum(mass[order])
     return float(values[order[np.searchsorted(reached, 0.5 * reached[-1])]])

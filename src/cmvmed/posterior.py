@@ -201,10 +201,10 @@ def factor_B(K_UU: Array, r: Array, view: str = "") -> Array:
 
 def _factorised(factorise: Callable[[Array], Factors], matrix: Array, view: str) -> Factors:
     """A factorisation that names the view if rounding defeats it."""
-    largest = float(np.abs(matrix).max(initial=0.0))
     try:
         return factorise(matrix)
     except (NotPositiveDefiniteError, np.linalg.LinAlgError) as error:
+        largest = float(np.nanmax(np.abs(matrix)))
         raise ValueError(
             f"The kernel of view {view!r} cannot be factorised: its values, times the prior variance, reach {largest:.1e}, where "
             'rounding hides its structure. Use scaling="auto", or a smaller gamma or prior_variance.'
