@@ -86,7 +86,7 @@ def mvmed(split: Split) -> Scores:
 
 
 def corls(split: Split) -> Scores | None:
-    if len(split.views) > 2:  # its cost grows with the cube of rows times views: 14 GB and a minute for six views
+    if len(split.views) > 2:  # its cost grows with the cube of rows times views, too much for six views
         return None
     return two_columns(CoRLS(views=split.views).fit(split.X, split.y).decision_function(split.X_test))
 

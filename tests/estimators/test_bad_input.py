@@ -274,7 +274,9 @@ def test_a_given_kernel_must_be_positive_semidefinite(partly):
 
 def test_rounding_does_not_make_a_given_kernel_bad(partly):
     K = {name: gram * (1.0 + 1e-12 * np.triu(np.ones((40, 40)))) for name, gram in grams(partly).items()}
-    CMVMED(kernel="precomputed", n_stages=2).fit(K, partly.y)
+    exact = CMVMED(kernel="precomputed", n_stages=2).fit(grams(partly), partly.y)
+    rounded = CMVMED(kernel="precomputed", n_stages=2).fit(K, partly.y)
+    np.testing.assert_allclose(rounded.label_distributions_, exact.label_distributions_, atol=1e-6)
 
 
 def test_the_rows_and_columns_that_a_message_names_are_the_users(partly):
@@ -592,4 +594,5 @@ def test_a_lost_class_is_reported(partly):
 def test_clean_input_gives_no_warning(partly):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        CMVMED(views=VIEWS).fit(partly.X, partly.y).predict(partly.X)
+        predicted = CMVMED(views=VIEWS).fit(partly.X, partly.y).predict(partly.X)
+    assert predicted.shape == partly.y.shape
