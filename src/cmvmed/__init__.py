@@ -1,7 +1,26 @@
 """Classification with several sensors, many unlabelled recordings and a handful of labels."""
 
-from cmvmed.estimators import CMVMED, MED, MVMED, SVM2K, CoRLS
-from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cmvmed.estimators import CMVMED, MED, MVMED, SVM2K, CoRLS
+    from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit
 
 __all__ = ["CMVMED", "MED", "MVMED", "SVM2K", "CoRLS", "SemiSupervisedKFold", "SemiSupervisedShuffleSplit"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for, so that the command line need not wait for scikit-learn."""
+    if name in ("estimators", "model_selection"):
+        return import_module(f"cmvmed.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'cmvmed' has no attribute {name!r}")
+    home = "cmvmed.model_selection" if name.startswith("SemiSupervised") else "cmvmed.estimators"
+    globals()[name] = getattr(import_module(home), name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
