@@ -23,6 +23,8 @@ LAYERS = (
     ("machines", "training", "views", "labels", "model_selection"),
     ("estimators",),
     ("",),  # the package itself, which hands out the public names
+    ("commands",),
+    ("cli", "__main__"),
 )
 LEAVES = ("datasets", "features")  # beside the layers: they know no estimator and no layer knows them
 CORE = tuple(name for layer in LAYERS[:5] for name in layer)
