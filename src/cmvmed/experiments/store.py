@@ -1,0 +1,178 @@
+"""Result rows in one SQLite file.
+
+Each row is written in a transaction of its own, so a process killed at any moment leaves a file with whole rows only. Any number of
+processes on one machine may write to the same file at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from cmvmed.experiments.rows import Key, ResultRow
+
+APPLICATION_ID = 0x434D564D  # "CMVM", in the file's header
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 60.0  # how long to wait for another process's transaction
+
+_COLUMNS = tuple(field.name for field in fields(ResultRow))
+_JSON_COLUMNS = ("settings", "versions", "reliability", "annealing")
+_INTEGER_COLUMNS = ("n_labeled", "split", "n_test")
+_TEXT_COLUMNS = ("spec", "dataset", "method", "protocol", "status", "error", *_JSON_COLUMNS)
+
+
+def _declaration(column: str) -> str:
+    kind = "TEXT" if column in _TEXT_COLUMNS else "INTEGER" if column in _INTEGER_COLUMNS else "REAL"
+    return f"{column} {kind}{' NOT NULL' if column in (*Key._fields, *_TEXT_COLUMNS) else ''}"
+
+
+_CREATE = f"CREATE TABLE results ({', '.join(map(_declaration, _COLUMNS))}, PRIMARY KEY ({', '.join(Key._fields)})) WITHOUT ROWID"
+# A finished row is never replaced: of two processes that did the same work the first counts. A failed one may be retried.
+_INSERT = (
+    f"INSERT INTO results ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)}) "
+    f"ON CONFLICT DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _COLUMNS if c not in Key._fields)} "
+    "WHERE results.status = 'failed'"
+)
+
+
+class ResultStoreError(Exception):
+    """A file that cannot be used as a store of results; the message says why and what to do."""
+
+
+class ResultStore:
+    """The result rows of one file.
+
+    Parameters
+    ----------
+    path : str or Path
+    create : bool, default=True
+        Whether to make the file if it is absent.
+
+    Raises
+    ------
+    ResultStoreError
+        If the file is absent and not to be made, damaged, or something else than results of this library. It is then left as it is.
+    """
+
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+        self.path = Path(path)
+        is_new = _check_file(self.path, create)
+        try:
+            self._connection = _connect(self.path, is_new)
+        except sqlite3.Error as error:
+            raise ResultStoreError(f"{self.path} cannot be written: {error}.") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def add(self, row: ResultRow) -> None:
+        """Write one row, unless a finished one with the same key is there already."""
+        self._connection.execute(_INSERT, _to_record(row))
+
+    def rows(self, spec: str | None = None) -> list[ResultRow]:
+        """All rows (of one experiment), sorted by their key."""
+        where, values = ("WHERE spec = ?", (spec,)) if spec is not None else ("", ())
+        query = f"SELECT {', '.join(_COLUMNS)} FROM results {where} ORDER BY {', '.join(Key._fields)}"
+        return [_from_record(record) for record in self._connection.execute(query, values)]
+
+    def done_keys(self, spec: str | None = None) -> set[Key]:
+        """Keys of the rows that finished."""
+        return {row.key for row in self.rows(spec) if row.status == "done"}
+
+    def failed_keys(self, spec: str | None = None) -> set[Key]:
+        """Keys of the rows that failed."""
+        return {row.key for row in self.rows(spec) if row.status == "failed"}
+
+
+def _check_file(path: Path, create: bool) -> bool:
+    """Whether a new store is to be made at the path; an error if what is there is no store. Writes nothing."""
+    if path.is_dir():
+        raise ResultStoreError(f"{path} is a folder; give the name of a file.")
+    if not path.exists():
+        if not create:
+            raise ResultStoreError(f"There are no results at {path}; `cmvmed reproduce --results {path}` makes them.")
+        if not path.parent.is_dir():
+            raise ResultStoreError(f"The folder {path.parent} does not exist; make it or give another file.")
+        return True
+    if path.stat().st_size == 0:
+        return True
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", timeout=BUSY_SECONDS, uri=True)
+        ) as connection:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            n_tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            health = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.Error as error:
+        raise ResultStoreError(
+            f"{path} is not a file of results, or is damaged ({error}). It was left as it is; move it away or give another file."
+        ) from error
+    if application == 0 and n_tables == 0:
+        return True  # made by a process that was killed before its first transaction
+    if application != APPLICATION_ID:
+        raise ResultStoreError(f"{path} is a database of something else. It was left as it is; give another file.")
+    if version != SCHEMA_VERSION:
+        raise ResultStoreError(
+            f"{path} was written by another version of cmvmed (format {version}, here {SCHEMA_VERSION}). "
+            "It was left as it is; give another file."
+        )
+    if health != "ok":
+        raise ResultStoreError(
+            f"{path} is damaged ({health}). It was left as it is; move it away or give another file."
+        )
+    return False
+
+
+def _connect(path: Path, is_new: bool) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    if is_new:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # else another process came first
+            connection.execute(_CREATE)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    _write_ahead(connection)
+    return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log, in which readers and a writer do not wait for each other."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:  # SQLite does not wait by itself while another process switches too
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _to_record(row: ResultRow) -> dict[str, Any]:
+    record = {name: getattr(row, name) for name in _COLUMNS}
+    return record | {name: json.dumps(record[name], sort_keys=True, allow_nan=False) for name in _JSON_COLUMNS}
+
+
+def _from_record(record: tuple[Any, ...]) -> ResultRow:
+    values = dict(zip(_COLUMNS, record, strict=True))
+    values |= {name: json.loads(values[name]) for name in _JSON_COLUMNS}
+    values["reliability"] = tuple((int(n), float(p), float(share)) for n, p, share in values["reliability"])
+    values["annealing"] = tuple(values["annealing"])
+    return ResultRow(**values)
