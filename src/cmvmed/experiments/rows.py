@@ -50,7 +50,10 @@ class ResultRow:
         Growth of the worker's largest resident memory during fit and prediction.
     majority_rate : float or None
         Share of the commonest class among the held-out rows.
-    n_test : int or None
+    n_train, n_test : int or None
+        Training rows, labelled and unlabelled together, and held-out rows.
+    finished : str
+        When, in UTC, as "2015-04-19T10:30:00Z"; empty if not known.
     reliability : tuple of (rows, mean confidence, share correct)
         One entry per bin of confidence that has rows.
     annealing : tuple of mappings
@@ -77,7 +80,9 @@ class ResultRow:
     predict_seconds: float | None = None
     peak_mib: float | None = None
     majority_rate: float | None = None
+    n_train: int | None = None
     n_test: int | None = None
+    finished: str = ""
     reliability: tuple[tuple[int, float, float], ...] = ()
     annealing: tuple[Mapping[str, float], ...] = ()
 

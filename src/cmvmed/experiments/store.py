@@ -23,8 +23,8 @@ BUSY_SECONDS = 60.0  # how long to wait for another process's transaction
 
 _COLUMNS = tuple(field.name for field in fields(ResultRow))
 _JSON_COLUMNS = ("settings", "versions", "reliability", "annealing")
-_INTEGER_COLUMNS = ("n_labeled", "split", "n_test")
-_TEXT_COLUMNS = ("spec", "dataset", "method", "protocol", "status", "error", *_JSON_COLUMNS)
+_INTEGER_COLUMNS = ("n_labeled", "split", "n_train", "n_test")
+_TEXT_COLUMNS = ("spec", "dataset", "method", "protocol", "status", "error", "finished", *_JSON_COLUMNS)
 
 
 def _declaration(column: str) -> str:
