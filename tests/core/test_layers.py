@@ -23,10 +23,15 @@ LAYERS = (
     ("machines", "training", "views", "labels", "model_selection"),
     ("estimators",),
     ("",),  # the package itself, which hands out the public names
+    ("experiments",),
+    ("report",),
     ("commands",),
     ("cli", "__main__"),
 )
-LEAVES = ("datasets", "features")  # beside the layers: they know no estimator and no layer knows them
+LEAVES = (
+    "datasets",
+    "features",
+)  # beside the layers: they know no estimator, and only what stands on the package knows them
 CORE = tuple(name for layer in LAYERS[:5] for name in layer)
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection")
 RANK = {name: level for level, layer in enumerate(LAYERS) for name in layer}

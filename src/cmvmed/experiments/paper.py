@@ -1,8 +1,9 @@
 """The paper's own figures.
 
-Source: T. Xie, N. M. Nasrabadi and A. O. Hero III, "Semi-supervised multi-sensor classification via consensus-based multi-view maximum
-entropy discrimination", ICASSP 2015, Table 1. The table's heading calls the second number of each entry a standard error, the text a
-standard deviation; over 20 random splits only the latter is plausible. The figures of the paper are pictures without numbers.
+Source: T. Xie, N. M. Nasrabadi and A. O. Hero III, "Semi-supervised multi-sensor classification via consensus-based multi-view
+maximum entropy discrimination", ICASSP 2015, Table 1. The table's heading calls the second number of each entry a standard
+error, the text on Figure 2 speaks of the standard deviation, and the size of the numbers fits the latter. Figure 2 is a picture
+without numbers.
 """
 
 from __future__ import annotations

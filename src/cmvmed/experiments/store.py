@@ -41,7 +41,7 @@ _INSERT = (
 )
 
 
-class ResultStoreError(Exception):
+class ResultStoreError(OSError):
     """A file that cannot be used as a store of results; the message says why and what to do."""
 
 
