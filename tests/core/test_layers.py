@@ -20,7 +20,7 @@ LAYERS = (
     ("qp", "surrogates", "two_view_duals", "coregularised"),
     ("posterior", "consensus", "prior"),
     ("annealing",),
-    ("machines", "training", "views", "labels", "model_selection"),
+    ("machines", "training", "views", "labels", "model_selection", "sources"),
     ("estimators",),
     ("",),  # the package itself, which hands out the public names
     ("experiments",),

@@ -1,0 +1,140 @@
+"""Rows on this machine, read by one thread and worked on by the others.
+
+A :class:`Table` is one rectangle of numbers that can be read block by block: an array, a memory-mapped file, a Zarr array, a folder
+of Parquet files. :class:`LocalRows` makes a source of one table and the columns of its views, or of one table per view.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from cmvmed.linalg import Array, IntArray, Matrix
+from cmvmed.sources.rows import ChunkFunction, RowFunction, Sums, add, as_numbers, chunk_size, row_bytes
+from cmvmed.views import ViewLayout
+
+T = TypeVar("T")
+
+
+class Table(Protocol):
+    """A rectangle of numbers that can be read block by block."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+
+    def blocks(self, size: int) -> Iterator[Matrix]:
+        """The rows in blocks of ``size`` (the last may be shorter), dense or CSR, in double precision."""
+
+    def take(self, rows: IntArray) -> Matrix:
+        """The rows of the given ascending numbers."""
+
+
+@dataclass(frozen=True)
+class ArrayTable:
+    """An array, memory-mapped file, CSR matrix or Zarr array: what can be sliced by rows."""
+
+    array: Any
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.array.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.array.shape[1])
+
+    def blocks(self, size: int) -> Iterator[Matrix]:
+        """The rows in blocks of ``size``."""
+        for start in range(0, self.n_rows, size):
+            yield as_numbers(self.array[start : start + size])
+
+    def take(self, rows: IntArray) -> Matrix:
+        """The rows of the given ascending numbers."""
+        return as_numbers(self.array[rows])
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """The rows of tables on this machine, in chunks worked on by threads with one thread of linear algebra each.
+
+    ``layout`` names the columns of each view if there is one table; without it each table is a view. ``memory_limit`` is in bytes.
+    ``n_threads=None`` takes as many as the linear algebra may use.
+    """
+
+    tables: Sequence[Table]
+    layout: ViewLayout | None = None
+    memory_limit: int | None = None
+    n_threads: int | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.tables[0].n_rows
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of columns of each view."""
+        return self.layout.widths if self.layout is not None else tuple(table.n_columns for table in self.tables)
+
+    def take(self, rows: IntArray) -> list[Matrix]:
+        """Per view, the rows of the given ascending numbers."""
+        return self._by_view([table.take(rows) for table in self.tables])
+
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
+        """Elementwise sums over all chunks, added in row order."""
+        total: Sums | None = None
+        for summands in self._results(function, bytes_per_row):
+            total = add(total, summands)
+        assert total is not None
+        return total
+
+    def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
+        """Results of the chunks in row order, computed as they are asked for."""
+        return self._results(function, bytes_per_row)
+
+    def _results(self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int) -> Iterator[T]:
+        threads = self.n_threads if self.n_threads is not None else algebra_threads()
+        in_flight = threads + 1  # one chunk more is read while the others are worked on
+        size = chunk_size(row_bytes(self.widths, bytes_per_row), in_flight, self.memory_limit)
+        if threads == 1:
+            yield from (function(first, matrices) for first, matrices in self._chunks(size))
+            return
+        waiting: deque[Future[T]] = deque()
+        with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+            for first, matrices in self._chunks(size):
+                waiting.append(pool.submit(function, first, matrices))
+                if len(waiting) == in_flight:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _chunks(self, size: int) -> Iterator[tuple[int, list[Matrix]]]:
+        first = 0
+        for blocks in zip(*(table.blocks(size) for table in self.tables), strict=True):
+            yield first, self._by_view(list(blocks))
+            first += blocks[0].shape[0]
+
+    def _by_view(self, blocks: list[Matrix]) -> list[Matrix]:
+        return blocks if self.layout is None else self.layout.split(blocks[0])
+
+
+def memory_rows(
+    matrices: Sequence[Matrix], *, memory_limit: int | None = None, n_threads: int | None = None
+) -> LocalRows:
+    """The rows of one array, memory-mapped file or CSR matrix per view."""
+    return LocalRows([ArrayTable(matrix) for matrix in matrices], memory_limit=memory_limit, n_threads=n_threads)
+
+
+def algebra_threads() -> int:
+    """Threads that the linear algebra may use, which the environment can limit."""
+    return max((library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"), default=1)
