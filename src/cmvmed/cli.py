@@ -74,6 +74,7 @@ debug_option = click.option(
 
 
 @click.group(
+    name="cmvmed",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 the work failed, 2 the command line was wrong.",

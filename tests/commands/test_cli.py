@@ -1,0 +1,117 @@
+"""The command line as a user meets it: help, errors, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import cmvmed
+from cmvmed import cli
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.main, arguments)
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """A command ``datasets`` that raises what it is given."""
+
+    def use(error):
+        @click.command()
+        def command():
+            raise error
+
+        monkeypatch.setattr("cmvmed.commands.datasets.command", command)
+
+    return use
+
+
+def test_help_names_every_command_and_the_exit_codes():
+    shown = run("--help")
+    assert shown.exit_code == 0
+    assert all(f"\n  {name} " in shown.output for name in cli.COMMANDS)
+    assert "0 done, 1 the work failed, 2 the command line was wrong" in shown.output
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_every_command_teaches_by_example(name):
+    shown = run(name, "--help")
+    assert shown.exit_code == 0
+    assert f"cmvmed {name}" in shown.output.partition("Examples:")[2]
+    assert "--debug" in shown.output
+
+
+def test_help_waits_for_no_numerical_library():
+    code = "import sys, cmvmed.cli; sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'sklearn')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_a_command_waits_for_no_numerical_library_until_it_works(name):
+    code = f"import sys, cmvmed.commands.{name}; sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'sklearn')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_version_is_the_package_s():
+    assert run("--version").output == f"cmvmed {cmvmed.__version__}\n"
+
+
+def test_module_runs_as_the_script_does():
+    shown = subprocess.run([sys.executable, "-m", "cmvmed", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip().endswith(cmvmed.__version__)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dataset"], "No such command 'dataset'. Did you mean 'datasets'?"),
+        (["zzz"], "No such command 'zzz'. There are: demo, datasets"),
+        (["--fast"], "No such option"),
+        (["datasets", "--data-dir", "nowhere"], "Directory 'nowhere' does not exist"),
+        (["demo", "--splits", "0"], "0 is not in the range x>=1"),
+    ],
+)
+def test_a_wrong_command_line_exits_with_2(arguments, words):
+    shown = run(*arguments)
+    assert shown.exit_code == 2
+    assert words in shown.output
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no such view"), FileNotFoundError("no such view"), ImportError("no such view")]
+)
+def test_what_the_user_can_mend_is_one_line(failing, error):
+    failing(error)
+    shown = run("datasets")
+    assert (shown.exit_code, shown.output) == (1, "Error: no such view\n")
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "datasets"], ["datasets", "--debug"]])
+def test_debug_shows_the_traceback(failing, arguments):
+    failing(ValueError("no such view"))
+    shown = run(*arguments)
+    assert isinstance(shown.exception, ValueError)
+
+
+def test_a_bug_is_not_dressed_up_as_a_mistake(failing):
+    failing(TypeError("bug"))
+    assert isinstance(run("datasets").exception, TypeError)
+
+
+def test_a_reader_that_leaves_early_is_no_error(failing):
+    failing(BrokenPipeError(32, "Broken pipe"))
+    assert "Error" not in run("datasets").output
+
+
+def test_public_names_are_imported_when_asked_for():
+    assert {getattr(cmvmed, name).__name__ for name in cmvmed.__all__} == set(cmvmed.__all__)
+    assert set(cmvmed.__all__) <= set(dir(cmvmed))
+    assert cmvmed.estimators is import_module("cmvmed.estimators")
+    with pytest.raises(AttributeError, match="module 'cmvmed' has no attribute 'nothing'"):
+        cmvmed.nothing  # noqa: B018
