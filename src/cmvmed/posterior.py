@@ -1,11 +1,12 @@
 """A view's Gaussian posterior given pseudo-data (a, b) on the unlabelled rows and the dual on the labelled ones.
 
-Notation as in ``docs/notation.md``; equation numbers are those of ``docs/theory.md``. One contract, two bodies: given a
+Notation as in ``docs/notation.md``; equation numbers are those of ``docs/theory.md``. One contract, three bodies: given a
 consensus weight λ and a curvature a, :meth:`ViewModel.condition` returns the Gaussian N(m⁰, S) that the unlabelled rows
 alone imply (equation 3); :func:`update_view` then adds the labelled rows through the dual (equation 4).
 
 * :class:`SpectralView`: one curvature for all rows, so one eigendecomposition serves every λ, σ² and class.
 * :class:`CholeskyView`: any curvature, one Cholesky factorisation each.
+* :class:`cmvmed.low_rank.LowRankView`: one curvature, and features in place of the kernel.
 
 Rows may carry weights: weight w counts an unlabelled row w times, so that a and b are multiplied by w.
 """
@@ -36,6 +37,44 @@ LARGEST_SCORE = 1e50  # no sound fit comes near it
 LEAST_ROOT = 1e-150  # stands in for the root of a curvature of zero
 
 
+class Blocks(Protocol):
+    """What a view's prior N(0, σ²K) says of its labelled (l) and unlabelled (u) rows, bias included.
+
+    The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ): with the kernel, Ψ = Φ_U has a line for each unlabelled row; with features, one for each
+    feature. g is the number of these lines.
+    """
+
+    @property
+    def LL(self) -> Array:
+        """Kernel over the labelled rows, (l, l)."""
+
+    @property
+    def weights(self) -> Array:
+        """How often each unlabelled row counts, (u,)."""
+
+    @property
+    def prior_variance(self) -> float:
+        """σ²."""
+
+    @property
+    def view(self) -> str:
+        """The view's name, for errors."""
+
+    @property
+    def diagonal_U(self) -> Array:
+        """k(x, x) of the unlabelled rows, (u,)."""
+
+    @property
+    def n_coefficients(self) -> int:
+        """The number of lines of Ψ."""
+
+    def prior_mean(self, tau: Array) -> Array:
+        """Means of the unlabelled rows that the labelled ones alone imply, σ²K_UL τ, (u, F)."""
+
+    def paired_mean(self, tau: Array, gamma: Array, m_U: Array) -> Array:
+        """Ψw, (g, F): what γ is multiplied with in ‖w‖²/σ² = τᵀm_L + γᵀΨw."""
+
+
 @dataclass(frozen=True)
 class KernelBlocks:
     """One view's kernel on its labelled (l) and unlabelled (u) rows, bias included."""
@@ -46,6 +85,24 @@ class KernelBlocks:
     weights: Array  # (u,) how often each unlabelled row counts, > 0
     prior_variance: float  # σ²
     view: str = ""  # named in errors
+
+    @property
+    def diagonal_U(self) -> Array:
+        """k(x, x) of the unlabelled rows, (u,)."""
+        return np.diagonal(self.UU)
+
+    @property
+    def n_coefficients(self) -> int:
+        """One for each unlabelled row."""
+        return int(self.UL.shape[0])
+
+    def prior_mean(self, tau: Array) -> Array:
+        """σ²K_UL τ."""
+        return np.asarray(self.prior_variance * (self.UL @ tau))
+
+    def paired_mean(self, tau: Array, gamma: Array, m_U: Array) -> Array:
+        """Φ_U w = m_U."""
+        return m_U
 
 
 class Conditioned(Protocol):
@@ -64,22 +121,24 @@ class Conditioned(Protocol):
         """Log |B|."""
 
     def pull(self, b: Array) -> Array:
-        """What the response b (u, F) asks for, in the coordinates of the factorisation, (u, F)."""
+        """What the response b (u, F) asks for, in the coordinates of the factorisation, (g, F)."""
 
     def labelled_mean(self, pull: Array) -> Array:
         """m⁰_L = λS_LU wb, (l, F)."""
 
     def coefficients(self, pull: Array, tau: Array) -> Array:
-        """γ = λw(b - a∘m_U), (u, F), solved for: the difference itself would lose what the kernel then multiplies."""
+        """γ with Ψᵀγ = λΦ_Uᵀw(b - a∘m_U), (g, F), solved for: the difference would lose what the kernel then multiplies."""
 
     def unlabelled_mean(self, tau: Array, gamma: Array) -> Array:
-        """m_U = σ²(K_UL τ + K_UU γ), (u, F)."""
+        """m_U = σ²(K_UL τ + Φ_U Ψᵀγ), (u, F)."""
 
 
 class ViewModel(Protocol):
     """A view that can be conditioned on curvature."""
 
-    blocks: KernelBlocks
+    @property
+    def blocks(self) -> Blocks:
+        """What the view's prior says of its rows."""
 
     def condition(self, lam: float, a: Array) -> Conditioned:
         """The Gaussian at consensus weight ``lam`` and curvature ``a`` (u,)."""
@@ -224,13 +283,14 @@ def predictive_variance(
 class ViewState:
     """A view's posterior on its own rows: F functions, l labelled and u unlabelled rows.
 
-    The mean of any x is m(x) = σ²(k_xL τ + k_xU γ).
+    The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ), see :class:`Blocks`; with a kernel the mean of any x is m(x) = σ²(k_xL τ + k_xU γ).
     """
 
     tau: Array  # (l, F) y∘α
-    gamma: Array  # (u, F) λw(b - a∘m_U)
+    gamma: Array  # (g, F) λw(b - a∘m_U) with a kernel
     m_L: Array  # (l, F)
     m_U: Array  # (u, F)
+    m_gamma: Array  # (g, F) Ψw, which is m_U with a kernel
     s_U: Array  # (u, 1 or F); zero where the surrogate plugs in the mean
     a: Array  # (u, 1 or F)
     b: Array  # (u, F)
@@ -239,23 +299,24 @@ class ViewState:
 
     @property
     def squared_norm(self) -> float:
-        """‖w‖²/σ² = τᵀm_L + γᵀm_U."""
-        return float((self.tau * self.m_L).sum() + (self.gamma * self.m_U).sum())
+        """‖w‖²/σ² = τᵀm_L + γᵀΨw."""
+        return float((self.tau * self.m_L).sum() + (self.gamma * self.m_gamma).sum())
 
 
 def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
     """The view's MED (λ = 0): labelled rows only."""
     blocks = model.blocks
-    u, functions = blocks.UL.shape[0], Y.shape[1]
-    tau, m_L, gap = _solve_dual(blocks.prior_variance * blocks.LL, np.zeros_like(Y), Y, box, np.zeros_like(Y))
+    tau, m_L, gap = solve_dual(blocks.prior_variance * blocks.LL, np.zeros_like(Y), Y, box, np.zeros_like(Y))
+    gamma, m_U = np.zeros((blocks.n_coefficients, Y.shape[1])), blocks.prior_mean(tau)
     return ViewState(
         tau=tau,
-        gamma=np.zeros((u, functions)),
+        gamma=gamma,
         m_L=m_L,
-        m_U=blocks.prior_variance * (blocks.UL @ tau),
-        s_U=(blocks.prior_variance * np.diagonal(blocks.UU))[:, None],
-        a=np.zeros((u, 1)),
-        b=np.zeros((u, functions)),
+        m_U=m_U,
+        m_gamma=blocks.paired_mean(tau, gamma, m_U),
+        s_U=(blocks.prior_variance * blocks.diagonal_U)[:, None],
+        a=np.zeros((m_U.shape[0], 1)),
+        b=np.zeros_like(m_U),
         covariance_cost=0.0,
         gap=gap,
     )
@@ -289,7 +350,7 @@ def _update_functions(
     """Update the functions that share the curvature ``a`` (u, 1)."""
     conditioned = model.condition(lam, a[:, 0])
     pull = conditioned.pull(b)
-    tau, m_L, gap = _solve_dual(conditioned.S_LL, conditioned.labelled_mean(pull), Y, box, alpha)
+    tau, m_L, gap = solve_dual(conditioned.S_LL, conditioned.labelled_mean(pull), Y, box, alpha)
     gamma = conditioned.coefficients(pull, tau)
     m_U = conditioned.unlabelled_mean(tau, gamma)
     if not np.abs(m_U).max(initial=0.0) <= LARGEST_SCORE:
@@ -302,10 +363,11 @@ def _update_functions(
     if with_variance:
         s_U = conditioned.variance_U[:, None]
         cost = 0.5 * Y.shape[1] * (conditioned.log_det - lam * float((w * a * s_U).sum()))
-    return ViewState(tau, gamma, m_L, m_U, s_U, a, b, cost, gap)
+    m_gamma = model.blocks.paired_mean(tau, gamma, m_U)
+    return ViewState(tau, gamma, m_L, m_U, m_gamma, s_U, a, b, cost, gap)
 
 
-def _solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:
+def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:
     """Solve the dual (4) of each function; return τ = y∘α (l, F), the labelled means m_L (l, F) and the summed gap."""
     tau, gap = np.zeros_like(Y), 0.0
     for c in range(Y.shape[1]):
@@ -328,6 +390,7 @@ def _join(parts: list[ViewState]) -> ViewState:
         gamma=stack("gamma"),
         m_L=stack("m_L"),
         m_U=stack("m_U"),
+        m_gamma=stack("m_gamma"),
         s_U=stack("s_U"),
         a=stack("a"),
         b=stack("b"),
@@ -348,6 +411,7 @@ def interpolate(start: ViewState, end: ViewState, length: float) -> ViewState:
         gamma=between(start.gamma, end.gamma),
         m_L=between(start.m_L, end.m_L),
         m_U=between(start.m_U, end.m_U),
+        m_gamma=between(start.m_gamma, end.m_gamma),
     )
 
 
@@ -359,6 +423,7 @@ def scaled(state: ViewState, factor: float) -> ViewState:
         gamma=factor * state.gamma,
         m_L=factor * state.m_L,
         m_U=factor * state.m_U,
+        m_gamma=factor * state.m_gamma,
     )
 
 
