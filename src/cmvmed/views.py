@@ -194,11 +194,17 @@ def _check_partition(
 
 
 def present_rows(
-    matrix: Matrix, name: str, missing: str, feature_names: Sequence[str] | None, unused: BoolArray | None = None
+    matrix: Matrix,
+    name: str,
+    missing: str,
+    feature_names: Sequence[str] | None,
+    unused: BoolArray | None = None,
+    first_row: int = 0,
 ) -> BoolArray:
     """Which rows have this view, (n,); a row whose values are all NaN has not.
 
     ``unused`` marks columns whose values do not matter, such as those of a given kernel that belong to a missing row.
+    ``first_row`` is the number of the matrix's first row in the user's data, for messages.
 
     Raises
     ------
@@ -215,8 +221,8 @@ def present_rows(
     if infinite.size:
         row, column = rows[infinite[0]], columns[infinite[0]]
         raise ValueError(
-            f"Input X contains infinity: view {name!r}, row {row}, {_column_label(int(column), feature_names)}. Replace it by a "
-            "number, or set the whole view to NaN in that row if the sensor failed."
+            f"Input X contains infinity: view {name!r}, row {first_row + row}, {_column_label(int(column), feature_names)}. "
+            "Replace it by a number, or set the whole view to NaN in that row if the sensor failed."
         )
     nan_count = np.bincount(rows, minlength=matrix.shape[0])
     absent = nan_count == matrix.shape[1]
@@ -224,14 +230,15 @@ def present_rows(
     if stray.any():
         row, column = rows[stray][0], columns[stray][0]
         raise ValueError(
-            f"Input X contains NaN: view {name!r}, row {row}, {_column_label(int(column), feature_names)}, beside values that are "
-            "numbers. A row whose view is missing must be NaN in all of the view's columns; fill single gaps before, for "
-            "instance with sklearn.impute.SimpleImputer."
+            f"Input X contains NaN: view {name!r}, row {first_row + row}, {_column_label(int(column), feature_names)}, beside "
+            "values that are numbers. A row whose view is missing must be NaN in all of the view's columns; fill single gaps "
+            "before, for instance with sklearn.impute.SimpleImputer."
         )
     present = ~absent
     if missing == "error" and absent.any():
+        first_absent = first_row + int(np.flatnonzero(absent)[0])
         raise ValueError(
-            f"View {name!r} is missing (NaN) in {int((~present).sum())} rows, first in row {int(np.flatnonzero(~present)[0])}, and "
+            f"View {name!r} is missing (NaN) in {int(absent.sum())} rows, first in row {first_absent}, and "
             'missing="error"; use missing="ignore" to leave an absent view out of the consensus.'
         )
     return np.asarray(present)
