@@ -30,6 +30,10 @@ class Table(Protocol):
     def n_columns(self) -> int:
         """Number of columns."""
 
+    @property
+    def column_names(self) -> list[str] | None:
+        """Names of the columns, None if they have none."""
+
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size`` (the last may be shorter), dense or CSR, in double precision."""
 
@@ -42,6 +46,7 @@ class ArrayTable:
     """An array, memory-mapped file, CSR matrix or Zarr array: what can be sliced by rows."""
 
     array: Any
+    column_names: list[str] | None = None
 
     @property
     def n_rows(self) -> int:
