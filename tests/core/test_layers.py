@@ -17,13 +17,13 @@ PACKAGE = Path(cmvmed.__file__).parent
 LAYERS = (
     ("linalg",),
     ("kernels", "scaling"),
-    ("qp", "surrogates", "two_view_duals", "coregularised"),
-    ("posterior", "consensus", "prior"),
+    ("qp", "surrogates", "two_view_duals", "coregularised", "nystroem"),
+    ("posterior", "low_rank", "consensus", "prior"),
     ("annealing",),
-    ("machines", "training", "views", "labels", "model_selection", "sources"),
+    ("machines", "training", "streamed_training", "views", "labels", "model_selection", "sources"),
     ("estimators",),
     ("",),  # the package itself, which hands out the public names
-    ("experiments",),
+    ("experiments", "demonstration"),
     ("report",),
     ("commands",),
     ("cli", "__main__"),
@@ -33,7 +33,7 @@ LEAVES = (
     "features",
 )  # beside the layers: they know no estimator, and only what stands on the package knows them
 CORE = tuple(name for layer in LAYERS[:5] for name in layer)
-MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection")
+MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "experiments")
 RANK = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
 

@@ -1,0 +1,120 @@
+"""One method on one split: build, choose settings on the labelled rows, fit, predict, score."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_limits
+
+from cmvmed import CMVMED, SemiSupervisedKFold, __version__
+from cmvmed.experiments.memory import peak_memory
+from cmvmed.experiments.methods import Candidate, Method
+from cmvmed.experiments.rows import Key, ResultRow
+from cmvmed.experiments.scoring import class_scores, score
+from cmvmed.experiments.tasks import Split
+
+N_FOLDS = 5
+PROTOCOLS = ("defaults", "tuned")
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Versions of what the numbers depend on."""
+    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"cmvmed": __version__, **packages, "python": ".".join(map(str, sys.version_info[:3]))}
+
+
+def evaluate(key: Key, method: Method, split: Split) -> ResultRow:
+    """The result row of one method on one split; an exception becomes a row that tells of it."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = _measure(key, method, split)
+        except Exception as error:
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            result = {"status": "failed", "error": message}
+    return ResultRow(
+        **key._asdict(), **result, versions=versions(), finished=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    )
+
+
+def _measure(key: Key, method: Method, split: Split) -> dict[str, Any]:
+    candidate = method.build(split)
+    estimator = searched(candidate, split.y) if key.protocol == "tuned" and candidate.grid else candidate.estimator
+    stages = StageScores(split)
+    if isinstance(estimator, CMVMED):
+        estimator.set_callbacks(stages)
+    with peak_memory() as peak:
+        start = time.perf_counter()
+        estimator.fit(split.X, split.y)
+        fitted = time.perf_counter()
+        scores = class_scores(estimator, split.X_test)
+        end = time.perf_counter()
+    return {
+        "status": "done",
+        "settings": settings(candidate, estimator),
+        "fit_seconds": fitted - start - stages.seconds,
+        "predict_seconds": end - fitted,
+        "peak_mib": peak.mib,
+        "n_train": int(split.y.size),
+        "annealing": tuple(stages.rows),
+        **score(scores, split.y_test),
+    }
+
+
+def searched(candidate: Candidate, y: Any) -> GridSearchCV:
+    """The candidate with its settings chosen by cross-validation on the labelled rows; unlabelled rows stay in training."""
+    most_labels = int(np.bincount(y[y >= 0]).max())
+    folds = SemiSupervisedKFold(min(N_FOLDS, most_labels))
+    return GridSearchCV(candidate.estimator, dict(candidate.grid), scoring="accuracy", cv=folds, error_score="raise")
+
+
+def settings(candidate: Candidate, estimator: Any) -> dict[str, Any]:
+    """What the method was given: the choice from its grid, or what stands in the grid's place without a search."""
+    if isinstance(estimator, GridSearchCV):
+        return {"chosen": dict(estimator.best_params_), "folds": estimator.n_splits_}
+    return {"chosen": {name: estimator.get_params()[name] for name in candidate.grid}}
+
+
+@dataclass
+class StageScores:
+    """Callback that writes down the held-out accuracy of the consensus and of each view after every stage of a fit.
+
+    It tells the fit nothing. A second pass over the stages replaces the first.
+    """
+
+    split: Split
+    rows: list[dict[str, float]] = field(default_factory=list)
+    seconds: float = 0.0  # spent here, to be taken off the fit's time
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing to prepare."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing to clean up."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Nothing to do when a stage begins."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any) -> None:
+        """Score the model as if the fit had ended with this stage."""
+        if context.task_name != "stage":
+            return
+        start = time.perf_counter()
+        if len(self.rows) == estimator.n_stages:
+            self.rows.clear()
+        consensus = float(accuracy_score(self.split.y_test, fitted_estimator.predict(self.split.X_test)))
+        by_view = fitted_estimator.score_by_view(self.split.X_test, self.split.y_test)
+        self.rows.append({"stage": len(self.rows) + 1, "consensus": consensus, **by_view})
+        self.seconds += time.perf_counter() - start
