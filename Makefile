@@ -16,7 +16,7 @@ $(VENV)/.test: pyproject.toml
 	touch $@
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/cmvmed demo
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -49,12 +49,3 @@ def test_from_wav_folder_predicts_every_event(tmp_path):
     table = run("from_wav_folder.py", tmp_path, folder=tmp_path).splitlines()
     predicted = [line.split()[-2] for line in table[1:]]
     assert predicted == ["low", "high"] * 20
-
-
-@pytest.mark.slow
-def test_demo_prints_its_table_and_draws_its_picture(tmp_path):
-    pytest.importorskip("librosa")
-    printed = run("demo.py", "--splits", 2, folder=tmp_path)
-    assert "CMV-MED, all sensors" in printed
-    assert "majority class" in printed
-    assert (tmp_path / "demo-output" / "annealing.png").stat().st_size > 10_000
