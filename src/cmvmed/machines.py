@@ -2,13 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from cmvmed.kernels import Kernel, fit_kernel
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
+from cmvmed.low_rank import FeatureBlocks, WeightGaussian
+from cmvmed.nystroem import Basis, TrainingRows
 from cmvmed.posterior import KernelBlocks, ViewState, predictive_variance
 from cmvmed.scaling import Scaling, fit_scaling
+
+FEATURE_ROWS = 4096  # rows whose features are computed at a time
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,8 @@ class ViewData:
 
     @property
     def bias(self) -> float:
-        """σ_b²/σ², the constant a Gaussian bias adds to the kernel."""
-        return self.settings.bias_variance / self.settings.prior_variance
+        """The constant a Gaussian bias adds to the kernel."""
+        return self.reader.bias
 
     @property
     def index_L(self) -> IntArray:
@@ -69,11 +75,54 @@ class ViewData:
             view=self.settings.name,
         )
 
+    @property
+    def training_rows(self) -> TrainingRows:
+        """The rows as the kernel sees them."""
+        return TrainingRows(self.kernel, self.train)
+
+    def features(self, basis: Basis, weights_U: Array) -> FeatureBlocks:
+        """The same blocks through low-rank features."""
+        n_L, u = self.rows_L.size, self.rows_U.size
+        Z_U = np.empty((u, basis.rank))
+        for start in range(0, u, FEATURE_ROWS):
+            rows = self.index_U[start : start + FEATURE_ROWS]
+            Z_U[start : start + FEATURE_ROWS] = basis.features(self.train[rows])
+        return FeatureBlocks(
+            Z_L=basis.features(self.train[:n_L]),
+            Z_U=Z_U,
+            weights=weights_U[self.rows_U],
+            prior_variance=self.settings.prior_variance,
+            view=self.settings.name,
+        )
+
+    @property
+    def reader(self) -> "RowReader":
+        """How new rows take the form of ``train``."""
+        return RowReader(self.settings, self.scaling, self.columns)
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """What a view does to new rows before its kernel sees them."""
+
+    settings: ViewSettings
+    scaling: Scaling
+    columns: IntArray | None  # of a precomputed kernel, those of rows in use
+
     def prepared(self, rows: Matrix) -> Matrix:
-        """Rows of new data in the form of ``train``."""
+        """Rows of new data in the form of the training rows."""
         if self.columns is None:
             return self.scaling.apply(rows)
         return (rows.toarray() if is_sparse(rows) else rows)[:, self.columns]
+
+    @property
+    def bias(self) -> float:
+        """σ_b²/σ², the constant a Gaussian bias adds to the kernel."""
+        return self.settings.bias_variance / self.settings.prior_variance
+
+    def unused_columns(self, n_columns: int) -> BoolArray | None:
+        """Columns of new rows that do not matter, (n_columns,): those of a given kernel that belong to no row in use."""
+        return None if self.columns is None else ~np.isin(np.arange(n_columns), self.columns)
 
 
 def read_view(
@@ -120,6 +169,27 @@ def _square_part(view: str, matrix: Matrix, used: IntArray) -> Array:
     return np.asarray(dense[np.ix_(used, used)])
 
 
+class Machine(Protocol):
+    """A fitted view, which judges new rows."""
+
+    @property
+    def n_functions(self) -> int:
+        """F."""
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether any training row had this view."""
+
+    def unused_columns(self, n_columns: int) -> BoolArray | None:
+        """Columns of new rows that do not matter, (n_columns,)."""
+
+    def mean(self, rows: Matrix) -> Array:
+        """Posterior means (n, F) of rows that have this view."""
+
+    def variance(self, rows: Matrix) -> Array:
+        """Posterior variances (n, F) of rows that have this view."""
+
+
 @dataclass(frozen=True)
 class ViewMachine:
     """A fitted view: m(x) = σ²(k_xL τ + k_xU γ), and s(x) from the curvature of the last sweep."""
@@ -141,9 +211,8 @@ class ViewMachine:
         return int(self.tau.shape[1])
 
     def unused_columns(self, n_columns: int) -> BoolArray | None:
-        """Columns of new rows that do not matter, (n_columns,): those of a given kernel that belong to no row in use."""
-        columns = self.data.columns
-        return None if columns is None else ~np.isin(np.arange(n_columns), columns)
+        """Columns of new rows that do not matter, (n_columns,)."""
+        return self.data.reader.unused_columns(n_columns)
 
     @property
     def knows_rows(self) -> bool:
@@ -153,7 +222,7 @@ class ViewMachine:
     def mean(self, rows: Matrix) -> Array:
         """Posterior means (n, F) of rows that have this view."""
         data = self.data
-        points = data.prepared(rows)
+        points = data.reader.prepared(rows)
         total = (data.kernel.cross(points, data.train, data.index_L) + data.bias) @ self.tau
         if self.gamma.any():
             total += (data.kernel.cross(points, data.train, data.index_U) + data.bias) @ self.gamma
@@ -162,7 +231,7 @@ class ViewMachine:
     def variance(self, rows: Matrix) -> Array:
         """Posterior variances (n, F) of rows that have this view."""
         data, sigma2 = self.data, self.data.settings.prior_variance
-        points = data.prepared(rows)
+        points = data.reader.prepared(rows)
         k_xx = data.kernel.diagonal(points) + data.bias
         if not self.curvature.any():
             return np.repeat((sigma2 * k_xx)[:, None], self.n_functions, axis=1)
@@ -173,3 +242,53 @@ class ViewMachine:
             for curvature in self.curvature.T
         ]
         return np.broadcast_to(np.column_stack(columns), (rows.shape[0], self.n_functions)).copy()
+
+
+@dataclass(frozen=True)
+class LowRankMachine:
+    """A fitted view of low rank: m(x) = θᵀz(x), s(x) = σ²(k(x, x) - Σ_k (1 - d_k) z_k(x)²).
+
+    The part of k(x, x) that the features miss keeps its prior variance, so that rows far from all landmarks are as uncertain as
+    they should be.
+    """
+
+    reader: RowReader
+    basis: Basis  # features turned so that the posterior covariance is diagonal
+    theta: Array  # (r, F)
+    d: Array  # (r,) posterior over prior variance of each weight
+
+    @classmethod
+    def from_gaussian(cls, reader: RowReader, basis: Basis, theta: Array, gaussian: WeightGaussian) -> "LowRankMachine":
+        """Keep what prediction needs of a view's posterior over the weights of the turned features."""
+        return cls(reader, basis, theta, gaussian.d)
+
+    @property
+    def n_functions(self) -> int:
+        """F."""
+        return int(self.theta.shape[1])
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether any training row had this view."""
+        return self.basis.n_landmarks > 0
+
+    def unused_columns(self, n_columns: int) -> BoolArray | None:
+        """Columns of new rows that do not matter, (n_columns,)."""
+        return self.reader.unused_columns(n_columns)
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """(p + 1, F), of the landmarks' kernel functions and the constant."""
+        return self.basis.transform @ self.theta
+
+    def mean(self, rows: Matrix) -> Array:
+        """Posterior means (n, F) of rows that have this view."""
+        return self.basis.raw(self.reader.prepared(rows)) @ self.coefficients
+
+    def variance(self, rows: Matrix) -> Array:
+        """Posterior variances (n, F) of rows that have this view."""
+        points = self.reader.prepared(rows)
+        z = self.basis.features(points)
+        known = np.einsum("ij,ij,j->i", z, z, 1.0 - self.d)
+        s = np.maximum(self.basis.kernel.diagonal(points) + self.reader.bias - known, 0.0)
+        return np.repeat((self.reader.settings.prior_variance * s)[:, None], self.n_functions, axis=1)

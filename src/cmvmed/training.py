@@ -10,7 +10,9 @@ import numpy as np
 from cmvmed.annealing import Annealed, Mapper, Problem, Schedule, anneal
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray
+from cmvmed.low_rank import LowRankView
 from cmvmed.machines import ViewData
+from cmvmed.nystroem import Basis, choose_landmarks, fit_basis
 from cmvmed.posterior import CholeskyView, SpectralView, ViewModel, cavity_scores
 from cmvmed.prior import Balance, anchored_share, label_deviation, label_share, released_balance
 from cmvmed.surrogates import Surrogate
@@ -49,8 +51,24 @@ def assign_roles(labels: Labels, present: Sequence[BoolArray], weights: Array, h
     return RowRoles(np.flatnonzero(seen & ~speaks), np.flatnonzero(seen & speaks), weights, hinge, counts)
 
 
+def landmark_basis(view: ViewData, roles: RowRoles, n_components: int, method: str, rng: np.random.Generator) -> Basis:
+    """Low-rank features of a view, seen through its labelled rows and some of its unlabelled ones."""
+    used = np.concatenate([roles.block_L[view.rows_L], roles.block_U[view.rows_U]])
+    weights = roles.weights[used]
+    labelled = view.index_L[weights[view.index_L] > 0.0]  # a row of no weight rides along without having a say
+    chosen = choose_landmarks(view.training_rows, labelled, view.index_U, weights, n_components, method, rng)
+    return fit_basis(view.training_rows, chosen, view.bias)
+
+
 def build_problem(
-    views: Sequence[ViewData], roles: RowRoles, Y: Array, n_classes: int, *, spectral: bool, map_views: Mapper = map
+    views: Sequence[ViewData],
+    roles: RowRoles,
+    Y: Array,
+    n_classes: int,
+    *,
+    spectral: bool,
+    bases: Sequence[Basis] | None = None,
+    map_views: Mapper = map,
 ) -> Problem:
     """Kernel blocks and factorisations of all views.
 
@@ -58,10 +76,13 @@ def build_problem(
     ----------
     Y : (n_L, F), labels ±1 of the labelled block
     spectral : one eigendecomposition per view (constant curvature) instead of a Cholesky factorisation per sweep
+    bases : per view, the features that take the place of its kernel; None for the kernel itself
     """
     weights_U = roles.weights[roles.block_U]
 
     def model(i: int) -> ViewModel:
+        if bases is not None:
+            return LowRankView(views[i].features(bases[i], weights_U))
         blocks = views[i].blocks(weights_U)
         return SpectralView(blocks) if spectral else CholeskyView(blocks)
 

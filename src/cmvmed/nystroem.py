@@ -1,0 +1,211 @@
+"""Nyström features: a kernel seen through p landmark rows, K ≈ Z Zᵀ with features z(x) of rank r <= p + 1.
+
+With K_ZZ = E diag(e) Eᵀ the kernel of the landmarks and k(x) the kernel between x and them,
+
+    z(x) = Tᵀ (k(x), 1),   T = [E diag(e)^-½, 0; 0, √β],   z(x)ᵀz(x') = k(x)ᵀ K_ZZ⁺ k(x') + β,
+
+where β is the constant that a Gaussian bias adds to the kernel. The approximation is exact between landmarks, and between a
+landmark and any row. The part of k(x, x) that it misses, k(x, x) + β - ‖z(x)‖² >= 0, is its error in x.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from cmvmed.kernels import Kernel
+from cmvmed.linalg import Array, IntArray, Matrix, eigen_psd, is_sparse
+
+LANDMARK_CHOICES = ("k-means++", "uniform", "leverage")
+RANK_TOLERANCE = 1e-11  # eigenvalues of K_ZZ below this share of the largest are rounding
+SAMPLING_ROUNDS = 10  # of "k-means++", each of which draws as many landmarks
+CANDIDATES_PER_LANDMARK = 20  # rows among which a landmark is chosen
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The map from rows of a view, scaled, to features: z(x) = Tᵀ (k(x), 1)."""
+
+    kernel: Kernel
+    landmarks: Matrix  # (p, d); for a precomputed kernel (p, n_train), the landmarks' lines of it
+    columns: IntArray  # (p,) which columns of a precomputed kernel are the landmarks; 0, 1, ... else
+    transform: Array  # (p + 1, r), T
+
+    @property
+    def rank(self) -> int:
+        """Number of features, r."""
+        return int(self.transform.shape[1])
+
+    @property
+    def n_landmarks(self) -> int:
+        """Number of landmarks, p."""
+        return int(self.columns.size)
+
+    def rotated(self, rotation: Array) -> "Basis":
+        """The basis of the features z(x)ᵀ V for V (r, r')."""
+        return replace(self, transform=self.transform @ rotation)
+
+    def raw(self, points: Matrix, weights: Array | None = None) -> Array:
+        """√w (k(x), 1) of each row, (n, p + 1); ``weights`` (n,) are 1 if left out.
+
+        A dense Gaussian kernel is one product and one exponential: norms, weight and constant are columns of its factors.
+        """
+        if self._folded is not None and not is_sparse(points):
+            values = _left_factor(points, self.kernel.gamma, weights) @ self._folded
+            return np.exp(values, out=values)
+        values = np.empty((points.shape[0], self.n_landmarks + 1))
+        values[:, :-1] = self.kernel.cross(points, self.landmarks, self.columns)
+        values[:, -1] = 1.0
+        if weights is not None:
+            values *= np.sqrt(weights)[:, None]
+        return values
+
+    def features(self, points: Matrix) -> Array:
+        """z(x) of each row, (n, r)."""
+        return self.raw(points) @ self.transform
+
+    @cached_property
+    def _folded(self) -> Array | None:
+        """(d + 3, p + 1): right factor of the exponents 2γx·z - γ‖x‖² - γ‖z‖² + ½ log w, and ½ log w in the last column."""
+        if self.kernel.kind != "rbf" or is_sparse(self.landmarks):
+            return None
+        p, d = self.landmarks.shape
+        gamma = self.kernel.gamma
+        folded = np.zeros((d + 3, p + 1))
+        folded[:d, :p] = 2.0 * gamma * self.landmarks.T
+        folded[d, :p] = -gamma
+        folded[d + 1, :p] = -gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks)
+        folded[d + 2] = 1.0
+        return folded
+
+
+def _left_factor(points: Array, gamma: float, weights: Array | None) -> Array:
+    """(n, d + 3): the rows, their squared lengths, 1 and ½ log w."""
+    n, d = points.shape
+    left = np.empty((n, d + 3))
+    left[:, :d] = points
+    np.einsum("ij,ij->i", points, points, out=left[:, d])
+    left[:, d + 1] = 1.0
+    left[:, d + 2] = 0.0 if weights is None else 0.5 * np.log(weights)
+    return left
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """A view's training rows, scaled, as its kernel sees them; a precomputed kernel is their square matrix."""
+
+    kernel: Kernel
+    train: Matrix
+
+    def cross(self, rows: IntArray, columns: IntArray) -> Array:
+        """Kernel between two sets of the rows."""
+        return self.kernel.cross(self.train[rows], self.train, columns)
+
+    def diagonal(self, rows: IntArray) -> Array:
+        """k(x, x) of the given rows."""
+        if self.kernel.kind == "precomputed":
+            return np.asarray(np.diagonal(self.train)[rows])
+        return self.kernel.diagonal(self.train[rows])
+
+
+def fit_basis(rows: TrainingRows, landmarks: IntArray, bias: float) -> Basis:
+    """The whitened features of the given landmark rows, and a constant one for the bias β."""
+    e, E = eigen_psd(rows.kernel.gram(rows.train, landmarks))
+    kept = e > RANK_TOLERANCE * e.max(initial=0.0)
+    p, r = landmarks.size, int(kept.sum())
+    transform = np.zeros((p + 1, r + (bias > 0.0)))
+    transform[:p, :r] = E[:, kept] / np.sqrt(e[kept])
+    if bias > 0.0:
+        transform[p, r] = np.sqrt(bias)
+    columns = landmarks if rows.kernel.kind == "precomputed" else np.arange(p)
+    return Basis(rows.kernel, rows.train[landmarks], columns, transform)
+
+
+def residual(rows: TrainingRows, basis: Basis, bias: float, sample: IntArray) -> float:
+    """Mean of k(x, x) + β - ‖z(x)‖² over the sample, relative to the mean of k(x, x) + β: the kernel's share that is lost."""
+    if sample.size == 0:
+        return 0.0
+    z = basis.features(rows.train[sample])
+    whole = float((rows.diagonal(sample) + bias).mean())
+    lost = whole - float(np.einsum("ij,ij->", z, z)) / sample.size
+    return max(lost, 0.0) / whole if whole > 0.0 else 0.0
+
+
+def choose_landmarks(
+    rows: TrainingRows,
+    preferred: IntArray,
+    others: IntArray,
+    weights: Array,
+    n_components: int,
+    method: str,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Numbers of the rows to see the kernel through, at most ``n_components``.
+
+    Parameters
+    ----------
+    preferred : rows that come first (labelled ones); more than half of the landmarks only if there are not enough others
+    others : the rest, of which "uniform" takes any, "k-means++" rows far from those chosen, "leverage" rows that others do
+        not explain, each as often as its weight says
+    weights : (n,), how often each row of the view counts
+    method : one of ``LANDMARK_CHOICES``
+    """
+    if preferred.size + others.size <= n_components:
+        return np.concatenate([preferred, others])
+    room = max(n_components // 2, n_components - others.size)
+    if preferred.size > room:
+        preferred = np.sort(rng.choice(preferred, room, replace=False))
+    wanted = n_components - preferred.size
+    others = drawn(others, weights[others], CANDIDATES_PER_LANDMARK * n_components, rng)
+    choose = {"uniform": _uniform, "k-means++": _far_apart, "leverage": _by_leverage}[method]
+    return np.concatenate([preferred, choose(rows, preferred, others, weights[others], wanted, rng)])
+
+
+def drawn(rows: IntArray, mass: Array, n: int, rng: np.random.Generator) -> IntArray:
+    """At most ``n`` of the rows, drawn without replacement with probabilities in the ratio of ``mass``, in their order."""
+    possible = mass > 0.0
+    if possible.sum() <= n:
+        return rows[possible]
+    chosen = rng.choice(rows.size, n, replace=False, p=mass / mass.sum())
+    return rows[np.sort(chosen)]
+
+
+def _uniform(
+    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
+) -> IntArray:
+    return drawn(others, mass, n, rng)
+
+
+def _far_apart(
+    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
+) -> IntArray:
+    """Rows drawn in rounds, with probabilities in the ratio of their squared distance to the nearest landmark so far."""
+    own = rows.diagonal(others)
+    distance = np.full(others.size, np.inf)
+    chosen, batch = np.empty(0, dtype=np.intp), preferred
+    for left in range(SAMPLING_ROUNDS, 0, -1):
+        if batch.size:
+            to_batch = own[:, None] + rows.diagonal(batch) - 2.0 * rows.cross(others, batch)
+            distance = np.minimum(distance, np.maximum(to_batch.min(axis=1), 0.0))
+        distance[np.isin(others, batch)] = 0.0
+        likely = mass * (distance if np.isfinite(distance).all() else 1.0)
+        batch = drawn(others, likely, -(-(n - chosen.size) // left), rng)
+        chosen = np.concatenate([chosen, batch])
+    return np.sort(chosen)
+
+
+def _by_leverage(
+    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
+) -> IntArray:
+    """Rows drawn in the ratio of their ridge leverage, estimated through as many rows drawn uniformly.
+
+    ℓ(x) = zᵀ(Σ w zzᵀ + μI)⁻¹z + (k(x, x) - ‖z‖²)/μ with μ the mean of the eigenvalues beyond the n largest, at least.
+    """
+    pilot = fit_basis(rows, np.concatenate([preferred, drawn(others, mass, n, rng)]), 0.0)
+    z = pilot.features(rows.train[others])
+    missed = np.maximum(rows.diagonal(others) - np.einsum("ij,ij->i", z, z), 0.0)
+    omega, Q = eigen_psd(z.T @ (mass[:, None] * z))
+    ridge = max(float(mass @ missed), RANK_TOLERANCE * float(omega.sum())) / n
+    turned = z @ Q
+    leverage = np.einsum("ij,ij->i", turned, turned / (omega + ridge)) + missed / ridge
+    return drawn(others, mass * leverage, n, rng)

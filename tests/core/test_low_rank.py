@@ -1,0 +1,183 @@
+"""The low-rank body against the exact one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cmvmed.annealing import Problem, Schedule, anneal
+from cmvmed.kernels import Kernel
+from cmvmed.low_rank import FeatureBlocks, LowRankView
+from cmvmed.nystroem import TrainingRows, fit_basis
+from cmvmed.posterior import KernelBlocks, SpectralView, supervised_state, update_view
+from cmvmed.prior import Balance
+from cmvmed.surrogates import Bohning
+from core.factories import draw_labels, draw_problem, draw_sensor, half_steps, rejects
+from core.reference import gaussian_posterior
+from core.test_posterior import check_same_gaussian
+
+BIAS = 0.2
+
+
+def feature_view(sensor, view=LowRankView, **changed):
+    blocks = sensor.blocks
+    features = FeatureBlocks(sensor.Phi_L, sensor.Phi_U.copy(), blocks.weights, blocks.prior_variance)
+    return view(replace(features, **changed))
+
+
+class ExactShape:
+    """A low-rank view that shows the shapes the comparison asks for."""
+
+    def __init__(self, view, blocks):
+        self.blocks, self.condition = blocks, view.condition
+
+
+def check_equals_kernel_view(sensor, view):
+    check_same_gaussian(ExactShape(view, sensor.blocks), SpectralView(sensor.blocks), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_features", [1, 5, 40])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_equal_their_kernel(n_features, weighted):
+    sensor = draw_sensor(0, n_features=n_features, weighted=weighted)
+    check_equals_kernel_view(sensor, feature_view(sensor))
+
+
+class ForgetsToTurn(LowRankView):
+    """Takes the eigenvalues of G for the precisions of the features as they are."""
+
+    def __init__(self, blocks):
+        kept = blocks.Z_U.copy()
+        super().__init__(blocks)
+        self.blocks = replace(self.blocks, Z_U=kept)
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        lambda sensor: feature_view(sensor, weights=np.ones_like(sensor.blocks.weights)),
+        lambda sensor: feature_view(sensor, prior_variance=1.01 * sensor.blocks.prior_variance),
+        lambda sensor: feature_view(sensor, view=ForgetsToTurn),
+    ],
+    ids=["forgets weights", "other prior variance", "forgets to turn"],
+)
+def test_comparison_rejects_broken_views(twin):
+    sensor = draw_sensor(0, weighted=True)
+    rejects(check_equals_kernel_view, sensor, twin(sensor))
+
+
+def test_weights_are_the_textbook_posterior_mean():
+    sensor = draw_sensor(3, weighted=True)
+    Y, box, lam = draw_labels(1, 8, 2), np.ones(8), 0.7
+    view = feature_view(sensor)
+    q = np.random.default_rng(0).uniform(size=(14, 2))
+    state = update_view(view, Bohning(), supervised_state(view, Y, box), q, Y, box, lam)
+    for c in range(2):
+        mean, covariance = gaussian_posterior(sensor, lam, state.a[:, 0], state.b[:, c], state.tau[:, c])
+        np.testing.assert_allclose(view.rotation @ state.m_gamma[:, c], mean, atol=1e-10)
+        np.testing.assert_allclose(
+            state.s_U[:, 0], np.einsum("ij,jk,ik->i", sensor.Phi_U, covariance, sensor.Phi_U), atol=1e-10
+        )
+    expected = (state.m_gamma**2).sum() / sensor.blocks.prior_variance
+    np.testing.assert_allclose(state.squared_norm, expected, rtol=1e-10)
+    assert abs((state.gamma * state.m_gamma).sum() - expected) > 1e-3  # without the labelled rows' part
+
+
+def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=None, n_unlabelled=120):
+    """The same problem with exact kernels and through Nyström features of some or all rows."""
+    problem, _ = draw_problem(
+        seed, n_classes=n_classes, n_unlabelled=n_unlabelled, n_labelled=12, missing=missing, weighted=weighted
+    )
+    rng = np.random.default_rng(seed)
+    codes = np.concatenate([np.arange(12) % n_classes, rng.integers(n_classes, size=n_unlabelled)])
+    exact, low_rank = [], []
+    for rows_L, rows_U in zip(problem.rows_L, problem.rows_U, strict=True):
+        X = rng.normal(size=(n_classes, 4))[codes] + 0.8 * rng.normal(size=(codes.size, 4))
+        rows = TrainingRows(Kernel("v", "rbf", gamma=0.15), X)
+        L, U = rows_L, 12 + rows_U
+        weights = problem.weights_U[rows_U]
+        exact.append(
+            SpectralView(
+                KernelBlocks(
+                    rows.kernel.gram(X, L) + BIAS,
+                    rows.cross(U, L) + BIAS,
+                    rows.kernel.gram(X, U) + BIAS,
+                    weights,
+                    prior_variance=2.0,
+                )
+            )
+        )
+        basis = fit_basis(rows, np.concatenate([L, U])[:n_landmarks], BIAS)
+        low_rank.append(LowRankView(FeatureBlocks(basis.features(X[L]), basis.features(X[U]), weights, 2.0)))
+    return replace(problem, models=tuple(exact)), replace(problem, models=tuple(low_rank))
+
+
+def fitted(problem: Problem, n_classes):
+    schedule = Schedule(consensus_weight=0.5, temperature=0.3, n_stages=4, max_iter=30, tol=1e-6)
+    balance = Balance(np.full(n_classes, 1.0 / n_classes))
+    return anneal(problem, Bohning(), schedule, balance, None)
+
+
+def check_same_fit(first, second, tolerance):
+    np.testing.assert_allclose(first.consensus.q, second.consensus.q, rtol=0.0, atol=tolerance)
+    np.testing.assert_allclose(first.view_weights, second.view_weights, rtol=0.0, atol=tolerance)
+    np.testing.assert_allclose(first.consensus.offset, second.consensus.offset, rtol=0.0, atol=tolerance)
+    for one, other in zip(first.states, second.states, strict=True):
+        np.testing.assert_allclose(one.m_L, other.m_L, rtol=0.0, atol=tolerance)
+        np.testing.assert_allclose(one.s_U, other.s_U, rtol=0.0, atol=tolerance)
+        np.testing.assert_allclose(one.squared_norm, other.squared_norm, rtol=tolerance)
+    assert len(first.history) == len(second.history)
+    np.testing.assert_allclose(
+        [sweep.objective for sweep in first.history], [sweep.objective for sweep in second.history], rtol=tolerance
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_rows_as_landmarks_give_the_exact_fit(n_classes, missing, weighted):
+    exact, low_rank = rbf_problems(4, n_classes=n_classes, missing=missing, weighted=weighted)
+    check_same_fit(fitted(low_rank, n_classes), fitted(exact, n_classes), 1e-7)
+
+
+def test_few_landmarks_are_told_from_the_exact_fit():
+    exact, low_rank = rbf_problems(4, n_landmarks=25)
+    rejects(check_same_fit, fitted(low_rank, 2), fitted(exact, 2), 1e-7)
+
+
+def check_falls(values):
+    assert np.diff(values).max() <= 1e-9 * np.abs(values).max()
+
+
+class HalvesTheCurvature(LowRankView):
+    """A quadratic of half the curvature is no bound."""
+
+    def __init__(self, view):
+        self.blocks, self.space, self.rotation, self._last = view.blocks, view.space, view.rotation, None
+        self.space = replace(view.space, omega=0.1 * view.space.omega)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("balance", [None, "equal"])
+def test_objective_falls_at_every_half_step(n_classes, balance):
+    tied = None if balance is None else Balance(np.full(n_classes, 1.0 / n_classes))
+    _, problem = rbf_problems(1, n_classes=n_classes, missing=0.2, weighted=True, n_landmarks=20)
+    values, _, _ = half_steps(problem, Bohning(), lam=2.0, temperature=0.3, balance=tied, n_sweeps=15)
+    check_falls(values)
+    broken = replace(problem, models=tuple(HalvesTheCurvature(model) for model in problem.models))
+    values, _, _ = half_steps(broken, Bohning(), lam=2.0, temperature=0.3, balance=tied, n_sweeps=15)
+    rejects(check_falls, values)
+
+
+def test_gaussian_is_kept_while_weight_and_curvature_stay():
+    view, a = feature_view(draw_sensor(0)), np.full(14, 0.25)
+    assert view.condition(0.5, a) is view.condition(0.5, a)
+    assert view.condition(0.5, a) is not view.condition(0.5, 0.5 * a)
+
+
+def test_total_variance_is_the_sum_over_rows():
+    sensor = draw_sensor(0, weighted=True)
+    conditioned = feature_view(sensor).condition(0.5, np.full(14, 0.25))
+    np.testing.assert_allclose(conditioned.total_variance(), sensor.blocks.weights @ conditioned.variance_U, rtol=1e-12)

@@ -1,0 +1,149 @@
+"""Landmarks, and the features through which they show a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from cmvmed.kernels import Kernel
+from cmvmed.nystroem import LANDMARK_CHOICES, Basis, TrainingRows, choose_landmarks, drawn, fit_basis, residual
+from core.factories import rejects
+
+BIAS = 0.3
+
+
+def draw_rows(seed=0, n=60, d=4):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def laplacian(A, B):
+    return np.exp(-np.abs(A[:, None, :] - B[None, :, :]).sum(axis=2))
+
+
+def training_rows(kind, rows):
+    if kind == "precomputed":
+        return TrainingRows(Kernel("v", "precomputed"), laplacian(rows, rows))
+    if kind == "sparse rbf":
+        return TrainingRows(Kernel("v", "rbf", gamma=0.4), sparse.csr_array(rows))
+    kernel = Kernel("v", laplacian if kind == "callable" else kind, gamma=0.4, degree=2)
+    return TrainingRows(kernel, rows)
+
+
+KINDS = ("rbf", "sparse rbf", "linear", "polynomial", "cosine", "callable", "precomputed")
+
+
+def check_reproduces_kernel(rows, landmarks, basis):
+    """Z Zᵀ is the kernel plus the bias between landmarks and all rows."""
+    everything = np.arange(rows.train.shape[0])
+    Z = basis.features(rows.train)
+    expected = rows.cross(everything, landmarks) + BIAS
+    np.testing.assert_allclose(Z @ Z[landmarks].T, expected, rtol=0.0, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_are_exact_between_landmarks_and_all_rows(kind):
+    rows, landmarks = training_rows(kind, draw_rows()), np.array([3, 17, 1, 40, 22, 58, 9])
+    basis = fit_basis(rows, landmarks, BIAS)
+    check_reproduces_kernel(rows, landmarks, basis)
+    rejects(check_reproduces_kernel, rows, landmarks, replace(basis, transform=1.001 * basis.transform))
+    rejects(check_reproduces_kernel, rows, landmarks, fit_basis(rows, landmarks, 0.0))
+
+
+def check_raw(basis, rows, weights):
+    values = basis.raw(rows, weights)
+    kernel = basis.kernel.cross(rows, basis.landmarks, basis.columns)
+    expected = np.hstack([kernel, np.ones((rows.shape[0], 1))]) * np.sqrt(weights)[:, None]
+    np.testing.assert_allclose(values, expected, rtol=0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["rbf", "sparse rbf", "polynomial"])
+def test_norms_weights_and_constant_are_folded_into_one_product(kind):
+    rows = training_rows(kind, draw_rows())
+    basis = fit_basis(rows, np.arange(0, 60, 4), BIAS)
+    weights = np.random.default_rng(1).uniform(0.1, 5.0, 60)
+    check_raw(basis, rows.train, weights)
+    np.testing.assert_array_equal(basis.raw(rows.train), basis.raw(rows.train, np.ones(60)))
+    forgets_roots = replace(basis, kernel=replace(basis.kernel, gamma=1.01 * basis.kernel.gamma))
+    rejects(lambda: np.testing.assert_allclose(forgets_roots.raw(rows.train), basis.raw(rows.train), atol=1e-13))
+
+
+def test_sparse_rows_stay_sparse():
+    """A landmark matrix of two million columns that became dense would not fit here."""
+    rng = np.random.default_rng(0)
+    wide = sparse.random_array((400, 2_000_000), density=1e-5, format="csr", rng=rng)
+    rows = TrainingRows(Kernel("v", "rbf", gamma=0.05), wide)
+    basis = fit_basis(rows, np.arange(200), BIAS)
+    assert sparse.issparse(basis.landmarks)
+    check_reproduces_kernel(rows, np.arange(200), basis)
+
+
+def test_residual_falls_with_landmarks_and_vanishes_with_all_rows():
+    rows, everything = training_rows("rbf", draw_rows(n=200, d=6)), np.arange(200)
+    lost = [residual(rows, fit_basis(rows, everything[:p], BIAS), BIAS, everything) for p in (5, 20, 80, 200)]
+    assert (np.diff(lost) < 0.0).all()
+    assert 0.2 < lost[0] < 1.0
+    assert lost[-1] < 1e-9
+
+
+@pytest.mark.parametrize("method", LANDMARK_CHOICES)
+@pytest.mark.parametrize("kind", ["rbf", "sparse rbf", "precomputed"])
+def test_landmarks_are_different_rows_of_weight_and_hold_the_labelled_ones(method, kind):
+    rows = training_rows(kind, draw_rows(n=300))
+    weights = np.random.default_rng(2).integers(0, 3, 300).astype(float)
+    labelled = np.arange(8)
+    chosen = choose_landmarks(rows, labelled, np.arange(8, 300), weights, 60, method, np.random.default_rng(0))
+    assert chosen.size == np.unique(chosen).size == 60
+    np.testing.assert_array_equal(chosen[:8], labelled)
+    assert (weights[chosen[8:]] > 0.0).all()
+
+
+def test_labelled_rows_leave_half_of_the_landmarks_to_others():
+    rows, weights = training_rows("rbf", draw_rows(n=300)), np.ones(300)
+    chosen = choose_landmarks(
+        rows, np.arange(100), np.arange(100, 300), weights, 60, "uniform", np.random.default_rng(0)
+    )
+    assert (chosen < 100).sum() == 30
+    few_others = choose_landmarks(
+        rows, np.arange(295), np.arange(295, 300), weights, 60, "uniform", np.random.default_rng(0)
+    )
+    assert (few_others < 295).sum() == 55
+    np.testing.assert_array_equal(
+        choose_landmarks(rows, np.arange(5), np.arange(5, 9), weights, 60, "uniform", np.random.default_rng(0)),
+        np.arange(9),
+    )
+
+
+def clusters_hit(method, seed):
+    """Of ten small clusters far from the crowd, how many hold a landmark."""
+    rng = np.random.default_rng(seed)
+    crowd = 0.1 * rng.normal(size=(1000, 2))
+    small = 10.0 * np.arange(1, 11)[:, None] + 0.1 * rng.normal(size=(10, 2))
+    rows = TrainingRows(Kernel("v", "rbf", gamma=1.0), np.vstack([crowd, small]))
+    chosen = choose_landmarks(rows, np.empty(0, np.intp), np.arange(1010), np.ones(1010), 40, method, rng)
+    return int((chosen >= 1000).sum())
+
+
+def test_far_rows_are_found_by_distance_and_leverage_not_by_chance():
+    hits = {method: np.mean([clusters_hit(method, seed) for seed in range(5)]) for method in LANDMARK_CHOICES}
+    assert hits["k-means++"] >= 6.0
+    assert hits["leverage"] >= 9.0
+    assert hits["uniform"] < 3.0
+
+
+def test_draws_follow_their_mass():
+    rng = np.random.default_rng(0)
+    rows, mass = np.arange(10, 20), np.array([0.0, 1, 1, 1, 1, 1, 1, 1, 1, 1000.0])
+    draws = [drawn(rows, mass, 3, rng) for _ in range(50)]
+    assert all(19 in draw and 10 not in draw and (np.diff(draw) > 0).all() for draw in draws)
+    np.testing.assert_array_equal(drawn(rows, mass, 9, rng), rows[1:])
+
+
+def test_equal_rows_leave_the_rank_they_have():
+    rows = training_rows("rbf", np.repeat(draw_rows(n=5), 4, axis=0))
+    basis = fit_basis(rows, np.arange(20), BIAS)
+    assert basis.rank == 6
+    assert isinstance(basis, Basis)
+    check_reproduces_kernel(rows, np.arange(20), basis)
