@@ -137,6 +137,19 @@ def wilcoxon_p_value(differences: NDArray[np.float64]) -> float:
     return float(stats.wilcoxon(telling).pvalue)
 
 
+def spread_p_value(reference: Sequence[float], rival: Sequence[float]) -> float:
+    """Two-sided p-value for equal variance of two methods' scores on the same n ≥ 3 splits (Pitman and Morgan, 1939).
+
+    Var(x) = Var(y) if and only if x + y and x - y are uncorrelated, so the test is that of their correlation.
+    """
+    x, y = np.asarray(reference, dtype=float), np.asarray(rival, dtype=float)
+    if x.size != y.size or x.size < 3:
+        raise ValueError("Spreads can be compared on at least three splits that both methods finished.")
+    if np.ptp(x + y) == 0.0 or np.ptp(x - y) == 0.0:
+        return 1.0
+    return float(stats.pearsonr(x + y, x - y).pvalue)
+
+
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """p-values adjusted for their number by Holm's step-down method.
 
