@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
+from scipy import sparse
 
 from cmvmed.linalg import Array, IntArray, Matrix, is_sparse
 
@@ -93,3 +94,8 @@ def as_numbers(block: Matrix) -> Matrix:
     if is_sparse(block):
         return block.tocsr().astype(np.float64, copy=False)
     return np.asarray(block, dtype=np.float64)
+
+
+def stacked(parts: Sequence[Matrix]) -> Matrix:
+    """Matrices one below the other, CSR if they are."""
+    return sparse.vstack(parts, format="csr") if is_sparse(parts[0]) else np.concatenate(parts)
