@@ -5,19 +5,22 @@ Over f_v in the space of the kernel K_v, with the mean f̄ over the views that a
     argmin  Σ_labelled loss(y, f̄) + Σ_v γ_v ‖f_v‖² + μ Σ_unlabelled Σ_{v<u} (f_v - f_u)²  (the last two halved for the hinge).
 
 The last two terms are the norm of f̄ in a space with a kernel of its own (Sindhwani and Rosenberg, 2008): the covariance of f̄
-for independent f_v of covariance K_v/γ_v, once their differences on the unlabelled rows were seen to be zero with noise of
-variance 1/μ. Any kernel method with that kernel then solves the problem.
+for independent f_v of covariance G_v = K_v/γ_v, once their differences on the unlabelled rows were seen to be zero with noise
+of variance 1/μ. Any kernel method with that kernel then solves the problem.
+
+In a row with k views the pairs' differences sum to Σ_{v<u} (f_v - f_u)² = kΣ_v f_v² - (Σ_v f_v)². The first part concerns each view
+by itself, so that with T = diag(√(μk)) it costs a factorisation of B_v = I + T G_v T per view; the second couples the views
+through the matrix C = Σ_v B_v⁻¹ alone, which has one row per unlabelled row, however many views there are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from cmvmed.linalg import Array, IntArray, NotPositiveDefiniteError, cholesky, solve_cholesky
+from cmvmed.linalg import Array, IntArray, NotPositiveDefiniteError, cholesky, inverse_lower_half, solve_cholesky
 from cmvmed.qp import kkt_violation, solve_box_qp
 
 
@@ -32,32 +35,75 @@ class CoRegularisation:
     expansions: tuple[Array, ...]  # per view (m_v, l)
 
 
+@dataclass(frozen=True)
+class _CoupledView:
+    """One view at its coupled rows, the c_v unlabelled ones that another view has too."""
+
+    at: IntArray  # (c_v,) where they are among the view's rows
+    row: IntArray  # (c_v,) which of the coupled rows they are, ascending
+    root: Array  # (c_v,) T = √(μk)
+    factor: Array  # (c_v, c_v) Cholesky factor of B = I + T G T
+    TGA: Array  # (c_v, l)
+    AGA: Array  # (l, l)
+
+
 def coregularise(
-    kernels: Sequence[Array],
+    kernels: Iterable[Array],
     rows: Sequence[IntArray],
     n_labelled: int,
     regularization: Sequence[float],
     coupling: Array,
 ) -> CoRegularisation:
-    """K̃ = A G Aᵀ - A G Bᵀ (I + B G Bᵀ)⁻¹ B G Aᵀ with G = diag(K_v/γ_v), A the means over views, B their differences.
+    """K̃ = Σ_v A_v G_v (A_vᵀ - T X_v) with X_v = B_v⁻¹(T G_v A_vᵀ - Z) and CZ = Σ_v B_v⁻¹ T G_v A_vᵀ.
+
+    A_v is the share of view v in the means f̄ of the labelled rows; G_v, T, B_v and C are as at the top of this module.
 
     Parameters
     ----------
-    kernels : per view (m_v, m_v)
+    kernels : per view (m_v, m_v), taken one after the other
     rows : per view (m_v,), the row numbers that the kernel's rows have; the first ``n_labelled`` rows are the labelled ones
     regularization : per view γ_v > 0
     coupling : (u,), μ of each row that is not labelled
     """
-    A, B = _means(rows, n_labelled), _differences(rows, n_labelled, coupling)
-    views = [(K / gamma, A_v, B_v) for K, gamma, A_v, B_v in zip(kernels, regularization, A, B, strict=True)]
-    AGA = np.sum([A_v @ (A_v @ G).T for G, A_v, _ in views], axis=0)
-    BGA = np.sum([B_v @ (A_v @ G).T for G, A_v, B_v in views], axis=0)
-    BGB = np.sum([B_v @ (B_v @ G).T for G, _, B_v in views], axis=0)
-    correction = solve_cholesky(_factor(np.eye(len(BGB)) + BGB), BGA)  # (d, l)
-    expansions = [
-        (A_v.toarray().T - B_v.T @ correction) / gamma for A_v, B_v, gamma in zip(A, B, regularization, strict=True)
+    coupled, roots = _coupled_rows(rows, n_labelled, coupling)
+    A = _means(rows, n_labelled)
+    views = [
+        _couple(K, gamma, A_v, np.intersect1d(index, coupled, return_indices=True), roots)
+        for K, gamma, A_v, index in zip(kernels, regularization, A, rows, strict=True)
     ]
-    return CoRegularisation(AGA - BGA.T @ correction, tuple(expansions))
+    C, total = np.zeros((coupled.size, coupled.size), order="F"), np.zeros((coupled.size, n_labelled))
+    for view in views:
+        C[np.ix_(view.row, view.row)] += inverse_lower_half(view.factor)
+        total[view.row] += solve_cholesky(view.factor, view.TGA)
+    Z = solve_cholesky(_factor(C), total)  # (c, l)
+
+    kernel, expansions = np.zeros((n_labelled, n_labelled)), []
+    for view, A_v, gamma in zip(views, A, regularization, strict=True):
+        X = solve_cholesky(view.factor, view.TGA - Z[view.row])
+        expansion = A_v.toarray().T
+        expansion[view.at] -= view.root[:, None] * X
+        expansions.append(expansion / gamma)
+        kernel += view.AGA - view.TGA.T @ X
+    return CoRegularisation(kernel, tuple(expansions))
+
+
+def _coupled_rows(rows: Sequence[IntArray], n_labelled: int, coupling: Array) -> tuple[IntArray, Array]:
+    """Unlabelled rows that several views have, ascending, and T = √(μk) for the k views that have each."""
+    n_views = np.bincount(np.concatenate(rows), minlength=n_labelled + coupling.size)[n_labelled:]
+    coupled = np.flatnonzero((n_views > 1) & (coupling > 0.0))
+    return coupled + n_labelled, np.sqrt(coupling[coupled] * n_views[coupled])
+
+
+def _couple(K: Array, gamma: float, A_v: Any, place: tuple[IntArray, IntArray, IntArray], roots: Array) -> _CoupledView:
+    """Factorise B = I + T G T of one view; ``place`` says where its coupled rows are among its own and among all."""
+    _, at, row = place
+    root = roots[row]
+    GA = (A_v @ K).T / gamma  # (m_v, l)
+    B = K[np.ix_(at, at)].T  # K is symmetric; its transpose is in Fortran order, so nothing is rearranged
+    B *= root / gamma
+    B *= root[:, None]
+    B[np.diag_indices_from(B)] += 1.0
+    return _CoupledView(at, row, root, _factor(B), root[:, None] * GA[at], A_v @ GA)
 
 
 def fit_least_squares(K: Array, Y: Array, weights: Array) -> tuple[Array, float]:
@@ -78,12 +124,13 @@ def fit_hinge(K: Array, Y: Array, weights: Array) -> tuple[Array, float]:
 
 
 def _factor(system: Array) -> Array:
-    """The Cholesky factor of I plus a positive semi-definite matrix, unless that is so large that I is lost in rounding."""
+    """The Cholesky factor of a matrix that is overwritten, unless it is so large that rounding hides its structure."""
+    largest = np.diagonal(system).max(initial=0.0)  # taken before the matrix is overwritten
     try:
         return cholesky(np.asfortranarray(system))
     except NotPositiveDefiniteError as error:
         raise ValueError(
-            f"The kernels, divided by the regularization and times the coupling, reach {np.abs(system).max():.1e}, too large to "
+            f"The kernels, divided by the regularization and times the coupling, reach {largest:.1e}, too large to "
             'compute with; use scaling="auto", a larger regularization or a smaller coupling.'
         ) from error
 
@@ -97,18 +144,3 @@ def _means(rows: Sequence[IntArray], n_labelled: int) -> list[Any]:
         sparse.csr_array((1.0 / n_views[row], (row, at)), shape=(n_labelled, index.size))
         for row, at, index in zip(own, labelled, rows, strict=True)
     ]
-
-
-def _differences(rows: Sequence[IntArray], n_labelled: int, coupling: Array) -> list[Any]:
-    """B, per view sparse (d, m_v): √μ (f_v - f_u) for each pair of views and each unlabelled row that has both."""
-    blocks: list[list[Any]] = [[sparse.csr_array((0, index.size))] for index in rows]
-    for v, u in combinations(range(len(rows)), 2):
-        shared, at_v, at_u = np.intersect1d(rows[v], rows[u], return_indices=True)
-        unlabelled = shared >= n_labelled
-        root = np.sqrt(coupling[shared[unlabelled] - n_labelled])
-        order = np.arange(root.size)
-        for block, index in zip(blocks, rows, strict=True):
-            block.append(sparse.csr_array((root.size, index.size)))
-        blocks[v][-1] = sparse.csr_array((root, (order, at_v[unlabelled])), shape=(root.size, rows[v].size))
-        blocks[u][-1] = sparse.csr_array((-root, (order, at_u[unlabelled])), shape=(root.size, rows[u].size))
-    return [sparse.vstack(block, format="csr") for block in blocks]

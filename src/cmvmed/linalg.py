@@ -68,6 +68,14 @@ def solve_cholesky(factor: Array, rhs: Array) -> Array:
     return np.asarray(solution)
 
 
+def inverse_lower_half(factor: Array) -> Array:
+    """Lower triangle of (Λ Λᵀ)⁻¹ from a lower factor (n, n); what stands above the diagonal has no meaning."""
+    if factor.shape[0] == 0:
+        return factor
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    return np.asarray(inverse)
+
+
 def product(A: Array, B: Array) -> Array:
     """A B by the library of the factorisations above: numpy's own, called in turn with it, has threads that get in its way."""
     if 0 in (*A.shape, *B.shape):

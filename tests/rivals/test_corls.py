@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -20,12 +22,13 @@ SETTINGS = [
     {"n_unlabelled": 15, "widths": (3, 4, 2), "missing": 0.3},
     {"n_unlabelled": 15, "widths": (30, 40)},
     {"n_unlabelled": 5, "widths": (4,)},
+    {"n_unlabelled": 12, "widths": (3, 2, 4, 1, 5, 2), "missing": 0.4, "weighted": True},
 ]
 FORMS = {"least squares": fit_least_squares, "svm": fit_hinge}
 
 
 def gammas(views):
-    return [0.5, 0.2, 1.3][: len(views.rows)]
+    return [0.5, 0.2, 1.3, 0.7, 0.4, 0.9][: len(views.rows)]
 
 
 def scores(views, form, *, coupling=0.4):
@@ -78,6 +81,47 @@ def test_kernel_is_the_published_one():
     space = coregularise(views.kernels, views.rows, 8, [0.5, 0.2], np.full(12, mu))
     check(1.0)
     rejects(check, -1.0)
+
+
+def test_kernel_is_that_of_all_pairs_of_six_views():
+    """K̃ = AGAᵀ - AGDᵀ(I + DGDᵀ)⁻¹DGAᵀ with a row of D for each pair of views and each unlabelled row that has both."""
+    views = draw_views(9, n_labelled=9, n_unlabelled=11, widths=(3, 2, 4, 1, 5, 2), missing=0.3, weighted=True)
+    gamma, mu = gammas(views), 0.4 * views.weights[9:]
+    space = coregularise(iter(views.kernels), views.rows, 9, gamma, mu)
+    present = np.zeros((6, 20), dtype=bool)
+    for seen, rows in zip(present, views.rows, strict=True):
+        seen[rows] = True
+    G = np.zeros((6, 20, 6, 20))
+    for v, (K, rows) in enumerate(zip(views.kernels, views.rows, strict=True)):
+        G[v, rows[:, None], v, rows] = K / gamma[v]
+    G = G.reshape(120, 120)
+    A = np.hstack([np.eye(9, 20) * seen / present.sum(axis=0) for seen in present])
+    unit = np.eye(120).reshape(6, 20, 120)
+
+    def check(pairs):
+        D = np.array(
+            [
+                np.sqrt(mu[n]) * (unit[v, 9 + n] - unit[u, 9 + n])
+                for v, u in pairs
+                for n in np.flatnonzero(present[v, 9:] & present[u, 9:])
+            ]
+        )
+        published = A @ G @ A.T - A @ G @ D.T @ np.linalg.solve(np.eye(len(D)) + D @ G @ D.T, D @ G @ A.T)
+        np.testing.assert_allclose(space.kernel, published, rtol=0.0, atol=1e-12)
+
+    pairs = list(combinations(range(6), 2))
+    check(pairs)
+    rejects(check, pairs[1:])
+
+
+def test_memory_grows_with_the_views_not_with_their_pairs():
+    views = draw_views(10, n_labelled=5, n_unlabelled=200, widths=(3,) * 6)
+    kernels, one = views.kernels, 8 * 205**2
+    tracemalloc.start()
+    coregularise(kernels, views.rows, 5, gammas(views), np.ones(200))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12 * one  # six factors and a few of their size; all pairs of views would take 225 times one
 
 
 def test_views_agree_the_more_it_is_asked():

@@ -165,7 +165,7 @@ class CoRLS(MultiViewClassifier):
         names, n_L = self._layout.names, roles.block_L.size
         given = per_view(self.regularization, names, "regularization")
         return coregularise(
-            kernels=[view.kernel.gram(view.train, np.arange(view.train.shape[0])) + view.bias for view in data],
+            kernels=(view.kernel.gram(view.train, np.arange(view.train.shape[0])) + view.bias for view in data),
             rows=[np.concatenate([view.rows_L, n_L + view.rows_U]) for view in data],
             n_labelled=n_L,
             regularization=[
