@@ -152,7 +152,7 @@ METHODS = {
         Method("co-training (LR)", _co_training, n_views=2, package=("sslearn", "cotraining")),
         Method("SVM-2K", _svm2k, n_views=2, package=("piqp", "rivals")),
         Method("MV-MED", _mvmed),
-        Method("CoRLS", _corls, n_views=2),  # its cost grows with the cube of rows times views
+        Method("CoRLS", _corls),
         Method("CMV-MED as printed", partial(_cmvmed, mode="literal")),
         Method("CMV-MED", partial(_cmvmed, mode="complete")),
     )
