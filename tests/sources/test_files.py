@@ -12,6 +12,7 @@ import pytest
 import zarr
 
 from cmvmed.sources.files import open_files, open_zarr
+from cmvmed.sources.opening import labels_in_column
 
 N_ROWS, COLUMNS = 1000, ["a", "b", "c"]
 PIECES = (0, 300, 650, N_ROWS)  # where one file ends and the next begins
@@ -111,12 +112,23 @@ def test_numbers_of_csv_files_are_not_guessed_from_their_beginning(tmp_path):
     np.testing.assert_array_equal(table.take(np.array([0, 400_000])), [[1.0, np.nan], [2.5, 7.0]])
 
 
-def test_values_of_a_column_keep_their_type(tmp_path, kind, matrix):
-    names = ["x", None] * (N_ROWS // 2)
+def test_labels_keep_their_type(tmp_path, kind, matrix):
+    labels = {"text": ["x", None] * (N_ROWS // 2), "number": [7, None] * (N_ROWS // 2)}
     path = tmp_path / f"all.{kind}"
-    WRITERS[kind](arrow_table(matrix, name=names), path)
-    values = [value.as_py() or None for part in open_files(path).values("name") for value in part]
-    assert values == names
+    WRITERS[kind](arrow_table(matrix, **labels), path)
+    for column, values in labels.items():
+        rows, found, n_rows = labels_in_column(open_files(path), column, -1)
+        assert n_rows == N_ROWS
+        np.testing.assert_array_equal(rows, np.arange(0, N_ROWS, 2))
+        assert found.tolist() == values[::2]
+        assert type(found[0]) is type(values[0])
+
+
+def test_labels_of_categories_and_markers(tmp_path):
+    path = tmp_path / "all.parquet"
+    WRITERS["parquet"](pa.table({"y": pa.array(["a", "?", "b"]).dictionary_encode()}), path)
+    rows, found, _ = labels_in_column(open_files(path), "y", "?")
+    assert (rows.tolist(), found.tolist()) == ([0, 2], ["a", "b"])
 
 
 def test_damaged_file_is_named(tmp_path, matrix):

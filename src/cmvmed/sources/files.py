@@ -87,16 +87,17 @@ class FileTable:
             start += count
         return np.concatenate(taken)
 
-    def values(self, column: str) -> Iterator[Any]:
-        """The values of one column of any type, in arrow arrays in row order; those of CSV files as text."""
+    def label_values(self, column: str) -> Iterator[Any]:
+        """The values of one column of any type in row order, in parts; those of CSV files as text, None if empty."""
         self._check_names([column])
-        schema = self.dataset.schema
+        pa, schema = required("pyarrow"), self.dataset.schema
         if self.is_text:
-            text = required("pyarrow").string()
-            schema = schema.set(schema.get_field_index(column), schema.field(column).with_type(text))
+            schema = schema.set(schema.get_field_index(column), schema.field(column).with_type(pa.string()))
         for fragment in self.dataset.get_fragments():
             for batch in _batches(fragment, schema, [column], TAKEN_AT_ONCE):
-                yield batch.column(0)
+                part = batch.column(0)
+                part = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
+                yield [value or None for value in part.to_pylist()] if self.is_text else pa.chunked_array([part])
 
     @property
     def is_text(self) -> bool:

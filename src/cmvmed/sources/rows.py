@@ -5,12 +5,14 @@ arguments, so that it may run in any thread or process, and again if a worker is
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
-from cmvmed.linalg import Array, IntArray, Matrix, is_sparse
+from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
+from cmvmed.views import present_rows
 
 Sums = tuple[Array, ...]
 ChunkFunction = Callable[[int, list[Matrix]], Sums]  # (number of the first row, rows of each view) -> summands
@@ -43,6 +45,21 @@ class RowSource(Protocol):
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """``function(first_row, matrices)`` of each chunk in row order, computed as it is asked for."""
+
+
+@dataclass(frozen=True)
+class RowCheck:
+    """Which rows of a chunk have which view; a bad value is named by its view, row and column."""
+
+    views: tuple[str, ...]
+    missing: str  # "ignore" or "error"
+    columns: tuple[Sequence[str] | None, ...]  # per view the names of its columns, if they have names
+    unused: tuple[BoolArray | None, ...]  # per view the columns whose values do not matter
+
+    def present(self, first_row: int, matrices: Sequence[Matrix]) -> list[BoolArray]:
+        """Per view, which rows of the chunk have it, (n,)."""
+        settings = zip(matrices, self.views, self.columns, self.unused, strict=True)
+        return [present_rows(m, view, self.missing, names, unused, first_row) for m, view, names, unused in settings]
 
 
 def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None) -> int:
