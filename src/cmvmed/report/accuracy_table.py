@@ -64,6 +64,11 @@ class AccuracyCard:
     lines: tuple[AccuracyLine, ...]
     figure: str
 
+    @property
+    def is_in_paper(self) -> bool:
+        """Whether the paper has figures for these data."""
+        return any(line.paper != DASH for line in self.lines)
+
 
 def accuracy_cards(rows: Sequence[ResultRow], spec: str = SPEC) -> tuple[AccuracyCard, ...]:
     """A card for each data set and number of labels that has at least one finished row."""
@@ -152,7 +157,7 @@ def _figure(
 ) -> str:
     """Dots of both protocols and the paper, with a line at the majority rate; the best methods on top."""
     dot_rows = []
-    for method in reversed(methods):
+    for method in methods:
         marks = [
             _mark(column[method], shape)
             for column, shape in zip(columns, (*SHAPES, "square"), strict=False)

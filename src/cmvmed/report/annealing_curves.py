@@ -53,7 +53,7 @@ def mean_stages(runs: Sequence[Sequence[Mapping[str, float]]]) -> list[Stage]:
 
 def _panel(identity: str, title: str, n_splits: int, stages: Sequence[Stage]) -> AnnealingPanel:
     views = [name for name in stages[0] if name not in ("stage", "consensus")]
-    styles = {name: "single" if k == 0 else "single second" for k, name in enumerate(views)} | {"consensus": "complete"}
+    styles = {"consensus": "complete"} | {name: "single second" if k else "single" for k, name in enumerate(views)}
     curves = [
         Series(name, style, tuple((stage["stage"], 100.0 * stage[name]) for stage in stages))
         for name, style in styles.items()
@@ -66,12 +66,11 @@ def _panel(identity: str, title: str, n_splits: int, stages: Sequence[Stage]) ->
         "stage of the annealing",
         "accuracy on held-out rows, %",
     )
-    names = [*views, "consensus"]
     return AnnealingPanel(
         title=title,
         sentence=_sentence(stages, views),
         stages=tuple(int(stage["stage"]) for stage in stages),
-        lines=tuple((name, tuple(f"{100.0 * stage[name]:.1f}" for stage in stages)) for name in names),
+        lines=tuple((name, tuple(f"{100.0 * stage[name]:.1f}" for stage in stages)) for name in styles),
         figure=line_chart(chart, curves, _ticks(stages)),
     )
 

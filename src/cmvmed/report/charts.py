@@ -83,10 +83,10 @@ def line_chart(
     logarithmic: bool = False,
     diagonal: bool = False,
 ) -> str:
-    """Curves over x, the important ones last and on top; y is in percent."""
+    """Curves over x, the first of them on top; y is in percent."""
     top, bottom, left, height = 30.0, 262.0, 38.0, 304.0
     named = [curve for curve in series if curve.style != OTHER]
-    right = WIDTH - 16.0 - CHARACTER * min(max((len(curve.name) for curve in named), default=0), 21)
+    right = WIDTH - 14.0 - CHARACTER * min(max((len(curve.name) for curve in named), default=0), 18)
     x = Axis(min(x_ticks), max(x_ticks), left + 8.0, right - 8.0, logarithmic)
     values = [y for curve in series for _, y in curve.points]
     values += [bound for curve in named for _, low, high in curve.band for bound in (low, high)]
@@ -95,7 +95,7 @@ def line_chart(
     parts = [_grid(x, y, x_ticks, left, right), _axis_names(chart, left, right, bottom)]
     if diagonal:
         parts.append(line(x(y.low), y(y.low), x(y.high), y(y.high), class_="diagonal"))
-    parts += [_curve(curve, x, y) for curve in sorted(series, key=lambda curve: curve.style != OTHER)]
+    parts += [_curve(curve, x, y) for curve in reversed(series)]
     parts += _end_labels(named, x, y, right)
     return markup(picture(chart.identity, chart.title, chart.description, WIDTH, height, *parts))
 
@@ -158,7 +158,7 @@ def _end_labels(named: Sequence[Series], x: Axis, y: Axis, right: float) -> list
 def dot_chart(chart: Chart, rows: Sequence[DotRow], reference: tuple[float, str] | None = None) -> str:
     """Rows of marks over one axis, with a dashed line at a named reference value."""
     row_height, top = 23.0, 26.0
-    left = 14.0 + CHARACTER * min(max(len(row.name) for row in rows), 24)
+    left = 14.0 + CHARACTER * min(max(len(row.name) for row in rows), 20)
     bottom, right = top + row_height * len(rows), WIDTH - 12.0
     values = [bound for row in rows for mark in row.marks for bound in (mark.value, *(mark.reach or ()))]
     low, high = padded([*values, *([reference[0]] if reference else [])], least=2.0)

@@ -54,6 +54,10 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
         "costs": cost_tables(methods),
         "printed": printed_lines(methods),
         "failures": failures(rows),
+        "retry_commands": [
+            f"{reproduce_command(rows, spec, results)} --retry-failed"
+            for spec in sorted({row.spec for row in rows if row.status != "done"})
+        ],
         "table_command": reproduce_command(methods, "table1", results),
         "curve_command": reproduce_command(methods, "figure2", results),
         "report_command": f"cmvmed report --results {quote(results)}",

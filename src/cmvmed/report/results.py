@@ -13,7 +13,8 @@ from cmvmed.experiments.rows import ResultRow
 COMPLETE = "CMV-MED"  # the method of this library
 PRINTED = "CMV-MED as printed"
 SINGLE_VIEW = "MED, view "  # how the names of the single-view methods begin
-PAPER_RIVALS = ("SVM-2K", "MV-MED")
+PAPER_RIVALS = ("MV-MED", "SVM-2K")
+METHODS = (COMPLETE, PRINTED, *PAPER_RIVALS, SINGLE_VIEW)  # the order of reading; others follow
 
 DATASETS = {  # the paper's order: its footsteps first, then the pages, then the advertisements
     "footsteps": "Simulated footsteps",
@@ -59,11 +60,8 @@ def position(name: str, known: Iterable[str]) -> tuple[int, str]:
 
 
 def method_position(method: str) -> tuple[int, str]:
-    """Sort key of methods: other rivals, the paper's rivals, the algorithm as printed, the complete one."""
-    paper = [*PAPER_RIVALS, PRINTED, COMPLETE]
-    if method.startswith(SINGLE_VIEW):
-        return (1, method)
-    return (2 + paper.index(method), method) if method in paper else (0, method)
+    """Sort key of methods: the complete algorithm, the printed one, the paper's rivals, the others."""
+    return position(SINGLE_VIEW if method.startswith(SINGLE_VIEW) else method, METHODS)[0], method
 
 
 def is_of_paper(method: str) -> bool:

@@ -8,7 +8,7 @@ from math import ceil, floor, log, log10
 from xml.etree import ElementTree
 
 Element = ElementTree.Element
-CHARACTER = 6.1  # mean width of a character of the pictures' 12-pixel text
+CHARACTER = 7.0  # width of a character of the pictures' 12-pixel text, generously
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,8 @@ def p_phrase(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def seconds(value: float | None) -> str:
-    """A time, with three digits or so."""
-    if value is None:
-        return DASH
+def three_digits(value: float) -> str:
+    """A time or size, with three digits or so."""
     return f"{value:.0f}" if value >= 100.0 else f"{value:.1f}" if value >= 10.0 else f"{value:.2f}"
 
 
