@@ -8,6 +8,7 @@ every update, so a stage ends when it falls no more.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,8 @@ class Sweep:
     dual_gap: float
     entropy: float  # mean entropy of the consensus
     class_shares: tuple[float, ...]
+    n_rows: int  # unlabelled rows that took part
+    seconds: float  # that the sweep took
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ def anneal(
     on_stage : called at the end of each stage with its number and the state; returning True ends the fit there
     map_views : ``map``, or a parallel one
     """
-    n_views = len(problem.models)
+    n_views, started = len(problem.models), perf_counter()
     states = tuple(map_views(lambda i: _independent(problem, i), range(n_views)))
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     if view_weights is None:
@@ -136,7 +139,7 @@ def anneal(
         trust = min(1.0, mean_agreement(R, view_weights) / FULL_AGREEMENT)
         schedule = replace(schedule, consensus_weight=AUTO_CONSENSUS_WEIGHT * trust)
     final = pooled_consensus(problem, states, view_weights, balance, 1, schedule.temperature, None)
-    start = _record(problem, surrogate, states, view_weights, final, 0, 0.0, schedule.temperature)
+    start = _record(problem, surrogate, states, view_weights, final, 0, 0.0, schedule.temperature, started)
     result = Annealed(states, view_weights, final, 0.0, schedule.temperature, (start,), True)
     if schedule.consensus_weight == 0.0 or not (problem.weights_U * final.coverage).any():
         return result
@@ -163,10 +166,11 @@ def _run_stage(
     history = list(result.history)
     value, converged = np.inf, False
     for _ in range(schedule.max_iter):
+        started = perf_counter()
         consensus = pooled_consensus(problem, states, pi, balance, s, temperature, consensus)
         step = partial(_step, problem, surrogate, states, consensus.q, lam)
         states = tuple(map_views(step, range(len(states))))
-        history.append(_record(problem, surrogate, states, pi, consensus, s, lam, temperature))
+        history.append(_record(problem, surrogate, states, pi, consensus, s, lam, temperature, started))
         last, value = value, history[-1].objective
         if abs(last - value) <= schedule.tol * abs(value):
             converged = True
@@ -292,8 +296,9 @@ def _record(
     stage: int,
     lam: float,
     temperature: float,
+    started: float,
 ) -> Sweep:
-    """The history's row of the present state."""
+    """The history's row of the present state, reached since the time ``started``."""
     mass = problem.weights_U * consensus.coverage
     total = float(mass.sum()) or 1.0
     return Sweep(
@@ -304,4 +309,6 @@ def _record(
         dual_gap=float(sum(weight * state.gap for weight, state in zip(view_weights, states, strict=True))),
         entropy=float(mass @ entropy(consensus.q)) / total,
         class_shares=tuple(float(share) for share in mass @ consensus.q / total),
+        n_rows=problem.weights_U.size,
+        seconds=perf_counter() - started,
     )

@@ -15,7 +15,6 @@ from functools import cached_property
 import numpy as np
 
 from cmvmed.linalg import Array, eigen_psd
-from cmvmed.posterior import Conditioned
 
 TURNED_ROWS = 4096  # rows turned at a time
 
@@ -104,7 +103,7 @@ class LowRankView:
         self.blocks = FeatureBlocks(self.space.Z_L, blocks.Z_U, blocks.weights, blocks.prior_variance, blocks.view)
         self._last: tuple[tuple[float, float], LowRankConditioned] | None = None
 
-    def condition(self, lam: float, a: Array) -> Conditioned:
+    def condition(self, lam: float, a: Array) -> "LowRankConditioned":
         """The Gaussian at ``lam`` and a constant curvature; kept while neither changes."""
         curvature = float(a[0]) if a.size else 0.0
         if self._last is None or self._last[0] != (lam, curvature):

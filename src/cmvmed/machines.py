@@ -9,12 +9,13 @@ import numpy as np
 
 from cmvmed.kernels import Kernel, fit_kernel
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
-from cmvmed.low_rank import FeatureBlocks, WeightGaussian
+from cmvmed.low_rank import FeatureBlocks
 from cmvmed.nystroem import Basis, TrainingRows
 from cmvmed.posterior import KernelBlocks, ViewState, predictive_variance
 from cmvmed.scaling import Scaling, fit_scaling
 
 FEATURE_ROWS = 4096  # rows whose features are computed at a time
+LEAST_REDUCTION = 1e-10  # shares of a variance below this are left out of it
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,10 @@ class Machine(Protocol):
     def knows_rows(self) -> bool:
         """Whether any training row had this view."""
 
+    @property
+    def n_compared(self) -> int:
+        """Number of rows that a new row is compared with."""
+
     def unused_columns(self, n_columns: int) -> BoolArray | None:
         """Columns of new rows that do not matter, (n_columns,)."""
 
@@ -217,7 +222,12 @@ class ViewMachine:
     @property
     def knows_rows(self) -> bool:
         """Whether any training row had this view."""
-        return bool(self.tau.shape[0] + self.gamma.shape[0] > 0)
+        return self.n_compared > 0
+
+    @property
+    def n_compared(self) -> int:
+        """Number of rows that a new row is compared with."""
+        return int(self.data.train.shape[0])
 
     def mean(self, rows: Matrix) -> Array:
         """Posterior means (n, F) of rows that have this view."""
@@ -257,11 +267,6 @@ class LowRankMachine:
     theta: Array  # (r, F)
     d: Array  # (r,) posterior over prior variance of each weight
 
-    @classmethod
-    def from_gaussian(cls, reader: RowReader, basis: Basis, theta: Array, gaussian: WeightGaussian) -> "LowRankMachine":
-        """Keep what prediction needs of a view's posterior over the weights of the turned features."""
-        return cls(reader, basis, theta, gaussian.d)
-
     @property
     def n_functions(self) -> int:
         """F."""
@@ -272,6 +277,11 @@ class LowRankMachine:
         """Whether any training row had this view."""
         return self.basis.n_landmarks > 0
 
+    @property
+    def n_compared(self) -> int:
+        """Number of rows that a new row is compared with."""
+        return self.basis.n_landmarks
+
     def unused_columns(self, n_columns: int) -> BoolArray | None:
         """Columns of new rows that do not matter, (n_columns,)."""
         return self.reader.unused_columns(n_columns)
@@ -281,6 +291,13 @@ class LowRankMachine:
         """(p + 1, F), of the landmarks' kernel functions and the constant."""
         return self.basis.transform @ self.theta
 
+    @cached_property
+    def _reductions(self) -> Array:
+        """T diag(√(1 - d)), (p + 1, r'), of the weights whose variance the unlabelled rows reduce."""
+        share = 1.0 - self.d
+        reduced = share > LEAST_REDUCTION
+        return self.basis.transform[:, reduced] * np.sqrt(share[reduced])
+
     def mean(self, rows: Matrix) -> Array:
         """Posterior means (n, F) of rows that have this view."""
         return self.basis.raw(self.reader.prepared(rows)) @ self.coefficients
@@ -288,7 +305,7 @@ class LowRankMachine:
     def variance(self, rows: Matrix) -> Array:
         """Posterior variances (n, F) of rows that have this view."""
         points = self.reader.prepared(rows)
-        z = self.basis.features(points)
-        known = np.einsum("ij,ij,j->i", z, z, 1.0 - self.d)
+        z = self.basis.raw(points) @ self._reductions
+        known = np.einsum("ij,ij->i", z, z)
         s = np.maximum(self.basis.kernel.diagonal(points) + self.reader.bias - known, 0.0)
         return np.repeat((self.reader.settings.prior_variance * s)[:, None], self.n_functions, axis=1)

@@ -11,7 +11,7 @@ from cmvmed.annealing import Annealed, Mapper, Problem, Schedule, anneal
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray
 from cmvmed.low_rank import LowRankView
-from cmvmed.machines import ViewData
+from cmvmed.machines import LowRankMachine, Machine, ViewData, ViewMachine
 from cmvmed.nystroem import Basis, choose_landmarks, fit_basis
 from cmvmed.posterior import CholeskyView, SpectralView, ViewModel, cavity_scores
 from cmvmed.prior import Balance, anchored_share, label_deviation, label_share, released_balance
@@ -95,6 +95,24 @@ def build_problem(
         weights_U=weights_U,
         n_classes=n_classes,
     )
+
+
+def view_machines(
+    views: Sequence[ViewData], bases: Sequence[Basis] | None, problem: Problem, annealed: Annealed
+) -> tuple[Machine, ...]:
+    """What prediction needs of each view."""
+    lam = annealed.consensus_weight
+    if bases is None:
+        return tuple(
+            ViewMachine.from_state(view, state, lam, problem.weights_U)
+            for view, state in zip(views, annealed.states, strict=True)
+        )
+    machines: list[Machine] = []
+    for view, basis, model, state in zip(views, bases, problem.models, annealed.states, strict=True):
+        assert isinstance(model, LowRankView)
+        gaussian = model.condition(lam, state.a[:, 0])
+        machines.append(LowRankMachine(view.reader, basis.rotated(model.rotation), state.m_gamma, gaussian.d))
+    return tuple(machines)
 
 
 def given_prior(class_prior: Any, classes: Any) -> Array:

@@ -122,13 +122,13 @@ def clusters_hit(method, seed):
     crowd = 0.1 * rng.normal(size=(1000, 2))
     small = 10.0 * np.arange(1, 11)[:, None] + 0.1 * rng.normal(size=(10, 2))
     rows = TrainingRows(Kernel("v", "rbf", gamma=1.0), np.vstack([crowd, small]))
-    chosen = choose_landmarks(rows, np.empty(0, np.intp), np.arange(1010), np.ones(1010), 40, method, rng)
+    chosen = choose_landmarks(rows, np.empty(0, np.intp), np.arange(1010), np.ones(1010), 60, method, rng)
     return int((chosen >= 1000).sum())
 
 
 def test_far_rows_are_found_by_distance_and_leverage_not_by_chance():
     hits = {method: np.mean([clusters_hit(method, seed) for seed in range(5)]) for method in LANDMARK_CHOICES}
-    assert hits["k-means++"] >= 6.0
+    assert hits["k-means++"] >= 9.0
     assert hits["leverage"] >= 9.0
     assert hits["uniform"] < 3.0
 

@@ -441,7 +441,7 @@ CONSENSUS_UNKNOWN_VALUES = [
     ("max_iter", True, "max_iter must be a whole number of at least 1, but is True"),
     ("tol", -1e-3, "tol must be a number at least 0"),
     ("tol", "small", "tol must be a number at least 0, but is 'small'"),
-    ("approximation", "nystroem", "approximation must be one of 'exact'"),
+    ("approximation", "nystrom", "approximation must be one of 'auto', 'exact', 'nystroem'"),
     ("n_components", 0, "n_components must be a whole number of at least 1, but is 0"),
     ("n_jobs", 0, "n_jobs"),
 ]

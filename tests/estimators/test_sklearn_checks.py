@@ -28,6 +28,7 @@ def test_scikit_learn_check(estimator, check):
         CMVMED(mode="newton"),
         CMVMED(mode="literal"),
         CMVMED(kernel="linear", scaling="unit", class_prior="labels", view_weights="uniform", n_jobs=2),
+        CMVMED(approximation="nystroem", n_components=20),
         CMVMED(kernel="polynomial", class_prior=None, class_weight="balanced", n_stages=2),
     ],
     expected_failed_checks=expected_failures,

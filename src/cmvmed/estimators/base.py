@@ -15,7 +15,7 @@ from cmvmed.consensus import pool, prior_scores
 from cmvmed.estimators.parameters import check_choice
 from cmvmed.labels import Labels, labeled_part, read_labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
-from cmvmed.machines import ViewData, ViewMachine, ViewSettings, read_view
+from cmvmed.machines import Machine, ViewData, ViewSettings, read_view
 from cmvmed.training import RowRoles, assign_roles
 from cmvmed.views import (
     ViewLayout,
@@ -76,7 +76,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     feature_names_in_: Any
     _layout: ViewLayout
     _view_columns: list[list[str] | None] | None  # if fit saw one table per view, the column names of its frames
-    _machines: tuple[ViewMachine, ...]
+    _machines: tuple[Machine, ...]
     _pool_weights: Array  # (V,)
     _offset: Array  # (F,)
     _temperature: float

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import fields
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -9,15 +10,17 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
 
-from cmvmed.annealing import Annealed, Sweep
+from cmvmed.annealing import Annealed, Problem, Sweep
 from cmvmed.consensus import class_shares, expand, pool, prior_scores, soft_labels
+from cmvmed.estimators.approximation import described, read_approximation, view_bases
 from cmvmed.estimators.base import MultiViewClassifier
 from cmvmed.estimators.consensus_parameters import consensus_view_settings, read_schedule, read_view_weights
 from cmvmed.estimators.progress import StageReporter, views_in_parallel
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, Matrix
-from cmvmed.machines import ViewData, ViewMachine
-from cmvmed.training import RowRoles, build_problem, fit_consensus
+from cmvmed.machines import ViewData
+from cmvmed.nystroem import Basis
+from cmvmed.training import RowRoles, build_problem, fit_consensus, view_machines
 from cmvmed.views import with_rows
 
 
@@ -86,15 +89,20 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Marks unlabelled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the hinge loss.
-    approximation : {"exact"}, default="exact"
-        How kernels are handled; only exactly so far.
+    approximation : {"auto", "exact", "nystroem"}, default="auto"
+        How kernels are handled. "exact" costs the cube of the number of unlabelled rows. "nystroem" sees each kernel through
+        some landmark rows; its cost is proportional to the number of rows. It needs mode "complete" and bound "bohning".
+        "auto" is exact up to 2000 unlabelled rows.
     n_components : int or None, default=None
-        Rank of an approximation; "exact" has no use for it.
+        Number of landmark rows of each view with "nystroem"; None takes ten times the square root of the number of
+        unlabelled rows, but at least 500 and at most 1000.
+    landmarks : {"k-means++", "uniform", "leverage"}, default="k-means++"
+        How landmarks are chosen, beside the labelled rows: far from each other, at random, or where others explain little.
     n_jobs : int or None, default=None
         Views updated in parallel, by threads; -1 uses all processors.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows of which the median distance is taken if there are more than a thousand, and the bootstrap samples
-        behind ``class_prior="auto"``.
+        Chooses the rows of which the median distance is taken if there are more than a thousand, the landmarks, and the
+        bootstrap samples behind ``class_prior="auto"``.
     verbose : int, default=0
         1 prints a line per stage. For a progress bar, ``set_callbacks(sklearn.callback.ProgressBar())``.
 
@@ -119,11 +127,15 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         ``class_prior="auto"`` for three or more classes steps in.
     history_ : dict of ndarrays
         Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap, entropy
-        (mean over unlabelled rows) and class_shares.
+        (mean over unlabelled rows), class_shares, n_rows (unlabelled rows that took part) and seconds.
     dual_gap_ : float
         Primal minus dual objective of the views' labelled parts at the end, recomputed from the problem.
     converged_ : bool
         Whether the last stage ended by ``tol``.
+    approximation_ : dict
+        How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", "landmarks" (how they were
+        chosen), and by view "rank" (of the features) and "residual" (the share of the kernel's trace over unlabelled rows that
+        the features miss, estimated from at most 1000 of them: the approximation's error).
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is made of data frames with string column names.
@@ -169,8 +181,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         missing: str = "ignore",
         unlabeled: Any = -1,
         class_weight: Any = None,
-        approximation: str = "exact",
+        approximation: str = "auto",
         n_components: int | None = None,
+        landmarks: str = "k-means++",
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -198,6 +211,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         self.class_weight = class_weight
         self.approximation = approximation
         self.n_components = n_components
+        self.landmarks = landmarks
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -224,22 +238,26 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         training = self._read_training(X, y, sample_weight)
         labels, roles = training.labels, training.roles
         settings = consensus_view_settings(self, self._layout.names, labels.n_classes)
+        approximation = read_approximation(self, surrogate, roles.block_U.size)
         data = training.view_data(settings, roles.block_L, roles.block_U, self.random_state)
         pi = read_view_weights(self, data)
         Y = training.signed_labels(roles.block_L)
         class_prior = None if self.mode == "literal" else self.class_prior
-        report = StageReporter(
-            self,
-            X,
-            y,
-            schedule.n_stages,
-            2 if labels.n_classes == 2 and isinstance(class_prior, str) and class_prior == "auto" else 1,
-            lambda annealed, prior: _fitted_attributes(annealed, prior, data, labels, roles),
-        )
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         with views_in_parallel(self.n_jobs, len(data)) as map_views:
+            bases = view_bases(data, roles, approximation, self.random_state, map_views)
             problem = build_problem(
-                data, roles, Y, labels.n_classes, spectral=surrogate.shared_curvature, map_views=map_views
+                data,
+                roles,
+                Y,
+                labels.n_classes,
+                spectral=surrogate.shared_curvature,
+                bases=bases,
+                map_views=map_views,
             )
+            fitted_after = partial(_fitted_attributes, problem, data, bases, labels, roles)
+            n_passes = 2 if labels.n_classes == 2 and isinstance(class_prior, str) and class_prior == "auto" else 1
+            report = StageReporter(self, X, y, schedule.n_stages, n_passes, fitted_after)
             annealed, prior = fit_consensus(
                 problem,
                 surrogate,
@@ -248,13 +266,14 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 labels,
                 roles,
                 pi,
-                np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
+                rng,
                 before_stage=report.begin_stage,
                 on_stage=report.end_stage,
                 map_views=map_views,
             )
         self._warn_about(annealed, labels, roles)
-        fitted = _fitted_attributes(annealed, prior, data, labels, roles)
+        fitted = fitted_after(annealed, prior)
+        fitted["approximation_"] = described(approximation, data, bases, self.random_state)
         for name, value in fitted.items():
             setattr(self, name, value)
         report.finish(fitted)
@@ -386,10 +405,15 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
 
 
 def _fitted_attributes(
-    annealed: Annealed, prior: Array, data: list[ViewData], labels: Labels, roles: RowRoles
+    problem: Problem,
+    data: list[ViewData],
+    bases: list[Basis] | None,
+    labels: Labels,
+    roles: RowRoles,
+    annealed: Annealed,
+    prior: Array,
 ) -> dict[str, Any]:
     """All that ``fit`` learns, by attribute name."""
-    weights_U = roles.weights[roles.block_U]
     distributions = _label_distributions(annealed, prior, data, labels, roles)
     history = annealed.history
     return {
@@ -406,10 +430,7 @@ def _fitted_attributes(
         "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
         "dual_gap_": float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True))),
         "converged_": annealed.converged,
-        "_machines": tuple(
-            ViewMachine.from_state(view, state, annealed.consensus_weight, weights_U)
-            for view, state in zip(data, annealed.states, strict=True)
-        ),
+        "_machines": view_machines(data, bases, problem, annealed),
         "_pool_weights": annealed.view_weights,
         "_offset": annealed.consensus.offset,
         "_temperature": annealed.temperature,

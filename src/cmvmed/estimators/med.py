@@ -153,6 +153,8 @@ class MED(MultiViewClassifier):
         matrices, present = self._read_views(X)
         scores = self._scores(matrices, present)
         temperature = np.full_like(scores, self._temperature)
-        if self._machines[0].data.kernel.kind != "precomputed":
-            temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * self._machines[0].variance(matrices[0][present[0]]))
+        machine = self._machines[0]
+        assert isinstance(machine, ViewMachine)
+        if machine.data.kernel.kind != "precomputed":
+            temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * machine.variance(matrices[0][present[0]]))
         return soft_labels(scores / temperature, np.zeros(scores.shape[1]), 1.0)

@@ -1,0 +1,190 @@
+"""CMVMED with low-rank kernels: agreement with the exact fit, what it reports, and what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from cmvmed import CMVMED
+from cmvmed.datasets import make_multiview_gaussian
+from cmvmed.estimators.approximation import EXACT_ROWS, LARGEST_EXACT_ROWS, default_components, read_approximation
+from cmvmed.model_selection import hide_labels
+from cmvmed.surrogates import Bohning, Newton
+
+
+def draw_task(seed=0, n=260, n_labelled=20, n_classes=2):
+    data = make_multiview_gaussian(n, n_classes=n_classes, separation=1.5, random_state=seed)
+    y = hide_labels(data.target, n_labelled, random_state=seed)
+    return data.data, y, data.target, data.views
+
+
+def fit_both(X, y, views, *, sample_weight=None, n_components=10_000, **parameters):
+    """The exact fit and one through landmarks, by default all rows."""
+    return (
+        CMVMED(views=views, approximation="exact", **parameters).fit(X, y, sample_weight),
+        CMVMED(views=views, approximation="nystroem", n_components=n_components, **parameters).fit(X, y, sample_weight),
+    )
+
+
+def check_same(first, second, X, atol):
+    np.testing.assert_allclose(first.label_distributions_, second.label_distributions_, rtol=0.0, atol=atol)
+    np.testing.assert_allclose(first.decision_function(X), second.decision_function(X), rtol=0.0, atol=10 * atol)
+    for name, (score, deviation) in first.decision_function_by_view(X, return_std=True).items():
+        other_score, other_deviation = second.decision_function_by_view(X, return_std=True)[name]
+        np.testing.assert_allclose(score, other_score, rtol=0.0, atol=10 * atol)
+        np.testing.assert_allclose(deviation, other_deviation, rtol=0.0, atol=10 * atol)
+    np.testing.assert_allclose(first.objective_history_, second.objective_history_, rtol=atol)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"kernel": "linear"},
+        {"kernel": "polynomial", "bias_variance": 0.0},
+        {"kernel": "cosine", "class_prior": None},
+    ],
+    ids=["default", "linear", "polynomial", "cosine"],
+)
+def test_all_rows_as_landmarks_give_the_exact_model(n_classes, parameters):
+    X, y, _, views = draw_task(n_classes=n_classes)
+    new = draw_task(seed=5, n_classes=n_classes)[0]
+    exact, low_rank = fit_both(X, y, views, **parameters)
+    check_same(low_rank, exact, new, atol=1e-6)
+    few = fit_both(X, y, views, n_components=8, **({} if "kernel" not in parameters else {"gamma": 3.0}))[1]
+    with pytest.raises(AssertionError):
+        check_same(few, exact, new, atol=1e-6)
+
+
+def test_missing_views_weights_and_sparse_rows_agree_too():
+    X, y, _, views = draw_task()
+    rng = np.random.default_rng(0)
+    gone = rng.uniform(size=(X.shape[0], 2)) < 0.2
+    gone[gone.all(axis=1)] = False
+    X = X.copy()
+    for i, columns in enumerate(views.values()):
+        X[np.ix_(gone[:, i], np.arange(X.shape[1])[columns])] = np.nan
+    weight = rng.integers(0, 4, X.shape[0]).astype(float)
+    weight[y != -1] = 1.0
+    exact, low_rank = fit_both(X, y, views, sample_weight=weight)
+    check_same(low_rank, exact, X, atol=1e-6)
+    filled = sparse.csr_array(np.where(np.isnan(X) | (np.abs(X) < 0.7), 0.0, X))
+    exact, low_rank = fit_both(filled, y, views)
+    check_same(low_rank, exact, filled, atol=1e-6)
+
+
+def test_precomputed_and_callable_kernels_agree_too():
+    X, y, _, views = draw_task(n=150)
+
+    def laplacian(A, B):
+        return np.exp(-0.1 * np.abs(A[:, None, :] - B[None, :, :]).sum(axis=2))
+
+    tables = {name: X[:, columns] for name, columns in views.items()}
+    exact, low_rank = fit_both(tables, y, None, kernel=laplacian)
+    check_same(low_rank, exact, tables, atol=1e-6)
+    kernels = {name: laplacian(table, table) for name, table in tables.items()}
+    exact, low_rank = fit_both(kernels, y, None, kernel="precomputed")
+    np.testing.assert_allclose(low_rank.decision_function(kernels), exact.decision_function(kernels), atol=1e-5)
+
+
+def test_few_landmarks_stay_close_and_say_how_close():
+    X, y, truth, views = draw_task(n=900, n_labelled=30)
+    exact, low_rank = fit_both(X, y, views, n_components=300)
+    assert np.abs(exact.label_distributions_ - low_rank.label_distributions_).mean() < 0.02
+    assert abs(exact.score(X, truth) - low_rank.score(X, truth)) < 0.01
+    coarse = CMVMED(views=views, approximation="nystroem", n_components=60, landmarks="uniform").fit(X, y)
+    assert exact.approximation_ == {"kind": "exact"}
+    assert low_rank.approximation_["kind"] == "nystroem"
+    assert low_rank.approximation_["n_components"] == 300
+    assert coarse.approximation_["landmarks"] == "uniform"
+    for name in views:
+        assert low_rank.approximation_["rank"][name] == 301
+        assert 0.0 < low_rank.approximation_["residual"][name] < coarse.approximation_["residual"][name] < 1.0
+
+
+def test_predictions_on_training_rows_are_the_consensus_found():
+    X, y, _, views = draw_task()
+    model = CMVMED(views=views, approximation="nystroem", n_components=50).fit(X, y)
+    unlabelled = y == -1
+    np.testing.assert_allclose(
+        model.predict_proba(X)[unlabelled], model.label_distributions_[unlabelled], rtol=0.0, atol=1e-8
+    )
+
+
+def test_rows_far_from_all_landmarks_are_as_uncertain_as_the_prior():
+    X, y, _, views = draw_task()
+    model = CMVMED(views=views, approximation="nystroem", n_components=40, gamma=5.0, prior_variance=2.0).fit(X, y)
+    _, deviation = next(iter(model.decision_function_by_view(X[:1] + 1e3, return_std=True).values()))
+    assert 1.3 < deviation[0] <= np.sqrt(2.0 + 0.1)
+
+
+def test_a_fit_repeats_itself_and_survives_cloning_and_pickling():
+    X, y, _, views = draw_task()
+    model = CMVMED(views=views, approximation="nystroem", n_components=40).fit(X, y)
+    expected = model.predict_proba(X)
+    np.testing.assert_array_equal(clone(model).fit(X, y).predict_proba(X), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), expected)
+    other = clone(model).set_params(random_state=1).fit(X, y).predict_proba(X)
+    assert np.abs(other - expected).max() > 1e-9
+
+
+def test_a_low_rank_model_keeps_its_landmarks_not_its_rows():
+    X, y, _, views = draw_task(n=900)
+    sizes = {
+        kind: len(pickle.dumps(CMVMED(views=views, approximation=kind, n_components=30).fit(X, y)._machines))
+        for kind in ("exact", "nystroem")
+    }
+    assert sizes["nystroem"] < 0.3 * sizes["exact"]
+
+
+def test_history_says_what_each_sweep_cost():
+    X, y, _, views = draw_task()
+    model = CMVMED(views=views, approximation="nystroem", n_components=40).fit(X, y)
+    assert (model.history_["n_rows"] == (y == -1).sum()).all()
+    assert (model.history_["seconds"] > 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "surrogate", "n_rows", "kind"),
+    [
+        ("auto", Bohning(), EXACT_ROWS, "exact"),
+        ("auto", Bohning(), EXACT_ROWS + 1, "nystroem"),
+        ("auto", Newton(), LARGEST_EXACT_ROWS, "exact"),
+        ("exact", Bohning(), 10**6, "exact"),
+        ("exact", Newton(), 10**6, "exact"),
+        ("nystroem", Bohning(), 10, "nystroem"),
+    ],
+)
+def test_choice_follows_the_number_of_rows(asked, surrogate, n_rows, kind):
+    assert read_approximation(CMVMED(approximation=asked), surrogate, n_rows).kind == kind
+
+
+def test_default_number_of_landmarks_grows_with_the_root_of_the_rows():
+    assert [default_components(n) for n in (100, 2500, 4900, 10_000, 10**7)] == [500, 500, 700, 1000, 1000]
+    assert read_approximation(CMVMED(n_components=77), Bohning(), 10**5).n_components == 77
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"approximation": "nystrom"}, "approximation must be one of 'auto', 'exact', 'nystroem'"),
+        ({"landmarks": "kmeans"}, "landmarks must be one of"),
+        ({"n_components": 0}, "n_components must be a whole number of at least 1"),
+        ({"approximation": "nystroem", "bound": "jj"}, 'needs mode="complete" with bound="bohning"'),
+        ({"approximation": "nystroem", "mode": "literal"}, "mode='literal'"),
+    ],
+)
+def test_bad_choices_are_refused_by_name(parameters, words):
+    X, y, _, views = draw_task(n=60)
+    with pytest.raises(ValueError, match=words):
+        CMVMED(views=views, **parameters).fit(X, y)
+
+
+def test_too_many_rows_for_a_method_without_low_rank_are_refused():
+    with pytest.raises(ValueError, match="too many for mode='newton'"):
+        read_approximation(CMVMED(mode="newton"), Newton(), LARGEST_EXACT_ROWS + 1)
