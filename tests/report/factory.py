@@ -72,9 +72,14 @@ def make_annealing(dataset, accuracy):
     first, second = VIEWS[dataset]
     gain = accuracy - 0.76
     return tuple(
-        {"stage": float(s), "consensus": accuracy - gain * (0.5 ** (s - 1) - 0.5**5), first: accuracy - 0.02 - gain * 0.7**s, second: accuracy - 0.06 - gain * 0.8**s}
-        for s in range(1, 7)
-    )  # fmt: skip
+        {
+            "stage": float(stage),
+            "consensus": accuracy - gain * (0.5 ** (stage - 1) - 0.5**5),
+            first: accuracy - 0.02 - gain * 0.7**stage,
+            second: accuracy - 0.06 - gain * 0.8**stage,
+        }
+        for stage in range(1, 7)
+    )
 
 
 def table_rows(n_splits=8, datasets=tuple(VIEWS), protocols=("defaults", "tuned")):

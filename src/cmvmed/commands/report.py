@@ -37,6 +37,7 @@ def command(results: Path, output: Path, open_page: bool) -> None:
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     from cmvmed.experiments.store import ResultStore, ResultStoreError
     from cmvmed.report import report_page, write_page
+    from cmvmed.report.wording import plural
 
     try:
         with ResultStore(results, create=False) as store:
@@ -45,6 +46,6 @@ def command(results: Path, output: Path, open_page: bool) -> None:
         raise click.ClickException(str(error)) from error
     write_page(report_page(rows, str(results)), output)
     n_failed = sum(row.status != "done" for row in rows)
-    click.echo(f"{output}: {len(rows) - n_failed} results" + (f", {n_failed} failures" if n_failed else ""))
+    click.echo(f"{output}: {plural(len(rows) - n_failed, 'result')}, {plural(n_failed, 'failure')}")
     if open_page and not webbrowser.open(output.absolute().as_uri()):
         raise click.ClickException(f"No browser could be opened; the page is {output}.")

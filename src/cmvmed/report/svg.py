@@ -35,7 +35,7 @@ def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round values within [low, high]: multiples of 1, 2 or 5 times a power of ten, about so many."""
     raw = (high - low) / max(about, 1)
     power = 10.0 ** floor(log10(raw))
-    step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= raw * 0.999)
+    step = min((m * power for m in (1.0, 2.0, 5.0, 10.0)), key=lambda step: abs(log(step / raw)))
     return [k * step for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
