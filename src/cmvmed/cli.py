@@ -17,6 +17,7 @@ from cmvmed import __version__
 COMMANDS = {
     "demo": "Hear footsteps at four sensors, learn from 50 labels, see what it gains.",
     "datasets": "Show which data sets are there, which are missing, and where to put them.",
+    "reproduce": "Repeat the paper's table and figure; killed or not, it goes on where it was.",
     "report": "Make one page of the results: tables, figures, tests, which claims hold.",
 }
 MENDABLE = (ValueError, OSError, ImportError)

@@ -92,11 +92,15 @@ class ResultStore:
 
     def done_keys(self, spec: str | None = None) -> set[Key]:
         """Keys of the rows that finished."""
-        return {row.key for row in self.rows(spec) if row.status == "done"}
+        return self._keys("done", spec)
 
     def failed_keys(self, spec: str | None = None) -> set[Key]:
         """Keys of the rows that failed."""
-        return {row.key for row in self.rows(spec) if row.status == "failed"}
+        return self._keys("failed", spec)
+
+    def _keys(self, status: str, spec: str | None) -> set[Key]:
+        query = f"SELECT {', '.join(Key._fields)} FROM results WHERE status = ? AND ifnull(spec = ?, TRUE)"
+        return {Key(*record) for record in self._connection.execute(query, (status, spec))}
 
 
 def _check_file(path: Path, create: bool) -> bool:

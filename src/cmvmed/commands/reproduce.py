@@ -1,0 +1,144 @@
+"""``cmvmed reproduce``: repeat the paper's experiments, row by row, into a file that survives interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from joblib import cpu_count
+
+from cmvmed.commands.progress import Progress
+from cmvmed.datasets.sources import DATA_VARIABLE
+from cmvmed.experiments.evaluation import PROTOCOLS
+from cmvmed.experiments.methods import EACH_VIEW, METHODS
+from cmvmed.experiments.runner import Executor, Plan, on_dask, on_this_machine, plan, run
+from cmvmed.experiments.spec import EXPERIMENTS, Experiment, quick, restrict
+from cmvmed.experiments.store import ResultStore
+from cmvmed.experiments.summary import entries, tables
+from cmvmed.experiments.tasks import TASKS
+
+DEFAULT_RESULTS = "cmvmed-results.sqlite"
+
+
+@click.command(
+    epilog="Exit codes: 0 all rows are there, 1 some failed or a data set is missing, 2 the command line was wrong, "
+    "130 interrupted."
+)
+@click.argument("what", type=click.Choice([*EXPERIMENTS, "all"]), default="all")
+@click.option("--quick/--full", "is_quick", default=True, show_default=True, help="A few splits untuned, or all.")
+@click.option("--splits", type=click.IntRange(1), help="Number of random splits (full: 20).")
+@click.option(
+    "--datasets",
+    multiple=True,
+    type=click.Choice(list(TASKS)),
+    metavar="NAME",
+    help="Only these, such as webkb or sensit; give the option repeatedly.",
+)
+@click.option(
+    "--methods",
+    multiple=True,
+    type=click.Choice([EACH_VIEW, *METHODS]),
+    metavar="NAME",
+    help="Only these, such as 'CMV-MED' or 'MED, each view'; give the option repeatedly.",
+)
+@click.option("--protocol", multiple=True, type=click.Choice(PROTOCOLS), help="Only this protocol.")
+@click.option(
+    "--results", type=click.Path(dir_okay=False, path_type=Path), default=DEFAULT_RESULTS, show_default=True,
+    help="File that the rows are kept in; what is in it is not done again.",
+)  # fmt: skip
+@click.option("--data-dir", type=click.Path(file_okay=False, exists=True), help="Folder with the data files.")
+@click.option("--jobs", type=click.IntRange(1), help="Worker processes; as many as there are processors if not given.")
+@click.option("--dask", "dask_address", metavar="ADDRESS", help="Work on the Dask cluster with this scheduler instead.")
+@click.option("--retry-failed", is_flag=True, help="Do rows again that failed before.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+def command(
+    what: str,
+    is_quick: bool,
+    splits: int | None,
+    datasets: tuple[str, ...],
+    methods: tuple[str, ...],
+    protocol: tuple[str, ...],
+    results: Path,
+    data_dir: str | None,
+    jobs: int | None,
+    dask_address: str | None,
+    retry_failed: bool,
+    as_json: bool,
+) -> None:
+    """Repeat the paper's Table 1, its Figure 2, or both.
+
+    Every finished row is kept at once in the file of results. Interrupt or kill the command whenever you like: the same
+    command goes on where it was. Several may work on one file at the same time.
+
+    \b
+    Examples:
+      cmvmed reproduce table1                      a few splits, every method as it comes; minutes
+      cmvmed reproduce table1 --full               20 splits, also with 5-fold selection; an hour
+      cmvmed reproduce --datasets webkb --splits 3 both experiments on one data set
+      cmvmed reproduce --full --dask tcp://host:8786
+    """  # noqa: D301 (\b keeps click from wrapping the lines)
+    if data_dir is not None:
+        os.environ[DATA_VARIABLE] = data_dir
+    chosen = [
+        restrict(
+            quick(experiment) if is_quick else experiment,
+            n_splits=splits,
+            datasets=datasets,
+            methods=methods,
+            protocols=protocol,
+        )
+        for experiment in EXPERIMENTS.values()
+        if what in (experiment.name, "all")
+    ]
+    executor = on_dask(dask_address) if dask_address else on_this_machine(jobs or cpu_count(only_physical_cores=True))
+    with ResultStore(results) as store:
+        plans = [_work(experiment, store, executor, retry_failed) for experiment in chosen]
+        wanted = {key for one in plans for key in one.methods}
+        rows = [row for row in store.rows() if row.key in wanted]
+    n_failed = sum(row.status == "failed" for row in rows)
+    if as_json:
+        click.echo(json.dumps(_as_json(rows, plans), indent=2))
+    elif rows:
+        click.echo(f"\n{tables(rows)}\n")
+        click.echo(f"{len(rows)} rows are in {results}. `cmvmed report --results {results}` makes a page of them.")
+    _tell_what_is_missing(plans, n_failed)
+    if n_failed or any(one.missing_datasets for one in plans):
+        raise click.exceptions.Exit(1)
+
+
+def _work(experiment: Experiment, store: ResultStore, executor: Executor, retry_failed: bool) -> Plan:
+    """Do what is missing of one experiment, with a display of how far it is."""
+    click.echo(f"{experiment.title}: loading data", err=True)
+    planned = plan(experiment)
+    present = store.done_keys() | (set() if retry_failed else store.failed_keys())
+    n_left = len(planned.methods.keys() - present)
+    click.echo(f"{len(planned.methods)} rows wanted, {len(planned.methods) - n_left} there already", err=True)
+    try:
+        with Progress(n_left) as progress:
+            run(planned.methods, store, executor, retry_failed=retry_failed, on_row=progress.advance)
+    except KeyboardInterrupt:
+        click.echo(f"Stopped; what was done is in {store.path}. The same command goes on from here.", err=True)
+        raise click.exceptions.Exit(130) from None
+    return planned
+
+
+def _tell_what_is_missing(plans: list[Plan], n_failed: int) -> None:
+    for name, reason in {name: r for one in plans for name, r in one.missing_datasets.items()}.items():
+        click.echo(f"Left out: data set {name}. {reason}", err=True)
+    for reason in {r for one in plans for r in one.missing_methods.values()}:
+        click.echo(f"Left out: {reason}", err=True)
+    if n_failed:
+        click.echo(f"{n_failed} rows failed; --retry-failed does them again, the report says why.", err=True)
+
+
+def _as_json(rows: list[Any], plans: list[Plan]) -> dict[str, Any]:
+    return {
+        "table": [asdict(entry) for entry in entries(rows)],
+        "failed": [{**row.key._asdict(), "error": row.error} for row in rows if row.status == "failed"],
+        "missing_datasets": {name: reason for one in plans for name, reason in one.missing_datasets.items()},
+        "missing_methods": {name: reason for one in plans for name, reason in one.missing_methods.items()},
+    }
