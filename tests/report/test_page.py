@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from statistics import fmean, stdev
 
+import click
 import pytest
 
+from cmvmed.commands.reproduce import command as reproduce
 from cmvmed.report import report_page, write_page
+from cmvmed.report.reproduction import reproduce_command
 from report.factory import curve_rows, failed_row, table_rows
 from report.parsed import parse, table_rows_of
 
@@ -152,10 +156,29 @@ def test_commands_repeat_what_the_rows_hold(rows):
     page = parse(report_page(rows, "my results.sqlite"))
     commands = [node.text for node in page.one("section", id="reproduce").all("pre")]
     assert commands == [
-        "cmvmed reproduce table1 --datasets footsteps sensit webkb ads --splits 5 --results 'my results.sqlite'",
-        "cmvmed reproduce figure2 --datasets webkb ads --splits 3 --results 'my results.sqlite'",
+        "cmvmed reproduce table1 --full --splits 5 --results 'my results.sqlite'",
+        "cmvmed reproduce figure2 --full --splits 3 --datasets webkb --datasets ads --results 'my results.sqlite'",
         "cmvmed report --results 'my results.sqlite'",
     ]
+
+
+def test_commands_name_what_was_left_out_of_the_plan():
+    rows = [row for row in table_rows(2, ("webkb",), ("tuned",)) if row.method in ("CMV-MED", "MED, view page")]
+    command = reproduce_command(rows, "table1", "r.sqlite")
+    assert command == (
+        "cmvmed reproduce table1 --full --splits 2 --datasets webkb --protocol tuned "
+        "--methods CMV-MED --methods 'MED, each view' --results r.sqlite"
+    )
+
+
+def test_commands_are_understood_by_the_command_line():
+    rows = [row for row in table_rows(2, ("webkb",), ("tuned",)) if row.method in ("CMV-MED", "SVM-2K")]
+    words = shlex.split(reproduce_command(rows, "table1", "r.sqlite"))[2:]
+    parsed = reproduce.make_context("reproduce", words).params
+    assert (parsed["splits"], parsed["datasets"], parsed["protocol"]) == (2, ("webkb",), ("tuned",))
+    assert parsed["methods"] == ("CMV-MED", "SVM-2K")
+    with pytest.raises(click.UsageError):
+        reproduce.make_context("reproduce", [*words, "--no-such-option"])
 
 
 EVIL = "<script>alert('1')</script>&\"<b>"

@@ -1,10 +1,9 @@
-"""What was run, in a few facts and one sentence; what failed; and the commands that make each part."""
+"""What was run, in a few facts and one sentence, and what failed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shlex import quote
 
 from cmvmed.experiments.rows import ResultRow
 from cmvmed.report.accuracy_table import best_methods, settings_of
@@ -103,13 +102,3 @@ def failures(rows: Sequence[ResultRow]) -> tuple[Failure, ...]:
         Failure(method, where, ", ".join(map(str, sorted(splits))), error or "no message")
         for (_, method, where, error), splits in sorted(groups.items())
     )
-
-
-def reproduce_command(rows: Sequence[ResultRow], spec: str, results: str) -> str:
-    """The command that repeats what the rows of an experiment hold; the experiment's own defaults if there are none."""
-    members = [row for row in rows if row.spec == spec]
-    if not members:
-        return f"cmvmed reproduce {spec}"
-    datasets = sorted({row.dataset for row in members}, key=lambda name: position(name, DATASETS))
-    n_splits = len({row.split for row in members})
-    return f"cmvmed reproduce {spec} --datasets {' '.join(map(quote, datasets))} --splits {n_splits} --results {quote(results)}"

@@ -19,8 +19,9 @@ from cmvmed.report.claims import table_claims
 from cmvmed.report.cost import cost_tables
 from cmvmed.report.curve_claims import curve_claims
 from cmvmed.report.label_curves import curve_panels
-from cmvmed.report.overview import facts, failures, headline, reproduce_command
+from cmvmed.report.overview import facts, failures, headline
 from cmvmed.report.printed import printed_lines
+from cmvmed.report.reproduction import reproduce_command
 from cmvmed.report.significance import rank_panels, significance_panels
 
 MAJORITY = "majority class"  # shown as a rate beside the methods, not as one of them
