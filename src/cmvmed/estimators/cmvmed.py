@@ -290,7 +290,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         -------
         probability : ndarray of shape (n_rows, n_classes)
         """
-        return self._soft(self._scores(*self._read_views(X)))
+        return self._answer(X, "probability")
 
     def decision_function_by_view(self, X: Any, *, return_std: bool = False) -> dict[str, Any]:
         """Score of each row by each view alone.
