@@ -13,7 +13,7 @@ from cmvmed.report.curve_claims import curve_claims
 from cmvmed.report.overview import headline
 from cmvmed.report.printed import printed_lines
 from cmvmed.report.results import COMPLETE, PRINTED
-from cmvmed.report.significance import significance_panels
+from cmvmed.report.significance import comparisons, significance_panels, splits_needed, too_few_splits
 from cmvmed.report.wording import listing, p_value, points, slug
 from report.factory import curve_rows, table_rows
 
@@ -146,6 +146,19 @@ def test_significance_lines_hold_the_comparison():
     assert [line.record for line in panel.lines] == [
         f"{entry.paired.wins} / {entry.paired.ties} / {entry.paired.losses}" for entry in expected
     ]
+
+
+@pytest.mark.parametrize(("n_rivals", "n_splits"), [(1, 6), (2, 7), (12, 9), (13, 10)])
+def test_fewest_splits_that_can_pass(n_rivals, n_splits):
+    assert splits_needed(n_rivals) == n_splits
+    assert n_rivals * 2.0 ** (1 - n_splits) < 0.05 <= n_rivals * 2.0 ** (2 - n_splits)
+
+
+def test_too_few_splits_are_said():
+    assert too_few_splits(comparisons(ROWS)) == ""
+    assert "in any setting" in too_few_splits(comparisons(table_rows(4, ("webkb", "ads"))))
+    mixed = [*ROWS, *table_rows(4, ("webkb",), ("tuned",))]
+    assert "in 1 of 3 settings" in too_few_splits(comparisons(mixed))
 
 
 def test_bins_are_pooled_by_their_rows():

@@ -147,6 +147,7 @@ def test_failures_are_told(page):
 def test_headline_tells_what_was_run(page, rows):
     facts = {entry.one("dt").text: entry.one("dd").text for entry in page.one("dl").all("div")}
     assert facts["Results"] == f"{len(rows) - 1:,} finished, 1 failed"
+    assert facts["Splits"] == "Table 1: 5; Figure 2: 3"
     assert facts["Computed"] == "2026-01-01 to 2026-01-03"
     assert "cmvmed 0.1.0" in facts["Versions"]
     assert facts["Data sets"] == "Simulated footsteps, SensIT vehicles, WebKB course pages and Internet Ads"

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from cmvmed.experiments.rows import ResultRow
 from cmvmed.report.accuracy_table import best_methods, settings_of
-from cmvmed.report.results import COMPLETE, DATASETS, SINGLE_VIEW, method_position, position, summaries, title_of
+from cmvmed.report.results import (
+    COMPLETE,
+    DATASETS,
+    SINGLE_VIEW,
+    by_setting,
+    method_position,
+    position,
+    summaries,
+    title_of,
+)
 from cmvmed.report.wording import listing, plural
 
 SPECS = {"table1": "Table 1", "figure2": "Figure 2"}
@@ -32,7 +41,7 @@ def facts(rows: Sequence[ResultRow]) -> list[tuple[str, str]]:
         ("Experiments", listing([SPECS.get(spec, spec) for spec in specs])),
         ("Data sets", listing([title_of(name) for name in datasets])),
         ("Methods", str(len({_family(row.method) for row in rows}))),
-        ("Splits", _range([len({row.split for row in done if row.dataset == name}) for name in datasets])),
+        ("Splits", _splits(rows)),
         ("Results", f"{len(done):,} finished, {len(rows) - len(done):,} failed"),
     ]
     dates = sorted({row.finished[:10] for row in rows if row.finished})
@@ -47,9 +56,14 @@ def _family(method: str) -> str:
     return SINGLE_VIEW if method.startswith(SINGLE_VIEW) else method
 
 
-def _range(numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low} of each data set" if low == high else f"{low} to {high}, by data set"
+def _splits(rows: Sequence[ResultRow]) -> str:
+    """Number of splits by experiment, as a range where settings differ."""
+    numbers: dict[str, list[int]] = {}
+    for setting, members in by_setting(rows).items():
+        numbers.setdefault(setting.spec, []).append(len({row.split for row in members}))
+    names = sorted(numbers, key=lambda name: position(name, SPECS))
+    ranges = [" to ".join(map(str, sorted({min(numbers[name]), max(numbers[name])}))) for name in names]
+    return "; ".join(f"{SPECS.get(name, name)}: {found}" for name, found in zip(names, ranges, strict=True))
 
 
 def versions(rows: Sequence[ResultRow]) -> str:

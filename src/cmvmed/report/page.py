@@ -22,7 +22,7 @@ from cmvmed.report.label_curves import curve_panels
 from cmvmed.report.overview import facts, failures, headline
 from cmvmed.report.printed import printed_lines
 from cmvmed.report.reproduction import reproduce_command
-from cmvmed.report.significance import rank_panels, significance_panels
+from cmvmed.report.significance import comparisons, rank_panels, significance_panels, too_few_splits
 
 MAJORITY = "majority class"  # shown as a rate beside the methods, not as one of them
 
@@ -44,6 +44,7 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
     sections = {
         "facts": facts(rows),
         "headline": headline(methods),
+        "warning": too_few_splits(comparisons(methods)),
         "claims": [claim for claim in claims if claim.findings],
         "undecided": [claim for claim in claims if not claim.findings],
         "accuracy": accuracy_cards(methods),

@@ -84,6 +84,34 @@ def comparisons(
     return {setting: rivals for setting, rivals in found.items() if rivals}
 
 
+def too_few_splits(compared: dict[Setting, list[RivalComparison]]) -> str:
+    """A warning if the signed-rank test cannot pass in any setting, however large the differences; else nothing.
+
+    With n splits its smallest p-value is 2^(1 - n), which Holm's method multiplies by the number of rivals at first.
+    """
+    needed = [splits_needed(len(rivals)) for rivals in compared.values()]
+    short = [
+        need
+        for need, rivals in zip(needed, compared.values(), strict=True)
+        if max(entry.paired.n_splits for entry in rivals) < need
+    ]
+    if not short:
+        return ""
+    where = "any setting" if len(short) == len(needed) else f"{len(short)} of {len(needed)} settings"
+    return (
+        f"There are too few splits for a verdict in {where}: with so many rivals even a method that wins every split passes the "
+        f"signed-rank test only from {plural(max(short), 'split')} on."
+    )
+
+
+def splits_needed(n_rivals: int) -> int:
+    """Fewest splits n with n_rivals · 2^(1 - n) < 0.05."""
+    n = 1
+    while n_rivals * 2.0 ** (1 - n) >= LEVEL:
+        n += 1
+    return n
+
+
 def significance_panels(rows: Sequence[ResultRow]) -> tuple[SignificancePanel, ...]:
     """A panel for each setting of Table 1."""
     return tuple(_panel(setting, rivals) for setting, rivals in comparisons(rows).items())
