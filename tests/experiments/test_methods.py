@@ -17,7 +17,7 @@ from cmvmed.experiments.methods import EACH_VIEW, METHODS, Method, methods_for
 from cmvmed.experiments.rows import Key
 from cmvmed.experiments.tasks import Task, draw
 
-DATA = make_multiview_gaussian(160, separation=(2.0, 1.5), random_state=1)
+DATA = make_multiview_gaussian(160, separation=(3.0, 2.5), random_state=1)
 SPLIT = draw(Task("small", lambda: DATA, 16, 60), 0)
 ALL = methods_for([EACH_VIEW, *METHODS], list(SPLIT.views))
 LABELLED = SPLIT.y >= 0
