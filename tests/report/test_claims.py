@@ -135,7 +135,7 @@ def test_printed_beside_complete():
     assert line.difference.startswith("+")
     assert line.unbeaten == "none"
     worse = printed_lines(shifted(ROWS, -0.2, PRINTED))[0]
-    assert worse.unbeaten == "MED, view link, MED, view page, MV-MED and SVM-2K"
+    assert worse.unbeaten == "MED, view link; MED, view page; MV-MED and SVM-2K"
 
 
 def test_significance_lines_hold_the_comparison():

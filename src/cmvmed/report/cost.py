@@ -38,7 +38,7 @@ def cost_tables(rows: Sequence[ResultRow], spec: str = "table1") -> tuple[CostTa
 def _table(title: str, by_protocol: dict[str, list[ResultRow]]) -> CostTable:
     protocols = sorted(by_protocol, key=lambda name: position(name, PROTOCOLS))
     first = by_protocol[protocols[0]]
-    columns = {f"fit, {protocol}, s": medians(by_protocol[protocol], "fit_seconds") for protocol in protocols}
+    columns = {f"{protocol}, s": medians(by_protocol[protocol], "fit_seconds") for protocol in protocols}
     columns["predict, ms"] = {method: 1000.0 * value for method, value in medians(first, "predict_seconds").items()}
     columns["memory, MiB"] = medians(first, "peak_mib")
     methods = sorted({method for column in columns.values() for method in column}, key=method_position)

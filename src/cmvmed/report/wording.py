@@ -56,8 +56,9 @@ def plural(n: int, singular: str, plural_form: str | None = None) -> str:
 
 
 def listing(names: list[str]) -> str:
-    """Names in a sentence, "a, b and c"."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
+    """Names in a sentence, "a, b and c"; with semicolons if a name has a comma itself."""
+    separator = "; " if any("," in name for name in names) else ", "
+    return " and ".join(filter(None, [separator.join(names[:-1]), names[-1]])) if names else "none"
 
 
 def slug(*names: object) -> str:
