@@ -104,9 +104,7 @@ def lazily(arrays: list[Any], task: BlockTask) -> Any:
         raise ValueError(f"The views have unequal numbers of partitions, {counts}; align them with repartition.")
     example = task.answer(np.zeros((0, task.scorer.offset.size + 1)))
     shape = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (blocks, (example.shape[1],))}
-    return da.map_blocks(
-        _answered, *arrays, task=dask.delayed(task), dtype=example.dtype, meta=example, align_arrays=False, **shape
-    )
+    return da.map_blocks(_answered, *arrays, task=dask.delayed(task), dtype=example.dtype, meta=example, **shape)
 
 
 def _answered(*blocks: Matrix, task: BlockTask) -> Any:

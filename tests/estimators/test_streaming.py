@@ -1,0 +1,240 @@
+"""X may lie in files, memory maps or dask collections: fits and predictions are those of the same rows in memory."""
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow.dataset
+import pytest
+import zarr
+
+from cmvmed import CMVMED, MED
+from cmvmed.datasets import make_multiview_gaussian
+
+N_ROWS, WIDTH = 240, 4
+NAMES = [f"{view}{i}" for view in ("first_", "second_") for i in range(WIDTH)]
+VIEWS = {"first": "first_", "second": "second_"}
+SETTINGS = {"n_stages": 2}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    data = make_multiview_gaussian(N_ROWS, n_features=WIDTH, separation=(2.0, 1.5), labeled=20, random_state=0)
+    X = data.data.copy()
+    X[5:9, :WIDTH] = np.nan
+    frame = pd.DataFrame(X, columns=NAMES)
+    return frame, np.where(data.y < 0, None, np.where(data.y == 1, "yes", "no"))
+
+
+@pytest.fixture(scope="module")
+def in_memory(problem):
+    frame, y = problem
+    model = CMVMED(views=VIEWS, **SETTINGS).fit(frame, y)
+    return model, model.predict_proba(frame)
+
+
+def with_labels(problem):
+    frame, y = problem
+    return frame.assign(label=pd.Series(y, dtype="str"))
+
+
+def halves(frame):
+    return frame[NAMES[:WIDTH]], frame[NAMES[WIDTH:]]
+
+
+def check_same(model, X, in_memory):
+    """The same fit, and the same answers about X."""
+    reference, probabilities = in_memory
+    np.testing.assert_array_equal(model.classes_, reference.classes_)
+    np.testing.assert_allclose(model.label_distributions_, reference.label_distributions_, atol=1e-8)
+    np.testing.assert_allclose(np.asarray(model.predict_proba(X)), probabilities, atol=1e-8)
+    np.testing.assert_array_equal(np.asarray(model.predict(X)), reference.classes_[probabilities.argmax(axis=1)])
+
+
+WRITERS = {
+    "parquet": lambda frame, path: frame.to_parquet(path, row_group_size=50),
+    "feather": lambda frame, path: frame.to_feather(path),
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(WRITERS))
+def test_one_file_with_its_labels(tmp_path, kind, problem, in_memory):
+    path = tmp_path / f"all.{kind}"
+    WRITERS[kind](with_labels(problem), path)
+    model = CMVMED(views=VIEWS, **SETTINGS).fit(path, "label")
+    assert model.feature_names_in_.tolist() == NAMES
+    check_same(model, path, in_memory)
+    with pytest.raises(AssertionError):
+        check_same(CMVMED(views=VIEWS, **SETTINGS, C=0.1).fit(path, "label"), path, in_memory)
+
+
+def test_a_folder_of_files_for_each_sensor(tmp_path, problem, in_memory):
+    frame, y = problem
+    for name, part in zip(VIEWS, halves(frame), strict=True):
+        (tmp_path / name).mkdir()
+        for i, piece in enumerate(np.array_split(np.arange(N_ROWS), 3)):
+            part.iloc[piece].to_parquet(tmp_path / name / f"{i}.parquet")
+    X = {name: str(tmp_path / name) for name in VIEWS}
+    check_same(CMVMED(**SETTINGS).fit(X, y), X, in_memory)
+    check_same(in_memory[0], X, in_memory)
+
+
+def test_files_are_the_same_to_models_fitted_in_memory(tmp_path, problem, in_memory):
+    frame, _ = problem
+    path = tmp_path / "shuffled.parquet"
+    with_labels(problem)[["label", *NAMES[::-1]]].to_parquet(path)
+    check_same(in_memory[0], path, in_memory)
+    check_same(in_memory[0], pyarrow.dataset.dataset(path), in_memory)
+    frame[NAMES[1:]].to_parquet(path)
+    with pytest.raises(ValueError, match="has no column 'first_0'"):
+        in_memory[0].predict(path)
+
+
+def test_arrays_on_disk(tmp_path, problem, in_memory):
+    frame, y = problem
+    matrix = frame.to_numpy()
+    np.save(tmp_path / "all.npy", matrix)
+    stored = zarr.create_array(tmp_path / "all.zarr", shape=matrix.shape, chunks=(70, 3), dtype="f8")
+    stored[:] = matrix
+    mapped = np.load(tmp_path / "all.npy", mmap_mode="r")
+    for X in (mapped, tmp_path / "all.npy", stored, tmp_path / "all.zarr"):
+        check_same(CMVMED(views=[WIDTH, WIDTH], **SETTINGS).fit(X, y), X, in_memory)
+
+
+def test_views_of_different_kinds(tmp_path, problem, in_memory):
+    frame, y = problem
+    first, second = halves(frame)
+    np.save(tmp_path / "first.npy", first.to_numpy())
+    X = [np.load(tmp_path / "first.npy", mmap_mode="r"), second]
+    check_same(CMVMED(**SETTINGS).fit(X, y), X, in_memory)
+
+
+def test_other_estimators_read_files_too(tmp_path, problem):
+    frame, y = problem
+    _, second = halves(frame)
+    path = tmp_path / "second.parquet"
+    second.to_parquet(path)
+    expected = MED().fit(second, y).predict_proba(second)
+    np.testing.assert_allclose(MED().fit(path, y).predict_proba(path), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("of", ["array", "frame", "views"])
+def test_dask_in_dask_out(of, problem, in_memory):
+    frame, y = problem
+    frames = dd.from_pandas(frame, npartitions=4)
+    X = {
+        "array": da.from_array(frame.to_numpy(), chunks=(70, 3)),
+        "frame": frames,
+        "views": {"first": frames[NAMES[:WIDTH]], "second": frames[NAMES[WIDTH:]]},
+    }[of]
+    views = {"array": [WIDTH, WIDTH], "frame": VIEWS, "views": None}[of]
+    model = CMVMED(views=views, **SETTINGS).fit(X, y)
+    probabilities = model.predict_proba(X)
+    assert dask.is_dask_collection(probabilities)
+    assert probabilities.numblocks == (4, 1)
+    assert model.decision_function(X).ndim == 1
+    check_same(model, X, in_memory)
+
+
+def test_labels_in_dask_collections(problem, in_memory):
+    frame, y = problem
+    series = dd.from_pandas(pd.Series(y, dtype="str"), npartitions=3)
+    frames = dd.from_pandas(with_labels(problem), npartitions=4)
+    check_same(CMVMED(views=VIEWS, **SETTINGS).fit(frames[NAMES], series), frames, in_memory)
+    check_same(CMVMED(views=VIEWS, **SETTINGS).fit(frames, "label"), frames, in_memory)
+    check_same(CMVMED(views=VIEWS, **SETTINGS).fit(frame, series), frame, in_memory)
+
+
+def test_blocks_of_dask_predictions_without_rows(problem, in_memory):
+    frame, _ = problem
+    frames = dd.from_pandas(frame, npartitions=4)
+    late = frames.loc[200:]
+    np.testing.assert_allclose(in_memory[0].predict_proba(late).compute(), in_memory[1][200:], atol=1e-8)
+
+
+def test_views_in_dask_and_not(problem):
+    frame, y = problem
+    first, second = halves(frame)
+    with pytest.raises(ValueError, match="View 'view1' is no dask collection, but others are"):
+        CMVMED().fit([dd.from_pandas(first, npartitions=2), second], y)
+
+
+def test_many_rows_in_chunks(problem, in_memory):
+    frame, _ = problem
+    many = pd.concat([frame] * 40, ignore_index=True)
+    np.testing.assert_allclose(in_memory[0].predict_proba(many), np.tile(in_memory[1], (40, 1)), atol=1e-8)
+
+
+def test_bad_values_are_named_by_their_row_in_all_data(tmp_path, problem, in_memory):
+    frame, _ = problem
+    many = pd.concat([frame] * 40, ignore_index=True)
+    many.loc[9000, "second_2"] = np.inf
+    many.to_parquet(tmp_path / "bad.parquet")
+    message = r"infinity: view 'second', row 9000, column 'second_2'"
+    for X in (many, tmp_path / "bad.parquet"):
+        with pytest.raises(ValueError, match=message):
+            in_memory[0].predict(X)
+
+
+def test_one_warning_for_rows_without_any_view(tmp_path, problem, in_memory):
+    frame, _ = problem
+    many = pd.concat([frame] * 40, ignore_index=True)
+    many.loc[[7000, 9000], NAMES] = np.nan
+    many.to_parquet(tmp_path / "blind.parquet")
+    with pytest.warns(
+        UserWarning, match="2 of 9600 rows have no view to judge them by, the first is row 7000"
+    ) as caught:
+        probabilities = in_memory[0].predict_proba(tmp_path / "blind.parquet")
+    assert len(caught) == 1
+    np.testing.assert_allclose(probabilities[[7000, 9000]], np.tile(in_memory[0].class_prior_, (2, 1)), atol=1e-12)
+
+
+def test_missing_sensors_may_be_refused(tmp_path, problem):
+    frame, y = problem
+    frame.to_parquet(tmp_path / "all.parquet")
+    with pytest.raises(ValueError, match=r"View 'first' is missing .* first in row 5"):
+        CMVMED(views=VIEWS, missing="error").fit(tmp_path / "all.parquet", y)
+
+
+def test_unequal_rows_between_sensors(tmp_path, problem):
+    frame, y = problem
+    first, second = halves(frame)
+    first.to_parquet(tmp_path / "first.parquet")
+    second.iloc[:-1].to_parquet(tmp_path / "second.parquet")
+    X = {name: tmp_path / f"{name}.parquet" for name in VIEWS}
+    with pytest.raises(ValueError, match=r"unequal numbers of rows: \{'first': 240, 'second': 239\}"):
+        CMVMED().fit(X, y)
+
+
+def test_files_of_one_name_must_have_the_same_rows(tmp_path, problem):
+    frame, y = problem
+    for name, part, cut in zip(VIEWS, halves(frame), (100, 120), strict=True):
+        (tmp_path / name).mkdir()
+        part.iloc[:cut].to_parquet(tmp_path / name / "1.parquet")
+        part.iloc[cut:].to_parquet(tmp_path / name / "2.parquet")
+    with pytest.raises(ValueError, match=r"files 1.parquet hold 100 rows of view 'first' and 120 of view 'second'"):
+        CMVMED().fit({name: tmp_path / name for name in VIEWS}, y)
+
+
+def test_names_of_label_columns(tmp_path, problem):
+    path = tmp_path / "all.parquet"
+    with_labels(problem).to_parquet(path)
+    with pytest.raises(ValueError, match=r"y='class' is no column of X, whose columns are \['first_0'"):
+        CMVMED(views=VIEWS).fit(path, "class")
+    with pytest.raises(ValueError, match="y='label' is in more than one table of X"):
+        CMVMED().fit([path, path], "label")
+    with pytest.raises(ValueError, match=r"Column 'label' of .* holds .* values, but features must be numbers"):
+        CMVMED().fit(path, np.zeros(N_ROWS))
+
+
+def test_a_width_that_fit_did_not_see(tmp_path, problem, in_memory):
+    np.save(tmp_path / "narrow.npy", problem[0].to_numpy()[:, 1:])
+    with pytest.raises(ValueError, match="X has 7 features, but CMVMED is expecting 8 features as input"):
+        in_memory[0].predict(tmp_path / "narrow.npy")
+
+
+def test_what_is_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no file or folder .*nowhere.parquet"):
+        CMVMED().fit(tmp_path / "nowhere.parquet", "label")
