@@ -1,0 +1,259 @@
+"""The last stage of the annealing continued on all rows, a chunk at a time.
+
+The stages before it run in memory on a sample of the unlabelled rows, weighted so that it stands for all of them
+(:func:`sample_rows`). One pass over the rows then gives each view's G = Σ_U w z zᵀ. Every sweep is one more pass: given the weights
+θ of all views and the offset of the consensus, a chunk computes the views' means, the consensus q and the responses b of its rows,
+and returns sums only,
+
+    Σ_U w b k(x) per view,   Σ_U ωw q,   Σ_U ωw q qᵀ,   the terms of objective (1),
+
+from which all views are updated by their duals as in memory. The offset that gives the classes their shares is found on the sample
+for the new θ, and moved by what the last pass showed the sample to be off. Nothing as long as the rows leaves a chunk, so the same
+passes run over files and on clusters.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from cmvmed.annealing import Annealed, Problem, Schedule, Sweep
+from cmvmed.chunk_passes import CURVATURE, ChunkView, GramPass, SweepPass, SweepSums, Unlabelled
+from cmvmed.consensus import balancing_offset, n_functions, pool
+from cmvmed.linalg import Array, IntArray, eigen_psd
+from cmvmed.low_rank import LowRankView, WeightGaussian, WeightSpace
+from cmvmed.machines import LowRankMachine, RowReader
+from cmvmed.nystroem import Basis
+from cmvmed.posterior import solve_dual
+from cmvmed.sources import RowSource
+from cmvmed.sources.rows import RowCheck
+
+LONGEST_OFFSET_STEP = 2.0  # in units of 2T
+SHARE_TOLERANCE = 1e-4  # of the classes' shares at the end
+
+
+@dataclass(frozen=True)
+class StreamedRows:
+    """All rows of a fit, where they lie."""
+
+    source: RowSource
+    check: RowCheck
+    labelled: IntArray  # numbers of the labelled rows, ascending
+    weights: Array | None = None  # (n,) how often each row counts; None: once
+
+    @property
+    def n_unlabelled(self) -> int:
+        """Number of unlabelled rows."""
+        return int(self.source.n_rows - self.labelled.size)
+
+
+@dataclass(frozen=True)
+class StreamedView:
+    """A view's posterior over the weights of its turned features, given sums over all unlabelled rows."""
+
+    basis: Basis  # turned so that G is diagonal
+    turn: Array  # (r, r), from the sample's turned features to these
+    gaussian: WeightGaussian
+    Y: Array  # (l, F) labels ±1 of its labelled rows
+    box: Array  # (l,)
+    tau: Array  # (l, F)
+    gamma: Array  # (r, F)
+    m_L: Array  # (l, F)
+    gap: float
+
+    @property
+    def theta(self) -> Array:
+        """σ²(Z_Lᵀτ + γ), (r, F)."""
+        space = self.gaussian.space
+        return np.asarray(space.prior_variance * (space.Z_L.T @ self.tau + self.gamma))
+
+    @property
+    def coefficients(self) -> Array:
+        """Of the kernel functions and the constant, (p + 1, F)."""
+        return self.basis.transform @ self.theta
+
+    def updated(self, pull: Array) -> "StreamedView":
+        """After one dual, given Σ_U w b k(x) (p + 1, F)."""
+        pull = self.gaussian.lam * (self.basis.transform.T @ pull)
+        tau, m_L, gap = solve_dual(
+            self.gaussian.S_LL, self.gaussian.labelled_mean(pull), self.Y, self.box, np.abs(self.tau)
+        )
+        return replace(self, tau=tau, gamma=self.gaussian.coefficients(pull, tau), m_L=m_L, gap=gap)
+
+    def objective(self, energy: float) -> float:
+        """The bracket of objective (1) given Σ_U w (A(m) - (q - ½)m)."""
+        theta, functions = self.theta, self.tau.shape[1]
+        lam, total = self.gaussian.lam, self.gaussian.total_variance()
+        hinge = self.box @ np.maximum(1.0 - self.Y * self.m_L, 0.0).sum(axis=1)
+        norm = float((theta * theta).sum()) / self.gaussian.space.prior_variance
+        covariance = functions * (self.gaussian.log_det - lam * CURVATURE * total)
+        return float(0.5 * (norm + covariance) + hinge + lam * (energy + functions * total / 8.0))
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Where the sweeps over all rows ended."""
+
+    annealed: Annealed  # history, offset and end of the fit; the states and q are those of the sample
+    machines: tuple[LowRankMachine, ...]
+    dual_gap: float
+    class_shares: Array  # (K,)
+
+
+def sample_rows(rows: StreamedRows, n: int, rng: np.random.Generator) -> tuple[IntArray, Array]:
+    """The labelled rows and ``n`` unlabelled ones with weight, ascending, and how often each stands for a row of all, (n_sample,).
+
+    A labelled row stands for itself; the unlabelled ones share the weight of all unlabelled rows.
+    """
+    if rows.weights is None:
+        pool_size = min(rows.source.n_rows, n + rows.labelled.size)
+        drawn = np.setdiff1d(rng.choice(rows.source.n_rows, pool_size, replace=False), rows.labelled)
+        sample = np.sort(rng.choice(drawn, min(n, drawn.size), replace=False))
+        total, own = float(rows.n_unlabelled), np.ones(sample.size)
+    else:
+        counting = rows.weights > 0.0
+        counting[rows.labelled] = False
+        candidates = np.flatnonzero(counting)
+        sample = np.sort(rng.choice(candidates, min(n, candidates.size), replace=False))
+        total, own = float(rows.weights[candidates].sum()), rows.weights[sample]
+    numbers = np.concatenate([rows.labelled, sample])
+    labelled_weights = np.ones(rows.labelled.size) if rows.weights is None else rows.weights[rows.labelled]
+    weights = np.concatenate([labelled_weights, own * (total / own.sum() if sample.size else 1.0)])
+    order = np.argsort(numbers)
+    return numbers[order], weights[order]
+
+
+def continue_on_all_rows(
+    rows: StreamedRows,
+    readers: Sequence[RowReader],
+    bases: Sequence[Basis],
+    problem: Problem,
+    annealed: Annealed,
+    schedule: Schedule,
+) -> Streamed:
+    """Continue the last stage, annealed in memory on a sample, by sweeps over all rows.
+
+    Parameters
+    ----------
+    readers, bases : per view, how rows become features
+    problem, annealed : of the sample, all of whose models are low-rank ones
+    schedule : its ``max_iter`` and ``tol`` end the sweeps
+    """
+    unlabelled = Unlabelled(rows.check, rows.labelled, rows.weights)
+    chunks = tuple(ChunkView(reader, basis) for reader, basis in zip(readers, bases, strict=True))
+    gram_pass = GramPass(unlabelled, chunks)
+    started = perf_counter()
+    *grams, _ = rows.source.reduce(gram_pass, bytes_per_row=gram_pass.bytes_per_row)
+    views = tuple(_streamed_view(problem, annealed, i, bases[i], grams[i]) for i in range(len(chunks)))
+    consensus, history = annealed.consensus, list(annealed.history)
+    offset, value, converged = consensus.offset, np.inf, False
+    of_sample = offset
+    for _ in range(schedule.max_iter):
+        coefficients = tuple(view.coefficients for view in views)
+        sweep = SweepPass(unlabelled, chunks, coefficients, annealed.view_weights, offset, annealed.temperature)
+        sums = SweepSums.read(rows.source.reduce(sweep, bytes_per_row=sweep.bytes_per_row))
+        last, value = value, _objective(views, sums, annealed, problem.n_classes)
+        history.append(_record(views, sums, annealed, schedule, value, rows.n_unlabelled, started))
+        started = perf_counter()
+        offset, error = _balanced(sums, offset, consensus.shares, annealed.temperature)
+        if abs(last - value) <= schedule.tol * abs(value) and error <= SHARE_TOLERANCE:
+            converged = True
+            break
+        views = tuple(view.updated(pull) for view, pull in zip(views, sums.pulls, strict=True))
+        before, of_sample = of_sample, _sample_offset(views, problem, annealed, of_sample)
+        offset = offset + (of_sample - before)
+    gap = float(sum(weight * view.gap for weight, view in zip(annealed.view_weights, views, strict=True)))
+    end = replace(annealed, consensus=replace(consensus, offset=offset), history=tuple(history), converged=converged)
+    machines = tuple(
+        LowRankMachine(reader, view.basis, view.theta, view.gaussian.d)
+        for reader, view in zip(readers, views, strict=True)
+    )
+    return Streamed(end, machines, gap, sums.shares / sums.mass)
+
+
+def _streamed_view(problem: Problem, annealed: Annealed, i: int, basis: Basis, gram: Array) -> StreamedView:
+    """View i as the sample left it, in the coordinates in which G of all rows is diagonal."""
+    model, state = problem.models[i], annealed.states[i]
+    assert isinstance(model, LowRankView)
+    omega, rotation = eigen_psd(basis.transform.T @ gram @ basis.transform)
+    turn = model.rotation.T @ rotation
+    space = WeightSpace(model.space.Z_L @ turn, omega, model.space.prior_variance)
+    labelled = problem.rows_L[i]
+    return StreamedView(
+        basis=basis.rotated(rotation),
+        turn=turn,
+        gaussian=WeightGaussian(space, annealed.consensus_weight, CURVATURE),
+        Y=problem.Y[labelled],
+        box=problem.box[i][labelled],
+        tau=state.tau,
+        gamma=turn.T @ state.gamma,
+        m_L=state.m_L,
+        gap=state.gap,
+    )
+
+
+def _objective(views: Sequence[StreamedView], sums: SweepSums, annealed: Annealed, n_classes: int) -> float:
+    """Objective (1), or its bound, as in :func:`cmvmed.annealing.objective`."""
+    parts = zip(annealed.view_weights, views, sums.energies, strict=True)
+    kappa = 1.0 if n_functions(n_classes) == 1 else 2.0
+    lam = annealed.consensus_weight
+    value = sum(weight * view.objective(energy) for weight, view, energy in parts)
+    value -= lam * kappa * annealed.temperature * sums.entropy
+    return float(value - (lam * sums.tilt if annealed.consensus.shares is None else 0.0))
+
+
+def _balanced(sums: SweepSums, offset: Array, shares: Array | None, temperature: float) -> tuple[Array, float]:
+    """The offset after one Newton step towards the shares asked for, and the largest error of the present ones."""
+    if shares is None or sums.mass == 0.0:
+        return offset, 0.0
+    present = sums.shares / sums.mass
+    imbalance = present - shares
+    error = float(np.abs(imbalance).max())
+    longest = LONGEST_OFFSET_STEP * 2.0 * temperature
+    if offset.size == 1:
+        slope = float(present[1] - sums.products[1, 1] / sums.mass) / temperature
+        step = np.array([-imbalance[1] / max(slope, 1e-12)])
+        return offset + np.clip(step, -longest, longest), error
+    hessian = (np.diag(present) - sums.products / sums.mass) / (2.0 * temperature)
+    hessian[np.diag_indices_from(hessian)] += 1e-12
+    step = -np.linalg.solve(hessian, imbalance)
+    moved = offset + np.clip(step - step.mean(), -longest, longest)
+    return np.asarray(moved - moved.mean()), error
+
+
+def _sample_offset(views: Sequence[StreamedView], problem: Problem, annealed: Annealed, start: Array) -> Array:
+    """The offset at which the sample has the shares asked for, (F,)."""
+    shares, n_sample = annealed.consensus.shares, problem.weights_U.size
+    if shares is None:
+        return start
+    means = []
+    for view, model in zip(views, problem.models, strict=True):
+        assert isinstance(model, LowRankView)
+        means.append(model.blocks.Z_U @ (view.turn @ view.theta))
+    scores, coverage = pool(means, problem.rows_U, annealed.view_weights, n_sample)
+    return balancing_offset(scores, problem.weights_U * coverage, shares, annealed.temperature, start)
+
+
+def _record(
+    views: Sequence[StreamedView],
+    sums: SweepSums,
+    annealed: Annealed,
+    schedule: Schedule,
+    value: float,
+    n_rows: int,
+    started: float,
+) -> Sweep:
+    """The history's row of a sweep over all rows."""
+    mass = sums.mass or 1.0
+    return Sweep(
+        stage=schedule.n_stages,
+        consensus_weight=annealed.consensus_weight,
+        temperature=annealed.temperature,
+        objective=value,
+        dual_gap=float(sum(weight * view.gap for weight, view in zip(annealed.view_weights, views, strict=True))),
+        entropy=sums.entropy / mass,
+        class_shares=tuple(float(share) for share in sums.shares / mass),
+        n_rows=n_rows,
+        seconds=perf_counter() - started,
+    )
