@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-__all__ = ["Labels", "labeled_part", "read_labels", "unlabeled_mask"]
+__all__ = ["Labels", "labeled_part", "read_labelled_rows", "read_labels", "unlabeled_mask"]
 
 # Names instead of classes, so that pandas need not be imported to recognise its missing values.
 _MISSING_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
@@ -148,6 +148,30 @@ def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
     codes = np.full(len(column), -1, dtype=np.intp)
     codes[rows] = codes_of_given
     return Labels(classes=classes, codes=codes)
+
+
+def read_labelled_rows(labels: Any, n_rows: int, unlabeled: Any = -1) -> Labels:
+    """Read the labels of the labelled rows alone, of ``n_rows`` rows in all, with the checks of :func:`read_labels`.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_labelled,)
+        Labels of the labelled rows, as :func:`labeled_part` gives them.
+    n_rows : int
+        Number of rows, labelled or not.
+    unlabeled : scalar, default=-1
+        Value that marked the other rows.
+
+    Returns
+    -------
+    labels : Labels
+        Classes, and codes of the labelled rows, shape (n_labelled,).
+    """
+    if not len(labels):
+        raise ValueError(_no_label_message(n_rows, unlabeled))
+    others = [unlabeled] if len(labels) < n_rows else []
+    both = read_labels(np.array([*labels, *others], dtype=object), unlabeled)
+    return Labels(both.classes, both.codes[: len(labels)])
 
 
 def _as_label_array(y: Any) -> NDArray[Any]:
