@@ -14,6 +14,7 @@ from scipy.linalg import blas, lapack
 Array = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
+INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower solves
 Matrix = Any  # dense (n, d) float64 array or scipy CSR matrix of the same shape
 
 
@@ -74,6 +75,22 @@ def inverse_lower_half(factor: Array) -> Array:
         return factor
     inverse, _ = lapack.dpotri(factor, lower=1)
     return np.asarray(inverse)
+
+
+def inverse_diagonal(factor: Array) -> Array:
+    """Diagonal (n,) of (Λ Λᵀ)⁻¹: squared lengths of the columns of Λ⁻¹, which begin with zeros that are left out.
+
+    A few triangular solves with blocks of columns, because the routine that inverts Λ at once is slow where threads have to wait
+    for each other.
+    """
+    n = factor.shape[0]
+    diagonal = np.empty(n)
+    for block in np.array_split(np.arange(n), INVERSE_BLOCKS):
+        if block.size:
+            first = block[0]
+            columns = solve_lower(factor[first:, first:], np.eye(n - first, block.size, order="F"))
+            diagonal[block] = np.einsum("ij,ij->j", columns, columns)
+    return diagonal
 
 
 def product(A: Array, B: Array) -> Array:

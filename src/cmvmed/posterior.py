@@ -23,6 +23,7 @@ from cmvmed.linalg import (
     NotPositiveDefiniteError,
     cholesky,
     eigen_psd,
+    inverse_diagonal,
     log_determinant,
     product,
     solve_cholesky,
@@ -34,6 +35,7 @@ from cmvmed.surrogates import Surrogate
 Factors = TypeVar("Factors")
 
 LARGEST_SCORE = 1e50  # no sound fit comes near it
+LEAST_INFORMATION = 1e-3  # of a row's consensus term relative to the prior's, for a variance by way of B⁻¹
 LEAST_ROOT = 1e-150  # stands in for the root of a curvature of zero
 
 
@@ -226,10 +228,13 @@ class CholeskyConditioned:
 
     @cached_property
     def variance_U(self) -> Array:
-        """σ²(K_mm - ‖W_m‖²), the one place that needs all of W_U."""
-        W_U = solve_lower(self.factor, self.blocks.UU.T * self.r[:, None])
-        reduction = np.einsum("ij,ij->j", W_U, W_U)
-        return np.asarray(self.blocks.prior_variance * np.maximum(np.diagonal(self.blocks.UU) - reduction, 0.0))
+        """σ²(1 - (B⁻¹)_mm)/r²_m; where r²_m K_mm is so small that the difference loses digits, σ²(K_mm - ‖W_m‖²)."""
+        K_mm, squared = np.diagonal(self.blocks.UU), self.r**2
+        weak = squared * K_mm < LEAST_INFORMATION
+        variance = (1.0 - inverse_diagonal(self.factor)) / np.where(weak, 1.0, squared)
+        W = solve_lower(self.factor, np.multiply(self.blocks.UU[:, weak], self.r[:, None], order="F"))
+        variance[weak] = K_mm[weak] - np.einsum("ij,ij->j", W, W)
+        return np.asarray(self.blocks.prior_variance * np.maximum(variance, 0.0))
 
     def pull(self, b: Array) -> Array:
         """λwb/r."""

@@ -252,3 +252,20 @@ def test_view_without_unlabelled_or_without_labelled_rows():
             assert state.m_L.shape == (n_labelled, 1)
             assert state.m_U.shape == (n_unlabelled, 1)
             assert np.isfinite(state.squared_norm)
+
+
+def check_variance_keeps_its_digits(*, power=1.0):
+    """Curvatures from nothing to much in one view: neither way to a variance may lose what the other keeps."""
+    sensor = draw_sensor(11, n_unlabelled=40, n_features=30)
+    a = 10.0 ** np.linspace(-14.0, 3.0, 40)
+    _, covariance = gaussian_posterior(sensor, LAM, a, np.zeros(40), np.zeros(8))
+    expected = np.einsum("ni,ij,nj->n", sensor.Phi_U, covariance, sensor.Phi_U)
+    given = CholeskyView(sensor.blocks).condition(LAM, a**power).variance_U
+    np.testing.assert_allclose(given, expected, rtol=1e-9)
+
+
+def test_variance_keeps_its_digits_at_any_curvature(monkeypatch):
+    check_variance_keeps_its_digits()
+    rejects(check_variance_keeps_its_digits, power=1.001)
+    monkeypatch.setattr("cmvmed.posterior.LEAST_INFORMATION", 0.0)
+    rejects(check_variance_keeps_its_digits)

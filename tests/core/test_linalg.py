@@ -1,0 +1,34 @@
+"""Inverses by way of the Cholesky factor against the inverse itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cmvmed.linalg import cholesky, inverse_diagonal, inverse_lower_half
+from core.factories import rejects
+
+
+def draw_matrix(n):
+    Phi = np.random.default_rng(n).normal(size=(n, n + 2))
+    return np.eye(n) + Phi @ Phi.T
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 5, 23])
+def test_inverse_by_way_of_the_factor(n):
+    B = draw_matrix(n)
+    factor = cholesky(np.array(B, order="F"))
+    kept = factor.copy()
+
+    def check(inverse):
+        np.testing.assert_allclose(inverse_diagonal(factor), np.diagonal(inverse), rtol=1e-12)
+        np.testing.assert_allclose(np.tril(inverse_lower_half(factor)), np.tril(inverse), rtol=0.0, atol=1e-13)
+        np.testing.assert_array_equal(factor, kept)
+
+    check(np.linalg.inv(B))
+
+
+def test_inverse_of_another_matrix_is_told_apart():
+    factor = cholesky(np.array(draw_matrix(6), order="F"))
+    other = np.linalg.inv(draw_matrix(6) + 1e-6 * np.eye(6))
+    rejects(lambda: np.testing.assert_allclose(inverse_diagonal(factor), np.diagonal(other), rtol=1e-12))
