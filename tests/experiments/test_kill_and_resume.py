@@ -52,7 +52,7 @@ def test_killed_at_random_moments(uninterrupted, tmp_path):
     for attempt in range(200):
         process = start(path, jobs=1 + attempt % 3 // 2)
         try:
-            code = process.wait(float(rng.uniform(0.2, 0.9) * seconds))
+            code = process.wait(float(rng.uniform(0.15, 0.6) * seconds))
         except subprocess.TimeoutExpired:
             process.kill()  # SIGKILL: nothing is tidied up
             process.wait()
