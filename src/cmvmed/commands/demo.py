@@ -136,7 +136,9 @@ def print_results(scores: dict[str, list["Score"]], path: Path) -> None:
         f"\nFrom the same {N_LABELED} labels, the consensus with unlabelled recordings gains {gain:+.1f} points of accuracy."
     )
     click.echo(f"Picture: {path}")
-    click.echo("Try next: cmvmed datasets, the real data that the same comparison can be made on.")
+    click.echo(
+        "Try next: cmvmed reproduce table1 --quick, the paper's comparison on real data (cmvmed datasets shows which are here)."
+    )
 
 
 def _mean(done: list["Score"]) -> float:
