@@ -166,6 +166,13 @@ def test_verbose_prints_a_line_per_stage(partly, capsys):
     assert all(re.search(r"consensus weight [\d.]+, temperature [\d.]+, objective", line) for line in lines)
 
 
+@pytest.mark.usefixtures("moved_prior")
+def test_verbose_says_which_pass_a_stage_belongs_to(partly, capsys):
+    CMVMED(views=WIDTHS, n_stages=2, class_prior="auto", verbose=1).fit(partly.X, partly.y)
+    begins = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert begins == [f"[CMVMED] {again}stage {s}/2" for again in ("", "pass 2, ") for s in (1, 2)]
+
+
 @pytest.mark.parametrize("verbose", [0, False])
 def test_a_fit_is_silent_otherwise(verbose, partly, capsys):
     CMVMED(views=WIDTHS, n_stages=2, verbose=verbose).fit(partly.X, partly.y).predict(partly.X)

@@ -30,9 +30,11 @@ class StageReporter:
         self.root = estimator._init_callback_context(max_subtasks=n_stages * max_passes)
         self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
         self.stage: Any = None
+        self.passes = 0
 
     def begin_stage(self, stage: int) -> None:
-        """Report the beginning of a stage."""
+        """Report the beginning of a stage; the first one begins a pass, of which a new class prior asks for another."""
+        self.passes += stage == 1
         self.stage = self.root.subcontext(task_name="stage")
         self.stage.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
@@ -45,9 +47,11 @@ class StageReporter:
         )
         if self.estimator.verbose:
             last = annealed.history[-1]
+            again = f"pass {self.passes}, " * (self.passes > 1)
             print(
-                f"[{type(self.estimator).__name__}] stage {stage}/{self.n_stages}: consensus weight {last.consensus_weight:.3f}, "
-                f"temperature {last.temperature:.3f}, objective {last.objective:.6g}, entropy {last.entropy:.3f}"
+                f"[{type(self.estimator).__name__}] {again}stage {stage}/{self.n_stages}: "
+                f"consensus weight {last.consensus_weight:.3f}, temperature {last.temperature:.3f}, "
+                f"objective {last.objective:.6g}, entropy {last.entropy:.3f}"
             )
         return bool(stop)
 
