@@ -1,0 +1,128 @@
+"""What a fit costs from a thousand to a million rows, on a cluster and beyond memory: ``python -m benchmarks.scale``.
+
+Every measurement runs in a process of its own (``benchmarks.scale_points``) with a time limit, and its result is kept at once in
+``benchmarks/results/scale.json``: a run that was stopped goes on where it was, ``--again`` measures its parts anew. Tables and
+figure are made from that file (``benchmarks.scale_report``): ``benchmarks/results/scale.md`` and ``docs/scaling.svg``.
+
+Parts: "growth" (time and memory by the number of rows, beside other methods), "efficiency" (a pass against bare products),
+"dask" (one worker against two), "outofcore" (4 GiB of Parquet files with 1.5 GiB of memory).
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scale_points import METHODS, WIDTH, write_parquet
+from benchmarks.scale_report import write_report
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "scale.json"
+PARTS = ("growth", "efficiency", "dask", "outofcore")
+SIZES = (1000, 4000, 16_000, 64_000, 256_000, 1_000_000)
+
+
+@dataclass
+class Measurements:
+    """Results by the name of the measurement, kept in a file."""
+
+    path: Path
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.path.exists():
+            self.results = json.loads(self.path.read_text())
+
+    def forget(self, parts: Sequence[str]) -> None:
+        """Drop the results of some parts."""
+        kinds = {"fit" if part == "growth" else part for part in parts}
+        self.results = {name: result for name, result in self.results.items() if name.split()[0] not in kinds}
+
+    def measure(self, name: str, arguments: Sequence[str], time_limit: float) -> dict[str, Any]:
+        """Measure unless it was measured before; keep and print the result."""
+        if name not in self.results:
+            self.results[name] = run_point(arguments, time_limit)
+            part = self.path.with_suffix(".part")
+            part.write_text(json.dumps(self.results, indent=1, sort_keys=True) + "\n")
+            os.replace(part, self.path)
+            print(f"{name}: {json.dumps(self.results[name])}", flush=True)
+        return self.results[name]
+
+
+def run_point(arguments: Sequence[str], time_limit: float) -> dict[str, Any]:
+    """The result of one measurement, or why there is none."""
+    command = [sys.executable, "-m", "benchmarks.scale_points", *arguments]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=time_limit)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"> {time_limit:.0f} s"}
+    if done.returncode == 0:
+        return dict(json.loads(done.stdout.splitlines()[-1]))
+    reason = (done.stderr.strip().splitlines() or ["killed"])[-1]
+    return {"failed": "out of memory" if done.returncode == -9 or "MemoryError" in reason else reason[:200]}
+
+
+def measure_growth(kept: Measurements, sizes: Sequence[int], time_limit: float) -> None:
+    """All methods at all sizes; a method that failed once is not tried with more rows."""
+    given_up: set[str] = set()
+    for n in sizes:
+        for method in METHODS:
+            if method not in given_up:
+                result = kept.measure(f"fit {method} {n}", ["fit", method, str(n)], time_limit)
+                given_up |= {method} if "failed" in result else set()
+
+
+def measure_dask(kept: Measurements, n: int, time_limit: float) -> None:
+    for n_workers in (1, 2):
+        with tempfile.TemporaryDirectory() as folder:
+            kept.measure(f"dask {n} {n_workers}", ["dask", str(n), str(n_workers), folder], time_limit)
+
+
+def measure_outofcore(kept: Measurements, gib: float, limit_gib: float, time_limit: float) -> None:
+    name = f"outofcore {gib:g} {limit_gib:g}"
+    if name in kept.results:
+        return
+    if shutil.disk_usage(tempfile.gettempdir()).free < 1.5 * gib * 2**30:
+        raise SystemExit(f"Not enough room for {gib} GiB in {tempfile.gettempdir()}; set TMPDIR to a larger disk.")
+    with tempfile.TemporaryDirectory() as folder:
+        write_parquet(Path(folder), int(gib * 2**30 / (2 * WIDTH * 8)))
+        kept.measure(name, ["outofcore", folder, str(limit_gib)], time_limit)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="none: make the report only")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="rows of part growth")
+    parser.add_argument("--time-limit", type=float, default=900.0, help="seconds for each measurement of part growth")
+    parser.add_argument("--efficiency-rows", type=int, default=1_000_000)
+    parser.add_argument("--dask-rows", type=int, default=256_000)
+    parser.add_argument("--gib", type=float, default=4.0, help="size of the files of part outofcore")
+    parser.add_argument("--limit-gib", type=float, default=1.5, help="memory of part outofcore")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the results are kept")
+    parser.add_argument("--again", action="store_true", help="forget earlier results of the parts")
+    given = parser.parse_args()
+    kept = Measurements(given.results)
+    if given.again:
+        kept.forget(given.parts)
+    if "growth" in given.parts:
+        measure_growth(kept, given.sizes, given.time_limit)
+    if "efficiency" in given.parts:
+        n = given.efficiency_rows
+        kept.measure(f"efficiency {n}", ["efficiency", str(n), "1000", "5"], 4 * given.time_limit)
+    if "dask" in given.parts:
+        measure_dask(kept, given.dask_rows, 4 * given.time_limit)
+    if "outofcore" in given.parts:
+        measure_outofcore(kept, given.gib, given.limit_gib, 8 * given.time_limit)
+    figure = ROOT / "docs" / "scaling.svg" if given.results == RESULTS else given.results.with_suffix(".svg")
+    print(write_report(kept.results, given.results.with_suffix(".md"), figure))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""One measurement of the scale benchmark in a process of its own: ``python -m benchmarks.scale_points fit CMVMED 4000``.
+
+The last line of its output is the result as JSON. Memory is the growth of the process's resident memory during the fit, data
+and imported libraries not counted.
+"""
+
+import argparse
+import json
+import resource
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+
+from cmvmed import CMVMED
+from cmvmed.chunk_passes import ChunkView, GramPass, Unlabelled
+from cmvmed.experiments.compositions import CoTrained
+from cmvmed.sources import memory_rows
+from cmvmed.sources.rows import RowCheck
+
+WIDTH, N_LABELED, N_TEST = 50, 100, 5000
+SEPARATION = (1.1, 0.8)  # of the two views, in within-class standard deviations from the middle
+VIEWS = {"first": slice(0, WIDTH), "second": slice(WIDTH, 2 * WIDTH)}
+ROWS_PER_FILE = 100_000
+
+
+class NystroemSelfTraining:
+    """Nyström features of all rows, then self-training with logistic regression."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "NystroemSelfTraining":
+        """Fit to labelled and unlabelled rows."""
+        gamma = 1.0 / (4 * WIDTH)  # about one over the median squared distance
+        self.features = make_pipeline(StandardScaler(), Nystroem(gamma=gamma, n_components=1000, random_state=0))
+        self.model = SelfTrainingClassifier(LogisticRegression(max_iter=2000)).fit(self.features.fit_transform(X), y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Class of each row."""
+        return self.model.predict(self.features.transform(X))
+
+
+def scaled(model: Any) -> Any:
+    return make_pipeline(StandardScaler(), model)
+
+
+METHODS: dict[str, Callable[[], Any]] = {
+    "CMVMED": lambda: CMVMED(views=VIEWS),
+    "LabelSpreading rbf": lambda: scaled(LabelSpreading(gamma=0.1, max_iter=200)),
+    "LabelSpreading knn": lambda: scaled(LabelSpreading("knn", max_iter=200)),
+    "SelfTraining (LR)": lambda: scaled(SelfTrainingClassifier(LogisticRegression(max_iter=2000))),
+    "Nystroem + SelfTraining (LR)": NystroemSelfTraining,
+    "co-training (LR)": lambda: scaled(CoTrained(VIEWS, LogisticRegression(max_iter=2000))),
+}
+
+
+def draw_rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Two Gaussian views side by side, independent given the class, and the class."""
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 2 * WIDTH))
+    for columns, separation in zip(VIEWS.values(), SEPARATION, strict=True):
+        X[:, columns] += ((2.0 * y - 1.0) * separation / np.sqrt(WIDTH))[:, None]
+    return X, y
+
+
+def memory_now(field: str) -> float:
+    """Resident memory of this process in MiB: "VmRSS" now, "VmHWM" the most since it was reset."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
+
+
+def measured(work: Callable[[], Any]) -> tuple[Any, float, float]:
+    """What the work returns, its seconds, and the MiB by which it made the process grow."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    before, start = memory_now("VmRSS"), time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - start, memory_now("VmHWM") - before
+
+
+def hidden(y: np.ndarray, n_labeled: int) -> np.ndarray:
+    """Labels of the first rows, -1 for all others."""
+    return np.where(np.arange(y.size) < n_labeled, y, -1)
+
+
+def fit_point(method: str, n: int) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    small, of_small = draw_rows(300, rng)
+    METHODS[method]().fit(small, hidden(of_small, N_LABELED)).predict(small)  # imports and threads are not measured
+    X_test, y_test = draw_rows(N_TEST, rng)
+    X, y = draw_rows(n, rng)
+    model, seconds, mib = measured(lambda: METHODS[method]().fit(X, hidden(y, N_LABELED)))
+    answer, predict_seconds, _ = measured(lambda: model.predict(X_test))
+    more = {"kind": model.approximation_["kind"]} if isinstance(model, CMVMED) else {}
+    return {
+        "method": method,
+        "n": n,
+        "seconds": seconds,
+        "mib": mib,
+        "accuracy": float(np.mean(answer == y_test)),
+        "predict_rows_per_second": N_TEST / predict_seconds,
+    } | more
+
+
+def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
+    """A pass over the rows of one view against the bare products and exponentials, by as many threads, in turns."""
+    rng = np.random.default_rng(0)
+    small, y = draw_rows(3 * p, rng)
+    model = CMVMED(views=VIEWS, approximation="nystroem", n_components=p, n_stages=1).fit(small, hidden(y, N_LABELED))
+    machine = model._machines[0]
+    X = draw_rows(n, rng)[0][:, :WIDTH].copy()
+    check = RowCheck(("first",), "ignore", (None,), (None,))
+    work = GramPass(Unlabelled(check, np.arange(N_LABELED), None), (ChunkView(machine.reader, machine.basis),))
+    source = memory_rows([X])
+    landmarks = np.asarray(machine.basis.landmarks).T.copy()
+    ratios, seconds = [], []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        source.reduce(work, bytes_per_row=work.bytes_per_row)
+        middle = time.perf_counter()
+        source.reduce(partial(_bare_chunk, landmarks))
+        seconds.append(middle - start)
+        ratios.append((middle - start) / (time.perf_counter() - middle))
+    return {"n": n, "p": p, "seconds": float(np.median(seconds)), "ratio": float(np.median(ratios)), "ratios": ratios}
+
+
+def _bare_chunk(landmarks: np.ndarray, first_row: int, matrices: list[np.ndarray]) -> tuple[np.ndarray]:
+    """The work that a pass cannot avoid: a product, an exponential, a product."""
+    kernel = matrices[0] @ landmarks
+    np.exp(kernel, out=kernel)
+    return (kernel.T @ kernel,)
+
+
+def write_blocks(folder: Path, n: int) -> tuple[list[Path], np.ndarray]:
+    """``n`` rows in numpy files, and their classes."""
+    rng, paths, classes = np.random.default_rng(1), [], []
+    for i, start in enumerate(range(0, n, ROWS_PER_FILE // 4)):
+        X, y = draw_rows(min(ROWS_PER_FILE // 4, n - start), rng)
+        paths.append(folder / f"{i:05d}.npy")
+        np.save(paths[-1], X)
+        classes.append(y)
+    return paths, np.concatenate(classes)
+
+
+def dask_point(n: int, n_workers: int, folder: Path) -> dict[str, Any]:
+    """A fit to rows in the memory of single-threaded workers; the predictions are computed there too."""
+    import dask
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    paths, y = write_blocks(folder, n)
+    shapes = [np.load(path, mmap_mode="r").shape for path in paths]
+    with LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        blocks = [
+            da.from_delayed(dask.delayed(np.load)(str(path)), shape, dtype=float)
+            for path, shape in zip(paths, shapes, strict=True)
+        ]
+        X = da.concatenate(blocks).persist()
+        wait(X)
+        model, seconds, mib = measured(lambda: CMVMED(views=VIEWS).fit(X, hidden(y, N_LABELED)))
+        answer, predict_seconds, _ = measured(lambda: model.predict(X).compute())
+    return {
+        "n": n,
+        "workers": n_workers,
+        "seconds": seconds,
+        "predict_seconds": predict_seconds,
+        "client_mib": mib,
+        "accuracy": float(np.mean(answer == y)),
+        "sweep_seconds": [float(s) for s in model.history_["seconds"]],
+        "sweep_rows": [int(r) for r in model.history_["n_rows"]],
+    }
+
+
+def write_parquet(folder: Path, n: int) -> None:
+    """``n`` rows in a folder of Parquet files for each sensor; the class is a column of the first, null where unknown."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(2)
+    for name in VIEWS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for i, start in enumerate(range(0, n, ROWS_PER_FILE)):
+        X, y = draw_rows(min(ROWS_PER_FILE, n - start), rng)
+        for name, columns in VIEWS.items():
+            table = pa.table({f"{name}{c}": X[:, columns][:, c] for c in range(WIDTH)})
+            if name == "first":
+                known = np.arange(start, start + y.size) < N_LABELED
+                table = table.append_column(
+                    "class", pa.array([int(c) if k else None for c, k in zip(y, known, strict=True)])
+                )
+                np.save(folder / f"truth{i:05d}.npy", y)
+            pq.write_table(table, folder / name / f"{i:05d}.parquet", compression="none", use_dictionary=False)
+
+
+def outofcore_point(folder: Path, limit_gib: float) -> dict[str, Any]:
+    """Fit and predict files under a limit of the process's data; the truth is read afterwards."""
+    limit = int(limit_gib * 2**30)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    X = {name: folder / name for name in VIEWS}
+    model, seconds, mib = measured(lambda: CMVMED().fit(X, "class"))
+    answer, predict_seconds, _ = measured(lambda: model.predict(X))
+    truth = np.concatenate([np.load(path) for path in sorted(folder.glob("truth*.npy"))])
+    size = sum(path.stat().st_size for name in VIEWS for path in (folder / name).iterdir())
+    return {
+        "n": int(truth.size),
+        "gib_on_disk": size / 2**30,
+        "limit_gib": limit_gib,
+        "seconds": seconds,
+        "predict_seconds": predict_seconds,
+        "mib": mib,
+        "peak_mib": memory_now("VmHWM"),
+        "accuracy": float(np.mean(answer == truth)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    fit = kinds.add_parser("fit")
+    fit.add_argument("method", choices=list(METHODS))
+    fit.add_argument("n", type=int)
+    dask = kinds.add_parser("dask")
+    dask.add_argument("n", type=int)
+    dask.add_argument("n_workers", type=int)
+    dask.add_argument("folder", type=Path)
+    efficiency = kinds.add_parser("efficiency")
+    efficiency.add_argument("n", type=int)
+    efficiency.add_argument("p", type=int)
+    efficiency.add_argument("repeats", type=int)
+    outofcore = kinds.add_parser("outofcore")
+    outofcore.add_argument("folder", type=Path)
+    outofcore.add_argument("limit_gib", type=float)
+    arguments = vars(parser.parse_args())
+    points = {"fit": fit_point, "dask": dask_point, "efficiency": efficiency_point, "outofcore": outofcore_point}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        print(json.dumps(points[arguments.pop("kind")](**arguments)))
+
+
+if __name__ == "__main__":
+    main()

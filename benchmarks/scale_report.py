@@ -1,0 +1,126 @@
+"""Tables and figure of the scale benchmark, from its results alone."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Results = Mapping[str, Mapping[str, Any]]
+FIRST_LARGE = 64_000  # rows from which on the growth is fitted
+
+
+def write_report(results: Results, tables: Path, figure: Path) -> str:
+    """Write both files; return the tables."""
+    sections = [growth_table(results), *(section(results) for section in (efficiency, workers, outofcore))]
+    text = "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    tables.write_text(text)
+    draw(results, figure)
+    return text
+
+
+def fits(results: Results) -> dict[str, dict[int, Mapping[str, Any]]]:
+    """Results of the fits by method and number of rows."""
+    found: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for name, result in results.items():
+        kind, *method, n = name.split(" ")
+        if kind == "fit":
+            found.setdefault(" ".join(method), {})[int(n)] = result
+    return {method: dict(sorted(points.items())) for method, points in sorted(found.items())}
+
+
+def exponent(seconds: Mapping[int, float]) -> float:
+    """Slope of log seconds over log rows, by least squares."""
+    return float(np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0])
+
+
+def growth_table(results: Results) -> list[str]:
+    by_method = fits(results)
+    sizes = sorted({n for points in by_method.values() for n in points})
+    if not sizes:
+        return []
+    lines = ["| method | " + " | ".join(f"{n:,} rows" for n in sizes) + " |", "| --- |" + " --- |" * len(sizes)]
+    lines += [
+        f"| {method} | " + " | ".join(_cell(points.get(n)) for n in sizes) + " |"
+        for method, points in by_method.items()
+    ]
+    accuracies = {
+        method: [(n, r["accuracy"]) for n, r in points.items() if "accuracy" in r]
+        for method, points in by_method.items()
+    }
+    shown = [f"{method} {100 * a[-1][1]:.1f} ({a[-1][0]:,} rows)" for method, a in accuracies.items() if a]
+    lines += [
+        "",
+        f"Seconds and memory of a fit. Accuracy in percent on new rows at the largest size: {', '.join(shown)}.",
+    ]
+    ours = {n: r["seconds"] for n, r in by_method.get("CMVMED", {}).items() if n >= FIRST_LARGE and "seconds" in r}
+    if len(ours) > 1:
+        lines += [
+            "",
+            f"From {min(ours):,} rows on, the time of CMVMED grows with the rows to the power {exponent(ours):.2f}.",
+        ]
+    return lines
+
+
+def _cell(result: Mapping[str, Any] | None) -> str:
+    if result is None:
+        return "–"
+    return (
+        str(result["failed"]) if "failed" in result else f"{result['seconds']:.1f} s, {max(result['mib'], 0):.0f} MiB"
+    )
+
+
+def _of_kind(results: Results, kind: str) -> list[Mapping[str, Any]]:
+    return [r for name, r in sorted(results.items()) if name.split()[0] == kind and "failed" not in r]
+
+
+def efficiency(results: Results) -> list[str]:
+    return [
+        f"One pass over {r['n']:,} rows of one view at p = {r['p']}: {r['seconds']:.1f} s, {r['ratio']:.2f} times the "
+        "bare product, exponential and product (median of the ratios in one run)."
+        for r in _of_kind(results, "efficiency")
+    ]
+
+
+def workers(results: Results) -> list[str]:
+    measured = {(r["n"], r["workers"]): r for r in _of_kind(results, "dask")}
+    return [
+        f"Dask, {n:,} rows: a fit takes {r['seconds']:.1f} s with one single-threaded worker and "
+        f"{measured[n, 2]['seconds']:.1f} s with two, {r['seconds'] / measured[n, 2]['seconds']:.2f} times faster."
+        for (n, n_workers), r in measured.items()
+        if n_workers == 1 and (n, 2) in measured
+    ]
+
+
+def outofcore(results: Results) -> list[str]:
+    return [
+        f"{r['gib_on_disk']:.2f} GiB of Parquet files ({r['n']:,} rows) with the process's data limited to {r['limit_gib']:g} GiB: "
+        f"fit {r['seconds']:.0f} s, prediction of all rows {r['predict_seconds']:.0f} s, accuracy {100 * r['accuracy']:.1f} %, most "
+        f"resident memory {r['peak_mib']:.0f} MiB."
+        for r in _of_kind(results, "outofcore")
+    ]
+
+
+def draw(results: Results, path: Path) -> None:
+    """Seconds and memory over rows, both axes logarithmic."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context({"svg.hashsalt": "cmvmed"}):
+        figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+        _draw_panel(axes[0], results, "seconds", "fit, seconds")
+        _draw_panel(axes[1], results, "mib", "memory above the data, MiB")
+        axes[0].legend(fontsize=8)
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _draw_panel(axis: Any, results: Results, field: str, label: str) -> None:
+    for method, points in fits(results).items():
+        shown: Sequence[tuple[int, float]] = [(n, max(r[field], 0.1)) for n, r in points.items() if field in r]
+        style = {"linewidth": 2.5, "color": "black"} if method == "CMVMED" else {"linewidth": 1.2}
+        axis.loglog([n for n, _ in shown], [value for _, value in shown], "o-", markersize=4, label=method, **style)
+    axis.set_xlabel("rows")
+    axis.set_ylabel(label)
+    axis.grid(visible=True, alpha=0.3)
