@@ -1,100 +1,122 @@
-"""Accuracy of CMVMED with its defaults beside its peers: ``python -m benchmarks.accuracy``.
+"""Accuracy of CMV-MED with its defaults beside its peers: ``python -m benchmarks.accuracy``.
 
-For every task and method: accuracy, balanced accuracy and AUC (one-vs-rest mean for more classes) in percent, expected
-calibration error over the test rows of all splits together, mean ± SD over the splits, and seconds per fit and prediction.
-No method is tuned; none sees a test label. The split rule is in ``benchmarks/tasks.py``. Data files are looked up as
-``cmvmed.datasets`` does (``CMVMED_DATA``); a task whose file is absent is named and left out.
+For every task and method: accuracy, balanced accuracy and AUC (one-vs-rest mean for more classes) in percent, mean ± SD over the
+splits; expected calibration error over the test rows of all splits together; seconds per fit and prediction. Then CMV-MED
+against each other method by paired tests over the splits. No method is tuned; none sees a test label. Tasks with their
+split rule, methods, scoring and tests are those of ``cmvmed.experiments``. Data files are looked up as ``cmvmed.datasets``
+does (``CMVMED_DATA``); a task whose file is absent is named and left out.
 """
 
 import argparse
-import time
-import warnings
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
-from threadpoolctl import threadpool_limits
 
-from benchmarks.rivals import METHODS
-from benchmarks.tasks import TASKS, draw
-from cmvmed.datasets import DatasetNotFoundError
+from cmvmed.datasets import DatasetError
+from cmvmed.experiments.comparison import compare_with_rivals
+from cmvmed.experiments.evaluation import evaluate
+from cmvmed.experiments.methods import EACH_VIEW, METHODS, methods_for
+from cmvmed.experiments.paper import paper_figure
+from cmvmed.experiments.rows import Key, ResultRow
+from cmvmed.experiments.scoring import calibration_error
+from cmvmed.experiments.tasks import TASKS, Task, draw
 
-Result = tuple[float, float, float, float, np.ndarray]
+REFERENCE = "CMV-MED"
 
 
-def measure(task: str, method: str, number: int) -> Result | None:
-    """Accuracy, balanced accuracy, AUC, seconds, and (confidence, correct) of each test row; None if not applicable."""
+def rows_of_split(task: str, methods: list[str], number: int) -> list[ResultRow]:
+    """One row per method that applies, all on the same split."""
     split = draw(TASKS[task], number)
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        start = time.perf_counter()
-        scores = METHODS[method](split)
-        seconds = time.perf_counter() - start
-    if scores is None:
-        return None
-    scores = np.nan_to_num(scores)
-    guess = scores.argmax(axis=1)
-    ranking = scores[:, 1] if scores.shape[1] == 2 else scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-12)
-    is_distribution = bool((scores >= 0.0).all()) and np.allclose(scores.sum(axis=1), 1.0, atol=1e-6)
-    auc = roc_auc_score(split.y_test, ranking, multi_class="ovr") if scores.shape[1] == 2 or is_distribution else np.nan
-    confidence = scores.max(axis=1) if is_distribution else np.full(guess.size, np.nan)
-    return (
-        accuracy_score(split.y_test, guess),
-        balanced_accuracy_score(split.y_test, guess),
-        float(auc),
-        seconds,
-        np.column_stack([confidence, guess == split.y_test]),
-    )
+    chosen = methods_for(methods, list(split.views))
+    n_labeled = TASKS[task].n_labeled
+    return [evaluate(Key("accuracy", task, n_labeled, number, m.name, "defaults"), m, split) for m in chosen]
 
 
-def calibration_error(rows: np.ndarray, n_bins: int = 15) -> float:
-    """Mean over bins of confidence of |mean confidence - share correct|, weighted by their rows."""
-    confidence, correct = rows.T
-    if np.isnan(confidence).any():
-        return float("nan")
-    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
-    gaps = [abs((confidence[bins == b] - correct[bins == b]).sum()) for b in np.unique(bins)]
-    return float(np.sum(gaps) / confidence.size)
+def score_table(task: Task, rows: list[ResultRow], methods: list[str]) -> str:
+    lines = ["| method | accuracy | balanced | AUC | calibration error | s |", "| --- | --- | --- | --- | --- | --- |"]
+    lines += [f"| {m} | {summary([row for row in rows if row.method == m])} |" for m in methods]
+    paper = paper_figure(task.name, task.n_labeled, REFERENCE)
+    if paper:
+        lines.append(f"| CMV-MED in the paper | {paper.mean} ± {paper.deviation} | – | – | – | – |")
+    return "\n".join(lines)
 
 
-def summary(results: list[Result | None]) -> str:
-    if None in [row if row is None else 0 for row in results]:
+def summary(rows: list[ResultRow]) -> str:
+    """The cells of one method; a dash for what does not apply, and a word if a split failed."""
+    failed = [row for row in rows if row.status == "failed"]
+    if failed:
+        return f"{len(failed)} of {len(rows)} splits failed: {failed[0].error} | – | – | – | –"
+    if not rows:
         return " | ".join(["–"] * 5)
-    values = np.array([row[:4] for row in results])
-    percent, spread = 100.0 * values[:, :3].mean(axis=0), 100.0 * values[:, :3].std(axis=0, ddof=1)
-    figures = [f"{m:.1f} ± {s:.1f}" if np.isfinite(m) else "–" for m, s in zip(percent, spread, strict=True)]
-    error = calibration_error(np.vstack([row[4] for row in results]))
-    return " | ".join([*figures, f"{error:.3f}" if np.isfinite(error) else "–", f"{values[:, 3].mean():.2f}"])
+    figures = [percent([getattr(row, name) for row in rows]) for name in ("accuracy", "balanced_accuracy", "auc")]
+    soft = all(row.calibration_error is not None for row in rows)
+    error = f"{calibration_error(row.reliability for row in rows):.3f}" if soft else "–"
+    seconds = np.mean([row.fit_seconds + row.predict_seconds for row in rows])
+    return " | ".join([*figures, error, f"{seconds:.2f}"])
+
+
+def percent(values: list[float | None]) -> str:
+    if None in values:
+        return "–"
+    return f"{100.0 * np.mean(values):.1f} ± {100.0 * np.std(values, ddof=1):.1f}"
+
+
+def paired_table(rows: list[ResultRow]) -> str:
+    """CMV-MED minus each other method in points of accuracy, strongest rival first; p-values adjusted by Holm's method."""
+    lines = [
+        "| CMV-MED against | difference | 95 % interval | Wilcoxon p | corrected t p | wins, ties, losses |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for comparison in compare_with_rivals(rows, REFERENCE):
+        paired = comparison.paired
+        low, high = (100.0 * end for end in paired.interval)
+        cells = [
+            comparison.rival,
+            f"{100.0 * paired.mean_difference:+.1f}",
+            f"{low:+.1f} to {high:+.1f}",
+            f"{comparison.wilcoxon_holm:.2g}",
+            f"{comparison.corrected_t_holm:.2g}",
+            f"{paired.wins}, {paired.ties}, {paired.losses}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def report(name: str, methods: list[str], numbers: range, parallel: Parallel) -> None:
+    from benchmarks.accuracy import rows_of_split  # by its full name, so that worker processes find it
+
+    task = TASKS[name]
+    try:
+        views = list(task.load().views)
+    except (DatasetError, ImportError) as error:
+        print(f"\n### {name}: left out. {error}", flush=True)
+        return
+    numbers = numbers if task.n_published is None else numbers[: max(0, task.n_published - numbers.start)]
+    by_split = parallel(delayed(rows_of_split)(name, methods, number) for number in numbers)
+    rows = [row for part in by_split for row in part]
+    single_views = [m.name for m in methods_for([EACH_VIEW], views)] if EACH_VIEW in methods else []
+    names = [*single_views, *(m for m in methods if m != EACH_VIEW)]
+    print(f"\n### {name}: {task.n_labeled} labels, {task.n_unlabeled} unlabelled, {len(numbers)} splits\n")
+    print(score_table(task, rows, names), flush=True)
+    if REFERENCE in methods and len(methods) > 1 and len(numbers) > 1:
+        print(f"\n{paired_table(rows)}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--splits", type=int, default=100)
     parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=[EACH_VIEW, *METHODS], default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
-    from benchmarks.accuracy import measure  # by its full name, so that worker processes find it
-
+    for method in arguments.methods:
+        if method in METHODS and (reason := METHODS[method].missing_package()):
+            parser.error(reason)
     numbers = range(arguments.first, arguments.first + arguments.splits)
     with Parallel(arguments.jobs) as parallel:
         for name in arguments.tasks:
-            task = TASKS[name]
-            try:
-                task.load()
-            except DatasetNotFoundError as error:
-                print(f"\n### {name}: left out. {error}")
-                continue
-            print(f"\n### {name}: {task.n_labeled} labels, {task.n_unlabeled} unlabelled, {len(numbers)} splits\n")
-            print(
-                "| method | accuracy | balanced | AUC | calibration error | s |\n| --- | --- | --- | --- | --- | --- |"
-            )
-            for method in arguments.methods:
-                rows = parallel(delayed(measure)(name, method, number) for number in numbers)
-                print(f"| {method} | {summary(rows)} |", flush=True)
-            if task.paper:
-                print(f"| CMV-MED in the paper | {task.paper} | – | – | – | – |")
+            report(name, arguments.methods, numbers, parallel)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,15 @@ def read(text: str) -> tuple[list[str], dict[str, dict[str, str]]]:
     """Tasks in order, and accuracy by method and task."""
     tasks: list[str] = []
     table: dict[str, dict[str, str]] = {}
+    in_scores = False  # from a line "| method ..." to the next that is no line of a table
     for line in text.splitlines():
         heading = re.match(r"### ([^:]+): (\d+) labels", line)
         if heading:
             tasks.append(f"{heading[1]}, {heading[2]} labels")
-        elif tasks and line.startswith("| ") and not line.startswith(("| method", "| ---")):
+        in_scores = line.startswith("| method") or (in_scores and line.startswith("|"))
+        if in_scores and not line.startswith(("| method", "| ---")):
             method, accuracy = (cell.strip() for cell in line.strip("| ").split("|")[:2])
-            table.setdefault(method, {})[tasks[-1]] = accuracy.split(" (")[0]
+            table.setdefault(method, {})[tasks[-1]] = accuracy
     return tasks, table
 
 
