@@ -95,8 +95,8 @@ def workers(results: Results) -> list[str]:
 def outofcore(results: Results) -> list[str]:
     return [
         f"{r['gib_on_disk']:.2f} GiB of Parquet files ({r['n']:,} rows) with the process's data limited to {r['limit_gib']:g} GiB: "
-        f"fit {r['seconds']:.0f} s, prediction of all rows {r['predict_seconds']:.0f} s, accuracy {100 * r['accuracy']:.1f} %, most "
-        f"resident memory {r['peak_mib']:.0f} MiB."
+        f"fit {r['seconds']:.0f} s, prediction of all rows {r['predict_seconds']:.0f} s, accuracy {100 * r['accuracy']:.1f} %, "
+        f"most resident memory {r['peak_mib']:.0f} MiB."
         for r in _of_kind(results, "outofcore")
     ]
 
