@@ -25,7 +25,7 @@ from cmvmed.consensus import (
     positive,
     soft_labels,
 )
-from cmvmed.linalg import Array, IntArray
+from cmvmed.linalg import Array, BoolArray, IntArray
 from cmvmed.posterior import ViewModel, ViewState, interpolate, scaled, supervised_state, update_view
 from cmvmed.prior import Balance
 from cmvmed.surrogates import Surrogate
@@ -50,6 +50,12 @@ class Problem:
     box: tuple[Array, ...]  # per view (n_L,), hinge weight of each labelled row
     weights_U: Array  # (n_U,) how often each unlabelled row counts
     n_classes: int
+    n_derived: int = 0  # how many of the views, at the end, are made of the others and no witnesses of their own
+
+    @property
+    def known_views(self) -> BoolArray:
+        """Which views any training row has, (V,)."""
+        return np.array([lab.size + unlab.size > 0 for lab, unlab in zip(self.rows_L, self.rows_U, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -130,14 +136,12 @@ def anneal(
     map_views : ``map``, or a parallel one
     """
     n_views, started = len(problem.models), perf_counter()
-    states = tuple(map_views(lambda i: _independent(problem, i), range(n_views)))
+    states = independent_states(problem, map_views)
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     if view_weights is None:
-        known = np.array([lab.size + unlab.size > 0 for lab, unlab in zip(problem.rows_L, problem.rows_U, strict=True)])
-        view_weights = agreement_weights(R, known)
+        view_weights = agreement_weights(R, problem.known_views)
     if schedule.consensus_weight is None:
-        trust = min(1.0, mean_agreement(R, view_weights) / FULL_AGREEMENT)
-        schedule = replace(schedule, consensus_weight=AUTO_CONSENSUS_WEIGHT * trust)
+        schedule = replace(schedule, consensus_weight=auto_consensus_weight(mean_agreement(R, view_weights)))
     final = pooled_consensus(problem, states, view_weights, balance, 1, schedule.temperature, None)
     start = _record(problem, surrogate, states, view_weights, final, 0, 0.0, schedule.temperature, started)
     result = Annealed(states, view_weights, final, 0.0, schedule.temperature, (start,), True)
@@ -185,10 +189,19 @@ def _step(
     return step_view(problem, i, surrogate, states[i], q, lam)
 
 
-def _independent(problem: Problem, i: int) -> ViewState:
-    """View i's MED on its labelled rows."""
-    rows = problem.rows_L[i]
-    return supervised_state(problem.models[i], problem.Y[rows], problem.box[i][rows])
+def independent_states(problem: Problem, map_views: Mapper = map) -> tuple[ViewState, ...]:
+    """Each view's MED on its labelled rows."""
+
+    def independent(i: int) -> ViewState:
+        rows = problem.rows_L[i]
+        return supervised_state(problem.models[i], problem.Y[rows], problem.box[i][rows])
+
+    return tuple(map_views(independent, range(len(problem.models))))
+
+
+def auto_consensus_weight(mean_correlation: float) -> float:
+    """λ where none is given, from the mean correlation of the independent views' scores."""
+    return AUTO_CONSENSUS_WEIGHT * min(1.0, mean_correlation / FULL_AGREEMENT)
 
 
 def step_view(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, q: Array, lam: float) -> ViewState:

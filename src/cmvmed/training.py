@@ -1,22 +1,45 @@
 """From views and labels to a fitted consensus: the rows' roles, the class prior, and the refit it may call for."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from cmvmed.annealing import Annealed, Mapper, Problem, Schedule, anneal
+from cmvmed.annealing import (
+    Annealed,
+    Mapper,
+    Problem,
+    Schedule,
+    anneal,
+    auto_consensus_weight,
+    independent_states,
+)
+from cmvmed.consensus import agreement, agreement_weights, mean_agreement
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray
 from cmvmed.low_rank import LowRankView
 from cmvmed.machines import LowRankMachine, Machine, ViewData, ViewMachine
+from cmvmed.neighbours import (
+    N_NEIGHBOURS,
+    NeighbourGraph,
+    NeighbourMachine,
+    build_graph,
+    foretold_by_neighbours,
+    graph_blocks,
+    joins_views,
+    trust,
+)
 from cmvmed.nystroem import Basis, choose_landmarks, fit_basis
 from cmvmed.posterior import CholeskyView, SpectralView, ViewModel, cavity_scores
 from cmvmed.prior import Balance, anchored_share, label_deviation, label_share, released_balance
 from cmvmed.surrogates import Surrogate
 
+# What fully trusted neighbours weigh in the consensus, and λ beside them: they have heard all views already, so there is little
+# left to learn from each other. Chosen on development splits (docs/accuracy.md).
+NEIGHBOUR_WEIGHT = 0.9
+NEIGHBOUR_CONSENSUS_WEIGHT = 0.02
 ANCHOR_ROWS = 20  # unlabelled rows that two views must share before they can tell the class prior
 
 
@@ -97,6 +120,69 @@ def build_problem(
     )
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """The problem with the neighbours' opinion as one more view, and how it is to be annealed."""
+
+    problem: Problem
+    graph: NeighbourGraph
+    view_weights: Array  # (V + 1,)
+    consensus_weight: float
+
+    def machine(self, annealed: Annealed) -> NeighbourMachine:
+        """What prediction needs of the neighbours' opinion: the scores of the graph's nodes."""
+        state = annealed.states[-1]
+        return NeighbourMachine(self.graph, np.concatenate([state.m_L, state.m_U])[self.graph.nodes])
+
+
+def hear_neighbours(
+    problem: Problem,
+    views: Sequence[ViewData],
+    roles: RowRoles,
+    view_weights: Array | None,
+    consensus_weight: float | None,
+    n_neighbours: int | None,
+    map_views: Mapper = map,
+) -> Surroundings | None:
+    """Add the neighbours' opinion as far as it deserves trust; None if it does not.
+
+    Parameters
+    ----------
+    view_weights : (V,), π; None weights the views by their agreement
+    consensus_weight : λ; None takes it from the agreement of the views and the trust in neighbours
+    n_neighbours : None asks the unlabelled rows whether neighbours are to be trusted; a number trusts so many in full
+    """
+    n_L = roles.block_L.size
+    if not joins_views(views) or roles.block_U.size == 0 or (n_neighbours is None and len(views) < 2):
+        return None
+    states = independent_states(problem, map_views)
+    R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
+    pi = agreement_weights(R, problem.known_views) if view_weights is None else view_weights
+    weights = roles.weights[np.concatenate([roles.block_L, roles.block_U])]
+    graph, distances = build_graph(views, n_L, weights, n_neighbours or N_NEIGHBOURS)
+    g, agreed = 1.0, mean_agreement(R, pi)
+    if n_neighbours is None:
+        rows = [n_L + rows_U for rows_U in problem.rows_U]
+        g = trust(foretold_by_neighbours(graph, [state.m_U for state in states], rows, pi), agreed)
+    if g == 0.0:
+        return None
+    blocks = graph_blocks(graph, distances, n_L, problem.weights_U)
+    spectral = isinstance(problem.models[0], SpectralView)
+    hinge = float(np.mean([view.settings.C for view in views])) * roles.hinge[roles.block_L]
+    joined = replace(
+        problem,
+        models=(*problem.models, SpectralView(blocks) if spectral else CholeskyView(blocks)),
+        rows_L=(*problem.rows_L, np.arange(n_L)),
+        rows_U=(*problem.rows_U, np.arange(roles.block_U.size)),
+        box=(*problem.box, hinge),
+        n_derived=1,
+    )
+    if consensus_weight is None:
+        consensus_weight = (1.0 - g) * auto_consensus_weight(agreed) + g * NEIGHBOUR_CONSENSUS_WEIGHT
+    share = g * NEIGHBOUR_WEIGHT
+    return Surroundings(joined, graph, np.append((1.0 - share) * pi, share), consensus_weight)
+
+
 def view_machines(
     views: Sequence[ViewData], bases: Sequence[Basis] | None, problem: Problem, annealed: Annealed
 ) -> tuple[Machine, ...]:
@@ -105,7 +191,7 @@ def view_machines(
     if bases is None:
         return tuple(
             ViewMachine.from_state(view, state, lam, problem.weights_U)
-            for view, state in zip(views, annealed.states, strict=True)
+            for view, state in zip(views, annealed.states[: len(views)], strict=True)
         )
     machines: list[Machine] = []
     for view, basis, model, state in zip(views, bases, problem.models, annealed.states, strict=True):
@@ -207,6 +293,7 @@ def fit_consensus(
 
 def _anchored(problem: Problem, annealed: Annealed, roles: RowRoles, share: float, rng: np.random.Generator) -> float:
     """Share of the second class from the labels and the views' cavity scores."""
-    known = [i for i, rows in enumerate(problem.rows_U) if rows.size >= ANCHOR_ROWS]
+    n_witnesses = len(problem.models) - problem.n_derived
+    known = [i for i, rows in enumerate(problem.rows_U[:n_witnesses]) if rows.size >= ANCHOR_ROWS]
     scores = [cavity_scores(problem.models[i], annealed.states[i], annealed.consensus_weight)[:, 0] for i in known]
     return anchored_share(roles.counts, scores, [problem.rows_U[i] for i in known], problem.weights_U, share, rng)

@@ -20,7 +20,17 @@ LAYERS = (
     ("qp", "surrogates", "two_view_duals", "coregularised", "nystroem"),
     ("posterior", "low_rank", "consensus", "prior"),
     ("annealing",),
-    ("machines", "training", "chunk_passes", "streamed_training", "views", "labels", "model_selection", "sources"),
+    (
+        "machines",
+        "neighbours",
+        "training",
+        "chunk_passes",
+        "streamed_training",
+        "views",
+        "labels",
+        "model_selection",
+        "sources",
+    ),
     ("estimators",),
     ("",),  # the package itself, which hands out the public names
     ("experiments", "demonstration"),

@@ -18,6 +18,7 @@ from cmvmed.estimators.scoring import Answer, BlockTask, Scorer, filled, lazily
 from cmvmed.labels import Labels, labeled_part, read_labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import Machine, ViewData, ViewSettings, read_view
+from cmvmed.neighbours import NeighbourMachine
 from cmvmed.sources.opening import lies_elsewhere
 from cmvmed.sources.rows import RowCheck
 from cmvmed.training import RowRoles, assign_roles
@@ -64,7 +65,8 @@ class MultiViewClassifier(ClassifierMixin, ViewReader):
     classes_: Any
     class_prior_: Array
     _machines: tuple[Machine, ...]
-    _pool_weights: Array  # (V,)
+    _neighbours: NeighbourMachine | None = None
+    _pool_weights: Array  # (V,), and the neighbours' if they are heard
     _offset: Array  # (F,)
     _temperature: float
 
@@ -146,7 +148,7 @@ class MultiViewClassifier(ClassifierMixin, ViewReader):
             self._columns_in_messages(),
             tuple(m.unused_columns(width) for m, width in zip(self._machines, self._layout.widths, strict=True)),
         )
-        return Scorer(self._machines, self._pool_weights, self._offset, check)
+        return Scorer(self._machines, self._pool_weights, self._offset, check, self._neighbours)
 
     def _means_by_view(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[list[IntArray], list[Array]]:
         """Per view, the rows that it can judge and their posterior means (n_i, F)."""

@@ -9,6 +9,7 @@ import numpy as np
 from cmvmed.consensus import pool, soft_labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import Machine
+from cmvmed.neighbours import NeighbourMachine
 from cmvmed.sources import ArrayTable, LocalRows, RowSource, memory_rows
 from cmvmed.sources.cluster import required_dask
 from cmvmed.sources.rows import BYTES_OF_A_NUMBER, LARGEST_CHUNK, RowCheck
@@ -23,9 +24,10 @@ class Scorer:
     """
 
     machines: tuple[Machine, ...]
-    pool_weights: Array  # (V,)
+    pool_weights: Array  # (V,), and the neighbours' if they are heard
     offset: Array  # (F,)
     check: RowCheck
+    neighbours: NeighbourMachine | None = None
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Array:
         """Scores of the rows of a chunk, whose values are checked."""
@@ -34,6 +36,9 @@ class Scorer:
     def pooled(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
         """Scores with the offset, and coverage."""
         rows, means = self.means(matrices, present)
+        if self.neighbours is not None:
+            known, mean = self.neighbours.mean(matrices, rows)
+            rows, means = [*rows, known], [*means, mean]
         scores, coverage = pool(means, rows, self.pool_weights, matrices[0].shape[0])
         return np.column_stack([scores + self.offset, coverage])
 
@@ -48,7 +53,8 @@ class Scorer:
 
     def of_source(self, source: RowSource) -> Array:
         """Scores of all rows of a source."""
-        compared = 3 * BYTES_OF_A_NUMBER * sum(machine.n_compared for machine in self.machines)
+        heard = self.machines if self.neighbours is None else (*self.machines, self.neighbours)
+        compared = 3 * BYTES_OF_A_NUMBER * sum(machine.n_compared for machine in heard)
         return np.concatenate(list(source.map(self, bytes_per_row=compared)))
 
 
