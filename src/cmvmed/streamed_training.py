@@ -23,7 +23,7 @@ from cmvmed.chunk_passes import CURVATURE, ChunkView, GramPass, SweepPass, Sweep
 from cmvmed.consensus import balancing_offset, n_functions, pool
 from cmvmed.linalg import Array, IntArray, eigen_psd
 from cmvmed.low_rank import LowRankView, WeightGaussian, WeightSpace
-from cmvmed.machines import LowRankMachine, RowReader
+from cmvmed.machines import LowRankMachine, Machine, RowReader
 from cmvmed.nystroem import Basis
 from cmvmed.posterior import solve_dual
 from cmvmed.sources import RowSource
@@ -96,9 +96,8 @@ class Streamed:
     """Where the sweeps over all rows ended."""
 
     annealed: Annealed  # history, offset and end of the fit; the states and q are those of the sample
-    machines: tuple[LowRankMachine, ...]
+    machines: tuple[Machine, ...]
     dual_gap: float
-    class_shares: Array  # (K,)
 
 
 def sample_rows(rows: StreamedRows, n: int, rng: np.random.Generator) -> tuple[IntArray, Array]:
@@ -169,7 +168,7 @@ def continue_on_all_rows(
         LowRankMachine(reader, view.basis, view.theta, view.gaussian.d)
         for reader, view in zip(readers, views, strict=True)
     )
-    return Streamed(end, machines, gap, sums.shares / sums.mass)
+    return Streamed(end, machines, gap)
 
 
 def _streamed_view(problem: Problem, annealed: Annealed, i: int, basis: Basis, gram: Array) -> StreamedView:

@@ -11,8 +11,10 @@ from sklearn.base import clone
 
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
+from cmvmed.estimators import fit_rows
 from cmvmed.estimators.approximation import EXACT_ROWS, LARGEST_EXACT_ROWS, default_components, read_approximation
 from cmvmed.model_selection import hide_labels
+from cmvmed.sources.rows import RowCheck
 from cmvmed.surrogates import Bohning, Newton
 
 
@@ -188,3 +190,88 @@ def test_bad_choices_are_refused_by_name(parameters, words):
 def test_too_many_rows_for_a_method_without_low_rank_are_refused():
     with pytest.raises(ValueError, match="too many for mode='newton'"):
         read_approximation(CMVMED(mode="newton"), Newton(), LARGEST_EXACT_ROWS + 1)
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    monkeypatch.setattr(fit_rows, "SAMPLE_ROWS", 600)
+    monkeypatch.setattr(fit_rows, "LEAST_SAMPLE_ROWS", 100)
+
+
+def fit_low_rank(X, y, views, sample_weight=None, **parameters):
+    return CMVMED(views=views, approximation="nystroem", n_components=150, **parameters).fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_annealing_on_a_sample_ends_near_annealing_on_all_rows(small_sample, monkeypatch, n_classes):
+    X, y, truth, views = draw_task(n=2400, n_labelled=30, n_classes=n_classes)
+    sampled = fit_low_rank(X, y, views)
+    monkeypatch.setattr(fit_rows, "SAMPLE_ROWS", 10_000)
+    whole = fit_low_rank(X, y, views)
+    assert sampled.approximation_["n_annealed"] == 600
+    assert "n_annealed" not in whole.approximation_
+    assert np.abs(sampled.label_distributions_ - whole.label_distributions_).mean() < 0.02
+    assert abs(sampled.score(X, truth) - whole.score(X, truth)) < 0.01
+    assert set(sampled.history_["n_rows"]) == {600, 2370}
+    assert set(whole.history_["n_rows"]) == {2370}
+    assert (sampled.history_["seconds"] > 0.0).all()
+
+
+def test_a_streamed_fit_with_missing_views_and_weights_gives_every_row_its_consensus(small_sample):
+    X, y, _, views = draw_task(n=1500)
+    X, rng = X.copy(), np.random.default_rng(0)
+    first = np.arange(X.shape[1])[next(iter(views.values()))]
+    X[np.ix_(rng.uniform(size=1500) < 0.2, first)] = np.nan
+    weight = rng.integers(0, 3, 1500).astype(float)
+    weight[y != -1] = 1.0
+    model = fit_low_rank(X, y, views, weight)
+    assert model.approximation_["n_annealed"] == 600
+    unlabelled = y == -1
+    np.testing.assert_allclose(
+        model.predict_proba(X)[unlabelled], model.label_distributions_[unlabelled], rtol=0.0, atol=1e-10
+    )
+    np.testing.assert_array_equal(model.transduction_[~unlabelled], y[~unlabelled])
+    mass = weight[unlabelled] * np.where(np.isnan(X[unlabelled][:, first[0]]), model.view_weights_[1], 1.0)
+    shares = mass @ model.label_distributions_[unlabelled] / mass.sum()
+    np.testing.assert_allclose(shares, model.class_prior_, rtol=0.0, atol=1e-4)
+
+
+def test_rows_without_any_view_get_the_prior_from_a_streamed_fit(small_sample):
+    X, y, _, views = draw_task(n=1500)
+    X = X.copy()
+    blind = np.flatnonzero(y == -1)[-3:]
+    X[blind] = np.nan
+    with pytest.warns(UserWarning, match="3 training rows have all views missing"):
+        model = fit_low_rank(X, y, views)
+    np.testing.assert_allclose(model.label_distributions_[blind], np.tile(model.class_prior_, (3, 1)), atol=1e-12)
+
+
+def test_independent_views_need_no_sweeps_over_all_rows(small_sample):
+    X, y, _, views = draw_task(n=1500)
+    model = fit_low_rank(X, y, views, consensus_weight=0.0)
+    exact = CMVMED(views=views, approximation="exact", consensus_weight=0.0, class_prior="labels").fit(X, y)
+    assert model.label_distributions_.shape == (1500, 2)
+    for name, score in model.decision_function_by_view(X).items():
+        assert np.corrcoef(score, exact.decision_function_by_view(X)[name])[0, 1] > 0.98
+
+
+def test_memory_limits_the_sample_or_refuses_the_fit(monkeypatch):
+    X, y, _, views = draw_task(n=2600)
+    model = fit_low_rank(X, y, views, memory_limit="20MiB")
+    assert 1000 <= model.approximation_["n_annealed"] < 2580
+    with pytest.raises(MemoryError, match=r"n_components=150 in 2 views needs at least .* Lower n_components or raise"):
+        fit_low_rank(X, y, views, memory_limit="10MiB")
+    monkeypatch.setattr(fit_rows, "MOST_LABELLED_ROWS", 10)
+    with pytest.raises(MemoryError, match="20 labelled rows"):
+        fit_low_rank(X, y, views, memory_limit="20MiB")
+
+
+def test_a_row_of_a_sample_is_named_by_its_own_number(small_sample):
+    X, y, _, views = draw_task(n=1500)
+    X = X.copy()
+    X[1234, 1] = np.inf
+    with pytest.raises(ValueError, match="row 1234"):
+        fit_low_rank(X, y, views)
+    check = RowCheck(("one",), "ignore", (None,), (None,))
+    with pytest.raises(ValueError, match="row 77"):
+        fit_rows._present_in_sample(check, np.array([3, 77]), [np.array([[1.0], [np.inf]])])

@@ -1,7 +1,7 @@
 """CMVMED: several views, many unlabelled rows, a handful of labels."""
 
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Self
 
@@ -12,15 +12,22 @@ from sklearn.utils import check_consistent_length, check_random_state
 
 from cmvmed.annealing import Annealed, Problem, Sweep
 from cmvmed.consensus import class_shares, expand, pool, prior_scores, soft_labels
-from cmvmed.estimators.approximation import described, read_approximation, view_bases
+from cmvmed.estimators.approximation import described, view_bases
 from cmvmed.estimators.base import MultiViewClassifier
-from cmvmed.estimators.consensus_parameters import consensus_view_settings, read_schedule, read_view_weights
+from cmvmed.estimators.consensus_parameters import (
+    consensus_view_settings,
+    read_neighbors,
+    read_schedule,
+    read_view_weights,
+)
+from cmvmed.estimators.fit_rows import FitRows, consensus_of_all_rows, finished_on_all_rows, read_fit_rows
 from cmvmed.estimators.progress import StageReporter, views_in_parallel
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, Matrix
 from cmvmed.machines import ViewData
 from cmvmed.nystroem import Basis
-from cmvmed.training import RowRoles, build_problem, fit_consensus, view_machines
+from cmvmed.streamed_training import Streamed
+from cmvmed.training import RowRoles, Surroundings, build_problem, fit_consensus, hear_neighbours, view_machines
 from cmvmed.views import with_rows
 
 
@@ -69,6 +76,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         dict gives one share per class. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
+    neighbors : "auto", int or None, default="auto"
+        Whether the nearest training rows, by all views together, have a say: one more opinion in the consensus, for data whose
+        rows form clusters. "auto" hears five neighbours as far as the unlabelled rows vouch for them: if they foretell, from one
+        view, the scores of another. A number always hears so many; None hears none. They are heard only if kernels are "rbf" and
+        handled exactly, and not in mode "literal".
     mode : {"complete", "newton", "literal"}, default="complete"
         "complete" minimises a bound of the objective, "newton" follows its second-order expansion, both with the consensus
         in each view's update. "literal" is the algorithm as printed in the paper, whose views never see the consensus; it
@@ -98,6 +110,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         unlabelled rows, but at least 500 and at most 1000.
     landmarks : {"k-means++", "uniform", "leverage"}, default="k-means++"
         How landmarks are chosen, beside the labelled rows: far from each other, at random, or where others explain little.
+    memory_limit : int, str or None, default=None
+        Memory that a fit with "nystroem" and predictions may take beside X itself, in bytes or as a text such as "1.5GiB"; None
+        for half of the free memory. With more than 10 000 unlabelled rows (fewer if the limit asks for it) the annealing runs on a
+        sample of them, and its last stage is continued on all rows, in chunks.
     n_jobs : int or None, default=None
         Views updated in parallel, by threads; -1 uses all processors.
     random_state : int, RandomState instance or None, default=0
@@ -112,13 +128,15 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     transduction_ : ndarray of shape (n_rows,)
         Class of each training row: its label, or the consensus if it had none.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Consensus over the classes of each training row.
+        Consensus over the classes of each training row. It and ``transduction_`` are None if they would not fit ``memory_limit``.
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class that was imposed (that of the labels, if none was).
     consensus_weight_ : float
         λ of the last stage.
     view_names_ : list of str
     view_weights_ : ndarray of shape (n_views,)
+    neighbor_weight_ : float
+        Weight of the neighbours' opinion in the consensus; the views share the rest.
     n_views_ : int
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
@@ -135,7 +153,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     approximation_ : dict
         How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", "landmarks" (how they were
         chosen), and by view "rank" (of the features) and "residual" (the share of the kernel's trace over unlabelled rows that
-        the features miss, estimated from at most 1000 of them: the approximation's error).
+        the features miss, estimated from at most 1000 of them: the approximation's error), and "n_annealed" if the annealing ran
+        on a sample of so many unlabelled rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is made of data frames with string column names.
@@ -173,6 +192,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         temperature: float = 0.15,
         class_prior: Any = "auto",
         view_weights: Any = "agreement",
+        neighbors: Any = "auto",
         mode: str = "complete",
         bound: str = "bohning",
         n_stages: int = 8,
@@ -184,6 +204,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         approximation: str = "auto",
         n_components: int | None = None,
         landmarks: str = "k-means++",
+        memory_limit: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -201,6 +222,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         self.temperature = temperature
         self.class_prior = class_prior
         self.view_weights = view_weights
+        self.neighbors = neighbors
         self.mode = mode
         self.bound = bound
         self.n_stages = n_stages
@@ -212,6 +234,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         self.approximation = approximation
         self.n_components = n_components
         self.landmarks = landmarks
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -235,12 +258,12 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         self : object
         """
         surrogate, schedule = read_schedule(self)
-        training = self._read_training(X, y, sample_weight)
+        fit_rows = read_fit_rows(self, X, y, sample_weight, surrogate)
+        training, approximation = fit_rows.training, fit_rows.approximation
         labels, roles = training.labels, training.roles
         settings = consensus_view_settings(self, self._layout.names, labels.n_classes)
-        approximation = read_approximation(self, surrogate, roles.block_U.size)
         data = training.view_data(settings, roles.block_L, roles.block_U, self.random_state)
-        pi = read_view_weights(self, data)
+        pi, n_neighbors = read_view_weights(self, data), read_neighbors(self, data)
         Y = training.signed_labels(roles.block_L)
         class_prior = None if self.mode == "literal" else self.class_prior
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -255,25 +278,35 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 bases=bases,
                 map_views=map_views,
             )
-            fitted_after = partial(_fitted_attributes, problem, data, bases, labels, roles)
+            setting = Surroundings(problem, pi, schedule.consensus_weight)
+            if n_neighbors != 0 and bases is None:
+                setting = hear_neighbours(
+                    problem, data, roles, pi, schedule.consensus_weight, n_neighbors, map_views=map_views
+                )
+            fitted_after = partial(_fitted_attributes, setting, data, bases, labels, roles)
             n_passes = 2 if labels.n_classes == 2 and isinstance(class_prior, str) and class_prior == "auto" else 1
             report = StageReporter(self, X, y, schedule.n_stages, n_passes, fitted_after)
             annealed, prior = fit_consensus(
-                problem,
+                setting.problem,
                 surrogate,
-                schedule,
+                replace(schedule, consensus_weight=setting.consensus_weight),
                 class_prior,
                 labels,
                 roles,
-                pi,
+                setting.view_weights,
                 rng,
                 before_stage=report.begin_stage,
                 on_stage=report.end_stage,
                 map_views=map_views,
             )
-        self._warn_about(annealed, labels, roles)
         fitted = fitted_after(annealed, prior)
         fitted["approximation_"] = described(approximation, data, bases, self.random_state)
+        if fit_rows.everything is not None and bases is not None:
+            streamed = finished_on_all_rows(fit_rows, data, bases, problem, annealed, schedule)
+            annealed = streamed.annealed
+            fitted |= fitted_after(annealed, prior) | self._attributes_of_all_rows(fit_rows, streamed, prior)
+            fitted["approximation_"] |= {"n_annealed": roles.block_U.size}
+        self._warn_about(annealed, labels, roles, sampled=fit_rows.everything is not None)
         for name, value in fitted.items():
             setattr(self, name, value)
         report.finish(fitted)
@@ -377,7 +410,17 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             np.sqrt(machine.variance(matrix[rows])), rows, matrix.shape[0], np.full(machine.n_functions, np.inf)
         )
 
-    def _warn_about(self, annealed: Annealed, labels: Labels, roles: RowRoles) -> None:
+    def _attributes_of_all_rows(self, fit_rows: FitRows, streamed: Streamed, prior: Array) -> dict[str, Any]:
+        """The attributes that sweeps over all rows change."""
+        q = consensus_of_all_rows(fit_rows, streamed, prior, self._memory_limit())
+        return {
+            "label_distributions_": q,
+            "transduction_": None if q is None else fit_rows.labels.classes[q.argmax(axis=1)],
+            "dual_gap_": streamed.dual_gap,
+            "_machines": streamed.machines,
+        }
+
+    def _warn_about(self, annealed: Annealed, labels: Labels, roles: RowRoles, *, sampled: bool) -> None:
         if not annealed.converged and self.mode != "literal":
             warnings.warn(
                 f"The last stage did not settle within max_iter={self.max_iter} sweeps; raise max_iter or tol.",
@@ -385,7 +428,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 stacklevel=4,
             )
         blind = labels.codes.size - roles.block_L.size - roles.block_U.size
-        if blind:
+        if blind and not sampled:
             warnings.warn(
                 f"{blind} training rows have all views missing; they teach nothing and get the class prior.",
                 stacklevel=4,
@@ -405,7 +448,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
 
 
 def _fitted_attributes(
-    problem: Problem,
+    setting: Surroundings,
     data: list[ViewData],
     bases: list[Basis] | None,
     labels: Labels,
@@ -414,8 +457,8 @@ def _fitted_attributes(
     prior: Array,
 ) -> dict[str, Any]:
     """All that ``fit`` learns, by attribute name."""
-    distributions = _label_distributions(annealed, prior, data, labels, roles)
-    history = annealed.history
+    distributions = _label_distributions(setting.problem, annealed, prior, labels, roles)
+    history, of_views = annealed.history, annealed.view_weights[: len(data)]
     return {
         "classes_": labels.classes,
         "class_prior_": prior,
@@ -423,30 +466,30 @@ def _fitted_attributes(
         "transduction_": labels.classes[distributions.argmax(axis=1)],
         "consensus_weight_": annealed.consensus_weight,
         "view_names_": [view.settings.name for view in data],
-        "view_weights_": annealed.view_weights,
+        "view_weights_": of_views / of_views.sum(),
+        "neighbor_weight_": float(annealed.view_weights[len(data) :].sum()),
         "n_views_": len(data),
         "n_iter_": len(history),
         "objective_history_": np.array([sweep.objective for sweep in history]),
         "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
         "dual_gap_": float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True))),
         "converged_": annealed.converged,
-        "_machines": view_machines(data, bases, problem, annealed),
+        "_machines": view_machines(data, bases, setting.problem, annealed),
+        "_neighbours": setting.machine(annealed),
         "_pool_weights": annealed.view_weights,
         "_offset": annealed.consensus.offset,
         "_temperature": annealed.temperature,
     }
 
 
-def _label_distributions(
-    annealed: Annealed, prior: Array, data: list[ViewData], labels: Labels, roles: RowRoles
-) -> Array:
+def _label_distributions(problem: Problem, annealed: Annealed, prior: Array, labels: Labels, roles: RowRoles) -> Array:
     """The consensus over the classes of every training row, (n, K); certain for labelled rows."""
     table = np.tile(prior, (labels.codes.size, 1))
     consensus = annealed.consensus
     table[roles.block_U] = np.where(consensus.coverage[:, None] > 0.0, consensus.q, prior)
     scores, coverage = pool(
         [state.m_L for state in annealed.states],
-        [view.rows_L for view in data],
+        problem.rows_L,
         annealed.view_weights,
         roles.block_L.size,
     )

@@ -56,13 +56,16 @@ class ViewReader(BaseEstimator):
         if not lies_elsewhere(X):
             return self._split(X, reset=True), y.compute() if is_dask(y) else y
         opened = self._open_training(X, y)
-        matrices = all_rows(self._rows(opened), self._memory_limit())
+        return all_rows(self._rows(opened), self._memory_limit()), self._labels_of(opened, y)
+
+    def _labels_of(self, opened: OpenedX, y: Any) -> Any:
+        """The labels of all rows, of which ``y`` may name a column of X."""
         if not is_dask(y) and not isinstance(y, str):
-            return matrices, y
+            return y
         rows, labels, n_rows = opened.labels(y, self.unlabeled)
         dense = np.full(n_rows, self.unlabeled, dtype=object)
         dense[rows] = labels
-        return matrices, dense
+        return dense
 
     def _rows_of_fit(self, X: Any, y: Any) -> RowsOfFit:
         """All rows of X, wherever they lie, and their labels; sets the layout and feature attributes."""

@@ -1,0 +1,185 @@
+"""What a fit works on: all rows in memory, or a sample of them and the others where they lie."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
+
+from cmvmed.annealing import Annealed, Problem, Schedule
+from cmvmed.consensus import prior_scores, soft_labels
+from cmvmed.estimators.approximation import Approximation, read_approximation
+from cmvmed.estimators.base import Training
+from cmvmed.estimators.parameters import check_choice
+from cmvmed.estimators.scoring import Scorer, filled
+from cmvmed.estimators.streaming import SHARE_OF_CHUNKS, all_rows
+from cmvmed.labels import Labels
+from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
+from cmvmed.machines import ViewData
+from cmvmed.nystroem import Basis
+from cmvmed.sources import RowSource, memory_rows
+from cmvmed.sources.memory import in_words
+from cmvmed.sources.opening import lies_elsewhere
+from cmvmed.sources.rows import BYTES_OF_A_NUMBER, RowCheck
+from cmvmed.streamed_training import Streamed, StreamedRows, continue_on_all_rows, sample_rows
+from cmvmed.surrogates import Surrogate
+from cmvmed.training import assign_roles, view_machines
+
+SAMPLE_ROWS = 10_000  # unlabelled rows in memory; beyond, the annealing runs on as many of them
+LEAST_SAMPLE_ROWS = 1000  # of which a memory limit must leave room for
+MOST_LABELLED_ROWS = 20_000  # whose covariance is a square matrix
+SHARE_OF_SAMPLE = 3  # the sample's features take at most this part of the memory limit
+COPIES_OF_FEATURES = 2  # as they are computed and as they are kept
+COPIES_OF_CONSENSUS = 8  # scores, coverage, probabilities, and some room
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """The rows to anneal on in memory and, if these are a sample, all rows."""
+
+    training: Training
+    approximation: Approximation
+    labels: Labels  # of all rows
+    everything: StreamedRows | None  # None if all rows are in memory
+
+
+def read_fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate: Surrogate) -> FitRows:
+    """Read what ``fit`` was given, as far as it is needed in memory."""
+    check_choice("missing", estimator.missing, ("ignore", "error"))
+    if lies_elsewhere(X):
+        return _read_elsewhere(estimator, X, y, sample_weight, surrogate)
+    training = estimator._read_training(X, y, sample_weight)
+    roles = training.roles
+    approximation = read_approximation(estimator, surrogate, roles.block_U.size)
+    n_sample = sample_size(estimator, approximation, len(training.matrices))
+    if approximation.n_components is None or roles.block_U.size <= n_sample or _has_given_kernel(estimator):
+        return FitRows(training, approximation, training.labels, None)
+    chunks = estimator._memory_limit() // SHARE_OF_CHUNKS
+    threads = None if estimator.n_jobs is None else effective_n_jobs(estimator.n_jobs)
+    source = memory_rows(training.matrices, memory_limit=chunks, n_threads=threads)
+    return _sampled(
+        estimator, source, training.labels, roles.weights, roles.hinge, approximation, n_sample, sample_weight is None
+    )
+
+
+def _read_elsewhere(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate: Surrogate) -> FitRows:
+    """The same for rows that lie in files or on a cluster."""
+    opened = estimator._open_training(X, y)
+    source = estimator._rows(opened)
+    labels = estimator._read_labels(estimator._labels_of(opened, y), source.n_rows)
+    like = np.broadcast_to(0.0, (source.n_rows, 1))
+    weights = estimator._read_sample_weight(sample_weight, source.n_rows, like)
+    hinge = estimator._hinge_weights(labels, weights)
+    n_unlabelled = int(((labels.codes < 0) & (weights > 0.0)).sum())
+    approximation = read_approximation(estimator, surrogate, n_unlabelled)
+    n_sample = sample_size(estimator, approximation, len(source.widths))
+    if approximation.n_components is None or n_unlabelled <= n_sample or _has_given_kernel(estimator):
+        matrices = all_rows(source, estimator._memory_limit())
+        present = estimator._present(matrices, estimator._unused_in_training(matrices))
+        training = Training(matrices, present, labels, assign_roles(labels, present, weights, hinge))
+        return FitRows(training, approximation, labels, None)
+    return _sampled(estimator, source, labels, weights, hinge, approximation, n_sample, sample_weight is None)
+
+
+def sample_size(estimator: Any, approximation: Approximation, n_views: int) -> int:
+    """Unlabelled rows to anneal on: 10 000, or as many as the memory limit has room for."""
+    n_components = approximation.n_components
+    if n_components is None:
+        return SAMPLE_ROWS
+    limit = estimator._memory_limit()
+    row = COPIES_OF_FEATURES * BYTES_OF_A_NUMBER * n_views * (n_components + 1)
+    n_sample = min(SAMPLE_ROWS, limit // SHARE_OF_SAMPLE // row)
+    if n_sample < LEAST_SAMPLE_ROWS:
+        raise MemoryError(
+            f"A fit with n_components={n_components} in {n_views} views needs at least "
+            f"{in_words(SHARE_OF_SAMPLE * LEAST_SAMPLE_ROWS * row)} of memory, but only {in_words(limit)} may be used. Lower "
+            "n_components or raise memory_limit."
+        )
+    return int(n_sample)
+
+
+def _has_given_kernel(estimator: Any) -> bool:
+    """Whether rows of some view are lines of a kernel matrix, which must be in memory as a whole."""
+    kernels = estimator.kernel
+    kernels = (
+        kernels.values() if hasattr(kernels, "values") else kernels if isinstance(kernels, (list, tuple)) else [kernels]
+    )
+    return any(isinstance(kernel, str) and kernel == "precomputed" for kernel in kernels)
+
+
+def _sampled(
+    estimator: Any,
+    source: RowSource,
+    labels: Labels,
+    weights: Array,
+    hinge: Array,
+    approximation: Approximation,
+    n_sample: int,
+    equal_weights: bool,
+) -> FitRows:
+    """A sample of the rows to anneal on, with its labels and roles."""
+    labelled = labels.labeled
+    if labelled.size > MOST_LABELLED_ROWS:
+        raise MemoryError(
+            f"y has {labelled.size} labelled rows, but the labelled rows' covariance is a square matrix: at most "
+            f"{MOST_LABELLED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
+            "unlabelled rows have little to add."
+        )
+    names, columns = estimator._layout.names, estimator._columns_in_messages()
+    check = RowCheck(names, estimator.missing, columns, tuple(None for _ in names))
+    rows = StreamedRows(source, check, labelled, None if equal_weights else weights)
+    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
+    numbers, sample_weights = sample_rows(rows, n_sample, rng)
+    matrices = source.take(numbers)
+    present = _present_in_sample(check, numbers, matrices)
+    of_sample = Labels(labels.classes, labels.codes[numbers])
+    roles = assign_roles(of_sample, present, sample_weights, hinge[numbers])
+    return FitRows(Training(matrices, present, of_sample, roles), approximation, labels, rows)
+
+
+def _present_in_sample(check: RowCheck, numbers: IntArray, matrices: list[Matrix]) -> list[BoolArray]:
+    """Per view, which rows of the sample have it; a bad value is named by its row's number in all of X."""
+    try:
+        return check.present(0, matrices)
+    except ValueError:
+        for i, number in enumerate(numbers):
+            check.present(int(number), [matrix[i : i + 1] for matrix in matrices])
+        raise
+
+
+def finished_on_all_rows(
+    fit_rows: FitRows,
+    data: Sequence[ViewData],
+    bases: Sequence[Basis],
+    problem: Problem,
+    annealed: Annealed,
+    schedule: Schedule,
+) -> Streamed:
+    """The last stage continued on all rows, where the views have something to teach each other."""
+    assert fit_rows.everything is not None
+    if annealed.consensus_weight > 0.0 and not annealed.stopped:
+        readers = [view.reader for view in data]
+        return continue_on_all_rows(fit_rows.everything, readers, bases, problem, annealed, schedule)
+    gap = float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True)))
+    return Streamed(annealed, view_machines(data, bases, problem, annealed), gap)
+
+
+def consensus_of_all_rows(fit_rows: FitRows, streamed: Streamed, prior: Array, memory_limit: int) -> Array | None:
+    """The consensus over the classes of every training row, (n, K), certain for labelled ones; None if too large for the limit."""
+    labels, rows, end = fit_rows.labels, fit_rows.everything, streamed.annealed
+    assert rows is not None
+    if COPIES_OF_CONSENSUS * BYTES_OF_A_NUMBER * rows.source.n_rows * labels.n_classes > memory_limit:
+        return None
+    scored = Scorer(streamed.machines, end.view_weights, end.consensus.offset, rows.check).of_source(rows.source)
+    blind = int((scored[:, -1] == 0.0).sum())
+    if blind:
+        warnings.warn(
+            f"{blind} training rows have all views missing; they teach nothing and get the class prior.", stacklevel=4
+        )
+    scores = filled(scored, prior_scores(prior, end.temperature))
+    q = soft_labels(scores, np.zeros(scores.shape[1]), end.temperature)
+    q[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
+    return q
