@@ -63,6 +63,16 @@ def browser(tmp_path_factory):
     driver.quit()
 
 
+def open_whole(browser, address):
+    """Open the page and wait until it is read to its end; asked for the same address again, the driver may return before."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get("about:blank")
+    browser.get(address)
+    is_whole = "return document.readyState === 'complete' && document.querySelector('footer') !== null"
+    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(is_whole))
+
+
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
 def opened(request, browser, address):
     """The page at a width and in a colour scheme."""
@@ -71,7 +81,7 @@ def opened(request, browser, address):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(address)
+    open_whole(browser, address)
     return browser, width, scheme
 
 
