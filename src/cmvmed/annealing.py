@@ -135,7 +135,7 @@ def anneal(
     on_stage : called at the end of each stage with its number and the state; returning True ends the fit there
     map_views : ``map``, or a parallel one
     """
-    n_views, started = len(problem.models), perf_counter()
+    started = perf_counter()
     states = independent_states(problem, map_views)
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     if view_weights is None:

@@ -122,15 +122,17 @@ def build_problem(
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The problem with the neighbours' opinion as one more view, and how it is to be annealed."""
+    """The problem, with the neighbours' opinion as one more view if there is a graph, and how it is to be annealed."""
 
     problem: Problem
-    graph: NeighbourGraph
-    view_weights: Array  # (V + 1,)
-    consensus_weight: float
+    view_weights: Array | None  # (V,) or (V + 1,); None: by agreement
+    consensus_weight: float | None  # None: from the agreement
+    graph: NeighbourGraph | None = None
 
-    def machine(self, annealed: Annealed) -> NeighbourMachine:
+    def machine(self, annealed: Annealed) -> NeighbourMachine | None:
         """What prediction needs of the neighbours' opinion: the scores of the graph's nodes."""
+        if self.graph is None:
+            return None
         state = annealed.states[-1]
         return NeighbourMachine(self.graph, np.concatenate([state.m_L, state.m_U])[self.graph.nodes])
 
@@ -143,8 +145,8 @@ def hear_neighbours(
     consensus_weight: float | None,
     n_neighbours: int | None,
     map_views: Mapper = map,
-) -> Surroundings | None:
-    """Add the neighbours' opinion as far as it deserves trust; None if it does not.
+) -> Surroundings:
+    """Add the neighbours' opinion as far as it deserves trust.
 
     Parameters
     ----------
@@ -152,9 +154,9 @@ def hear_neighbours(
     consensus_weight : λ; None takes it from the agreement of the views and the trust in neighbours
     n_neighbours : None asks the unlabelled rows whether neighbours are to be trusted; a number trusts so many in full
     """
-    n_L = roles.block_L.size
+    n_L, unheard = roles.block_L.size, Surroundings(problem, view_weights, consensus_weight)
     if not joins_views(views) or roles.block_U.size == 0 or (n_neighbours is None and len(views) < 2):
-        return None
+        return unheard
     states = independent_states(problem, map_views)
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     pi = agreement_weights(R, problem.known_views) if view_weights is None else view_weights
@@ -165,7 +167,7 @@ def hear_neighbours(
         rows = [n_L + rows_U for rows_U in problem.rows_U]
         g = trust(foretold_by_neighbours(graph, [state.m_U for state in states], rows, pi), agreed)
     if g == 0.0:
-        return None
+        return unheard
     blocks = graph_blocks(graph, distances, n_L, problem.weights_U)
     spectral = isinstance(problem.models[0], SpectralView)
     hinge = float(np.mean([view.settings.C for view in views])) * roles.hinge[roles.block_L]
@@ -180,7 +182,7 @@ def hear_neighbours(
     if consensus_weight is None:
         consensus_weight = (1.0 - g) * auto_consensus_weight(agreed) + g * NEIGHBOUR_CONSENSUS_WEIGHT
     share = g * NEIGHBOUR_WEIGHT
-    return Surroundings(joined, graph, np.append((1.0 - share) * pi, share), consensus_weight)
+    return Surroundings(joined, np.append((1.0 - share) * pi, share), consensus_weight, graph)
 
 
 def view_machines(

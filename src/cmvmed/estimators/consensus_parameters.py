@@ -12,6 +12,7 @@ from cmvmed.annealing import Schedule
 from cmvmed.estimators.parameters import check_choice, check_integer, check_number, view_settings
 from cmvmed.linalg import Array
 from cmvmed.machines import ViewData, ViewSettings
+from cmvmed.neighbours import joins_views
 from cmvmed.surrogates import Bohning, JaakkolaJordan, Literal, Newton, Surrogate
 from cmvmed.views import per_view
 
@@ -54,6 +55,22 @@ def consensus_view_settings(estimator: Any, names: Sequence[str], n_classes: int
     """The settings of each view; the print has no bias."""
     settings = view_settings(estimator, names, n_classes)
     return [replace(s, bias_variance=0.0) for s in settings] if estimator.mode == "literal" else settings
+
+
+def read_neighbors(estimator: Any, data: Sequence[ViewData]) -> int | None:
+    """How many neighbours have a say: None asks the unlabelled rows, 0 is none."""
+    if estimator.neighbors is None or estimator.mode == "literal":
+        return 0
+    if isinstance(estimator.neighbors, str):
+        check_choice("neighbors", estimator.neighbors, ("auto",))
+        return None
+    number = check_integer("neighbors", estimator.neighbors, 1)
+    if not joins_views(data):
+        raise ValueError(
+            f"neighbors={number} needs the distances of rows in all views, which only kernel='rbf' gives; use it for every view, "
+            "or neighbors=None."
+        )
+    return number
 
 
 def read_view_weights(estimator: Any, data: Sequence[ViewData]) -> Array | None:

@@ -53,9 +53,10 @@ class Scorer:
 
     def of_source(self, source: RowSource) -> Array:
         """Scores of all rows of a source."""
-        heard = self.machines if self.neighbours is None else (*self.machines, self.neighbours)
-        compared = 3 * BYTES_OF_A_NUMBER * sum(machine.n_compared for machine in heard)
-        return np.concatenate(list(source.map(self, bytes_per_row=compared)))
+        compared = sum(machine.n_compared for machine in self.machines)
+        if self.neighbours is not None:
+            compared += self.neighbours.n_compared
+        return np.concatenate(list(source.map(self, bytes_per_row=3 * BYTES_OF_A_NUMBER * compared)))
 
 
 @dataclass(frozen=True)
