@@ -1,5 +1,9 @@
 """X may lie in files, memory maps or dask collections: fits and predictions are those of the same rows in memory."""
 
+import os
+import subprocess
+import sys
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -238,3 +242,61 @@ def test_a_width_that_fit_did_not_see(tmp_path, problem, in_memory):
 def test_what_is_no_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no file or folder .*nowhere.parquet"):
         CMVMED().fit(tmp_path / "nowhere.parquet", "label")
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from cmvmed import CMVMED
+from cmvmed.estimators.streaming import open_training_X
+
+folder, room = Path(sys.argv[1]), int(sys.argv[2])
+X = {"first": folder / "first", "second": folder / "second"}
+opened = open_training_X(X, "class")
+small = np.random.default_rng(0).normal(size=(60, 4))
+CMVMED(views=[2, 2], n_stages=1, approximation="nystroem").fit(small, np.arange(60) % 3 - 1)  # libraries take what they need
+status = Path("/proc/self/status").read_text().splitlines()
+used = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData"))
+resource.setrlimit(resource.RLIMIT_DATA, (used + room, used + room))
+model = CMVMED(n_components=50, n_stages=2, max_iter=3, tol=0.1).fit(X, "class")
+truth = np.load(folder / "truth.npy")
+print(model.history_["n_rows"][-1], np.mean(model.predict(X) == truth))
+try:
+    tables = [part.take(np.arange(part.n_rows)) for part in opened.parts]
+except MemoryError:
+    print("does not fit")
+"""
+
+
+def write_sensors(folder, n_files, rows_per_file):
+    """A folder of Parquet files for each sensor, the classes of the first 60 rows beside the first."""
+    rng = np.random.default_rng(0)
+    truth = []
+    for i in range(n_files):
+        y = rng.integers(0, 2, rows_per_file)
+        known = (np.arange(rows_per_file) + i * rows_per_file) < 60
+        for name in ("first", "second"):
+            (folder / name).mkdir(exist_ok=True)
+            X = rng.normal(size=(rows_per_file, 50)) + (y[:, None] - 0.5) * 0.4
+            frame = pd.DataFrame(X, columns=[f"{name}{c}" for c in range(50)])
+            labels = {"class": pd.array(np.where(known, y, None), dtype="Int64")} if name == "first" else {}
+            frame.assign(**labels).to_parquet(folder / name / f"{i}.parquet", row_group_size=5000)
+        truth.append(y)
+    np.save(folder / "truth.npy", np.concatenate(truth))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
+def test_files_larger_than_the_memory_of_the_process(tmp_path):
+    """A twin of the benchmark: 240 MiB in files, 200 MiB of memory beyond what libraries take; loading all of it fails."""
+    write_sensors(tmp_path, n_files=6, rows_per_file=52_429)
+    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+    command = [sys.executable, "-W", "ignore", "-c", LIMITED, str(tmp_path), str(200 << 20)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    fitted, refused = done.stdout.splitlines()
+    assert refused == "does not fit"
+    n_rows, accuracy = fitted.split()
+    assert int(n_rows) == 6 * 52_429 - 60
+    assert float(accuracy) > 0.95

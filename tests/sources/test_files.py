@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 
+from cmvmed.sources import LocalRows
 from cmvmed.sources.files import open_files, open_zarr
 from cmvmed.sources.opening import labels_in_column
 
@@ -211,3 +212,20 @@ def test_zarr_must_have_columns(tmp_path):
 def test_zarr_folder_that_is_none(tmp_path):
     with pytest.raises((ValueError, FileNotFoundError), match=r"nothing.zarr|No array found"):
         open_zarr(tmp_path / "nothing.zarr")
+
+
+def test_reading_counts_in_the_memory_limit(tmp_path, kind, matrix):
+    path = tmp_path / f"all.{kind}"
+    WRITERS[kind](arrow_table(matrix), path)
+    table = open_files(path)
+    with pytest.raises(MemoryError, match="Write them with smaller row groups or chunks, or raise memory_limit"):
+        next(LocalRows([table], memory_limit=table.reading_bytes).map(lambda first, matrices: matrices[0]))
+    next(LocalRows([table], memory_limit=table.reading_bytes + 10_000).map(lambda first, matrices: matrices[0]))
+
+
+def test_small_row_groups_take_less(tmp_path, matrix):
+    sizes = []
+    for rows in (50, 1000):
+        pyarrow.parquet.write_table(arrow_table(matrix), tmp_path / "all.parquet", row_group_size=rows)
+        sizes.append(open_files(tmp_path / "all.parquet").reading_bytes)
+    assert sizes[0] < sizes[1]

@@ -22,7 +22,7 @@ from cmvmed.sources.opening import (
 from cmvmed.sources.rows import BYTES_OF_A_NUMBER
 from cmvmed.views import ViewLayout, collection_items
 
-SHARE_OF_CHUNKS = 4  # chunks in work take at most this part of the memory limit
+SHARE_OF_CHUNKS = 3  # reading and chunks in work take at most this part of the memory limit
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,9 @@ class OpenedX:
         if self.in_dask:
             origin = self.with_labels if self.with_labels is not None else self.parts[0]
             return dask_rows(self.parts, split, chunks, origin)
-        return LocalRows(self.parts, split, chunks, n_threads)
+        source = LocalRows(self.parts, split, chunks, n_threads)
+        source.limit_of_chunks()  # refuses before anything is read
+        return source
 
     def dask_arrays(self) -> list[Any]:
         """The parts as dask arrays, of frames with blocks of unknown length."""

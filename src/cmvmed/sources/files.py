@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cmvmed.linalg import Array, IntArray, Matrix
-from cmvmed.sources.rows import as_numbers
+from cmvmed.sources.rows import BYTES_OF_A_NUMBER, as_numbers
 
 FORMATS = {
     ".parquet": "parquet",
@@ -25,7 +25,10 @@ FORMATS = {
     ".ipc": "feather",
     ".csv": "csv",
 }
-BUFFER = 1 << 20  # bytes read at once from each column of a Parquet file
+BUFFER = 1 << 16  # bytes read at once from each column of a Parquet file
+PAGE = 9 << 18  # bytes of a page of a Parquet column and its dictionary, as writers make them
+RECORD_BATCH = 1 << 16  # rows that writers of Feather files put together
+CSV_BLOCK = 1 << 23  # bytes that a block of a CSV file takes, as text and as numbers
 
 
 TAKEN_AT_ONCE = 4096  # rows
@@ -38,6 +41,7 @@ class FileTable:
     dataset: Any  # pyarrow.dataset.FileSystemDataset
     columns: tuple[str, ...]
     counts: tuple[int, ...]  # rows of each file
+    stored_together: int  # rows that are in memory together while they are read, at most
 
     @property
     def n_rows(self) -> int:
@@ -53,6 +57,14 @@ class FileTable:
     def column_names(self) -> list[str]:
         """Names of the columns."""
         return list(self.columns)
+
+    @property
+    def reading_bytes(self) -> int:
+        """Memory that reading takes, beside the blocks."""
+        if self.is_text:
+            return CSV_BLOCK
+        column = 2 * BYTES_OF_A_NUMBER * self.stored_together
+        return self.n_columns * (min(column, PAGE) + BUFFER if _is_parquet(self.dataset) else column)
 
     @property
     def place(self) -> str:
@@ -135,6 +147,11 @@ class ZarrTable:
         """Columns of an array have no names."""
         return
 
+    @property
+    def reading_bytes(self) -> int:
+        """Memory that reading takes, beside the blocks: a chunk as it is stored and as numbers."""
+        return int(2 * BYTES_OF_A_NUMBER * min(self.array.chunks[0], self.n_rows) * self.n_columns)
+
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
         return rebatched(self._stored(), size, self.n_rows, "the Zarr array")
@@ -161,8 +178,9 @@ def open_files(place: Any) -> FileTable:
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
     if repeated:
         raise ValueError(f"{dataset.files[0]} has two columns named {repeated[0]!r}; give each column its own name.")
-    counts = tuple(_checked_count(fragment, names) for fragment in dataset.get_fragments())
-    return FileTable(dataset, tuple(names), counts)
+    files = [_checked_file(fragment, names) for fragment in dataset.get_fragments()]
+    counts = tuple(count for count, _ in files)
+    return FileTable(dataset, tuple(names), counts, max((together for _, together in files), default=0))
 
 
 def open_zarr(place: Any) -> ZarrTable:
@@ -290,21 +308,29 @@ def _is_numeric(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _checked_count(fragment: Any, names: Sequence[str]) -> int:
-    """Rows of a file, which must have all the columns."""
+def _checked_file(fragment: Any, names: Sequence[str]) -> tuple[int, int]:
+    """Rows of a file, which must have all the columns, and how many of them are stored together."""
     with naming(fragment.path):
         have = set(fragment.physical_schema.names)
         count = int(fragment.count_rows())
+        together = min(count, RECORD_BATCH)
+        if _is_parquet(fragment):
+            together = max((group.num_rows for group in fragment.row_groups), default=0)
     lacking = [name for name in names if name not in have]
     if lacking:
         raise ValueError(f"{fragment.path} has no column {lacking[0]!r}, which other files of the table have.")
-    return count
+    return count, together
+
+
+def _is_parquet(files: Any) -> bool:
+    """Whether a dataset or a fragment of one is of Parquet files."""
+    return bool(files.format.default_extname == "parquet")
 
 
 def _batches(fragment: Any, schema: Any, columns: list[str], size: int) -> Iterator[Any]:
     """Record batches of about ``size`` rows of one file."""
     with naming(fragment.path):
-        if fragment.format.default_extname == "parquet":  # the dataset's own scanner would hold whole row groups
+        if _is_parquet(fragment):  # the dataset's own scanner would hold whole row groups
             parquet = required("pyarrow.parquet")
             with fragment.filesystem.open_input_file(fragment.path) as stream:
                 reader = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=BUFFER)

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cmvmed.linalg import Array, IntArray, Matrix
+from cmvmed.sources.memory import in_words
 from cmvmed.sources.rows import ChunkFunction, RowFunction, Sums, add, as_numbers, chunk_size, row_bytes
 from cmvmed.views import ViewLayout
 
@@ -34,6 +35,10 @@ class Table(Protocol):
     def column_names(self) -> list[str] | None:
         """Names of the columns, None if they have none."""
 
+    @property
+    def reading_bytes(self) -> int:
+        """Memory that reading takes, beside the blocks."""
+
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size`` (the last may be shorter), dense or CSR, in double precision."""
 
@@ -47,6 +52,7 @@ class ArrayTable:
 
     array: Any
     column_names: list[str] | None = None
+    reading_bytes: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -110,7 +116,7 @@ class LocalRows:
     def _results(self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int) -> Iterator[T]:
         threads = self.n_threads if self.n_threads is not None else algebra_threads()
         in_flight = threads + 1  # one chunk more is read while the others are worked on
-        size = chunk_size(row_bytes(self.widths, bytes_per_row), in_flight, self.memory_limit)
+        size = chunk_size(row_bytes(self.widths, bytes_per_row), in_flight, self.limit_of_chunks())
         if threads == 1:
             yield from (function(first, matrices) for first, matrices in self._chunks(size))
             return
@@ -122,6 +128,18 @@ class LocalRows:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+
+    def limit_of_chunks(self) -> int | None:
+        """Bytes that are left for chunks beside what reading takes, or an error if nothing is."""
+        if self.memory_limit is None:
+            return None
+        reading = sum(table.reading_bytes for table in self.tables)
+        if reading >= self.memory_limit:
+            raise MemoryError(
+                f"Reading these files takes {in_words(reading)}, for the rows that are stored together in them, but there is "
+                f"room for {in_words(self.memory_limit)}. Write them with smaller row groups or chunks, or raise memory_limit."
+            )
+        return self.memory_limit - reading
 
     def _chunks(self, size: int) -> Iterator[tuple[int, list[Matrix]]]:
         first = 0

@@ -57,12 +57,22 @@ def _machine() -> int:
 
 
 def _container() -> int | None:
+    """What the control group of this process leaves, in either version of control groups; cached files can be given up."""
     folder = Path("/sys/fs/cgroup")
-    try:
-        limit = (folder / "memory.max").read_text().strip()
-        return None if limit == "max" else int(limit) - int((folder / "memory.current").read_text())
-    except (OSError, ValueError):
-        return None
+    for limit, used, cached in (
+        (folder / "memory.max", folder / "memory.current", "inactive_file"),
+        (
+            folder / "memory" / "memory.limit_in_bytes",
+            folder / "memory" / "memory.usage_in_bytes",
+            "total_inactive_file",
+        ),
+    ):
+        try:
+            stat = dict(line.split() for line in (limit.parent / "memory.stat").read_text().splitlines())
+            return int(limit.read_text()) - int(used.read_text()) + int(stat.get(cached, 0))
+        except (OSError, ValueError):  # another version, or "max"
+            continue
+    return None
 
 
 def _process_limits() -> list[int]:
