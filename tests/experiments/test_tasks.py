@@ -1,6 +1,7 @@
 """Splits: fixed by name and number alone, rows of the test set unseen at fit, every class labelled."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,8 +76,17 @@ def test_published_splits_fix_the_labelled_rows():
     assert train.size == 2 + 29
 
 
-def test_the_splits_of_the_published_figures_have_not_changed():
+def test_labels_by_class_are_as_many_as_its_share_says():
+    for number in range(5):
+        split = draw(rows_task(by_class=True), number)
+        check_split(split, rows_task(), 6)
+        assert np.bincount(split.y[split.y >= 0]).tolist() == [2, 2, 2]
+    assert any(np.bincount(s.y[s.y >= 0]).tolist() != [2, 2, 2] for s in (draw(rows_task(), k) for k in range(5)))
+
+
+@pytest.mark.parametrize(("by_class", "digest"), [(True, "b96b9ba4443b825f"), (False, "b3179381e9dd0e05")])
+def test_the_splits_of_the_published_figures_have_not_changed(by_class, digest):
     """The digest of which rows split 7 of the digits draws; another split rule is another experiment."""
-    split = draw(TASKS["digits"], 7)
+    split = draw(replace(TASKS["digits"], by_class=by_class), 7)
     content = b"".join(np.ascontiguousarray(part).tobytes() for part in (split.X, split.y_test.astype(np.int64)))
-    assert hashlib.sha256(content).hexdigest()[:16] == "b3179381e9dd0e05"
+    assert hashlib.sha256(content).hexdigest()[:16] == digest

@@ -3,7 +3,8 @@
 Split rule: rows are drawn at random without replacement, first the labelled, then the unlabelled, then the test rows; the draw is
 repeated until every class has a label. Test rows are never seen at fit. The seed of a split is a hash of the task's name and the
 split's number, so a result does not depend on which other tasks or splits were run. Published splits fix the labelled rows; of
-the others a random half is unlabelled and half is held out.
+the others a random half is unlabelled and half is held out. The tasks on digits and Gauss data take labels from each class in
+proportion to its size, which is how the published figures for them arise.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 from cmvmed.datasets import (
@@ -42,6 +44,7 @@ class Task:
     n_labeled: int
     n_unlabeled: int
     n_test: int | None = None
+    by_class: bool = False  # labelled rows are drawn from each class in proportion to its size
     n_published: int | None = None  # so many published choices of labelled rows, in the data's ``splits``
 
     @property
@@ -104,9 +107,9 @@ TASKS = {
         Task("ads", cache(fetch_internet_ads), 50, 550),
         Task("sensit", cache(fetch_sensit_vehicle), 50, 950),
         Task("footsteps", cache(footsteps), 50, 1150),
-        Task("digits-parity", cache(lambda: load_digits_views(parity=True)), 30, 1000, 700),
-        Task("gauss", cache(lambda: gauss(0)), 30, 1000, 700),
-        Task("digits", cache(load_digits_views), 30, 1000, 700),
+        Task("digits-parity", cache(lambda: load_digits_views(parity=True)), 30, 1000, 700, by_class=True),
+        Task("gauss", cache(lambda: gauss(0)), 30, 1000, 700, by_class=True),
+        Task("digits", cache(load_digits_views), 30, 1000, 700, by_class=True),
         Task("mfeat", cache(fetch_multiple_features), 50, 950, 1000),
     )
 }
@@ -121,7 +124,7 @@ def draw(task: Task, number: int, n_labeled: int | None = None) -> Split:
     if task.n_published is not None:
         labelled, unlabelled, test = _published_rows(data.splits, number, codes.size, rng)
     else:
-        order = _random_order(codes, n_labeled, rng)
+        order = (_order_by_class if task.by_class else _random_order)(codes, n_labeled, rng)
         end = None if task.n_test is None else task.n_train + task.n_test
         labelled, unlabelled, test = order[:n_labeled], order[n_labeled : task.n_train], order[task.n_train : end]
     train = np.concatenate([labelled, unlabelled])
@@ -139,6 +142,14 @@ def _random_order(codes: IntArray, n_labeled: int, rng: np.random.Generator) -> 
     while np.unique(codes[order[:n_labeled]]).size < n_classes:
         order = rng.permutation(codes.size)
     return order
+
+
+def _order_by_class(codes: IntArray, n_labeled: int, rng: np.random.Generator) -> IntArray:
+    """All rows in random order, the first ``n_labeled`` from each class in proportion to its size."""
+    labelled, others = train_test_split(
+        np.arange(codes.size), train_size=n_labeled, stratify=codes, random_state=int(rng.integers(2**31))
+    )
+    return np.concatenate([labelled, rng.permutation(others)])
 
 
 def _published_rows(
