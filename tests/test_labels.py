@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from cmvmed.labels import Labels, labeled_part, read_labels, unlabeled_mask
+from cmvmed.labels import Labels, labeled_part, read_labelled_rows, read_labels, unlabeled_mask
 
 NAN = float("nan")
 
@@ -260,3 +260,15 @@ def test_labelled_part_may_hold_one_class_or_none():
     np.testing.assert_array_equal(labels, ["a"])
     rows, labels = labeled_part([-1, None])
     assert len(rows) == len(labels) == 0
+
+
+def test_labels_of_labelled_rows_alone():
+    y = np.array(["a", None, "b", None, "a"], dtype=object)
+    rows, given = labeled_part(y)
+    found, expected = read_labelled_rows(rows, given, len(y)), read_labels(y)
+    np.testing.assert_array_equal(found.classes, expected.classes)
+    np.testing.assert_array_equal(found.codes, expected.codes)
+    with pytest.raises(ValueError, match="all 7 rows are unlabelled"):
+        read_labelled_rows(np.array([], dtype=np.intp), np.array([], dtype=object), 7)
+    with pytest.raises(ValueError, match="marks unlabelled rows, so 1 class is left"):
+        read_labelled_rows(np.array([0]), np.array([1], dtype=object), 2)

@@ -150,13 +150,15 @@ def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
     return Labels(classes=classes, codes=codes)
 
 
-def read_labelled_rows(labels: Any, n_rows: int, unlabeled: Any = -1) -> Labels:
-    """Read the labels of the labelled rows alone, of ``n_rows`` rows in all, with the checks of :func:`read_labels`.
+def read_labelled_rows(rows: NDArray[np.intp], labels: NDArray[Any], n_rows: int, unlabeled: Any = -1) -> Labels:
+    """Read labels of which the labelled rows have been found already, with the checks of :func:`read_labels`.
 
     Parameters
     ----------
-    labels : ndarray of shape (n_labelled,)
-        Labels of the labelled rows, as :func:`labeled_part` gives them.
+    rows : ndarray of intp, shape (m,)
+        Indices of the labelled rows, ascending.
+    labels : ndarray of object, shape (m,)
+        Their labels, as :func:`labeled_part` gives them.
     n_rows : int
         Number of rows, labelled or not.
     unlabeled : scalar, default=-1
@@ -165,13 +167,15 @@ def read_labelled_rows(labels: Any, n_rows: int, unlabeled: Any = -1) -> Labels:
     Returns
     -------
     labels : Labels
-        Classes, and codes of the labelled rows, shape (n_labelled,).
+        Classes, and codes of all rows.
     """
-    if not len(labels):
+    if not len(rows):
         raise ValueError(_no_label_message(n_rows, unlabeled))
-    others = [unlabeled] if len(labels) < n_rows else []
-    both = read_labels(np.array([*labels, *others], dtype=object), unlabeled)
-    return Labels(both.classes, both.codes[: len(labels)])
+    another = [unlabeled] if len(rows) < n_rows else []  # the checks see that there are unlabelled rows
+    found = read_labels(np.array([*labels, *another], dtype=object), unlabeled)
+    codes = np.full(n_rows, -1, dtype=np.intp)
+    codes[rows] = found.codes[: len(rows)]
+    return Labels(found.classes, codes)
 
 
 def _as_label_array(y: Any) -> NDArray[Any]:

@@ -1,8 +1,11 @@
 """X may lie in files, memory maps or dask collections: fits and predictions are those of the same rows in memory."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -12,9 +15,11 @@ import pandas as pd
 import pyarrow.dataset
 import pytest
 import zarr
+from distributed import Client, LocalCluster
 
 from cmvmed import CMVMED, MED
 from cmvmed.datasets import make_multiview_gaussian
+from cmvmed.sources import DaskRows
 
 N_ROWS, WIDTH = 240, 4
 NAMES = [f"{view}{i}" for view in ("first_", "second_") for i in range(WIDTH)]
@@ -242,6 +247,85 @@ def test_a_width_that_fit_did_not_see(tmp_path, problem, in_memory):
 def test_what_is_no_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no file or folder .*nowhere.parquet"):
         CMVMED().fit(tmp_path / "nowhere.parquet", "label")
+
+
+MANY = 12_000  # more unlabelled rows than are annealed in memory
+STREAMED = {"n_components": 40, "n_stages": 2, "tol": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def many():
+    data = make_multiview_gaussian(MANY, n_features=WIDTH, separation=(2.0, 1.5), labeled=40, random_state=1)
+    X = data.data.copy()
+    X[100:900, :WIDTH] = np.nan
+    return X, data.y
+
+
+@pytest.fixture(scope="module")
+def streamed_in_memory(many):
+    X, y = many
+    return CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
+
+
+def check_same_stream(model, reference, X):
+    """The same fit to all rows, whose sums differ in rounding only."""
+    assert model.history_["n_rows"][-1] == MANY - 40
+    np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(model.label_distributions_, reference.label_distributions_, atol=1e-6)
+
+
+def test_streamed_fits_are_the_same_from_anywhere(tmp_path, many, streamed_in_memory):
+    X, y = many
+    np.save(tmp_path / "all.npy", X)
+    sources = [tmp_path / "all.npy", np.load(tmp_path / "all.npy", mmap_mode="r"), da.from_array(X, chunks=(2500, -1))]
+    for source in sources:
+        model = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(source, y)
+        check_same_stream(model, streamed_in_memory, X)
+    with pytest.raises(AssertionError):
+        check_same_stream(CMVMED(views=[WIDTH, WIDTH], **(STREAMED | {"tol": 0.5})).fit(X, y), streamed_in_memory, X)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(many, streamed_in_memory):
+    X, y = many
+    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with LocalCluster(**settings) as cluster, Client(cluster) as client:
+        rows = da.from_array(X, chunks=(500, -1)).persist()
+        plain = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(rows, y)
+        victim = min(client.run(os.getpid).values())
+        killer = KillInPass(victim, pass_number=3)
+        model = CMVMED(views=[WIDTH, WIDTH], **STREAMED)
+        with killer.watching():
+            model.fit(rows, y)
+        assert killer.done
+        assert victim not in client.run(os.getpid).values()
+    check_same_stream(model, streamed_in_memory, X)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-12)
+
+
+class KillInPass:
+    """Kills a process shortly after a pass over the rows has begun."""
+
+    def __init__(self, pid, pass_number):
+        self.pid, self.left, self.done = pid, pass_number, False
+
+    @contextmanager
+    def watching(self):
+        reduce = DaskRows.reduce
+
+        def watched(source, function, **settings):
+            self.left -= 1
+            if self.left == 0:
+                threading.Timer(0.05, self._kill).start()
+            return reduce(source, function, **settings)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(DaskRows, "reduce", watched)
+            yield
+
+    def _kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.done = True
 
 
 LIMITED = """

@@ -181,7 +181,7 @@ class MultiViewClassifier(ClassifierMixin, ViewReader):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: give the classes "
                 f"of the labelled rows and {self.unlabeled!r} for the others."
             )
-        labels = read_labels(y, self.unlabeled)
+        labels = y if isinstance(y, Labels) else read_labels(y, self.unlabeled)
         if labels.codes.size != n_rows:
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {labels.codes.size}."

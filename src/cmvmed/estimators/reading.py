@@ -1,7 +1,6 @@
 """How estimators read X: which columns are which view, in memory or elsewhere, and whether new rows look like those of fit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,12 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cmvmed.estimators.streaming import SHARE_OF_CHUNKS, OpenedX, all_rows, open_new_X, open_training_X
+from cmvmed.estimators.streaming import OpenedX, all_rows, open_new_X, open_training_X
 from cmvmed.estimators.tables import as_table, column_names
-from cmvmed.labels import Labels, read_labelled_rows, read_labels
-from cmvmed.linalg import BoolArray, IntArray, Matrix
+from cmvmed.labels import read_labelled_rows
+from cmvmed.linalg import BoolArray, Matrix
 from cmvmed.machines import Machine
-from cmvmed.sources import DaskRows, LocalRows, memory_rows
+from cmvmed.sources import DaskRows, LocalRows
 from cmvmed.sources.memory import read_memory_limit
 from cmvmed.sources.opening import is_dask, lies_elsewhere
 from cmvmed.sources.rows import RowCheck
@@ -27,16 +26,6 @@ from cmvmed.views import (
     per_view,
     resolve_views,
 )
-
-
-@dataclass(frozen=True)
-class RowsOfFit:
-    """All rows of a fit, where they lie, with the labels of the labelled ones."""
-
-    source: LocalRows | DaskRows
-    check: RowCheck
-    labelled: IntArray  # (l,) their numbers, ascending
-    labels: Labels  # classes, and codes (l,)
 
 
 class ViewReader(BaseEstimator):
@@ -59,38 +48,11 @@ class ViewReader(BaseEstimator):
         return all_rows(self._rows(opened), self._memory_limit()), self._labels_of(opened, y)
 
     def _labels_of(self, opened: OpenedX, y: Any) -> Any:
-        """The labels of all rows, of which ``y`` may name a column of X."""
+        """``y`` itself, or the labels that it names in X or that a dask collection holds."""
         if not is_dask(y) and not isinstance(y, str):
             return y
         rows, labels, n_rows = opened.labels(y, self.unlabeled)
-        dense = np.full(n_rows, self.unlabeled, dtype=object)
-        dense[rows] = labels
-        return dense
-
-    def _rows_of_fit(self, X: Any, y: Any) -> RowsOfFit:
-        """All rows of X, wherever they lie, and their labels; sets the layout and feature attributes."""
-        opened = self._open_training(X, y) if lies_elsewhere(X) else None
-        if opened is not None:
-            source = self._rows(opened)
-        else:
-            source = memory_rows(self._split(X, reset=True), memory_limit=self._memory_limit() // SHARE_OF_CHUNKS)
-        labelled, labels, n_rows = self._labelled_rows(y, opened)
-        if n_rows != source.n_rows:
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {source.n_rows} rows, y {n_rows}."
-            )
-        nothing_unused = (None,) * len(self._layout.names)
-        check = RowCheck(self._layout.names, self.missing, self._columns_in_messages(), nothing_unused)
-        return RowsOfFit(source, check, labelled, labels)
-
-    def _labelled_rows(self, y: Any, opened: OpenedX | None) -> tuple[IntArray, Labels, int]:
-        """Numbers and labels of the labelled rows, and the number of rows."""
-        if opened is not None and (is_dask(y) or isinstance(y, str)):
-            rows, found, n_rows = opened.labels(y, self.unlabeled)
-            return rows, read_labelled_rows(found, n_rows, self.unlabeled), n_rows
-        labels = read_labels(y.compute() if is_dask(y) else y, self.unlabeled)
-        rows = labels.labeled
-        return rows, Labels(labels.classes, labels.codes[rows]), labels.codes.size
+        return read_labelled_rows(rows, labels, n_rows, self.unlabeled)
 
     def _open_training(self, X: Any, y: Any) -> OpenedX:
         """Open an X that lies elsewhere; sets the layout and feature attributes."""
