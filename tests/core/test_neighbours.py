@@ -1,0 +1,137 @@
+"""The neighbours' opinion: its kernel, its nodes, and when the unlabelled rows vouch for it."""
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import euclidean_distances
+
+from cmvmed import CMVMED
+from cmvmed.datasets import load_digits_views, make_multiview_gaussian
+from cmvmed.model_selection import hide_labels
+from cmvmed.neighbours import REGULARISATION, laplacian_kernel, nearest, trust
+from core.factories import rejects
+
+
+def clusters(n=120, seed=0):
+    """Two views of two classes, each of three far clusters that both views tell apart."""
+    rng = np.random.default_rng(seed)
+    centre = rng.integers(0, 6, n)
+    first, second = rng.normal(size=(6, 5)) * 6.0, rng.normal(size=(6, 4)) * 6.0
+    X = np.hstack([first[centre] + rng.normal(size=(n, 5)), second[centre] + rng.normal(size=(n, 4))])
+    return X, centre % 2, [5, 4]
+
+
+def check_laplacian_kernel(K, distances, n_neighbours):
+    """K is proportional to the squared inverse of Λ + εI, written entry by entry."""
+    n = len(distances)
+    joined = np.zeros((n, n))
+    for i in range(n):
+        others = sorted((j for j in range(n) if j != i), key=lambda j: distances[i, j])
+        for j in others[:n_neighbours]:
+            joined[i, j] = joined[j, i] = 1.0
+    degree = joined.sum(axis=1)
+    shifted = (1.0 + REGULARISATION) * np.eye(n) - joined / np.sqrt(np.outer(degree, degree))
+    product = K @ shifted @ shifted
+    np.testing.assert_allclose(product, product[0, 0] * np.eye(n), atol=1e-9 * abs(product[0, 0]))
+    np.testing.assert_allclose(np.diagonal(K).mean(), 1.0)
+
+
+def test_the_kernel_is_the_squared_inverse_of_the_laplacian():
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    distances = euclidean_distances(points, squared=True)
+    check_laplacian_kernel(laplacian_kernel(distances, 4), distances, 4)
+    rejects(check_laplacian_kernel, laplacian_kernel(distances, 5), distances, 4)
+    rejects(check_laplacian_kernel, laplacian_kernel(distances, 4, 2.0 * REGULARISATION), distances, 4)
+
+
+def test_ties_are_all_neighbours_and_infinity_is_none():
+    distances = np.array(
+        [[0.0, 1.0, 1.0, 2.0], [1.0, 0.0, np.inf, np.inf], [1.0, np.inf, 0.0, np.inf], [2.0] + [np.inf] * 2 + [0.0]]
+    )
+    near = nearest(distances, 1)
+    assert near[0].tolist() == [False, True, True, False]
+    assert near[1].tolist() == [True, False, False, False]
+    assert not nearest(np.full((3, 3), np.inf), 2).any()
+
+
+def test_trust_asks_for_more_than_the_classifiers_give():
+    assert trust(0.9, 0.5) == 1.0
+    assert trust(0.55, 0.6) == 0.0
+    assert trust(0.4, 0.1) == 0.0
+    assert 0.0 < trust(0.6, 0.5) < trust(0.7, 0.5) < 1.0
+
+
+def test_neighbours_are_heard_where_rows_form_clusters_and_not_where_views_are_independent():
+    X, truth, views = clusters(400)
+    labels = hide_labels(truth, 20, random_state=0)
+    assert CMVMED(views=views).fit(X, labels).neighbor_weight_ > 0.5
+    gauss = make_multiview_gaussian(400, separation=(1.1, 0.8), random_state=0)
+    model = CMVMED(views=gauss.views).fit(gauss.data, hide_labels(gauss.target, 20, random_state=0))
+    assert model.neighbor_weight_ == 0.0
+    shuffled = X.copy()
+    shuffled[:, 5:] = X[np.random.default_rng(1).permutation(len(X)), 5:]  # the views no longer see the same event
+    assert CMVMED(views=views).fit(shuffled, labels).neighbor_weight_ == 0.0
+
+
+def test_neighbours_help_on_halves_of_digits():
+    digits = load_digits_views(parity=True)
+    X, truth = digits.data[:700], digits.target[:700]
+    labels = hide_labels(truth, 40, random_state=1)
+    heard = CMVMED(views=digits.views).fit(X, labels)
+    unheard = CMVMED(views=digits.views, neighbors=None).fit(X, labels)
+    assert heard.neighbor_weight_ > 0.5
+    assert unheard.neighbor_weight_ == 0.0
+    assert (
+        heard.score(digits.data[700:], digits.target[700:])
+        > unheard.score(digits.data[700:], digits.target[700:]) + 0.03
+    )
+
+
+def test_predictions_of_training_rows_are_the_consensus():
+    X, truth, views = clusters()
+    X[3, :5] = np.nan
+    X[4, 5:] = np.nan
+    model = CMVMED(views=views, neighbors=4).fit(X, hide_labels(truth, 12, random_state=0))
+    hidden = hide_labels(truth, 12, random_state=0) == -1
+    np.testing.assert_allclose(model.predict_proba(X)[hidden], model.label_distributions_[hidden], atol=1e-9)
+    assert model.neighbor_weight_ > 0.0
+
+
+def check_same_model(first, second, X):
+    np.testing.assert_allclose(first.decision_function(X), second.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("neighbors", ["auto", 3])
+def test_a_row_of_weight_two_counts_like_two_rows(neighbors):
+    X, truth, views = clusters()
+    y = hide_labels(truth, 16, random_state=0)
+    weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
+    weights[y >= 0] = 1.0
+    repeated = np.repeat(np.arange(len(X)), weights.astype(int))
+    settings = {"views": views, "neighbors": neighbors, "tol": 1e-12, "max_iter": 2000}
+    weighted = CMVMED(**settings).fit(X, y, sample_weight=weights)
+    doubled = CMVMED(**settings).fit(X[repeated], y[repeated])
+    check_same_model(weighted, doubled, X)
+    once = CMVMED(**settings).fit(X, y)
+    rejects(check_same_model, weighted, once, X)
+
+
+def test_the_order_of_rows_does_not_matter():
+    X, truth, views = clusters()
+    y = hide_labels(truth, 12, random_state=0)
+    order = np.random.default_rng(2).permutation(len(X))
+    settings = {"views": views, "neighbors": 4, "tol": 1e-12, "max_iter": 2000}
+    check_same_model(CMVMED(**settings).fit(X, y), CMVMED(**settings).fit(X[order], y[order]), X)
+
+
+@pytest.mark.parametrize("neighbors", [0, -1, 2.5, "many", True])
+def test_a_wrong_number_of_neighbours_is_refused(neighbors):
+    X, truth, views = clusters()
+    with pytest.raises((ValueError, TypeError), match="neighbors"):
+        CMVMED(views=views, neighbors=neighbors).fit(X, truth)
+
+
+def test_neighbours_need_distances():
+    X, truth, views = clusters()
+    with pytest.raises(ValueError, match="kernel='rbf'"):
+        CMVMED(views=views, neighbors=4, kernel=["rbf", "linear"]).fit(X, truth)
+    assert CMVMED(views=views, kernel="linear").fit(X, hide_labels(truth, 12, random_state=0)).neighbor_weight_ == 0.0
