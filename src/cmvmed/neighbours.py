@@ -6,7 +6,7 @@ a view like any other. The score of a new row is the mean score of its nearest t
 row of weight two counts like two rows.
 
 Whether neighbours deserve trust is asked of the unlabelled rows: they do if a view's score is foretold by the mean score of the
-row's neighbours *in another view*, and better so than by that view's own classifier (equation 10 of the theory page).
+row's neighbours *in another view*, and better so than by that view's own classifier.
 """
 
 from collections.abc import Sequence

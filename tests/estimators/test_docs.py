@@ -11,7 +11,9 @@ import pytest
 import cmvmed
 
 ROOT = Path(__file__).parents[2]
-MODULES = ["cmvmed", *sorted(module.name for module in pkgutil.walk_packages(cmvmed.__path__, "cmvmed."))]
+SCRIPT = "cmvmed.__main__"  # importing it runs the command line
+FOUND = sorted(module.name for module in pkgutil.walk_packages(cmvmed.__path__, "cmvmed."))
+MODULES = ["cmvmed", *(name for name in FOUND if name != SCRIPT)]
 # Pages whose code needs files, run with them by a test of their own.
 TESTED_ELSEWHERE = {
     "datasets.md": ROOT / "tests" / "datasets" / "test_datasets_docs.py",
