@@ -17,6 +17,7 @@ from cmvmed.linalg import Array, IntArray
 BOOTSTRAPS = 50
 ANCHOR_MODEL_SD = 0.03  # views are never exactly independent given the class: an error no bootstrap shows
 GUARD_LEVEL = 0.95
+TIED_DIGITS = 9  # of scores relative to the largest; closer ones are tied
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,15 @@ def _bootstrapped_anchor(
     return estimate, float(np.var(resampled))
 
 
+def _without_rounding(z: Array) -> Array:
+    """The scores, where those of equal rows are equal: rounding must not choose among them."""
+    size = float(np.abs(z).max(initial=0.0))
+    return np.round(z / size, TIED_DIGITS) if size > 0.0 else z
+
+
 def _anchor_share(x: Array, z: Array, w: Array, share: float, fraction: float) -> float:
     """Moment match r = (x̄ - x̄_N)/(x̄_P - x̄_N) on view scores x, with anchors P and N chosen by the other view's z."""
-    order = np.argsort(z)
+    order = np.argsort(_without_rounding(z), kind="stable")
     x, w = x[order], w[order]
     reached = np.cumsum(w) - 0.5 * w
     low = w * (reached <= fraction * (1.0 - share) * w.sum())
