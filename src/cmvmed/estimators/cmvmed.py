@@ -107,7 +107,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         "auto" is exact up to 2000 unlabelled rows.
     n_components : int or None, default=None
         Number of landmark rows of each view with "nystroem"; None takes ten times the square root of the number of
-        unlabelled rows, but at least 500 and at most 1000.
+        unlabelled rows, but at least 700 and at most 1000.
     landmarks : {"k-means++", "uniform", "leverage"}, default="k-means++"
         How landmarks are chosen, beside the labelled rows: far from each other, at random, or where others explain little.
     memory_limit : int, str or None, default=None
