@@ -17,7 +17,7 @@ from cmvmed.linalg import Array, IntArray
 BOOTSTRAPS = 50
 ANCHOR_MODEL_SD = 0.03  # views are never exactly independent given the class: an error no bootstrap shows
 GUARD_LEVEL = 0.95
-TIED_DIGITS = 9  # of scores relative to the largest; closer ones are tied
+TIED_DIGITS = 9  # of scores relative to their range; closer ones are tied
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ def _bootstrapped_anchor(
 
 def _without_rounding(z: Array) -> Array:
     """The scores, where those of equal rows are equal: rounding must not choose among them."""
-    size = float(np.abs(z).max(initial=0.0))
-    return np.round(z / size, TIED_DIGITS) if size > 0.0 else z
+    spread = float(np.ptp(z))
+    return np.round((z - z.min()) / spread, TIED_DIGITS) if spread > 0.0 else z
 
 
 def _anchor_share(x: Array, z: Array, w: Array, share: float, fraction: float) -> float:
