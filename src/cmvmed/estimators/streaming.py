@@ -22,7 +22,7 @@ from cmvmed.sources.opening import (
 from cmvmed.sources.rows import BYTES_OF_A_NUMBER
 from cmvmed.views import ViewLayout, collection_items
 
-SHARE_OF_CHUNKS = 3  # reading and chunks in work take at most this part of the memory limit
+SHARE_OF_CHUNKS = 2  # reading and chunks in work take at most this part of the memory limit
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ FORMATS = {
     ".csv": "csv",
 }
 BUFFER = 1 << 16  # bytes read at once from each column of a Parquet file
-PAGE = 9 << 18  # bytes of a page of a Parquet column and its dictionary, as writers make them
+PAGE = 1 << 20  # bytes of a page of a Parquet column, and of its dictionary, as writers make them
 RECORD_BATCH = 1 << 16  # rows that writers of Feather files put together
 CSV_BLOCK = 1 << 23  # bytes that a block of a CSV file takes, as text and as numbers
 
@@ -41,7 +41,7 @@ class FileTable:
     dataset: Any  # pyarrow.dataset.FileSystemDataset
     columns: tuple[str, ...]
     counts: tuple[int, ...]  # rows of each file
-    stored_together: int  # rows that are in memory together while they are read, at most
+    column_bytes: int  # memory that reading a column takes, at most
 
     @property
     def n_rows(self) -> int:
@@ -61,10 +61,7 @@ class FileTable:
     @property
     def reading_bytes(self) -> int:
         """Memory that reading takes, beside the blocks."""
-        if self.is_text:
-            return CSV_BLOCK
-        column = 2 * BYTES_OF_A_NUMBER * self.stored_together
-        return self.n_columns * (min(column, PAGE) + BUFFER if _is_parquet(self.dataset) else column)
+        return CSV_BLOCK if self.is_text else self.n_columns * self.column_bytes
 
     @property
     def place(self) -> str:
@@ -180,7 +177,7 @@ def open_files(place: Any) -> FileTable:
         raise ValueError(f"{dataset.files[0]} has two columns named {repeated[0]!r}; give each column its own name.")
     files = [_checked_file(fragment, names) for fragment in dataset.get_fragments()]
     counts = tuple(count for count, _ in files)
-    return FileTable(dataset, tuple(names), counts, max((together for _, together in files), default=0))
+    return FileTable(dataset, tuple(names), counts, max((n_bytes for _, n_bytes in files), default=0))
 
 
 def open_zarr(place: Any) -> ZarrTable:
@@ -309,17 +306,30 @@ def _is_numeric(kind: Any) -> bool:
 
 
 def _checked_file(fragment: Any, names: Sequence[str]) -> tuple[int, int]:
-    """Rows of a file, which must have all the columns, and how many of them are stored together."""
+    """Rows of a file, which must have all the columns, and the memory that reading one of its columns takes."""
     with naming(fragment.path):
         have = set(fragment.physical_schema.names)
         count = int(fragment.count_rows())
-        together = min(count, RECORD_BATCH)
-        if _is_parquet(fragment):
-            together = max((group.num_rows for group in fragment.row_groups), default=0)
+        column_bytes = _parquet_column_bytes(fragment.metadata) if _is_parquet(fragment) else _batch_column_bytes(count)
     lacking = [name for name in names if name not in have]
     if lacking:
         raise ValueError(f"{fragment.path} has no column {lacking[0]!r}, which other files of the table have.")
-    return count, together
+    return count, column_bytes
+
+
+def _batch_column_bytes(count: int) -> int:
+    """A column of a record batch, as it is stored and as numbers."""
+    return 2 * BYTES_OF_A_NUMBER * min(count, RECORD_BATCH)
+
+
+def _parquet_column_bytes(metadata: Any) -> int:
+    """A page of the largest column, its dictionary if it has one, and what is read at once."""
+    largest = 0
+    for g in range(metadata.num_row_groups):
+        columns = [metadata.row_group(g).column(c) for c in range(metadata.num_columns)]
+        stored = [min(c.total_uncompressed_size, PAGE) * (2 if c.has_dictionary_page else 1) for c in columns]
+        largest = max(largest, *stored)
+    return largest + BUFFER
 
 
 def _is_parquet(files: Any) -> bool:
