@@ -57,10 +57,14 @@ class Measurements:
 
 
 def run_point(arguments: Sequence[str], time_limit: float) -> dict[str, Any]:
-    """The result of one measurement, or why there is none."""
+    """The result of one measurement, or why there is none; what runs beside workers of a cluster is single-threaded too."""
     command = [sys.executable, "-m", "benchmarks.scale_points", *arguments]
+    environment = {
+        **os.environ,
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+    }  # the other pool reserves a gigabyte of addresses
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=time_limit)
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=time_limit)
     except subprocess.TimeoutExpired:
         return {"failed": f"> {time_limit:.0f} s"}
     if done.returncode == 0:

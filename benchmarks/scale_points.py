@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from cmvmed import CMVMED
-from cmvmed.chunk_passes import ChunkView, GramPass, Unlabelled
+from cmvmed.chunk_passes import ChunkView, GramPass, SweepPass, Unlabelled
 from cmvmed.experiments.compositions import CoTrained
 from cmvmed.sources import memory_rows
 from cmvmed.sources.rows import RowCheck
@@ -114,25 +114,48 @@ def fit_point(method: str, n: int) -> dict[str, Any]:
 
 
 def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
-    """A pass over the rows of one view against the bare products and exponentials, by as many threads, in turns."""
+    """A pass over the rows of one view against the bare products and exponentials, by as many threads, in turns.
+
+    Then the processor time that a row of one view costs in each kind of pass.
+    """
     rng = np.random.default_rng(0)
     small, y = draw_rows(3 * p, rng)
     model = CMVMED(views=VIEWS, approximation="nystroem", n_components=p, n_stages=1).fit(small, hidden(y, N_LABELED))
     machine = model._machines[0]
     X = draw_rows(n, rng)[0][:, :WIDTH].copy()
-    check = RowCheck(("first",), "ignore", (None,), (None,))
-    work = GramPass(Unlabelled(check, np.arange(N_LABELED), None), (ChunkView(machine.reader, machine.basis),))
-    source = memory_rows([X])
-    landmarks = np.asarray(machine.basis.landmarks).T.copy()
-    ratios, seconds = [], []
+    unlabelled = Unlabelled(RowCheck(("first",), "ignore", (None,), (None,)), np.arange(N_LABELED), None)
+    views = (ChunkView(machine.reader, machine.basis),)
+    gram = GramPass(unlabelled, views)
+    sweep = SweepPass(unlabelled, views, (machine.coefficients,), np.ones(1), np.zeros(1), 0.15)
+    source, landmarks = memory_rows([X]), np.asarray(machine.basis.landmarks).T.copy()
+    times = []
     for _ in range(repeats):
-        start = time.perf_counter()
-        source.reduce(work, bytes_per_row=work.bytes_per_row)
-        middle = time.perf_counter()
-        source.reduce(partial(_bare_chunk, landmarks))
-        seconds.append(middle - start)
-        ratios.append((middle - start) / (time.perf_counter() - middle))
-    return {"n": n, "p": p, "seconds": float(np.median(seconds)), "ratio": float(np.median(ratios)), "ratios": ratios}
+        pair = [lambda: source.reduce(gram, bytes_per_row=gram.bytes_per_row)]
+        pair.append(lambda: source.reduce(partial(_bare_chunk, landmarks)))
+        times.append([seconds for seconds, _ in map(timed, pair)])
+    passes, bare = np.array(times).T
+    of_row = {
+        "gram_us": timed(lambda: source.reduce(gram))[1],
+        "sweep_us": timed(lambda: source.reduce(sweep))[1],
+        "predict_us": timed(lambda: list(source.map(partial(_mean_of_chunk, machine))))[1],
+    }
+    return {
+        "n": n,
+        "p": p,
+        "seconds": float(np.median(passes)),
+        "ratio": float(np.median(passes / bare)),
+    } | {name: 1e6 * cpu / n for name, cpu in of_row.items()}
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds by the clock and of all processors."""
+    start, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - start, time.process_time() - cpu
+
+
+def _mean_of_chunk(machine: Any, first_row: int, matrices: list[np.ndarray]) -> np.ndarray:
+    return machine.mean(matrices[0])
 
 
 def _bare_chunk(landmarks: np.ndarray, first_row: int, matrices: list[np.ndarray]) -> tuple[np.ndarray]:

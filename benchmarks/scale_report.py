@@ -8,14 +8,17 @@ import numpy as np
 
 Results = Mapping[str, Mapping[str, Any]]
 FIRST_LARGE = 64_000  # rows from which on the growth is fitted
+SWEEPS = 6  # over all rows, as seen from ten thousand rows on
+CLUSTERS = ((1_000_000, 2), (100_000_000, 64), (1_000_000_000, 512))  # rows and cores for which the cost is predicted
 
 
 def write_report(results: Results, tables: Path, figure: Path) -> str:
     """Write both files; return the tables."""
-    sections = [growth_table(results), *(section(results) for section in (efficiency, workers, outofcore))]
+    sections = [growth_table(results), *(section(results) for section in (efficiency, workers, outofcore, cost_model))]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
     tables.write_text(text)
-    draw(results, figure)
+    if fits(results):
+        draw(results, figure)
     return text
 
 
@@ -99,6 +102,25 @@ def outofcore(results: Results) -> list[str]:
         f"most resident memory {r['peak_mib']:.0f} MiB."
         for r in _of_kind(results, "outofcore")
     ]
+
+
+def cost_model(results: Results) -> list[str]:
+    """Processor time of a row, and what it means for more rows than any machine here has seen."""
+    measured = _of_kind(results, "efficiency")
+    if not measured:
+        return []
+    g, s, e = (measured[-1][name] for name in ("gram_us", "sweep_us", "predict_us"))
+    lines = [
+        f"Processor time of a row of one view (p = {measured[-1]['p']}): {g:.0f} µs in the first pass, {s:.0f} µs in a sweep, "
+        f"{e:.0f} µs in a prediction.",
+        "",
+        f"| rows | cores | fit of two views, {SWEEPS} sweeps | prediction |",
+        "| --- | --- | --- | --- |",
+    ]
+    for n, cores in CLUSTERS:
+        fit, predict = 2 * n * (g + SWEEPS * s) / 1e6 / cores, 2 * n * e / 1e6 / cores
+        lines.append(f"| {n:,} | {cores} | {fit / 60:.1f} min | {predict / 60:.1f} min |")
+    return lines
 
 
 def draw(results: Results, path: Path) -> None:
