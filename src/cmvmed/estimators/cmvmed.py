@@ -245,11 +245,14 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, or list or dict of them by view
+        X : array, sparse matrix, data frame, path, dask collection, or list or dict of them by view
             One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
-            row is missing there.
-        y : array-like of shape (n_rows,)
-            Classes, with ``unlabeled``, None or NaN for unlabelled rows.
+            row is missing there. Rows need not be in memory: X may be a memory-mapped array, the path of a Parquet, Feather,
+            CSV or npy file, of a folder of such files or of a Zarr array, a pyarrow dataset, a Zarr array, or a dask array or
+            DataFrame, whose blocks are worked on where they lie.
+        y : array-like of shape (n_rows,), dask series or array, or str
+            Classes, with ``unlabeled``, None or NaN for unlabelled rows. A text is the name of the column of X, in files or dask
+            DataFrames, that holds them.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts, labelled or not.
 
