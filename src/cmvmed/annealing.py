@@ -35,7 +35,7 @@ Mapper = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 # λ where none is given, and the mean correlation of the independent views' scores from which on it is taken in full: views
 # that do not agree on the unlabelled rows at all have nothing to teach each other. Chosen on development splits
 # (docs/accuracy.md).
-AUTO_CONSENSUS_WEIGHT = 0.2
+AUTO_CONSENSUS_WEIGHT = 0.5
 FULL_AGREEMENT = 0.25
 
 

@@ -13,7 +13,8 @@ from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
 from cmvmed.linalg import Array, IntArray, Matrix, is_positive_semidefinite, is_sparse, unit_rows
 
-NAMED_KERNELS = ("rbf", "linear", "polynomial", "cosine", "precomputed")
+NAMED_KERNELS = ("linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed")
+DISTANCE_KERNELS = ("linear+rbf", "rbf")  # whose gamma is in units of squared distances
 MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
 LARGEST_VALUE = 1e100  # of a kernel; beyond, products of kernels leave the range of numbers
 DISTANCE_NOISE = 1e-14  # squared distances below this share of the largest squared length are rounding
@@ -26,7 +27,8 @@ class Kernel:
     """A kernel with all its numbers fixed.
 
     ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to "rbf" and
-    "polynomial", ``degree`` and ``coef0`` to "polynomial": exp(-γ‖x - x'‖²), (γ x·x' + coef0)^degree.
+    "polynomial", ``degree`` and ``coef0`` to "polynomial": exp(-γ‖x - x'‖²), (γ x·x' + coef0)^degree. "linear+rbf" is the mean of
+    x·x' and exp(-γ‖x - x'‖²).
     """
 
     view: str  # named in errors
@@ -62,6 +64,8 @@ class Kernel:
             return np.where(_squared_norms(rows) > 0.0, values, 0.0) if self.kind == "cosine" else values
         if self.kind == "linear":
             return _squared_norms(rows)
+        if self.kind == "linear+rbf":
+            return 0.5 * (_squared_norms(rows) + 1.0)
         if self.kind == "polynomial":
             return np.asarray((self.gamma * _squared_norms(rows) + self.coef0) ** self.degree)
         return np.array([self._values(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])])
@@ -74,6 +78,8 @@ class Kernel:
         if self.kind == "cosine":  # scikit-learn's takes very short rows for rows of zeros
             first, second = unit_rows(first), unit_rows(second)
             return np.asarray(pairwise_kernels(first, second, metric="linear", dense_output=True))
+        if self.kind == "linear+rbf":
+            return self._linear_and_rbf(first, second)
         settings: dict[str, Any] = {}
         if self.kind in ("rbf", "polynomial"):
             settings["gamma"] = self.gamma
@@ -82,6 +88,19 @@ class Kernel:
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _checked, with the view's name
             values = pairwise_kernels(first, second if second is not first else None, metric=self.kind, **settings)
         return values.toarray() if is_sparse(values) else np.asarray(values)
+
+    def _linear_and_rbf(self, first: Matrix, second: Matrix) -> Array:
+        """½ x·x' + ½ exp(-γ‖x - x'‖²), both from one product."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = np.asarray(pairwise_kernels(first, second, metric="linear", dense_output=True))
+            distances = _squared_norms(first)[:, None] + _squared_norms(second) - 2.0 * products
+            np.maximum(distances, 0.0, out=distances)
+            if first is second:
+                np.fill_diagonal(distances, 0.0)
+            distances *= -self.gamma
+            products += np.exp(distances, out=distances)
+            products *= 0.5
+        return products
 
     def _called(self, first: Matrix, second: Matrix) -> Array:
         assert callable(self.kind)
@@ -118,7 +137,8 @@ def fit_kernel(
 
     ``numbers`` (n,) are the rows' numbers in the user's data, for messages; 0, 1, ... if left out.
 
-    ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows for "rbf", 1/median ‖x‖² for "polynomial".
+    ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows for "rbf" and "linear+rbf", 1/median ‖x‖² for
+    "polynomial".
     """
     if kind == "precomputed" or callable(kind):
         kernel = Kernel(view, kind)
@@ -152,17 +172,17 @@ def _check_symmetric_and_definite(kernel: Kernel, gram: Array, numbers: IntArray
 
 def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Generator) -> float:
     """1/median over the rows' distribution; 1 where the median, and then the mean, is zero."""
-    if kind not in ("rbf", "polynomial") or train.shape[0] == 0:
+    if kind not in (*DISTANCE_KERNELS, "polynomial") or train.shape[0] == 0:
         return 1.0
     if train.shape[0] > MEDIAN_SAMPLE:
         chosen = np.sort(rng.choice(train.shape[0], MEDIAN_SAMPLE, replace=False, p=weights / weights.sum()))
         train, weights = train[chosen], np.ones(MEDIAN_SAMPLE)
-    values = _pair_distances(train) if kind == "rbf" else _squared_norms(train)
+    values = _pair_distances(train) if kind in DISTANCE_KERNELS else _squared_norms(train)
     if (weights == weights[0]).all():
         middle = (values.size - 1) // 2
         typical, average = float(np.partition(values, middle)[middle]), float(values.mean())
     else:
-        mass = np.outer(weights, weights).ravel() if kind == "rbf" else weights
+        mass = np.outer(weights, weights).ravel() if kind in DISTANCE_KERNELS else weights
         typical, average = _weighted_median(values, mass), float(mass @ values / mass.sum())
     typical = typical or average
     return 1.0 / typical if np.isfinite(typical) and typical > 0.0 and np.isfinite(1.0 / typical) else 1.0

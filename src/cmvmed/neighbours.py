@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 from sklearn.metrics.pairwise import euclidean_distances
 
+from cmvmed.kernels import DISTANCE_KERNELS
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import ViewData
 from cmvmed.posterior import KernelBlocks
@@ -59,8 +60,8 @@ class NeighbourGraph:
 
 
 def joins_views(views: Sequence[ViewData]) -> bool:
-    """Whether distances can be taken over all views: each has features and an RBF kernel."""
-    return all(view.settings.kernel == "rbf" for view in views)
+    """Whether distances can be taken over all views: each has features and a kernel with a bandwidth."""
+    return all(view.settings.kernel in DISTANCE_KERNELS for view in views)
 
 
 def build_graph(views: Sequence[ViewData], n_L: int, weights: Array, n_neighbours: int) -> tuple[NeighbourGraph, Array]:

@@ -254,7 +254,7 @@ def test_literal_mean_is_shorter_by_the_prior_variance():
     assert np.abs(kept.m_U).max() > 0.1
 
 
-@pytest.mark.parametrize(("signs", "least", "most"), [((1.0, 1.0), 0.2, 0.2), ((1.0, -1.0), 0.0, 0.05)])
+@pytest.mark.parametrize(("signs", "least", "most"), [((1.0, 1.0), 0.5, 0.5), ((1.0, -1.0), 0.0, 0.05)])
 def test_automatic_weight_is_full_for_views_that_agree_and_none_for_views_that_do_not(signs, least, most):
     """The second view sees the first one's rows, or the same with the labels of the classes exchanged."""
     problem, sensors = draw_problem(7, n_views=1)

@@ -26,13 +26,14 @@ def naive(kind, gamma, A, B):
     values = {
         "rbf": lambda x, z: np.exp(-gamma * ((x - z) ** 2).sum()),
         "linear": lambda x, z: x @ z,
+        "linear+rbf": lambda x, z: 0.5 * (x @ z + np.exp(-gamma * ((x - z) ** 2).sum())),
         "polynomial": lambda x, z: (gamma * (x @ z) + 1.0) ** 3,
         "cosine": lambda x, z: x @ z / np.sqrt((x @ x) * (z @ z)),
     }
     return np.array([[values[kind](x, z) for z in B] for x in A])
 
 
-NAMED = ["rbf", "linear", "polynomial", "cosine"]
+NAMED = ["rbf", "linear", "linear+rbf", "polynomial", "cosine"]
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix, sparse.csr_array])

@@ -107,7 +107,7 @@ def test_a_row_of_weight_two_counts_like_two_rows(neighbors):
     weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
     weights[y >= 0] = 1.0
     repeated = np.repeat(np.arange(len(X)), weights.astype(int))
-    settings = {"views": views, "neighbors": neighbors, "tol": 1e-12, "max_iter": 2000}
+    settings = {"views": views, "neighbors": neighbors, "tol": 1e-12, "max_iter": 2000, "class_prior": "labels"}
     weighted = CMVMED(**settings).fit(X, y, sample_weight=weights)
     doubled = CMVMED(**settings).fit(X[repeated], y[repeated])
     check_same_model(weighted, doubled, X)
@@ -132,6 +132,6 @@ def test_a_wrong_number_of_neighbours_is_refused(neighbors):
 
 def test_neighbours_need_distances():
     X, truth, views = clusters()
-    with pytest.raises(ValueError, match="kernel='rbf'"):
+    with pytest.raises(ValueError, match="'linear\\+rbf' and 'rbf'"):
         CMVMED(views=views, neighbors=4, kernel=["rbf", "linear"]).fit(X, truth)
     assert CMVMED(views=views, kernel="linear").fit(X, hide_labels(truth, 12, random_state=0)).neighbor_weight_ == 0.0

@@ -120,7 +120,8 @@ def test_predictions_on_training_rows_are_the_consensus_found():
 
 def test_rows_far_from_all_landmarks_are_as_uncertain_as_the_prior():
     X, y, _, views = draw_task()
-    model = CMVMED(views=views, approximation="nystroem", n_components=40, gamma=5.0, prior_variance=2.0).fit(X, y)
+    settings = {"kernel": "rbf", "gamma": 5.0, "prior_variance": 2.0}
+    model = CMVMED(views=views, approximation="nystroem", n_components=40, **settings).fit(X, y)
     _, deviation = next(iter(model.decision_function_by_view(X[:1] + 1e3, return_std=True).values()))
     assert 1.3 < deviation[0] <= np.sqrt(2.0 + 0.1)
 

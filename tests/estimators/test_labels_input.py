@@ -299,7 +299,9 @@ def test_the_deviation_of_a_views_score_is_at_most_that_of_the_prior(settings, p
 
 
 def test_far_from_all_rows_an_rbf_view_knows_no_more_than_the_prior(partly):
-    model = CMVMED(views=WIDTHS, prior_variance=4.0, bias_variance=0.0, scaling=None).fit(partly.X, partly.y)
+    model = CMVMED(views=WIDTHS, kernel="rbf", prior_variance=4.0, bias_variance=0.0, scaling=None).fit(
+        partly.X, partly.y
+    )
     far = np.full((1, 5), 1e6)
     (_, deviation), _ = model.decision_function_by_view(far, return_std=True).values()
     assert deviation[0] == pytest.approx(2.0)

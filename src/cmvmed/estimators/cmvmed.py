@@ -44,12 +44,14 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Which columns of X form which view: a list of widths or slices, or a dict from view name to a width, slice, column
         prefix (for data frames), or list of column names or positions. Every column belongs to exactly one view. None
         treats all columns as one view. Leave it None if X is a list or dict with one array per view.
-    kernel : {"rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, or one per view, default="rbf"
-        A callable takes two matrices of rows and returns their kernel matrix. For "precomputed", X holds the square kernel
-        matrix of each view at fit, and the kernel between new and training rows at predict.
+    kernel : {"linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, or one per view, \
+            default="linear+rbf"
+        "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their kernel
+        matrix. For "precomputed", X holds the square kernel matrix of each view at fit, and the kernel between new and training
+        rows at predict.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared length for
-        "polynomial") of the training rows.
+        Scale of the "rbf", "linear+rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared
+        length for "polynomial") of the training rows.
     degree : int, or one per view, default=3
         Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
     coef0 : float, or one per view, default=1
@@ -65,9 +67,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Prior variance of a constant added to each view's score.
     consensus_weight : "auto" or float, default="auto"
         λ, the weight of an unlabelled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1 is the paper's.
-        "auto" is 0.2 if the independent views agree on the unlabelled rows (mean correlation of their scores at least
+        "auto" is 0.5 if the independent views agree on the unlabelled rows (mean correlation of their scores at least
         0.25), and proportionally less if they agree less.
-    temperature : float, default=0.15
+    temperature : float, default=0.2
         T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is the
         paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
@@ -79,8 +81,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     neighbors : "auto", int or None, default="auto"
         Whether the nearest training rows, by all views together, have a say: one more opinion in the consensus, for data whose
         rows form clusters. "auto" hears five neighbours as far as the unlabelled rows vouch for them: if they foretell, from one
-        view, the scores of another. A number always hears so many; None hears none. They are heard only if kernels are "rbf" and
-        handled exactly, and not in mode "literal".
+        view, the scores of another. A number always hears so many; None hears none. They are heard only if kernels are
+        "linear+rbf" or "rbf" and handled exactly, and not in mode "literal".
     mode : {"complete", "newton", "literal"}, default="complete"
         "complete" minimises a bound of the objective, "newton" follows its second-order expansion, both with the consensus
         in each view's update. "literal" is the algorithm as printed in the paper, whose views never see the consensus; it
@@ -91,7 +93,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         and classes. "jj" is tighter and includes the variance, at one Cholesky factorisation per view, class and sweep.
     n_stages : int, default=8
         Stages of the annealing.
-    max_iter : int, default=50
+    max_iter : int, default=100
         Most sweeps in one stage.
     tol : float, default=1e-3
         A stage ends when a sweep changes the objective by less than this share of its size.
@@ -180,7 +182,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         self,
         *,
         views: Any = None,
-        kernel: Any = "rbf",
+        kernel: Any = "linear+rbf",
         gamma: Any = "median",
         degree: Any = 3,
         coef0: Any = 1.0,
@@ -189,14 +191,14 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         C: Any = 1.0,
         bias_variance: Any = 0.1,
         consensus_weight: Any = "auto",
-        temperature: float = 0.15,
+        temperature: float = 0.2,
         class_prior: Any = "auto",
         view_weights: Any = "agreement",
         neighbors: Any = "auto",
         mode: str = "complete",
         bound: str = "bohning",
         n_stages: int = 8,
-        max_iter: int = 50,
+        max_iter: int = 100,
         tol: float = 1e-3,
         missing: str = "ignore",
         unlabeled: Any = -1,

@@ -67,8 +67,8 @@ def read_neighbors(estimator: Any, data: Sequence[ViewData]) -> int | None:
     number = check_integer("neighbors", estimator.neighbors, 1)
     if not joins_views(data):
         raise ValueError(
-            f"neighbors={number} needs the distances of rows in all views, which only kernel='rbf' gives; use it for every view, "
-            "or neighbors=None."
+            f"neighbors={number} needs the distances of rows in all views, which only the kernels 'linear+rbf' and 'rbf' give; "
+            "use one of them for every view, or neighbors=None."
         )
     return number
 

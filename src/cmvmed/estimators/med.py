@@ -21,11 +21,12 @@ class MED(MultiViewClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, default="rbf"
-        A callable takes two matrices of rows and returns their kernel matrix.
+    kernel : {"linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, default="linear+rbf"
+        "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their kernel
+        matrix.
     gamma : "median" or float, default="median"
-        Scale of the "rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared length for
-        "polynomial") of the training rows.
+        Scale of the "rbf", "linear+rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared
+        length for "polynomial") of the training rows.
     degree : int, default=3
         Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
     coef0 : float, default=1
@@ -77,7 +78,7 @@ class MED(MultiViewClassifier):
     def __init__(
         self,
         *,
-        kernel: Any = "rbf",
+        kernel: Any = "linear+rbf",
         gamma: Any = "median",
         degree: int = 3,
         coef0: float = 1.0,

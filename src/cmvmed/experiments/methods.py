@@ -135,7 +135,7 @@ def _corls(split: Split) -> Candidate:
 
 
 def _cmvmed(split: Split, mode: str) -> Candidate:
-    grid = {"consensus_weight": ["auto", 0.05], "prior_variance": ["auto", 0.5, 10.0]}
+    grid = {"prior_variance": ["auto", 0.5, 10.0]}
     return Candidate(CMVMED(views=split.views, mode=mode), grid)
 
 
