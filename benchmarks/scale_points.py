@@ -232,7 +232,9 @@ def outofcore_point(folder: Path, limit_gib: float) -> dict[str, Any]:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     X = {name: folder / name for name in VIEWS}
     model, seconds, mib = measured(lambda: CMVMED().fit(X, "class"))
+    peak = memory_now("VmHWM")
     answer, predict_seconds, _ = measured(lambda: model.predict(X))
+    peak = max(peak, memory_now("VmHWM"))
     truth = np.concatenate([np.load(path) for path in sorted(folder.glob("truth*.npy"))])
     size = sum(path.stat().st_size for name in VIEWS for path in (folder / name).iterdir())
     return {
@@ -242,7 +244,8 @@ def outofcore_point(folder: Path, limit_gib: float) -> dict[str, Any]:
         "seconds": seconds,
         "predict_seconds": predict_seconds,
         "mib": mib,
-        "peak_mib": memory_now("VmHWM"),
+        "peak_mib": peak,
+        "sweeps": int((model.history_["n_rows"] == model.history_["n_rows"][-1]).sum()),
         "accuracy": float(np.mean(answer == truth)),
     }
 
