@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
+from sklearn.utils.extmath import safe_sparse_dot
 
 from cmvmed.linalg import Array, IntArray, Matrix, is_positive_semidefinite, is_sparse, unit_rows
 
@@ -44,13 +45,14 @@ class Kernel:
         rows = train[index]
         return self._checked(self._values(rows, rows))
 
-    def cross(self, rows: Matrix, train: Matrix, index: IntArray) -> Array:
-        """Kernel matrix (n, k) between ``rows`` and the training rows ``index``."""
+    def cross(self, rows: Matrix, train: Matrix, index: IntArray | None = None) -> Array:
+        """Kernel matrix (n, k) between ``rows`` and the training rows ``index``; all of them if it is left out."""
         if self.kind == "precomputed":
-            return self._checked(np.ascontiguousarray(rows[:, index]))
-        if rows.shape[0] == 0 or index.size == 0:
-            return np.zeros((rows.shape[0], index.size))
-        return self._checked(self._values(rows, train[index]))
+            return self._checked(rows if index is None else np.ascontiguousarray(rows[:, index]))
+        chosen = train if index is None else train[index]
+        if rows.shape[0] == 0 or chosen.shape[0] == 0:
+            return np.zeros((rows.shape[0], chosen.shape[0]))
+        return self._checked(self._values(rows, chosen))
 
     def diagonal(self, rows: Matrix) -> Array:
         """k(x, x) of each row, (n,)."""
@@ -92,11 +94,7 @@ class Kernel:
     def _linear_and_rbf(self, first: Matrix, second: Matrix) -> Array:
         """½ x·x' + ½ exp(-γ‖x - x'‖²), both from one product."""
         with np.errstate(over="ignore", invalid="ignore"):
-            products = np.asarray(pairwise_kernels(first, second, metric="linear", dense_output=True))
-            distances = _squared_norms(first)[:, None] + _squared_norms(second) - 2.0 * products
-            np.maximum(distances, 0.0, out=distances)
-            if first is second:
-                np.fill_diagonal(distances, 0.0)
+            products, distances = products_and_distances(first, second)
             distances *= -self.gamma
             products += np.exp(distances, out=distances)
             products *= 0.5
@@ -120,6 +118,16 @@ class Kernel:
                 'features may be too large for this kernel. Use scaling="auto", rescale the view or choose another kernel or gamma.'
             )
         return values
+
+
+def products_and_distances(first: Matrix, second: Matrix) -> tuple[Array, Array]:
+    """x·x' and ‖x - x'‖² of all pairs of rows, (n, k) each, from one product."""
+    products = np.asarray(safe_sparse_dot(first, second.T, dense_output=True))
+    distances = _squared_norms(first)[:, None] + _squared_norms(second) - 2.0 * products
+    np.maximum(distances, 0.0, out=distances)
+    if first is second:
+        np.fill_diagonal(distances, 0.0)
+    return products, distances
 
 
 def fit_kernel(

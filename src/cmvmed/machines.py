@@ -233,10 +233,14 @@ class ViewMachine:
         """Posterior means (n, F) of rows that have this view."""
         data = self.data
         points = data.reader.prepared(rows)
-        total = (data.kernel.cross(points, data.train, data.index_L) + data.bias) @ self.tau
-        if self.gamma.any():
-            total += (data.kernel.cross(points, data.train, data.index_U) + data.bias) @ self.gamma
-        return np.asarray(data.settings.prior_variance * total)
+        if not self.gamma.any():
+            return self._combined(data.kernel.cross(points, data.train, data.index_L), self.tau)
+        return self._combined(data.kernel.cross(points, data.train), np.concatenate([self.tau, self.gamma]))
+
+    def _combined(self, kernel: Array, coefficients: Array) -> Array:
+        """σ²(k + bias) times the coefficients, (n, F)."""
+        total = kernel @ coefficients + self.data.bias * coefficients.sum(axis=0)
+        return np.asarray(self.data.settings.prior_variance * total)
 
     def variance(self, rows: Matrix) -> Array:
         """Posterior variances (n, F) of rows that have this view."""

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
-from sklearn.metrics.pairwise import euclidean_distances
 
-from cmvmed.kernels import DISTANCE_KERNELS
+from cmvmed.kernels import DISTANCE_KERNELS, products_and_distances
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import ViewData
 from cmvmed.posterior import KernelBlocks
@@ -142,7 +141,7 @@ def foretold_by_neighbours(graph: NeighbourGraph, means: Sequence[Array], rows: 
         train = view.train[place[graph.nodes[has]]]
         if train.shape[0] <= graph.n_neighbours:
             continue
-        near = nearest(euclidean_distances(train, squared=True), graph.n_neighbours)
+        near = nearest(products_and_distances(train, train)[1], graph.n_neighbours)
         for i in range(n_views):
             if i != j:
                 total += pi[i] * pi[j] * _foretold(scores[i, has], near)
@@ -193,7 +192,7 @@ def _joint_distances(
     for view, own, points, index in zip(views, members, prepared, rows, strict=True):
         if own.size and index.size:
             pairs = np.ix_(index, own)
-            total[pairs] += view.kernel.gamma * euclidean_distances(points, view.train, squared=True)
+            total[pairs] += view.kernel.gamma * products_and_distances(points, view.train)[1]
             count[pairs] += 1.0
     return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
 
