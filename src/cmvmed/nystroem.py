@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cmvmed.kernels import Kernel
+from cmvmed.kernels import DISTANCE_KERNELS, Kernel
 from cmvmed.linalg import Array, IntArray, Matrix, eigen_psd, is_sparse
 
 LANDMARK_CHOICES = ("k-means++", "uniform", "leverage")
@@ -48,11 +48,16 @@ class Basis:
     def raw(self, points: Matrix, weights: Array | None = None) -> Array:
         """√w (k(x), 1) of each row, (n, p + 1); ``weights`` (n,) are 1 if left out.
 
-        A dense Gaussian kernel is one product and one exponential: norms, weight and constant are columns of its factors.
+        A dense Gaussian kernel is one product and one exponential: norms, weight and constant are columns of its factors. A linear
+        part is one more product.
         """
         if self._folded is not None and not is_sparse(points):
             values = _left_factor(points, self.kernel.gamma, weights) @ self._folded
-            return np.exp(values, out=values)
+            np.exp(values, out=values)
+            if self.kernel.kind == "linear+rbf":
+                scaled = 0.5 * points if weights is None else points * (0.5 * np.sqrt(weights))[:, None]
+                values[:, :-1] += scaled @ self.landmarks.T
+            return values
         values = np.empty((points.shape[0], self.n_landmarks + 1))
         values[:, :-1] = self.kernel.cross(points, self.landmarks, self.columns)
         values[:, -1] = 1.0
@@ -67,7 +72,7 @@ class Basis:
     @cached_property
     def _folded(self) -> Array | None:
         """(d + 3, p + 1): right factor of the exponents 2γx·z - γ‖x‖² - γ‖z‖² + ½ log w, and ½ log w in the last column."""
-        if self.kernel.kind != "rbf" or is_sparse(self.landmarks):
+        if self.kernel.kind not in DISTANCE_KERNELS or is_sparse(self.landmarks):
             return None
         p, d = self.landmarks.shape
         gamma = self.kernel.gamma
@@ -75,6 +80,8 @@ class Basis:
         folded[:d, :p] = 2.0 * gamma * self.landmarks.T
         folded[d, :p] = -gamma
         folded[d + 1, :p] = -gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks)
+        if self.kernel.kind == "linear+rbf":
+            folded[d + 1, :p] -= np.log(2.0)  # half of it is Gaussian
         folded[d + 2] = 1.0
         return folded
 

@@ -59,7 +59,7 @@ def check_raw(basis, rows, weights):
     np.testing.assert_allclose(values, expected, rtol=0.0, atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", ["rbf", "sparse rbf", "polynomial"])
+@pytest.mark.parametrize("kind", ["rbf", "linear+rbf", "sparse rbf", "polynomial"])
 def test_norms_weights_and_constant_are_folded_into_one_product(kind):
     rows = training_rows(kind, draw_rows())
     basis = fit_basis(rows, np.arange(0, 60, 4), BIAS)
