@@ -41,6 +41,7 @@ def plain_cmvmed(**changes):
     """The method with every estimate of its own switched off, on two views of three columns."""
     settings = {
         "views": [3, 3],
+        "kernel": "rbf",
         "gamma": 0.2,
         "scaling": None,
         "prior_variance": 1.6,
@@ -115,7 +116,7 @@ def printed_algorithm(views_L, views_U, y, sigma2, gamma, n_steps, *, mean_facto
 def check_literal_mode(**twin):
     X, y = draw_table(1, n_rows=40)
     labelled, sigma2, gamma = y >= 0, 2.5, 0.2
-    model = plain_cmvmed(mode="literal", kernel="rbf", gamma=gamma, prior_variance=sigma2, n_stages=4).fit(X, y)
+    model = plain_cmvmed(mode="literal", gamma=gamma, prior_variance=sigma2, n_stages=4).fit(X, y)
     ours = model.decision_function_by_view(X[~labelled])
     views_L, views_U = ([X[rows][:, :3], X[rows][:, 3:]] for rows in (labelled, ~labelled))
     printed = printed_algorithm(views_L, views_U, 2.0 * y[labelled] - 1.0, sigma2, gamma, 4, **twin)

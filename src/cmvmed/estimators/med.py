@@ -21,9 +21,10 @@ class MED(MultiViewClassifier):
 
     Parameters
     ----------
-    kernel : {"linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, default="linear+rbf"
-        "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their kernel
-        matrix.
+    kernel : {"linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, default="rbf"
+        "linear+rbf", the default of CMVMED, is the mean of a linear and an RBF kernel. Where k(x, x) differs from row to row, as
+        there, a row of higher score may be less certain and so less probable. A callable takes two matrices of rows and returns
+        their kernel matrix.
     gamma : "median" or float, default="median"
         Scale of the "rbf", "linear+rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared
         length for "polynomial") of the training rows.
@@ -78,7 +79,7 @@ class MED(MultiViewClassifier):
     def __init__(
         self,
         *,
-        kernel: Any = "linear+rbf",
+        kernel: Any = "rbf",
         gamma: Any = "median",
         degree: int = 3,
         coef0: float = 1.0,

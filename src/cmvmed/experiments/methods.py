@@ -24,6 +24,7 @@ from cmvmed.experiments.tasks import Split
 
 Grid = Mapping[str, Sequence[Any]]
 EACH_VIEW = "MED, each view"  # stands for one method per view
+KERNEL = "linear+rbf"  # of a view's own classifier, as in CMV-MED
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,14 @@ def _majority(split: Split) -> Candidate:
 
 
 def _med(split: Split, view: str) -> Candidate:
-    return Candidate(one_view(split.views[view], MED()), {"med__prior_variance": ["auto", 0.1, 0.5, 10.0, 50.0]})
+    return Candidate(
+        one_view(split.views[view], MED(kernel=KERNEL)), {"med__prior_variance": ["auto", 0.1, 0.5, 10.0, 50.0]}
+    )
 
 
 def _late_fusion(split: Split) -> Candidate:
     grid = {"estimator__prior_variance": ["auto", 0.1, 0.5, 10.0, 50.0]}
-    return Candidate(LateFusion(split.views, MED()), grid)
+    return Candidate(LateFusion(split.views, MED(kernel=KERNEL)), grid)
 
 
 def _svc(split: Split) -> Candidate:
