@@ -11,7 +11,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 from scipy import sparse
 
 from cmvmed.sources import dask_rows
@@ -115,11 +115,13 @@ def test_an_error_in_a_task_is_the_callers(views):
 @pytest.mark.parametrize("kind", ["array", "frame"])
 def test_blocks_in_memory_are_dealt_to_the_workers_that_hold_them(cluster, views, kind):
     makers = {"array": lambda view: da.from_array(view, chunks=(150, -1)), "frame": lambda view: as_frame(view, 14)}
-    source = dask_rows([makers[kind](view).persist() for view in views])
-    check_moments(source, views)
+    persisted = [makers[kind](view).persist() for view in views]
+    wait(persisted)  # until then nobody holds the blocks
+    source = dask_rows(persisted)
     holders = block_holders(source.origin)
     assert len(holders) == 14
     assert [len({holders[block.number] for block in chain}) for chain in source._chains] == [1, 1]
+    check_moments(source, views)
 
 
 def slow_moments(first_row, matrices):
