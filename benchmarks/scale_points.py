@@ -184,7 +184,7 @@ def dask_point(n: int, n_workers: int, folder: Path) -> dict[str, Any]:
 
     paths, y = write_blocks(folder, n)
     shapes = [np.load(path, mmap_mode="r").shape for path in paths]
-    with LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         blocks = [
             da.from_delayed(dask.delayed(np.load)(str(path)), shape, dtype=float)
             for path, shape in zip(paths, shapes, strict=True)

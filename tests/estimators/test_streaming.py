@@ -288,7 +288,7 @@ def test_streamed_fits_are_the_same_from_anywhere(tmp_path, many, streamed_in_me
 @pytest.mark.slow
 def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(many, streamed_in_memory):
     X, y = many
-    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         rows = da.from_array(X, chunks=(500, -1)).persist()
         plain = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(rows, y)

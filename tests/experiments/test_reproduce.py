@@ -101,7 +101,7 @@ def test_a_dask_cluster_gives_the_same_rows(results, tmp_path):
     distributed = pytest.importorskip("distributed")
     reproduce(*CHEAP, results=results)
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster),
     ):
         other = tmp_path / "dask.sqlite"

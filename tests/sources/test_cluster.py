@@ -29,7 +29,7 @@ def views():
 
 @pytest.fixture
 def cluster():
-    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(**settings) as workers, Client(workers) as client:
         yield client
 
