@@ -4,32 +4,27 @@ For every task and method: accuracy, balanced accuracy and AUC (one-vs-rest mean
 splits; expected calibration error over the test rows of all splits together; seconds per fit and prediction. Then CMV-MED
 against each other method by paired tests over the splits. No method is tuned; none sees a test label. Tasks with their
 split rule, methods, scoring and tests are those of ``cmvmed.experiments``. Data files are looked up as ``cmvmed.datasets``
-does (``CMVMED_DATA``); a task whose file is absent is named and left out.
+does (``CMVMED_DATA``); a task whose file is absent is named and left out. Rows are kept in a file as they come, so that a run
+that was stopped goes on where it was.
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from cmvmed.datasets import DatasetError
 from cmvmed.experiments.comparison import compare_with_rivals
-from cmvmed.experiments.evaluation import evaluate
-from cmvmed.experiments.methods import EACH_VIEW, METHODS, methods_for
+from cmvmed.experiments.methods import EACH_VIEW, METHODS
 from cmvmed.experiments.paper import paper_figure
-from cmvmed.experiments.rows import Key, ResultRow
+from cmvmed.experiments.rows import ResultRow
+from cmvmed.experiments.runner import on_this_machine, plan, run
 from cmvmed.experiments.scoring import calibration_error
-from cmvmed.experiments.tasks import TASKS, Task, draw
+from cmvmed.experiments.spec import Cell, Experiment
+from cmvmed.experiments.store import ResultStore
+from cmvmed.experiments.tasks import TASKS, Task
 
 REFERENCE = "CMV-MED"
-
-
-def rows_of_split(task: str, methods: list[str], number: int) -> list[ResultRow]:
-    """One row per method that applies, all on the same split."""
-    split = draw(TASKS[task], number)
-    chosen = methods_for(methods, list(split.views))
-    n_labeled = TASKS[task].n_labeled
-    return [evaluate(Key("accuracy", task, n_labeled, number, m.name, "defaults"), m, split) for m in chosen]
 
 
 def score_table(task: Task, rows: list[ResultRow], methods: list[str]) -> str:
@@ -82,24 +77,16 @@ def paired_table(rows: list[ResultRow]) -> str:
     return "\n".join(lines)
 
 
-def report(name: str, methods: list[str], numbers: range, parallel: Parallel) -> None:
-    from benchmarks.accuracy import rows_of_split  # by its full name, so that worker processes find it
-
-    task = TASKS[name]
-    try:
-        views = list(task.load().views)
-    except (DatasetError, ImportError) as error:
-        print(f"\n### {name}: left out. {error}", flush=True)
-        return
-    numbers = numbers if task.n_published is None else numbers[: max(0, task.n_published - numbers.start)]
-    by_split = parallel(delayed(rows_of_split)(name, methods, number) for number in numbers)
-    rows = [row for part in by_split for row in part]
-    single_views = [m.name for m in methods_for([EACH_VIEW], views)] if EACH_VIEW in methods else []
-    names = [*single_views, *(m for m in methods if m != EACH_VIEW)]
-    print(f"\n### {name}: {task.n_labeled} labels, {task.n_unlabeled} unlabelled, {len(numbers)} splits\n")
-    print(score_table(task, rows, names), flush=True)
-    if REFERENCE in methods and len(methods) > 1 and len(numbers) > 1:
-        print(f"\n{paired_table(rows)}", flush=True)
+def report(task: Task, rows: list[ResultRow]) -> str:
+    """Both tables of one task, methods in the order of ``METHODS``, single views before them."""
+    found = {row.method for row in rows}
+    methods = [*sorted(found - set(METHODS)), *(name for name in METHODS if name in found)]
+    n_splits = len({row.split for row in rows})
+    title = f"### {task.name}: {task.n_labeled} labels, {task.n_unlabeled} unlabelled, {n_splits} splits"
+    parts = [title, score_table(task, rows, methods)]
+    if REFERENCE in methods and len(methods) > 1 and n_splits > 1:
+        parts.append(paired_table(rows))
+    return "\n\n".join(parts)
 
 
 def main() -> None:
@@ -109,14 +96,25 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--methods", nargs="+", choices=[EACH_VIEW, *METHODS], default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=Path("accuracy.sqlite"), help="where rows are kept")
     arguments = parser.parse_args()
-    for method in arguments.methods:
-        if method in METHODS and (reason := METHODS[method].missing_package()):
-            parser.error(reason)
-    numbers = range(arguments.first, arguments.first + arguments.splits)
-    with Parallel(arguments.jobs) as parallel:
-        for name in arguments.tasks:
-            report(name, arguments.methods, numbers, parallel)
+    experiment = Experiment(
+        name="accuracy",
+        title="Accuracy with default settings",
+        cells=tuple(Cell(name, TASKS[name].n_labeled) for name in arguments.tasks),
+        methods=tuple(arguments.methods),
+        protocols=("defaults",),
+        n_splits=arguments.splits,
+        first_split=arguments.first,
+    )
+    wanted = plan(experiment)
+    for name, reason in (*wanted.missing_datasets.items(), *wanted.missing_methods.items()):
+        print(f"{name}: left out. {reason}", file=sys.stderr)
+    with ResultStore(arguments.results) as store:
+        run(wanted.methods, store, on_this_machine(arguments.jobs))
+        rows = [row for row in store.rows("accuracy") if row.key in wanted.methods]
+    by_task = {name: [row for row in rows if row.dataset == name] for name in arguments.tasks}
+    print("\n\n".join(report(TASKS[name], found) for name, found in by_task.items() if found))
 
 
 if __name__ == "__main__":

@@ -68,11 +68,11 @@ def _load(datasets: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, str]
 
 
 def _keys(experiment: Experiment, cell: Cell, method: str) -> list[Key]:
-    n_published = TASKS[cell.dataset].n_published
-    n_splits = experiment.n_splits if n_published is None else min(experiment.n_splits, n_published)
+    first, n_published = experiment.first_split, TASKS[cell.dataset].n_published
+    end = first + experiment.n_splits if n_published is None else min(first + experiment.n_splits, n_published)
     return [
         Key(experiment.name, cell.dataset, cell.n_labeled, number, method, protocol)
-        for number in range(n_splits)
+        for number in range(first, end)
         for protocol in experiment.protocols
     ]
 
