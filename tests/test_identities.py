@@ -16,7 +16,8 @@ from sklearn.svm import LinearSVC
 from cmvmed import CMVMED, MED
 from cmvmed.annealing import pooled_consensus, step_view
 from cmvmed.consensus import balancing_offset, positive, soft_labels
-from cmvmed.posterior import CholeskyView, SpectralView, scaled, supervised_state, update_view
+from cmvmed.exact_views import CholeskyView, SpectralView
+from cmvmed.posterior import scaled, supervised_state, update_view
 from cmvmed.surrogates import Bohning, JaakkolaJordan, Literal, Newton, jaakkola_curvature, logistic_curvature
 
 LAM = 0.7

@@ -7,11 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
+from cmvmed.exact_views import KernelBlocks, predictive_variance
 from cmvmed.kernels import Kernel, fit_kernel
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
 from cmvmed.low_rank import FeatureBlocks
 from cmvmed.nystroem import Basis, TrainingRows
-from cmvmed.posterior import KernelBlocks, ViewState, predictive_variance
+from cmvmed.posterior import ViewState
 from cmvmed.scaling import Scaling, fit_scaling
 
 FEATURE_ROWS = 4096  # rows whose features are computed at a time

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from cmvmed.exact_views import KernelBlocks
 from cmvmed.kernels import DISTANCE_KERNELS, products_and_distances
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import ViewData
-from cmvmed.posterior import KernelBlocks
 
 N_NEIGHBOURS = 5
 REGULARISATION = 0.05  # ε

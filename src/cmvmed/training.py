@@ -17,6 +17,7 @@ from cmvmed.annealing import (
     independent_states,
 )
 from cmvmed.consensus import agreement, agreement_weights, mean_agreement
+from cmvmed.exact_views import CholeskyView, SpectralView
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray
 from cmvmed.low_rank import LowRankView
@@ -32,7 +33,7 @@ from cmvmed.neighbours import (
     trust,
 )
 from cmvmed.nystroem import Basis, choose_landmarks, fit_basis
-from cmvmed.posterior import CholeskyView, SpectralView, ViewModel, cavity_scores
+from cmvmed.posterior import ViewModel, cavity_scores
 from cmvmed.prior import Balance, anchored_share, label_deviation, label_share, released_balance
 from cmvmed.surrogates import Surrogate
 

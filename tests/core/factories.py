@@ -9,7 +9,8 @@ import pytest
 
 from cmvmed.annealing import Problem, pooled_consensus, step_view
 from cmvmed.annealing import objective as core_objective
-from cmvmed.posterior import CholeskyView, KernelBlocks, SpectralView, supervised_state
+from cmvmed.exact_views import CholeskyView, KernelBlocks, SpectralView
+from cmvmed.posterior import supervised_state
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from cmvmed.annealing import (
     step_view,
 )
 from cmvmed.consensus import balancing_offset, positive, soft_labels
-from cmvmed.posterior import SpectralView
+from cmvmed.exact_views import SpectralView
 from cmvmed.prior import Balance
 from cmvmed.surrogates import Bohning, JaakkolaJordan, Literal, Newton
 from core.factories import draw_problem, half_steps, independent_states, rejects

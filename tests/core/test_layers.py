@@ -18,7 +18,7 @@ LAYERS = (
     ("linalg",),
     ("kernels", "scaling"),
     ("qp", "surrogates", "two_view_duals", "coregularised", "nystroem"),
-    ("posterior", "low_rank", "consensus", "prior"),
+    ("posterior", "exact_views", "low_rank", "consensus", "prior"),
     ("annealing",),
     (
         "machines",

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from cmvmed.annealing import Problem, Schedule, anneal
+from cmvmed.exact_views import KernelBlocks, SpectralView
 from cmvmed.kernels import Kernel
 from cmvmed.low_rank import FeatureBlocks, LowRankView
 from cmvmed.nystroem import TrainingRows, fit_basis
-from cmvmed.posterior import KernelBlocks, SpectralView, supervised_state, update_view
+from cmvmed.posterior import supervised_state, update_view
 from cmvmed.prior import Balance
 from cmvmed.surrogates import Bohning
 from core.factories import draw_labels, draw_problem, draw_sensor, half_steps, rejects

@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmvmed.posterior import (
-    CholeskyView,
-    SpectralView,
-    cavity_scores,
-    interpolate,
-    predictive_variance,
-    scaled,
-    supervised_state,
-    update_view,
-)
+from cmvmed.exact_views import CholeskyView, SpectralView, predictive_variance
+from cmvmed.posterior import cavity_scores, interpolate, scaled, supervised_state, update_view
 from cmvmed.surrogates import Bohning, JaakkolaJordan, Newton
 from core.factories import draw_labels, draw_sensor, make_sensor, rejects
 from core.reference import gaussian_posterior, state_weights
@@ -267,5 +259,5 @@ def check_variance_keeps_its_digits(*, power=1.0):
 def test_variance_keeps_its_digits_at_any_curvature(monkeypatch):
     check_variance_keeps_its_digits()
     rejects(check_variance_keeps_its_digits, power=1.001)
-    monkeypatch.setattr("cmvmed.posterior.LEAST_INFORMATION", 0.0)
+    monkeypatch.setattr("cmvmed.exact_views.LEAST_INFORMATION", 0.0)
     rejects(check_variance_keeps_its_digits)

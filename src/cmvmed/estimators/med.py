@@ -7,8 +7,9 @@ import numpy as np
 from cmvmed.consensus import soft_labels
 from cmvmed.estimators.base import MultiViewClassifier
 from cmvmed.estimators.parameters import view_settings
+from cmvmed.exact_views import SpectralView
 from cmvmed.machines import ViewMachine
-from cmvmed.posterior import SpectralView, supervised_state
+from cmvmed.posterior import supervised_state
 from cmvmed.prior import label_share
 
 
