@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tasks import TASKS, Task
 from cmvmed import CMVMED
+from cmvmed.experiments.tasks import TASKS, Task
 
 MOST_UNLABELED = 3000
 FEW_UNLABELED = 400

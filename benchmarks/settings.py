@@ -12,8 +12,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from benchmarks.tasks import TASKS, draw
 from cmvmed import CMVMED
+from cmvmed.experiments.tasks import TASKS, draw
 
 
 def accuracy(task: str, number: int, settings: dict[str, object]) -> float:
