@@ -25,7 +25,7 @@ def start(results, *, jobs=1, log=subprocess.DEVNULL):
 
 def table(path):
     """What must not depend on interruptions: everything but times and memory."""
-    with ResultStore(path, create=False) as store:
+    with ResultStore(path, read_only=True) as store:
         rows = store.rows()
     return [replace(row, fit_seconds=None, predict_seconds=None, peak_mib=None, finished="") for row in rows]
 

@@ -28,7 +28,7 @@ def test_it_ends_with_the_table_and_the_next_step(results):
     assert "2 rows wanted, 0 there already" in answer.stderr
     assert "majority class" in answer.stdout
     assert f"cmvmed report --results {results}" in answer.stdout
-    with ResultStore(results, create=False) as store:
+    with ResultStore(results, read_only=True) as store:
         assert {row.status for row in store.rows("table1")} == {"done"}
 
 

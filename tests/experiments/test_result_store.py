@@ -4,6 +4,7 @@ import hashlib
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -41,7 +42,7 @@ def test_rows_come_back_as_they_went_in(path):
     with ResultStore(path) as store:
         store.add(ROW)
         assert store.rows() == [ROW]
-    with ResultStore(path, create=False) as store:
+    with ResultStore(path, read_only=True) as store:
         (row,) = store.rows()
     assert row == ROW
     assert row != replace(ROW, accuracy=0.3)
@@ -86,6 +87,63 @@ def test_many_may_open_and_write_at_once(path):
         list(pool.map(write, range(8)))
     with ResultStore(path) as store:
         assert [row.split for row in store.rows()] == list(range(20))
+
+
+def test_reading_sees_whole_rows_while_others_open_write_and_close(path):
+    def write_and_read(split):
+        with ResultStore(path) as store:
+            store.add(replace(ROW, split=split))
+        with ResultStore(path, read_only=True) as store:
+            return {row.split for row in store.rows()}
+
+    with ThreadPoolExecutor(3) as pool:
+        reads = list(pool.map(write_and_read, range(40)))
+    assert all(split in read for split, read in enumerate(reads))
+    assert set().union(*reads) == set(range(40))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_reading_leaves_no_trace(path):
+    with ResultStore(path) as store:
+        store.add(ROW)
+    before, changed = digest(path), path.parent.stat().st_mtime_ns
+    with ResultStore(path, read_only=True) as store:
+        assert names(path.parent) == [path.name]
+        assert store.rows() == [ROW]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            store.add(replace(ROW, split=4))
+    assert (names(path.parent), digest(path), path.parent.stat().st_mtime_ns) == ([path.name], before, changed)
+
+
+def test_reading_as_sqlite_does_by_itself_leaves_a_trace(path):
+    ResultStore(path).close()
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        connection.execute("SELECT count(*) FROM results").fetchone()
+    assert names(path.parent) != [path.name]
+
+
+def test_reading_sees_what_an_open_store_wrote_before_and_nothing_after(path):
+    with ResultStore(path) as writer:
+        writer.add(ROW)
+        with ResultStore(path, read_only=True) as reader:
+            writer.add(replace(ROW, split=4))
+            assert reader.rows() == [ROW]
+            assert len(writer.rows()) == 2
+
+
+def test_reading_where_nothing_may_be_written(path):
+    with ResultStore(path) as store:
+        store.add(ROW)
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    try:
+        with ResultStore(path, read_only=True) as store:
+            assert store.rows() == [ROW]
+    finally:
+        path.parent.chmod(0o755)
 
 
 def foreign_database(path):
@@ -134,15 +192,17 @@ def cut_short(path):
 def test_what_is_no_store_is_refused_and_left_as_it_is(path, make, message):
     make(path)
     before = digest(path)
-    with pytest.raises(ResultStoreError, match=message) as caught:
-        ResultStore(path)
-    assert str(path) in str(caught.value)
+    for read_only in (False, True):
+        with pytest.raises(ResultStoreError, match=message) as caught:
+            ResultStore(path, read_only=read_only)
+        assert str(path) in str(caught.value)
     assert digest(path) == before
+    assert names(path.parent) == [path.name]
 
 
 def test_absent_files_and_folders(tmp_path):
     with pytest.raises(ResultStoreError, match="cmvmed reproduce"):
-        ResultStore(tmp_path / "none.sqlite", create=False)
+        ResultStore(tmp_path / "none.sqlite", read_only=True)
     with pytest.raises(ResultStoreError, match="does not exist"):
         ResultStore(tmp_path / "no" / "results.sqlite")
     with pytest.raises(ResultStoreError, match="is a folder"):
@@ -152,7 +212,9 @@ def test_absent_files_and_folders(tmp_path):
 
 def test_an_empty_file_becomes_a_store(path):
     path.touch()
+    with pytest.raises(ResultStoreError, match="There are no results in"):
+        ResultStore(path, read_only=True)
     with ResultStore(path) as store:
         store.add(ROW)
-    with ResultStore(path, create=False) as store:
+    with ResultStore(path, read_only=True) as store:
         assert store.rows() == [ROW]

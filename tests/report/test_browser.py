@@ -43,7 +43,7 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(store):
     path = store.with_name("page.html")
-    with ResultStore(store, create=False) as results:
+    with ResultStore(store, read_only=True) as results:
         write_page(report_page(results.rows()), path)
     return path.as_uri()
 
@@ -153,7 +153,7 @@ def test_table_1_equals_the_database(opened, store):
         "return Object.fromEntries([...document.querySelectorAll('table.accuracy')].map(t => [t.dataset.dataset,"
         " [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.innerText.replace(/\\s+/g, ' ').trim()))]))"
     )
-    with ResultStore(store, create=False) as results:
+    with ResultStore(store, read_only=True) as results:
         rows = [row for row in results.rows("table1") if row.status == "done"]
     assert set(tables) == {row.dataset for row in rows}
     n_cells = 0

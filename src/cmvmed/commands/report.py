@@ -40,7 +40,7 @@ def command(results: Path, output: Path, open_page: bool) -> None:
     from cmvmed.report.wording import plural
 
     try:
-        with ResultStore(results, create=False) as store:
+        with ResultStore(results, read_only=True) as store:
             rows = store.rows()
     except ResultStoreError as error:
         raise click.ClickException(str(error)) from error

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from cmvmed.experiments.rows import Key, ResultRow
 
@@ -51,22 +51,27 @@ class ResultStore:
     Parameters
     ----------
     path : str or Path
-    create : bool, default=True
-        Whether to make the file if it is absent.
+    read_only : bool, default=False
+        Whether to take the rows as they are now and write nothing, neither to the file nor beside it. Otherwise the file is made if
+        it is absent.
 
     Raises
     ------
     ResultStoreError
-        If the file is absent and not to be made, damaged, or something else than results of this library. It is then left as it is.
+        If the file is absent and only to be read, damaged, or something else than results of this library. It is then left as it
+        is.
     """
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
-        is_new = _check_file(self.path, create)
-        try:
-            self._connection = _connect(self.path, is_new)
-        except sqlite3.Error as error:
-            raise ResultStoreError(f"{self.path} cannot be written: {error}.") from error
+        _check_path(self.path, read_only)
+        present = _present(self.path)
+        if not read_only:
+            self._connection = _writing(self.path, present)
+        elif present is None:
+            raise ResultStoreError(f"There are no results in {self.path} yet.")
+        else:
+            self._connection = present
 
     def __enter__(self) -> Self:
         return self
@@ -103,32 +108,46 @@ class ResultStore:
         return {Key(*record) for record in self._connection.execute(query, (status, spec))}
 
 
-def _check_file(path: Path, create: bool) -> bool:
-    """Whether a new store is to be made at the path; an error if what is there is no store. Writes nothing."""
+def _check_path(path: Path, read_only: bool) -> None:
+    """An error if no file can be at the path."""
     if path.is_dir():
         raise ResultStoreError(f"{path} is a folder; give the name of a file.")
-    if not path.exists():
-        if not create:
-            raise ResultStoreError(f"There are no results at {path}; `cmvmed reproduce --results {path}` makes them.")
-        if not path.parent.is_dir():
-            raise ResultStoreError(f"The folder {path.parent} does not exist; make it or give another file.")
-        return True
-    if path.stat().st_size == 0:
-        return True
+    if read_only and not path.exists():
+        raise ResultStoreError(f"There are no results at {path}; `cmvmed reproduce --results {path}` makes them.")
+    if not path.parent.is_dir():
+        raise ResultStoreError(f"The folder {path.parent} does not exist; make it or give another file.")
+
+
+def _present(path: Path) -> sqlite3.Connection | None:
+    """A copy in memory of the store at the path, None if there is nothing yet; an error if what is there is no store."""
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    copy = sqlite3.connect(":memory:")
     try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", timeout=BUSY_SECONDS, uri=True)
-        ) as connection:
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            n_tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            health = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        _snapshot(path, copy)
+        if _is_store(copy, path):
+            copy.execute("PRAGMA query_only = TRUE")
+            return copy
     except sqlite3.Error as error:
+        copy.close()
         raise ResultStoreError(
             f"{path} is not a file of results, or is damaged ({error}). It was left as it is; move it away or give another file."
         ) from error
+    except ResultStoreError:
+        copy.close()
+        raise
+    copy.close()
+    return None
+
+
+def _is_store(copy: sqlite3.Connection, path: Path) -> bool:
+    """Whether the database is a store, and not still without a table; an error if it is anything else."""
+    application = copy.execute("PRAGMA application_id").fetchone()[0]
+    version = copy.execute("PRAGMA user_version").fetchone()[0]
+    n_tables = copy.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    health = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
     if application == 0 and n_tables == 0:
-        return True  # made by a process that was killed before its first transaction
+        return False  # made by a process that was killed before its first transaction
     if application != APPLICATION_ID:
         raise ResultStoreError(f"{path} is a database of something else. It was left as it is; give another file.")
     if version != SCHEMA_VERSION:
@@ -140,7 +159,51 @@ def _check_file(path: Path, create: bool) -> bool:
         raise ResultStoreError(
             f"{path} is damaged ({health}). It was left as it is; move it away or give another file."
         )
-    return False
+    return True
+
+
+def _snapshot(path: Path, copy: sqlite3.Connection) -> None:
+    """Copy the file as it is now.
+
+    Even to read, SQLite would put its log beside a database that has none. Without a log nobody has the file open, so it is
+    then read as it stands, and once more if somebody changed it meanwhile.
+    """
+    while True:
+        before = _state(path)
+        address = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if before.at_rest else ''}"
+        try:
+            with closing(sqlite3.connect(address, timeout=BUSY_SECONDS, uri=True)) as source:
+                source.backup(copy)
+        except sqlite3.Error:
+            if before.at_rest and _state(path) != before:
+                continue
+            raise
+        if not before.at_rest or _state(path) == before:
+            return
+
+
+class _State(NamedTuple):
+    """What changes when a process opens a database or writes to it."""
+
+    at_rest: bool  # neither a log nor a journal is there
+    size: int
+    changed: int
+
+
+def _state(path: Path) -> _State:
+    at_rest = not any(Path(f"{path}{ending}").exists() for ending in ("-wal", "-journal"))
+    status = path.stat()
+    return _State(at_rest, status.st_size, status.st_mtime_ns)
+
+
+def _writing(path: Path, present: sqlite3.Connection | None) -> sqlite3.Connection:
+    """A connection to write with; the table is made if there is none at ``present``."""
+    if present is not None:
+        present.close()
+    try:
+        return _connect(path, is_new=present is None)
+    except sqlite3.Error as error:
+        raise ResultStoreError(f"{path} cannot be written: {error}.") from error
 
 
 def _connect(path: Path, is_new: bool) -> sqlite3.Connection:
