@@ -12,6 +12,11 @@ from click.testing import CliRunner
 
 import cmvmed
 from cmvmed import cli
+from cmvmed.commands.reproduce import command as reproduce
+from cmvmed.experiments.evaluation import PROTOCOLS
+from cmvmed.experiments.methods import METHODS
+from cmvmed.experiments.spec import EXPERIMENTS
+from cmvmed.experiments.tasks import TASKS
 
 
 def run(*arguments):
@@ -47,15 +52,52 @@ def test_every_command_teaches_by_example(name):
     assert "--debug" in shown.output
 
 
-def test_help_waits_for_no_numerical_library():
-    code = "import sys, cmvmed.cli; sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'sklearn')))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+SLOW = {"numpy", "scipy", "sklearn", "pandas", "joblib", "matplotlib", "sqlite3"}
 
 
-@pytest.mark.parametrize("name", ["datasets", "demo"])  # the choices of reproduce are read from the experiments
-def test_a_command_waits_for_no_numerical_library_until_it_works(name):
-    code = f"import sys, cmvmed.commands.{name}; sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'sklearn')))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def imported(code):
+    """Which slow libraries a fresh interpreter holds after running the code."""
+    program = f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return SLOW & set(done.stderr.split())
+
+
+def test_import_of_the_command_line_waits_for_no_library():
+    assert imported("import cmvmed.cli") == set()
+    assert {"numpy", "scipy", "sklearn"} <= imported("import cmvmed.cli, cmvmed.estimators")
+
+
+@pytest.mark.parametrize("arguments", [[], *([name] for name in cli.COMMANDS)], ids=["cmvmed", *cli.COMMANDS])
+def test_help_waits_for_no_library(arguments):
+    command = [*arguments, "--help"]
+    assert imported(f"from cmvmed.cli import main\nmain({command}, standalone_mode=False)") == set()
+
+
+def test_the_help_of_reproduce_names_the_choices_it_does_not_look_up():
+    shown = run("reproduce", "--help").output
+    assert f"[{'|'.join([*EXPERIMENTS, 'all'])}]" in shown
+    assert f"[{'|'.join(PROTOCOLS)}]" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["table3"], EXPERIMENTS),
+        (["--datasets", "iris"], TASKS),
+        (["--methods", "magic"], METHODS),
+        (["--protocol", "x"], PROTOCOLS),
+    ],
+)
+def test_a_wrong_choice_is_answered_with_the_right_ones(arguments, names):
+    shown = run("reproduce", *arguments)
+    assert shown.exit_code == 2
+    assert all(repr(name) in shown.output for name in names)
+
+
+def test_names_are_completed_in_the_shell():
+    (option,) = (parameter for parameter in reproduce.params if parameter.name == "datasets")
+    found = option.type.shell_complete(click.Context(reproduce), option, "web")
+    assert [item.value for item in found] == ["webkb", "webkb12"]
 
 
 def test_version_is_the_package_s():

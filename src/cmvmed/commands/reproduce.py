@@ -4,48 +4,87 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from joblib import cpu_count
+from click.shell_completion import CompletionItem
 
-from cmvmed.commands.progress import Progress
-from cmvmed.datasets.sources import DATA_VARIABLE
-from cmvmed.experiments.evaluation import PROTOCOLS
-from cmvmed.experiments.methods import EACH_VIEW, METHODS
-from cmvmed.experiments.runner import Executor, Plan, on_dask, on_this_machine, plan, run
-from cmvmed.experiments.spec import EXPERIMENTS, Experiment, quick, restrict
-from cmvmed.experiments.store import ResultStore
-from cmvmed.experiments.summary import entries, tables
-from cmvmed.experiments.tasks import TASKS
+if TYPE_CHECKING:
+    from cmvmed.experiments.runner import Executor, Plan
+    from cmvmed.experiments.spec import Experiment
+    from cmvmed.experiments.store import ResultStore
 
 DEFAULT_RESULTS = "cmvmed-results.sqlite"
+
+
+class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """A choice among names that are looked up only when one is given, so that help does not wait for scikit-learn."""
+
+    name = "name"
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self.names = names
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name, or an error that lists the names there are."""
+        return click.Choice(list(self.names())).convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so."""
+        return click.Choice(list(self.names())).shell_complete(ctx, param, incomplete)
+
+
+def _experiments() -> Iterable[str]:
+    from cmvmed.experiments.spec import EXPERIMENTS
+
+    return [*EXPERIMENTS, "all"]
+
+
+def _datasets() -> Iterable[str]:
+    from cmvmed.experiments.tasks import TASKS
+
+    return TASKS
+
+
+def _methods() -> Iterable[str]:
+    from cmvmed.experiments.methods import EACH_VIEW, METHODS
+
+    return [EACH_VIEW, *METHODS]
+
+
+def _protocols() -> Iterable[str]:
+    from cmvmed.experiments.evaluation import PROTOCOLS
+
+    return PROTOCOLS
 
 
 @click.command(
     epilog="Exit codes: 0 all rows are there, 1 some failed or a data set is missing, 2 the command line was wrong, "
     "130 interrupted."
 )
-@click.argument("what", type=click.Choice([*EXPERIMENTS, "all"]), default="all")
+@click.argument("what", type=OneOf(_experiments), metavar="[table1|figure2|all]", default="all")
 @click.option("--quick/--full", "is_quick", default=True, show_default=True, help="A few splits untuned, or all.")
 @click.option("--splits", type=click.IntRange(1), help="Number of random splits (full: 20).")
 @click.option(
     "--datasets",
     multiple=True,
-    type=click.Choice(list(TASKS)),
+    type=OneOf(_datasets),
     metavar="NAME",
     help="Only these, such as webkb or sensit; give the option repeatedly.",
 )
 @click.option(
     "--methods",
     multiple=True,
-    type=click.Choice([EACH_VIEW, *METHODS]),
+    type=OneOf(_methods),
     metavar="NAME",
     help="Only these, such as 'CMV-MED' or 'MED, each view'; give the option repeatedly.",
 )
-@click.option("--protocol", multiple=True, type=click.Choice(PROTOCOLS), help="Only this protocol.")
+@click.option(
+    "--protocol", multiple=True, type=OneOf(_protocols), metavar="[defaults|tuned]", help="Only this protocol."
+)
 @click.option(
     "--results", type=click.Path(dir_okay=False, path_type=Path), default=DEFAULT_RESULTS, show_default=True,
     help="File that the rows are kept in; what is in it is not done again.",
@@ -81,20 +120,14 @@ def command(
       cmvmed reproduce --datasets webkb --splits 3 both experiments on one data set
       cmvmed reproduce --full --dask tcp://host:8786
     """  # noqa: D301 (\b keeps click from wrapping the lines)
+    from cmvmed.datasets.sources import DATA_VARIABLE
+    from cmvmed.experiments.store import ResultStore
+    from cmvmed.experiments.summary import tables
+
     if data_dir is not None:
         os.environ[DATA_VARIABLE] = data_dir
-    chosen = [
-        restrict(
-            quick(experiment) if is_quick else experiment,
-            n_splits=splits,
-            datasets=datasets,
-            methods=methods,
-            protocols=protocol,
-        )
-        for experiment in EXPERIMENTS.values()
-        if what in (experiment.name, "all")
-    ]
-    executor = on_dask(dask_address) if dask_address else on_this_machine(jobs or cpu_count(only_physical_cores=True))
+    chosen = _chosen(what, is_quick, n_splits=splits, datasets=datasets, methods=methods, protocols=protocol)
+    executor = _executor(jobs, dask_address)
     with ResultStore(results) as store:
         plans = [_work(experiment, store, executor, retry_failed) for experiment in chosen]
         wanted = {key for one in plans for key in one.methods}
@@ -110,8 +143,28 @@ def command(
         raise click.exceptions.Exit(1)
 
 
+def _chosen(what: str, is_quick: bool, **restrictions: Any) -> list[Experiment]:
+    """The experiments to run, and as much of them as is wanted."""
+    from cmvmed.experiments.spec import EXPERIMENTS, quick, restrict
+
+    named = [experiment for experiment in EXPERIMENTS.values() if what in (experiment.name, "all")]
+    return [restrict(quick(experiment) if is_quick else experiment, **restrictions) for experiment in named]
+
+
+def _executor(jobs: int | None, dask_address: str | None) -> Executor:
+    """Where the work is done: on a cluster, or in processes of this machine."""
+    from joblib import cpu_count
+
+    from cmvmed.experiments.runner import on_dask, on_this_machine
+
+    return on_dask(dask_address) if dask_address else on_this_machine(jobs or cpu_count(only_physical_cores=True))
+
+
 def _work(experiment: Experiment, store: ResultStore, executor: Executor, retry_failed: bool) -> Plan:
     """Do what is missing of one experiment, with a display of how far it is."""
+    from cmvmed.commands.progress import Progress
+    from cmvmed.experiments.runner import plan, run
+
     click.echo(f"{experiment.title}: loading data", err=True)
     planned = plan(experiment)
     present = store.done_keys() | (set() if retry_failed else store.failed_keys())
@@ -136,6 +189,8 @@ def _tell_what_is_missing(plans: list[Plan], n_failed: int) -> None:
 
 
 def _as_json(rows: list[Any], plans: list[Plan]) -> dict[str, Any]:
+    from cmvmed.experiments.summary import entries
+
     return {
         "table": [asdict(entry) for entry in entries(rows)],
         "failed": [{**row.key._asdict(), "error": row.error} for row in rows if row.status == "failed"],
