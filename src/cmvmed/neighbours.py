@@ -11,17 +11,19 @@ row's neighbours *in another view*, and better so than by that view's own classi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from cmvmed.exact_views import KernelBlocks
 from cmvmed.kernels import DISTANCE_KERNELS, products_and_distances
-from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
+from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
 from cmvmed.machines import ViewData
 
 N_NEIGHBOURS = 5
 REGULARISATION = 0.05  # ε
+ASKED_ROWS = 1000  # unlabelled rows at most, evenly spaced, that are asked whether their neighbours deserve trust
 SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
 
 # Foretold correlation from which on neighbours are trusted at all, and in full; chosen on development splits (docs/accuracy.md).
@@ -31,17 +33,21 @@ FULL_FORETOLD = 0.75
 
 @dataclass(frozen=True)
 class NeighbourGraph:
-    """The graph of the training rows: first the labelled block, then the unlabelled one.
+    """The graph of the training rows: first the labelled block, then the unlabelled one. Equal rows are one node.
 
     ``members[i]`` says which rows view i has, in the order of its ``train``.
     """
 
     views: tuple[ViewData, ...]
     members: tuple[IntArray, ...]
-    n_rows: int
     n_neighbours: int
     nodes: IntArray  # (m,) one row for each set of equal rows
-    share: Array  # (n, m) what each node contributes to a row's score; rows sum to 1
+    node_of_row: IntArray  # (n,) -1 for a row of zero weight, which is no node
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return self.node_of_row.size
 
     def between(self, prepared: Sequence[Matrix], rows: Sequence[IntArray], n_points: int) -> Array:
         """Mean over the views that both have of γ‖x - x'‖², (n_points, n); infinite if they have none in common.
@@ -51,7 +57,13 @@ class NeighbourGraph:
         prepared : per view, points in the form of its training rows
         rows : per view, which of the ``n_points`` points those are
         """
-        return _joint_distances(self.views, self.members, self.n_rows, prepared, rows, n_points)
+        total, count = np.zeros((n_points, self.n_rows)), np.zeros((n_points, self.n_rows))
+        for view, own, points, index in zip(self.views, self.members, prepared, rows, strict=True):
+            if own.size and index.size:
+                pairs = np.ix_(index, own)
+                total[pairs] += view.kernel.gamma * products_and_distances(points, view.train)[1]
+                count[pairs] += 1.0
+        return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
 
     def new_shares(self, distances: Array) -> Array:
         """What each node contributes to points at these distances from all training rows, (n_points, m)."""
@@ -63,32 +75,35 @@ def joins_views(views: Sequence[ViewData]) -> bool:
     return all(view.settings.kernel in DISTANCE_KERNELS for view in views)
 
 
-def build_graph(views: Sequence[ViewData], n_L: int, weights: Array, n_neighbours: int) -> tuple[NeighbourGraph, Array]:
-    """The graph of the rows of both blocks with weights (n,), and the distances of its nodes, (m, m).
-
-    A row of zero weight is no node.
-    """
-    n = weights.size
+def build_graph(views: Sequence[ViewData], n_L: int, weights: Array, n_neighbours: int) -> NeighbourGraph:
+    """The nodes among the rows of both blocks with weights (n,). A row of zero weight is no node."""
     members = tuple(np.concatenate([view.rows_L, n_L + view.rows_U]) for view in views)
-    distances = _joint_distances(views, members, n, [view.train for view in views], members, n)
-    has_view = np.zeros((n, len(views)), dtype=bool)
-    for i, rows in enumerate(members):
-        has_view[rows, i] = True
+    contents = _contents_of_rows(views, members, weights.size)
     speaks = np.flatnonzero(weights > 0.0)
-    first = _first_equal(distances[np.ix_(speaks, speaks)], has_view[speaks])
-    nodes = speaks[np.unique(first)]
-    share = _nearest_shares(distances[:, nodes], n_neighbours)
-    share[speaks] = np.eye(nodes.size)[np.searchsorted(nodes, speaks[first])]
-    graph = NeighbourGraph(tuple(views), members, n, n_neighbours, nodes, share)
-    return graph, distances[np.ix_(nodes, nodes)]
+    first_with: dict[tuple[bytes | None, ...], int] = {}
+    first_equal = [first_with.setdefault(contents[row], row) for row in speaks.tolist()]
+    nodes, node_of_row = np.array(list(first_with.values()), dtype=np.intp), np.full(weights.size, -1)
+    node_of_row[speaks] = np.searchsorted(nodes, first_equal)
+    return NeighbourGraph(tuple(views), members, n_neighbours, nodes, node_of_row)
 
 
-def graph_blocks(graph: NeighbourGraph, node_distances: Array, n_L: int, weights_U: Array) -> KernelBlocks:
+def graph_blocks(graph: NeighbourGraph, n_L: int, weights_U: Array) -> KernelBlocks:
     """The kernel (Λ + εI)⁻² of all rows as blocks, with the mean settings of the views."""
     settings = [view.settings for view in graph.views]
     prior_variance = float(np.mean([s.prior_variance for s in settings]))
     bias = float(np.mean([s.bias_variance for s in settings])) / prior_variance
-    K = graph.share @ laplacian_kernel(node_distances, graph.n_neighbours) @ graph.share.T + bias
+    distances = graph.between([view.train for view in graph.views], graph.members, graph.n_rows)
+    silent = np.flatnonzero(graph.node_of_row < 0)
+    shares = graph.new_shares(distances[silent])
+
+    def of_rows(of_nodes: Array) -> Array:
+        """(n, k) from (m, k): a row has what its node has; one without a node, what its nearest nodes have."""
+        values = of_nodes[graph.node_of_row]
+        values[silent] = shares @ of_nodes
+        return values
+
+    K = laplacian_kernel(distances[np.ix_(graph.nodes, graph.nodes)], graph.n_neighbours)
+    K = of_rows(of_rows(K).T) + bias
     return KernelBlocks(
         LL=np.ascontiguousarray(K[:n_L, :n_L]),
         UL=np.ascontiguousarray(K[n_L:, :n_L]),
@@ -128,25 +143,25 @@ def foretold_by_neighbours(graph: NeighbourGraph, means: Sequence[Array], rows: 
     rows : per view (n_i,), which rows of the graph those are
     pi : (V,), weights of the views
     """
-    n_views, m, n_functions = len(graph.views), graph.nodes.size, means[0].shape[1]
+    n_views, n_functions = len(graph.views), means[0].shape[1]
     scores = np.full((n_views, graph.n_rows, n_functions), np.nan)
     for i in range(n_views):
         scores[i, rows[i]] = means[i]
-    scores = scores[:, graph.nodes]
     total = weight = 0.0
     for j, (view, members) in enumerate(zip(graph.views, graph.members, strict=True)):
-        place = np.full(graph.n_rows, -1)
-        place[members] = np.arange(members.size)
-        has = place[graph.nodes] >= 0
-        train = view.train[place[graph.nodes[has]]]
+        is_node = np.isin(members, graph.nodes)
+        train, seen = view.train[is_node], scores[:, members[is_node]]
         if train.shape[0] <= graph.n_neighbours:
             continue
-        near = nearest(products_and_distances(train, train)[1], graph.n_neighbours)
+        asked = _evenly(np.flatnonzero(~np.isnan(seen[..., 0]).all(axis=0)), ASKED_ROWS)
+        distances = products_and_distances(train[asked], train)[1]
+        distances[np.arange(asked.size), asked] = np.inf
+        near = _within_nearest(distances, graph.n_neighbours)
         for i in range(n_views):
             if i != j:
-                total += pi[i] * pi[j] * _foretold(scores[i, has], near)
+                total += pi[i] * pi[j] * _foretold(seen[i], asked, near)
                 weight += pi[i] * pi[j]
-    return total / weight if weight > 0.0 and m > graph.n_neighbours else 0.0
+    return total / weight if weight > 0.0 else 0.0
 
 
 def trust(foretold: float, by_classifiers: float) -> float:
@@ -180,30 +195,33 @@ class NeighbourMachine:
         return known, self.graph.new_shares(distances[known]) @ self.scores
 
 
-def _joint_distances(
-    views: Sequence[ViewData],
-    members: Sequence[IntArray],
-    n: int,
-    prepared: Sequence[Matrix],
-    rows: Sequence[IntArray],
-    n_points: int,
-) -> Array:
-    total, count = np.zeros((n_points, n)), np.zeros((n_points, n))
-    for view, own, points, index in zip(views, members, prepared, rows, strict=True):
-        if own.size and index.size:
-            pairs = np.ix_(index, own)
-            total[pairs] += view.kernel.gamma * products_and_distances(points, view.train)[1]
-            count[pairs] += 1.0
-    return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
+def _contents_of_rows(views: Sequence[ViewData], members: Sequence[IntArray], n: int) -> list[tuple[bytes | None, ...]]:
+    """For each of the n rows its features in every view, None in a view that it lacks."""
+    columns = []
+    for view, own in zip(views, members, strict=True):
+        column: list[bytes | None] = [None] * n
+        for row, content in zip(own.tolist(), _contents(view.train), strict=True):
+            column[row] = content
+        columns.append(column)
+    return list(zip(*columns, strict=True))
 
 
-def _first_equal(distances: Array, has_view: BoolArray) -> IntArray:
-    """For each row, the first one that is equal to it and has the same views."""
-    same_views = (has_view[:, None, :] == has_view[None, :, :]).all(axis=2)
-    equal = (distances <= SAME_POINT) & same_views
-    np.fill_diagonal(equal, True)
-    first = equal.argmax(axis=1)
-    return np.asarray(first[first])
+def _contents(matrix: Matrix) -> list[bytes]:
+    """The features of each row as bytes, which are equal if the rows are."""
+    if not is_sparse(matrix):
+        return [row.tobytes() for row in matrix + 0.0]  # which makes -0.0 equal to 0.0
+    canonical = matrix.tocsr().copy()
+    canonical.sum_duplicates()
+    canonical.eliminate_zeros()
+    return [
+        canonical.indices[start:end].tobytes() + canonical.data[start:end].tobytes()
+        for start, end in pairwise(canonical.indptr.tolist())
+    ]
+
+
+def _evenly(rows: IntArray, most: int) -> IntArray:
+    """At most so many of the rows, evenly spaced."""
+    return rows if rows.size <= most else rows[np.linspace(0, rows.size - 1, most).astype(np.intp)]
 
 
 def _within_nearest(distances: Array, n_neighbours: int) -> BoolArray:
@@ -223,16 +241,19 @@ def _nearest_shares(distances: Array, n_neighbours: int) -> Array:
     return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1.0))
 
 
-def _foretold(scores: Array, near: BoolArray) -> float:
-    """Mean over functions of the correlation, if positive, of scores (m, F) and their neighbours' mean; NaN is unknown."""
+def _foretold(scores: Array, asked: IntArray, near: BoolArray) -> float:
+    """How well the scores (m, F) of the rows ``asked`` (a,) are foretold by the mean over those ``near`` (a, m) them.
+
+    That is the mean over functions of the correlation, if positive; NaN is an unknown score.
+    """
     known = ~np.isnan(scores[:, 0])
     near = near & known
     count = near.sum(axis=1)
-    usable = known & (count > 0)
+    usable = known[asked] & (count > 0)
     if usable.sum() < 2:
         return 0.0
-    around = (near[usable].astype(np.float64) @ np.nan_to_num(scores)) / count[usable, None]
-    x, y = scores[usable] - scores[usable].mean(axis=0), around - around.mean(axis=0)
+    own, around = scores[asked[usable]], (near[usable].astype(np.float64) @ np.nan_to_num(scores)) / count[usable, None]
+    x, y = own - own.mean(axis=0), around - around.mean(axis=0)
     norm = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
     correlation = np.divide((x * y).sum(axis=0), norm, out=np.zeros(x.shape[1]), where=norm > 0.0)
     return float(np.maximum(correlation, 0.0).mean())

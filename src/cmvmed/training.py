@@ -162,14 +162,14 @@ def hear_neighbours(
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     pi = agreement_weights(R, problem.known_views) if view_weights is None else view_weights
     weights = roles.weights[np.concatenate([roles.block_L, roles.block_U])]
-    graph, distances = build_graph(views, n_L, weights, n_neighbours or N_NEIGHBOURS)
+    graph = build_graph(views, n_L, weights, n_neighbours or N_NEIGHBOURS)
     g, agreed = 1.0, mean_agreement(R, pi)
     if n_neighbours is None:
         rows = [n_L + rows_U for rows_U in problem.rows_U]
         g = trust(foretold_by_neighbours(graph, [state.m_U for state in states], rows, pi), agreed)
     if g == 0.0:
         return unheard
-    blocks = graph_blocks(graph, distances, n_L, problem.weights_U)
+    blocks = graph_blocks(graph, n_L, problem.weights_U)
     spectral = isinstance(problem.models[0], SpectralView)
     hinge = float(np.mean([view.settings.C for view in views])) * roles.hinge[roles.block_L]
     joined = replace(
