@@ -124,7 +124,7 @@ def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
     machine = model._machines[0]
     X = draw_rows(n, rng)[0][:, :WIDTH].copy()
     unlabelled = Unlabelled(RowCheck(("first",), "ignore", (None,), (None,)), np.arange(N_LABELED), None)
-    views = (ChunkView(machine.reader, machine.basis),)
+    views = (ChunkView(machine.reader, machine.basis.seen),)
     gram = GramPass(unlabelled, views)
     sweep = SweepPass(unlabelled, views, (machine.coefficients,), np.ones(1), np.zeros(1), 0.15)
     source, landmarks = memory_rows([X]), np.asarray(machine.basis.landmarks).T.copy()

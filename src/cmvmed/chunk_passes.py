@@ -11,7 +11,7 @@ import numpy as np
 from cmvmed.consensus import entropy, pool, positive, soft_labels
 from cmvmed.linalg import Array, IntArray, Matrix
 from cmvmed.machines import RowReader
-from cmvmed.nystroem import Basis
+from cmvmed.nystroem import Landmarks
 from cmvmed.sources import Sums
 from cmvmed.sources.rows import BYTES_OF_A_NUMBER, RowCheck
 from cmvmed.surrogates import Bohning, log_partition
@@ -21,10 +21,10 @@ CURVATURE = 0.25  # of Böhning's bound
 
 @dataclass(frozen=True)
 class ChunkView:
-    """How a view of a chunk becomes features."""
+    """How a view of a chunk becomes kernel values."""
 
     reader: RowReader
-    basis: Basis
+    landmarks: Landmarks
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class GramPass:
         w, having, places = self.unlabelled.rows(first_row, matrices)
         sums = []
         for view, matrix, index, where in zip(self.views, matrices, having, places, strict=True):
-            raw = view.basis.raw(view.reader.prepared(matrix[where]), w[index])
+            raw = view.landmarks.raw(view.reader.prepared(matrix[where]), w[index])
             sums.append(raw.T @ raw)
         return *sums, np.array([w.sum()])
 
     @property
     def bytes_per_row(self) -> int:
         """Kernel values of one view at a time."""
-        return BYTES_OF_A_NUMBER * max(view.basis.n_landmarks + 1 for view in self.views)
+        return BYTES_OF_A_NUMBER * max(view.landmarks.n_landmarks + 1 for view in self.views)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SweepPass:
         """The sums over a chunk."""
         w, having, places = self.unlabelled.rows(first_row, matrices)
         raws = [
-            view.basis.raw(view.reader.prepared(matrix[where]))
+            view.landmarks.raw(view.reader.prepared(matrix[where]))
             for view, matrix, where in zip(self.views, matrices, places, strict=True)
         ]
         means = [raw @ coefficients for raw, coefficients in zip(raws, self.coefficients, strict=True)]
@@ -103,7 +103,7 @@ class SweepPass:
     @property
     def bytes_per_row(self) -> int:
         """Kernel values of all views."""
-        return BYTES_OF_A_NUMBER * sum(view.basis.n_landmarks + 1 for view in self.views)
+        return BYTES_OF_A_NUMBER * sum(view.landmarks.n_landmarks + 1 for view in self.views)
 
 
 @dataclass(frozen=True)

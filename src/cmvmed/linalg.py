@@ -115,6 +115,21 @@ def eigen_psd(K: Array) -> tuple[Array, Array]:
     return np.maximum(values, 0.0), vectors
 
 
+def whitening(K: Array, tolerance: float) -> Array:
+    """T (n, r) with T'KT = I, from the pivoted Cholesky factor K[P, P] = RᵀR of a positive semi-definite K: T[P] = R⁻¹.
+
+    Rows that would add less than ``tolerance`` times the trace of K have no part in it.
+    """
+    n = K.shape[0]
+    if n == 0:
+        return np.empty((0, 0))
+    factor, pivots, rank, _ = lapack.dpstrf(np.array(K, order="F"), tol=tolerance * float(np.trace(K)), overwrite_a=1)
+    inverse, _ = lapack.dtrtri(factor[:rank, :rank])
+    T = np.zeros((n, rank))
+    T[pivots[:rank] - 1] = np.triu(inverse)
+    return T
+
+
 def is_positive_semidefinite(K: Array, tolerance: float) -> bool:
     """Whether the smallest eigenvalue of a symmetric K is at least ``-tolerance`` times its largest diagonal entry."""
     shift = tolerance * max(float(np.abs(np.diagonal(K)).max(initial=0.0)), np.finfo(float).tiny)

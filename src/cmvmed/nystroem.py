@@ -1,11 +1,12 @@
 """Nyström features: a kernel seen through p landmark rows, K ≈ Z Zᵀ with features z(x) of rank r <= p + 1.
 
-With K_ZZ = E diag(e) Eᵀ the kernel of the landmarks and k(x) the kernel between x and them,
+With K_ZZ = RᵀR the kernel of the landmarks and k(x) the kernel between x and them,
 
-    z(x) = Tᵀ (k(x), 1),   T = [E diag(e)^-½, 0; 0, √β],   z(x)ᵀz(x') = k(x)ᵀ K_ZZ⁺ k(x') + β,
+    z(x) = Tᵀ (k(x), 1),   T = [R⁻¹, 0; 0, √β],   z(x)ᵀz(x') = k(x)ᵀ K_ZZ⁻¹ k(x') + β,
 
-where β is the constant that a Gaussian bias adds to the kernel. The approximation is exact between landmarks, and between a
-landmark and any row. The part of k(x, x) that it misses, k(x, x) + β - ‖z(x)‖² >= 0, is its error in x.
+where β is the constant that a Gaussian bias adds to the kernel; landmarks that others explain, up to rounding, have no part in R.
+The approximation is exact between landmarks, and between a landmark and any row. The part of k(x, x) that it misses,
+k(x, x) + β - ‖z(x)‖² >= 0, is its error in x.
 """
 
 from dataclasses import dataclass, replace
@@ -14,21 +15,67 @@ from functools import cached_property
 import numpy as np
 
 from cmvmed.kernels import DISTANCE_KERNELS, Kernel
-from cmvmed.linalg import Array, IntArray, Matrix, eigen_psd, is_sparse
+from cmvmed.linalg import Array, IntArray, Matrix, eigen_psd, is_sparse, whitening
 
 LANDMARK_CHOICES = ("k-means++", "uniform", "leverage")
-RANK_TOLERANCE = 1e-11  # eigenvalues of K_ZZ below this share of the largest are rounding
+RANK_TOLERANCE = 1e-10  # what is left of K_ZZ below this share of its trace is rounding
 SAMPLING_ROUNDS = 10  # of "k-means++", each of which draws as many landmarks
 CANDIDATES_PER_LANDMARK = 20  # rows among which a landmark is chosen
+BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
 
 
 @dataclass(frozen=True)
-class Basis:
-    """The map from rows of a view, scaled, to features: z(x) = Tᵀ (k(x), 1)."""
+class Landmarks:
+    """Rows that others are compared with."""
 
     kernel: Kernel
     landmarks: Matrix  # (p, d); for a precomputed kernel (p, n_train), the landmarks' lines of it
     columns: IntArray  # (p,) which columns of a precomputed kernel are the landmarks; 0, 1, ... else
+
+    @property
+    def n_landmarks(self) -> int:
+        """Number of landmarks, p."""
+        return int(self.columns.size)
+
+    def raw(self, points: Matrix, weights: Array | None = None) -> Array:
+        """√w (k(x), 1) of each row, (n, p + 1); ``weights`` (n,) are 1 if left out."""
+        n = points.shape[0]
+        weights = np.ones(n) if weights is None else weights
+        values = np.empty((n, self.n_landmarks + 1))
+        if self.kernel.kind in DISTANCE_KERNELS and not is_sparse(self.landmarks) and not is_sparse(points):
+            for start in range(0, n, BLOCK_ROWS):
+                rows = slice(start, start + BLOCK_ROWS)
+                self._compare(points[rows], weights[rows], values[rows, :-1])
+        else:
+            values[:, :-1] = self.kernel.cross(points, self.landmarks, self.columns)
+            values[:, :-1] *= np.sqrt(weights)[:, None]
+        values[:, -1] = np.sqrt(weights)
+        return values
+
+    def _compare(self, points: Array, weights: Array, values: Array) -> None:
+        """Write √w k(x) of dense rows (n, d) into ``values`` (n, p): one product and one exponential.
+
+        √w exp(-γ‖x - z‖²) = exp(2γ x·z - γ‖z‖² - γ‖x‖² + ½ log w); "linear+rbf" is half of it and half of √w x·z.
+        """
+        gamma, root = self.kernel.gamma, np.sqrt(weights)[:, None]
+        products = (0.5 * root * points) @ self.landmarks.T
+        exponents = products * (4.0 * gamma / root)
+        exponents += self._of_landmarks
+        exponents += np.log(root) - gamma * np.einsum("ij,ij->i", points, points)[:, None]
+        np.exp(exponents, out=exponents)
+        np.add(exponents, products if self.kernel.kind == "linear+rbf" else 0.0, out=values)
+
+    @cached_property
+    def _of_landmarks(self) -> Array:
+        """-γ‖z‖² of each landmark, less log 2 if half of the kernel is Gaussian, (p,)."""
+        half = np.log(2.0) if self.kernel.kind == "linear+rbf" else 0.0
+        return np.asarray(-self.kernel.gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks) - half)
+
+
+@dataclass(frozen=True)
+class Basis(Landmarks):
+    """The map from rows of a view, scaled, to features: z(x) = Tᵀ (k(x), 1)."""
+
     transform: Array  # (p + 1, r), T
 
     @property
@@ -37,64 +84,17 @@ class Basis:
         return int(self.transform.shape[1])
 
     @property
-    def n_landmarks(self) -> int:
-        """Number of landmarks, p."""
-        return int(self.columns.size)
+    def seen(self) -> Landmarks:
+        """The landmarks alone, all that a pass over rows needs."""
+        return Landmarks(self.kernel, self.landmarks, self.columns)
 
     def rotated(self, rotation: Array) -> "Basis":
         """The basis of the features z(x)ᵀ V for V (r, r')."""
         return replace(self, transform=self.transform @ rotation)
 
-    def raw(self, points: Matrix, weights: Array | None = None) -> Array:
-        """√w (k(x), 1) of each row, (n, p + 1); ``weights`` (n,) are 1 if left out.
-
-        A dense Gaussian kernel is one product and one exponential: norms, weight and constant are columns of its factors. A linear
-        part is one more product.
-        """
-        if self._folded is not None and not is_sparse(points):
-            values = _left_factor(points, self.kernel.gamma, weights) @ self._folded
-            np.exp(values, out=values)
-            if self.kernel.kind == "linear+rbf":
-                scaled = 0.5 * points if weights is None else points * (0.5 * np.sqrt(weights))[:, None]
-                values[:, :-1] += scaled @ self.landmarks.T
-            return values
-        values = np.empty((points.shape[0], self.n_landmarks + 1))
-        values[:, :-1] = self.kernel.cross(points, self.landmarks, self.columns)
-        values[:, -1] = 1.0
-        if weights is not None:
-            values *= np.sqrt(weights)[:, None]
-        return values
-
     def features(self, points: Matrix) -> Array:
         """z(x) of each row, (n, r)."""
         return self.raw(points) @ self.transform
-
-    @cached_property
-    def _folded(self) -> Array | None:
-        """(d + 3, p + 1): right factor of the exponents 2γx·z - γ‖x‖² - γ‖z‖² + ½ log w, and ½ log w in the last column."""
-        if self.kernel.kind not in DISTANCE_KERNELS or is_sparse(self.landmarks):
-            return None
-        p, d = self.landmarks.shape
-        gamma = self.kernel.gamma
-        folded = np.zeros((d + 3, p + 1))
-        folded[:d, :p] = 2.0 * gamma * self.landmarks.T
-        folded[d, :p] = -gamma
-        folded[d + 1, :p] = -gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks)
-        if self.kernel.kind == "linear+rbf":
-            folded[d + 1, :p] -= np.log(2.0)  # half of it is Gaussian
-        folded[d + 2] = 1.0
-        return folded
-
-
-def _left_factor(points: Array, gamma: float, weights: Array | None) -> Array:
-    """(n, d + 3): the rows, their squared lengths, 1 and ½ log w."""
-    n, d = points.shape
-    left = np.empty((n, d + 3))
-    left[:, :d] = points
-    np.einsum("ij,ij->i", points, points, out=left[:, d])
-    left[:, d + 1] = 1.0
-    left[:, d + 2] = 0.0 if weights is None else 0.5 * np.log(weights)
-    return left
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,10 @@ class TrainingRows:
 
 def fit_basis(rows: TrainingRows, landmarks: IntArray, bias: float) -> Basis:
     """The whitened features of the given landmark rows, and a constant one for the bias β."""
-    e, E = eigen_psd(rows.kernel.gram(rows.train, landmarks))
-    kept = e > RANK_TOLERANCE * e.max(initial=0.0)
-    p, r = landmarks.size, int(kept.sum())
+    R_inverse = whitening(rows.kernel.gram(rows.train, landmarks), RANK_TOLERANCE)
+    p, r = R_inverse.shape
     transform = np.zeros((p + 1, r + (bias > 0.0)))
-    transform[:p, :r] = E[:, kept] / np.sqrt(e[kept])
+    transform[:p, :r] = R_inverse
     if bias > 0.0:
         transform[p, r] = np.sqrt(bias)
     columns = landmarks if rows.kernel.kind == "precomputed" else np.arange(p)

@@ -140,7 +140,7 @@ def continue_on_all_rows(
     schedule : its ``max_iter`` and ``tol`` end the sweeps
     """
     unlabelled = Unlabelled(rows.check, rows.labelled, rows.weights)
-    chunks = tuple(ChunkView(reader, basis) for reader, basis in zip(readers, bases, strict=True))
+    chunks = tuple(ChunkView(reader, basis.seen) for reader, basis in zip(readers, bases, strict=True))
     gram_pass = GramPass(unlabelled, chunks)
     started = perf_counter()
     *grams, _ = rows.source.reduce(gram_pass, bytes_per_row=gram_pass.bytes_per_row)

@@ -1,11 +1,11 @@
-"""Inverses by way of the Cholesky factor against the inverse itself."""
+"""Inverses by way of the Cholesky factor against the inverse itself, and whitening."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from cmvmed.linalg import cholesky, inverse_diagonal, inverse_lower_half
+from cmvmed.linalg import cholesky, inverse_diagonal, inverse_lower_half, whitening
 from core.factories import rejects
 
 
@@ -32,3 +32,22 @@ def test_inverse_of_another_matrix_is_told_apart():
     factor = cholesky(np.array(draw_matrix(6), order="F"))
     other = np.linalg.inv(draw_matrix(6) + 1e-6 * np.eye(6))
     rejects(lambda: np.testing.assert_allclose(inverse_diagonal(factor), np.diagonal(other), rtol=1e-12))
+
+
+@pytest.mark.parametrize(("n", "rank"), [(0, 0), (1, 1), (12, 12), (12, 5)])
+def test_whitening_keeps_what_a_matrix_spans(n, rank):
+    Phi = np.random.default_rng(n).normal(size=(n, rank))
+    K = Phi @ Phi.T
+    T = whitening(K, 1e-10)
+
+    def check(T):
+        assert T.shape == (n, rank)
+        np.testing.assert_allclose(T.T @ K @ T, np.eye(rank), rtol=0.0, atol=1e-8)
+        np.testing.assert_allclose(K @ T @ T.T @ K, K, rtol=0.0, atol=1e-8 * np.abs(K).max(initial=0.0))
+
+    check(T)
+
+
+def test_whitening_of_another_matrix_is_told_apart():
+    K, T = draw_matrix(6), whitening(draw_matrix(6) + 1e-3 * np.eye(6), 1e-10)
+    rejects(lambda: np.testing.assert_allclose(T.T @ K @ T, np.eye(6), rtol=0.0, atol=1e-8))

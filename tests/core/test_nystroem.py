@@ -60,7 +60,7 @@ def check_raw(basis, rows, weights):
 
 
 @pytest.mark.parametrize("kind", ["rbf", "linear+rbf", "sparse rbf", "polynomial"])
-def test_norms_weights_and_constant_are_folded_into_one_product(kind):
+def test_kernel_values_with_roots_of_weights_and_a_constant(kind):
     rows = training_rows(kind, draw_rows())
     basis = fit_basis(rows, np.arange(0, 60, 4), BIAS)
     weights = np.random.default_rng(1).uniform(0.1, 5.0, 60)

@@ -37,7 +37,7 @@ class Case:
 
     @property
     def chunk_views(self):
-        return tuple(ChunkView(view.reader, basis) for view, basis in zip(self.data, self.bases, strict=True))
+        return tuple(ChunkView(view.reader, basis.seen) for view, basis in zip(self.data, self.bases, strict=True))
 
     @property
     def unlabelled(self):
