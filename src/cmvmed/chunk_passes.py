@@ -68,6 +68,11 @@ class GramPass:
         """Kernel values of one view at a time."""
         return BYTES_OF_A_NUMBER * max(view.landmarks.n_landmarks + 1 for view in self.views)
 
+    @property
+    def bytes_of_sums(self) -> int:
+        """A matrix for each view."""
+        return BYTES_OF_A_NUMBER * sum((view.landmarks.n_landmarks + 1) ** 2 for view in self.views)
+
 
 @dataclass(frozen=True)
 class SweepPass:

@@ -143,7 +143,8 @@ def continue_on_all_rows(
     chunks = tuple(ChunkView(reader, basis.seen) for reader, basis in zip(readers, bases, strict=True))
     gram_pass = GramPass(unlabelled, chunks)
     started = perf_counter()
-    *grams, _ = rows.source.reduce(gram_pass, bytes_per_row=gram_pass.bytes_per_row)
+    room = {"bytes_per_row": gram_pass.bytes_per_row, "bytes_of_sums": gram_pass.bytes_of_sums}
+    *grams, _ = rows.source.reduce(gram_pass, **room)
     views = tuple(_streamed_view(problem, annealed, i, bases[i], grams[i]) for i in range(len(chunks)))
     consensus, history = annealed.consensus, list(annealed.history)
     offset, value, converged = consensus.offset, np.inf, False

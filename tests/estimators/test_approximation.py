@@ -260,7 +260,7 @@ def test_memory_limits_the_sample_or_refuses_the_fit(monkeypatch):
     X, y, _, views = draw_task(n=2600)
     model = fit_low_rank(X, y, views, memory_limit="20MiB")
     assert 1000 <= model.approximation_["n_annealed"] < 2580
-    with pytest.raises(MemoryError, match=r"n_components=150 in 2 views needs at least .* Lower n_components or raise"):
+    with pytest.raises(MemoryError, match=r"n_components=150 in 2 views and 20 labelled rows needs at least .* Lower"):
         fit_low_rank(X, y, views, memory_limit="10MiB")
     monkeypatch.setattr(fit_rows, "MOST_LABELLED_ROWS", 10)
     with pytest.raises(MemoryError, match="20 labelled rows"):

@@ -90,7 +90,7 @@ def test_sparse_blocks_stay_sparse(views):
 
 
 def test_chunks_within_blocks(views):
-    sizes = dask_rows([da.from_array(views[0], chunks=(500, -1))], memory_limit=72 * 100).reduce(
+    sizes = dask_rows([da.from_array(views[0], chunks=(500, -1))], memory_limit=120 * 100).reduce(
         lambda first, matrices: (np.array([1.0, matrices[0].shape[0]]),)
     )[0]
     np.testing.assert_array_equal(sizes, [20, N_ROWS])

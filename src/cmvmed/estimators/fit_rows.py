@@ -15,7 +15,7 @@ from cmvmed.estimators.approximation import Approximation, read_approximation
 from cmvmed.estimators.base import Training
 from cmvmed.estimators.parameters import check_choice
 from cmvmed.estimators.scoring import Scorer, filled
-from cmvmed.estimators.streaming import SHARE_OF_CHUNKS, all_rows
+from cmvmed.estimators.streaming import SHARE_OF_CHUNKS, all_rows, room_beside_rows
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import ViewData
@@ -31,8 +31,10 @@ from cmvmed.training import assign_roles, view_machines
 SAMPLE_ROWS = 10_000  # unlabelled rows in memory; beyond, the annealing runs on as many of them
 LEAST_SAMPLE_ROWS = 1000  # of which a memory limit must leave room for
 MOST_LABELLED_ROWS = 20_000  # whose covariance is a square matrix
-SHARE_OF_SAMPLE = 3  # the sample's features take at most this part of the memory limit
-COPIES_OF_FEATURES = 2  # as they are computed and as they are kept
+SHARE_OF_SAMPLE = 2  # the sample and what is computed from it take at most this part of the memory limit
+COPIES_OF_SAMPLE = 3  # of its rows, as they are given and while they are scaled; its features are kept once
+MATRICES_OF_A_VIEW = 7  # p x p: its features, turned twice, their Gram matrix, and what eigendecompositions take
+COVARIANCES_OF_A_VIEW = 3  # of the labelled rows: before and after conditioning, and in a dual
 COPIES_OF_CONSENSUS = 8  # scores, coverage, probabilities, and some room
 
 
@@ -54,10 +56,10 @@ def read_fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate:
     training = estimator._read_training(X, y, sample_weight)
     roles = training.roles
     approximation = read_approximation(estimator, surrogate, roles.block_U.size)
-    n_sample = sample_size(estimator, approximation, len(training.matrices))
+    n_sample = sample_size(estimator, approximation, [m.shape[1] for m in training.matrices], training.labels)
     if approximation.n_components is None or roles.block_U.size <= n_sample or _has_given_kernel(estimator):
         return FitRows(training, approximation, training.labels, None)
-    chunks = estimator._memory_limit() // SHARE_OF_CHUNKS
+    chunks = room_beside_rows(estimator._memory_limit(), training.labels.codes.size) // SHARE_OF_CHUNKS
     threads = None if estimator.n_jobs is None else effective_n_jobs(estimator.n_jobs)
     source = memory_rows(training.matrices, memory_limit=chunks, n_threads=threads)
     return _sampled(
@@ -75,7 +77,7 @@ def _read_elsewhere(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogat
     hinge = estimator._hinge_weights(labels, weights)
     n_unlabelled = int(((labels.codes < 0) & (weights > 0.0)).sum())
     approximation = read_approximation(estimator, surrogate, n_unlabelled)
-    n_sample = sample_size(estimator, approximation, len(source.widths))
+    n_sample = sample_size(estimator, approximation, source.widths, labels)
     if approximation.n_components is None or n_unlabelled <= n_sample or _has_given_kernel(estimator):
         matrices = all_rows(source, estimator._memory_limit())
         present = estimator._present(matrices, estimator._unused_in_training(matrices))
@@ -84,19 +86,23 @@ def _read_elsewhere(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogat
     return _sampled(estimator, source, labels, weights, hinge, approximation, n_sample, sample_weight is None)
 
 
-def sample_size(estimator: Any, approximation: Approximation, n_views: int) -> int:
+def sample_size(estimator: Any, approximation: Approximation, widths: Sequence[int], labels: Labels) -> int:
     """Unlabelled rows to anneal on: 10 000, or as many as the memory limit has room for."""
     n_components = approximation.n_components
     if n_components is None:
         return SAMPLE_ROWS
-    limit = estimator._memory_limit()
-    row = COPIES_OF_FEATURES * BYTES_OF_A_NUMBER * n_views * (n_components + 1)
-    n_sample = min(SAMPLE_ROWS, limit // SHARE_OF_SAMPLE // row)
-    if n_sample < LEAST_SAMPLE_ROWS:
+    n_rows, n_labelled, limit = labels.codes.size, labels.labeled.size, estimator._memory_limit()
+    room = room_beside_rows(limit, n_rows)
+    p, least = min(n_components, n_rows) + 1, min(LEAST_SAMPLE_ROWS, n_rows)
+    row = BYTES_OF_A_NUMBER * (len(widths) * p + COPIES_OF_SAMPLE * sum(widths))
+    squares = MATRICES_OF_A_VIEW * p**2 + COVARIANCES_OF_A_VIEW * n_labelled**2
+    fixed = BYTES_OF_A_NUMBER * len(widths) * squares + n_labelled * row
+    n_sample = min(SAMPLE_ROWS, (room // SHARE_OF_SAMPLE - fixed) // row)
+    if n_sample < least:
+        needed = limit - room + SHARE_OF_SAMPLE * (fixed + least * row)
         raise MemoryError(
-            f"A fit with n_components={n_components} in {n_views} views needs at least "
-            f"{in_words(SHARE_OF_SAMPLE * LEAST_SAMPLE_ROWS * row)} of memory, but only {in_words(limit)} may be used. Lower "
-            "n_components or raise memory_limit."
+            f"A fit with n_components={n_components} in {len(widths)} views and {n_labelled} labelled rows needs at least "
+            f"{in_words(needed)} of memory, but only {in_words(limit)} may be used. Lower n_components or raise memory_limit."
         )
     return int(n_sample)
 

@@ -23,6 +23,7 @@ from cmvmed.sources.rows import BYTES_OF_A_NUMBER
 from cmvmed.views import ViewLayout, collection_items
 
 SHARE_OF_CHUNKS = 2  # reading and chunks in work take at most this part of the memory limit
+BYTES_OF_A_ROW = 32  # its class, weights and scores, which are kept
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,11 @@ class OpenedX:
 
     def rows(self, layout: ViewLayout, memory_limit: int, n_threads: int | None = None) -> LocalRows | DaskRows:
         """The source of the rows of all views."""
-        split, chunks = layout if self.names is None else None, memory_limit // SHARE_OF_CHUNKS
+        split = layout if self.names is None else None
         if self.in_dask:
             origin = self.with_labels if self.with_labels is not None else self.parts[0]
-            return dask_rows(self.parts, split, chunks, origin)
+            return dask_rows(self.parts, split, memory_limit // SHARE_OF_CHUNKS, origin)
+        chunks = room_beside_rows(memory_limit, self.parts[0].n_rows) // SHARE_OF_CHUNKS
         source = LocalRows(self.parts, split, chunks, n_threads)
         source.limit_of_chunks()  # refuses before anything is read
         return source
@@ -118,6 +120,17 @@ def all_rows(source: RowSource, memory_limit: int) -> list[Matrix]:
             f"only {in_words(memory_limit)} of memory may be used: take fewer rows, or raise memory_limit if there is more memory."
         )
     return source.take(np.arange(source.n_rows))
+
+
+def room_beside_rows(memory_limit: int, n_rows: int) -> int:
+    """Bytes that are left beside what is kept of each row, or an error if nothing is."""
+    kept = BYTES_OF_A_ROW * n_rows
+    if kept >= memory_limit:
+        raise MemoryError(
+            f"The classes, weights and scores of {n_rows} rows take {in_words(kept)}, but only {in_words(memory_limit)} of memory "
+            "may be used. Take fewer rows, or raise memory_limit if there is more memory."
+        )
+    return memory_limit - kept
 
 
 def rows_in_memory(source: RowSource) -> int:

@@ -81,10 +81,10 @@ class DaskRows:
             parts = dask.compute(*tasks)
         return [stacked(view) for view in zip(*parts, strict=True)]
 
-    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
         """Elementwise sums over all chunks, always added in the same order."""
         dask = required_dask()
-        shipped = self._shipped(function, bytes_per_row)
+        shipped = self._shipped(function, bytes_per_row, bytes_of_sums)
         totals = []
         for chain in self._chains:
             total = None
@@ -102,7 +102,7 @@ class DaskRows:
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the blocks in row order, a few of them at a time."""
         dask = required_dask()
-        shipped = self._shipped(function, bytes_per_row)
+        shipped = self._shipped(function, bytes_per_row, 0)
         tasks = [dask.delayed(_mapped)(shipped, block.first_row, *block.parts) for block in self._blocks]
         at_once = sum(cluster_threads().values())
         for start in range(0, len(tasks), at_once):
@@ -110,8 +110,8 @@ class DaskRows:
                 results = dask.compute(*tasks[start : start + at_once])
             yield from results
 
-    def _shipped(self, function: ChunkFunction | RowFunction, bytes_per_row: int) -> Any:
-        size = chunk_size(row_bytes(self.widths, bytes_per_row), 1, self.memory_limit)
+    def _shipped(self, function: ChunkFunction | RowFunction, bytes_per_row: int, bytes_of_sums: int) -> Any:
+        size = chunk_size(row_bytes(self.widths, bytes_per_row), 1, self.memory_limit, bytes_of_sums)
         return required_dask().delayed(_Shipped(function, self.layout, size))
 
     @cached_property

@@ -101,22 +101,24 @@ class LocalRows:
         """Per view, the rows of the given ascending numbers."""
         return self._by_view([table.take(rows) for table in self.tables])
 
-    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
         """Elementwise sums over all chunks, added in row order."""
         total: Sums | None = None
-        for summands in self._results(function, bytes_per_row):
+        for summands in self._results(function, bytes_per_row, bytes_of_sums):
             total = add(total, summands)
         assert total is not None
         return total
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the chunks in row order, computed as they are asked for."""
-        return self._results(function, bytes_per_row)
+        return self._results(function, bytes_per_row, 0)
 
-    def _results(self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int) -> Iterator[T]:
+    def _results(
+        self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int, bytes_of_sums: int
+    ) -> Iterator[T]:
         threads = self.n_threads if self.n_threads is not None else algebra_threads()
         in_flight = threads + 1  # one chunk more is read while the others are worked on
-        size = chunk_size(row_bytes(self.widths, bytes_per_row), in_flight, self.limit_of_chunks())
+        size = chunk_size(row_bytes(self.widths, bytes_per_row), in_flight, self.limit_of_chunks(), bytes_of_sums)
         if threads == 1:
             yield from (function(first, matrices) for first, matrices in self._chunks(size))
             return

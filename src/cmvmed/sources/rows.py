@@ -19,7 +19,7 @@ ChunkFunction = Callable[[int, list[Matrix]], Sums]  # (number of the first row,
 RowFunction = Callable[[int, list[Matrix]], Array]  # the same arguments -> one line per row
 
 LARGEST_CHUNK = 4096  # rows; matrix products are not faster with more
-COPIES_OF_A_CHUNK = 3  # as it is read, as it is given and as it is scaled
+COPIES_OF_A_CHUNK = 5  # as it is read and joined, its unlabelled rows, and these while they are scaled
 BYTES_OF_A_NUMBER = 8
 
 
@@ -37,10 +37,11 @@ class RowSource(Protocol):
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers, in memory."""
 
-    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
         """Elementwise sums of ``function(first_row, matrices)`` over all chunks, always added in the same order.
 
-        ``bytes_per_row`` is the memory that the function needs for each row of its chunk, beside the row itself.
+        ``bytes_per_row`` is the memory that the function needs for each row of its chunk, beside the row itself,
+        ``bytes_of_sums`` what its result takes.
         """
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
@@ -62,8 +63,8 @@ class RowCheck:
         return [present_rows(m, view, self.missing, names, unused, first_row) for m, view, names, unused in settings]
 
 
-def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None) -> int:
-    """Rows per chunk such that ``n_chunks`` of them fit ``memory_limit`` bytes (None: no limit).
+def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of_sums: int = 0) -> int:
+    """Rows per chunk such that ``n_chunks`` of them, the sums of each and two totals fit ``memory_limit`` bytes (None: no limit).
 
     Raises
     ------
@@ -72,11 +73,12 @@ def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None) -> int:
     """
     if memory_limit is None:
         return LARGEST_CHUNK
-    fitting = memory_limit // (n_chunks * max(row_bytes, 1))
+    fitting = (memory_limit - (n_chunks + 2) * bytes_of_sums) // (n_chunks * max(row_bytes, 1))
     if fitting < 1:
         raise MemoryError(
-            f"memory_limit={memory_limit} bytes is too small: {n_chunks} rows at a time, of {row_bytes} bytes each with what is "
-            "computed from them, do not fit. Raise memory_limit, or use fewer threads (n_jobs) or components (n_components)."
+            f"memory_limit is too small: {memory_limit} bytes of it are for chunks of rows, but {n_chunks} rows at a time, of "
+            f"{row_bytes} bytes each with what is computed from them, and sums of {bytes_of_sums} bytes do "
+            "not fit. Raise memory_limit, or use fewer threads (n_jobs) or components (n_components)."
         )
     return min(int(fitting), LARGEST_CHUNK)
 
