@@ -119,6 +119,20 @@ def test_what_the_function_needs_counts(views):
     assert sizes[-2] < 100
 
 
+def test_sparse_rows_count_by_what_they_hold():
+    wide = sparse.random_array((300, 1_000_000), density=1e-5, format="csr", rng=np.random.default_rng(0))
+    sizes = []
+
+    def see(first_row, matrices):
+        sizes.append(matrices[0].shape[0])
+        return (np.zeros(1),)
+
+    memory_rows([wide], n_threads=1, memory_limit=10_000_000).reduce(see)
+    assert sizes == [300]
+    with pytest.raises(MemoryError):
+        memory_rows([np.broadcast_to(0.0, (300, 1_000_000))], n_threads=1, memory_limit=10_000_000).reduce(see)
+
+
 def test_errors_come_from_the_first_bad_chunk(views):
     def refuse(first_row, matrices):
         raise ValueError(f"chunk of row {first_row}")

@@ -23,7 +23,7 @@ from cmvmed.nystroem import Basis
 from cmvmed.sources import RowSource, memory_rows
 from cmvmed.sources.memory import in_words
 from cmvmed.sources.opening import lies_elsewhere
-from cmvmed.sources.rows import BYTES_OF_A_NUMBER, RowCheck
+from cmvmed.sources.rows import BYTES_OF_A_NUMBER, RowCheck, numbers_per_row
 from cmvmed.streamed_training import Streamed, StreamedRows, continue_on_all_rows, sample_rows
 from cmvmed.surrogates import Surrogate
 from cmvmed.training import assign_roles, view_machines
@@ -56,7 +56,7 @@ def read_fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate:
     training = estimator._read_training(X, y, sample_weight)
     roles = training.roles
     approximation = read_approximation(estimator, surrogate, roles.block_U.size)
-    n_sample = sample_size(estimator, approximation, [m.shape[1] for m in training.matrices], training.labels)
+    n_sample = sample_size(estimator, approximation, [numbers_per_row(m) for m in training.matrices], training.labels)
     if approximation.n_components is None or roles.block_U.size <= n_sample or _has_given_kernel(estimator):
         return FitRows(training, approximation, training.labels, None)
     chunks = room_beside_rows(estimator._memory_limit(), training.labels.codes.size) // SHARE_OF_CHUNKS

@@ -54,6 +54,11 @@ class FileTable:
         return len(self.columns)
 
     @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return self.n_columns
+
+    @property
     def column_names(self) -> list[str]:
         """Names of the columns."""
         return list(self.columns)
@@ -138,6 +143,11 @@ class ZarrTable:
     def n_columns(self) -> int:
         """Number of columns."""
         return int(self.array.shape[1])
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return self.n_columns
 
     @property
     def column_names(self) -> None:

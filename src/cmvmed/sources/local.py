@@ -14,7 +14,16 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from cmvmed.linalg import Array, IntArray, Matrix
 from cmvmed.sources.memory import in_words
-from cmvmed.sources.rows import ChunkFunction, RowFunction, Sums, add, as_numbers, chunk_size, row_bytes
+from cmvmed.sources.rows import (
+    ChunkFunction,
+    RowFunction,
+    Sums,
+    add,
+    as_numbers,
+    chunk_size,
+    numbers_per_row,
+    row_bytes,
+)
 from cmvmed.views import ViewLayout
 
 T = TypeVar("T")
@@ -34,6 +43,10 @@ class Table(Protocol):
     @property
     def column_names(self) -> list[str] | None:
         """Names of the columns, None if they have none."""
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
 
     @property
     def reading_bytes(self) -> int:
@@ -63,6 +76,11 @@ class ArrayTable:
     def n_columns(self) -> int:
         """Number of columns."""
         return int(self.array.shape[1])
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return numbers_per_row(self.array)
 
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
@@ -118,7 +136,8 @@ class LocalRows:
     ) -> Iterator[T]:
         threads = self.n_threads if self.n_threads is not None else algebra_threads()
         in_flight = threads + 1  # one chunk more is read while the others are worked on
-        size = chunk_size(row_bytes(self.widths, bytes_per_row), in_flight, self.limit_of_chunks(), bytes_of_sums)
+        per_row = row_bytes([table.numbers_per_row for table in self.tables], bytes_per_row)
+        size = chunk_size(per_row, in_flight, self.limit_of_chunks(), bytes_of_sums)
         if threads == 1:
             yield from (function(first, matrices) for first, matrices in self._chunks(size))
             return

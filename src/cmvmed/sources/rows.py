@@ -83,6 +83,11 @@ def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of
     return min(int(fitting), LARGEST_CHUNK)
 
 
+def numbers_per_row(matrix: Matrix) -> int:
+    """Numbers that a row takes in memory: its columns, or twice its non-zero values, on average, if it is sparse."""
+    return int(-(-2 * matrix.nnz // max(matrix.shape[0], 1)) if is_sparse(matrix) else matrix.shape[1])
+
+
 def row_bytes(widths: Sequence[int], bytes_per_row: int) -> int:
     """Memory that one row of a chunk needs while a function works on it."""
     return COPIES_OF_A_CHUNK * BYTES_OF_A_NUMBER * sum(widths) + bytes_per_row
