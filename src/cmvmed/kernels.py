@@ -4,7 +4,7 @@ A fitted :class:`Kernel` compares rows with training rows; whether it computes f
 is its own business. Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from cmvmed.linalg import Array, IntArray, Matrix, is_positive_semidefinite, is_
 NAMED_KERNELS = ("linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed")
 DISTANCE_KERNELS = ("linear+rbf", "rbf")  # whose gamma is in units of squared distances
 MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
+BLOCK_SIZE = 2**17  # numbers worked on at a time
 LARGEST_VALUE = 1e100  # of a kernel; beyond, products of kernels leave the range of numbers
 DISTANCE_NOISE = 1e-14  # squared distances below this share of the largest squared length are rounding
 SYMMETRY_TOLERANCE = 1e-8  # relative to the largest entry
@@ -92,13 +93,18 @@ class Kernel:
         return values.toarray() if is_sparse(values) else np.asarray(values)
 
     def _linear_and_rbf(self, first: Matrix, second: Matrix) -> Array:
-        """½ x·x' + ½ exp(-γ‖x - x'‖²), both from one product."""
+        """½ x·x' + ½ exp(-γ‖x - x'‖²), both from one product, some rows at a time so that they stay in the cache."""
         with np.errstate(over="ignore", invalid="ignore"):
-            products, distances = products_and_distances(first, second)
-            distances *= -self.gamma
-            products += np.exp(distances, out=distances)
-            products *= 0.5
-        return products
+            values = _products(first, second)
+            norms, others = _squared_norms(first), _squared_norms(second)
+            for rows in row_blocks(*values.shape):
+                distances = _distances(values[rows], norms[rows], others)
+                if first is second:
+                    np.fill_diagonal(distances[:, rows], 0.0)
+                distances *= -self.gamma
+                values[rows] += np.exp(distances, out=distances)
+                values[rows] *= 0.5
+        return values
 
     def _called(self, first: Matrix, second: Matrix) -> Array:
         assert callable(self.kind)
@@ -112,7 +118,8 @@ class Kernel:
         return values
 
     def _checked(self, values: Array) -> Array:
-        if not np.isfinite(values).all() or np.abs(values).max(initial=0.0) > LARGEST_VALUE:
+        largest, smallest = values.max(initial=0.0), values.min(initial=0.0)  # NaN if any value is
+        if not (largest <= LARGEST_VALUE and smallest >= -LARGEST_VALUE):
             raise ValueError(
                 f"The kernel of view {self.view!r} gave values that are NaN or infinite, or too large to compute with; its "
                 'features may be too large for this kernel. Use scaling="auto", rescale the view or choose another kernel or gamma.'
@@ -120,14 +127,33 @@ class Kernel:
         return values
 
 
-def products_and_distances(first: Matrix, second: Matrix) -> tuple[Array, Array]:
-    """x·x' and ‖x - x'‖² of all pairs of rows, (n, k) each, from one product."""
-    products = np.asarray(safe_sparse_dot(first, second.T, dense_output=True))
-    distances = _squared_norms(first)[:, None] + _squared_norms(second) - 2.0 * products
-    np.maximum(distances, 0.0, out=distances)
+def squared_distances(first: Matrix, second: Matrix) -> Array:
+    """‖x - x'‖² of all pairs of rows, (n, k)."""
+    values = _products(first, second)
+    norms, others = _squared_norms(first), _squared_norms(second)
+    for rows in row_blocks(*values.shape):
+        values[rows] = _distances(values[rows], norms[rows], others)
     if first is second:
-        np.fill_diagonal(distances, 0.0)
-    return products, distances
+        np.fill_diagonal(values, 0.0)
+    return values
+
+
+def row_blocks(n: int, n_columns: int) -> Iterator[slice]:
+    """The rows of an (n, n_columns) matrix in blocks that the processor's cache holds."""
+    step = max(1, BLOCK_SIZE // max(1, n_columns))
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def _products(first: Matrix, second: Matrix) -> Array:
+    """x·x' of all pairs of rows, (n, k)."""
+    return np.asarray(safe_sparse_dot(first, second.T, dense_output=True))
+
+
+def _distances(products: Array, norms: Array, others: Array) -> Array:
+    """‖x‖² + ‖x'‖² - 2x·x' from the products (n, k) and the squared lengths (n,) and (k,)."""
+    distances = np.add.outer(norms, others)
+    distances -= 2.0 * products
+    return np.maximum(distances, 0.0, out=distances)
 
 
 def fit_kernel(
@@ -187,8 +213,9 @@ def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Gener
         train, weights = train[chosen], np.ones(MEDIAN_SAMPLE)
     values = _pair_distances(train) if kind in DISTANCE_KERNELS else _squared_norms(train)
     if (weights == weights[0]).all():
-        middle = (values.size - 1) // 2
-        typical, average = float(np.partition(values, middle)[middle]), float(values.mean())
+        middle, average = (values.size - 1) // 2, float(values.mean())
+        values.partition(middle)
+        typical = float(values[middle])
     else:
         mass = np.outer(weights, weights).ravel() if kind in DISTANCE_KERNELS else weights
         typical, average = _weighted_median(values, mass), float(mass @ values / mass.sum())

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from cmvmed.exact_views import KernelBlocks
-from cmvmed.kernels import DISTANCE_KERNELS, products_and_distances
+from cmvmed.kernels import DISTANCE_KERNELS, row_blocks, squared_distances
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
 from cmvmed.machines import ViewData
 
@@ -61,7 +61,7 @@ class NeighbourGraph:
         for view, own, points, index in zip(self.views, self.members, prepared, rows, strict=True):
             if own.size and index.size:
                 pairs = np.ix_(index, own)
-                total[pairs] += view.kernel.gamma * products_and_distances(points, view.train)[1]
+                total[pairs] += view.kernel.gamma * squared_distances(points, view.train)
                 count[pairs] += 1.0
         return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
 
@@ -154,12 +154,10 @@ def foretold_by_neighbours(graph: NeighbourGraph, means: Sequence[Array], rows: 
         if train.shape[0] <= graph.n_neighbours:
             continue
         asked = _evenly(np.flatnonzero(~np.isnan(seen[..., 0]).all(axis=0)), ASKED_ROWS)
-        distances = products_and_distances(train[asked], train)[1]
-        distances[np.arange(asked.size), asked] = np.inf
-        near = _within_nearest(distances, graph.n_neighbours)
+        around = _neighbour_means(seen, train, asked, graph.n_neighbours)
         for i in range(n_views):
             if i != j:
-                total += pi[i] * pi[j] * _foretold(seen[i], asked, near)
+                total += pi[i] * pi[j] * _foretold(seen[i, asked], around[i])
                 weight += pi[i] * pi[j]
     return total / weight if weight > 0.0 else 0.0
 
@@ -229,8 +227,8 @@ def _within_nearest(distances: Array, n_neighbours: int) -> BoolArray:
     k = min(n_neighbours, distances.shape[1]) - 1
     if k < 0:
         return np.zeros(distances.shape, dtype=bool)
-    reach = np.partition(distances, k, axis=1)[:, k : k + 1]
-    return np.asarray((distances <= reach * (1.0 + SAME_POINT)) & np.isfinite(distances))
+    reach = np.partition(distances, k, axis=1)[:, k : k + 1] * (1.0 + SAME_POINT)
+    return np.asarray(distances <= np.minimum(reach, np.finfo(np.float64).max))
 
 
 def _nearest_shares(distances: Array, n_neighbours: int) -> Array:
@@ -241,19 +239,28 @@ def _nearest_shares(distances: Array, n_neighbours: int) -> Array:
     return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1.0))
 
 
-def _foretold(scores: Array, asked: IntArray, near: BoolArray) -> float:
-    """How well the scores (m, F) of the rows ``asked`` (a,) are foretold by the mean over those ``near`` (a, m) them.
+def _neighbour_means(scores: Array, train: Matrix, asked: IntArray, n_neighbours: int) -> Array:
+    """Mean scores (V, a, F) of the nearest of the rows ``train`` (m, d) to those ``asked`` (a,), from scores (V, m, F).
 
-    That is the mean over functions of the correlation, if positive; NaN is an unknown score.
+    NaN is an unknown score.
     """
-    known = ~np.isnan(scores[:, 0])
-    near = near & known
-    count = near.sum(axis=1)
-    usable = known[asked] & (count > 0)
+    known = ~np.isnan(scores[..., :1])
+    table = np.concatenate([np.nan_to_num(scores), known], axis=2)
+    sums = np.empty((len(scores), asked.size, table.shape[2]))
+    for block in row_blocks(asked.size, train.shape[0]):
+        distances = squared_distances(train[asked[block]], train)
+        distances[np.arange(len(distances)), asked[block]] = np.inf
+        sums[:, block] = _within_nearest(distances, n_neighbours).astype(np.float64) @ table
+    total, count = sums[..., :-1], sums[..., -1:]
+    return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0.0)
+
+
+def _foretold(scores: Array, around: Array) -> float:
+    """Mean over functions of the correlation, if positive, of scores (a, F) and neighbours' means (a, F); NaN is unknown."""
+    usable = ~(np.isnan(scores[:, 0]) | np.isnan(around[:, 0]))
     if usable.sum() < 2:
         return 0.0
-    own, around = scores[asked[usable]], (near[usable].astype(np.float64) @ np.nan_to_num(scores)) / count[usable, None]
-    x, y = own - own.mean(axis=0), around - around.mean(axis=0)
+    x, y = scores[usable] - scores[usable].mean(axis=0), around[usable] - around[usable].mean(axis=0)
     norm = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
     correlation = np.divide((x * y).sum(axis=0), norm, out=np.zeros(x.shape[1]), where=norm > 0.0)
     return float(np.maximum(correlation, 0.0).mean())
