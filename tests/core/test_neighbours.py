@@ -2,12 +2,24 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from cmvmed import CMVMED
 from cmvmed.datasets import load_digits_views, make_multiview_gaussian
+from cmvmed.kernels import Kernel
+from cmvmed.machines import ViewData, ViewSettings
 from cmvmed.model_selection import hide_labels
-from cmvmed.neighbours import REGULARISATION, laplacian_kernel, nearest, trust
+from cmvmed.neighbours import (
+    REGULARISATION,
+    _evenly,
+    _neighbour_means,
+    build_graph,
+    laplacian_kernel,
+    nearest,
+    trust,
+)
+from cmvmed.scaling import Scaling
 from core.factories import rejects
 
 
@@ -135,3 +147,68 @@ def test_neighbours_need_distances():
     with pytest.raises(ValueError, match="'linear\\+rbf' and 'rbf'"):
         CMVMED(views=views, neighbors=4, kernel=["rbf", "linear"]).fit(X, truth)
     assert CMVMED(views=views, kernel="linear").fit(X, hide_labels(truth, 12, random_state=0)).neighbor_weight_ == 0.0
+
+
+def graph_of(matrices, weights, members=None, n_L=2):
+    """The nodes of rows given per view; ``members`` says which rows a view has, all if left out."""
+    everything = np.arange(len(weights))
+    views = []
+    for i, matrix in enumerate(matrices):
+        own = everything if members is None else np.array(members[i])
+        settings = ViewSettings(f"view{i}", "rbf", 1.0, 3, 1.0, None, 1.0, 1.0, 0.0)
+        rows_L, rows_U = own[own < n_L], own[own >= n_L] - n_L
+        views.append(ViewData(settings, Scaling(None), Kernel("", "rbf"), matrix[own], None, rows_L, rows_U))
+    return build_graph(views, n_L, np.asarray(weights, dtype=float), 2)
+
+
+def test_equal_rows_with_the_same_views_are_one_node():
+    first = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, -0.0], [2.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    second = np.array([[5.0], [5.0], [5.0], [5.0], [6.0], [5.0]])
+    graph = graph_of([first, second], np.ones(6))
+    assert graph.nodes.tolist() == [0, 3, 4]
+    assert graph.node_of_row.tolist() == [0, 0, 0, 1, 2, 1]
+    apart = graph_of([first, second], np.ones(6), members=[range(6), [0, 2, 3, 4, 5]])  # row 1 lacks the second view
+    assert apart.nodes.tolist() == [0, 1, 3, 4]
+
+
+def test_equal_rows_of_a_sparse_matrix_are_one_node_however_they_are_stored():
+    unsorted = sparse.csr_matrix((np.array([2.0, 1.0, 1.0, 2.0, 0.0, 3.0]), [2, 0, 0, 2, 1, 1], [0, 2, 5, 6]), (3, 3))
+    assert graph_of([unsorted], np.ones(3)).node_of_row.tolist() == [0, 0, 1]
+
+
+def test_a_row_without_weight_is_no_node_even_if_it_comes_first():
+    graph = graph_of([np.array([[1.0], [2.0], [1.0], [3.0]])], [0.0, 1.0, 1.0, 0.0])
+    assert graph.nodes.tolist() == [1, 2]
+    assert graph.node_of_row.tolist() == [-1, 0, 1, -1]
+
+
+def check_neighbour_means(around, scores, train, asked, n_neighbours):
+    """Mean of the known scores among the nearest rows, found one row at a time."""
+    for view in range(len(scores)):
+        for place, row in enumerate(asked):
+            order = np.argsort(((train - train[row]) ** 2).sum(axis=1))
+            near = order[order != row][:n_neighbours]
+            known = near[~np.isnan(scores[view, near, 0])]
+            expected = scores[view, known].mean(axis=0)
+            np.testing.assert_allclose(around[view, place], expected, atol=1e-12)
+
+
+def test_neighbours_means_are_those_of_the_nearest_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    train, scores = rng.normal(size=(60, 3)), rng.normal(size=(2, 60, 2))
+    scores[:, :4] = np.nan
+    asked = np.arange(4, 60, 2)
+    whole = _neighbour_means(scores, train, asked, 5)
+    check_neighbour_means(whole, scores, train, asked, 5)
+    rejects(check_neighbour_means, _neighbour_means(scores, train, asked, 4), scores, train, asked, 5)
+    monkeypatch.setattr("cmvmed.kernels.BLOCK_SIZE", 60 * 5)  # five rows at a time
+    np.testing.assert_allclose(_neighbour_means(scores, train, asked, 5), whole, atol=1e-12)
+
+
+def test_many_rows_are_asked_by_an_even_sample(monkeypatch):
+    assert _evenly(np.arange(10), 10).tolist() == list(range(10))
+    assert _evenly(np.arange(0, 22, 2), 3).tolist() == [0, 10, 20]
+    X, truth, views = clusters(400)
+    labels = hide_labels(truth, 20, random_state=0)
+    monkeypatch.setattr("cmvmed.neighbours.ASKED_ROWS", 100)
+    assert CMVMED(views=views).fit(X, labels).neighbor_weight_ > 0.5
