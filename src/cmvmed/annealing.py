@@ -120,6 +120,7 @@ def anneal(
     schedule: Schedule,
     balance: Balance | None,
     view_weights: Array | None,
+    independent: tuple[ViewState, ...] | None = None,
     *,
     before_stage: Callable[[int], None] = lambda stage: None,
     on_stage: Callable[[int, Annealed], bool] = lambda stage, annealed: False,
@@ -131,12 +132,13 @@ def anneal(
     ----------
     balance : how the consensus is tied to a class prior; None leaves it alone, as the paper does
     view_weights : (V,), π; None weights the views by their agreement
+    independent : the independent MEDs, if they are known already
     before_stage : called before each stage with its number
     on_stage : called at the end of each stage with its number and the state; returning True ends the fit there
     map_views : ``map``, or a parallel one
     """
     started = perf_counter()
-    states = independent_states(problem, map_views)
+    states = independent_states(problem, map_views) if independent is None else independent
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     if view_weights is None:
         view_weights = agreement_weights(R, problem.known_views)

@@ -164,7 +164,7 @@ def agreement(means: Sequence[Array], rows: Sequence[IntArray], mass: Array) -> 
     R = np.eye(n_views)
     for i in range(n_views):
         for j in range(i):
-            R[i, j] = R[j, i] = _mean_correlation(filled[i], filled[j], mass)
+            R[i, j] = R[j, i] = mean_correlation(filled[i], filled[j], mass)
     known = ~np.isnan(R) & ~np.eye(n_views, dtype=bool)
     return np.where(np.isnan(R), R[known].mean() if known.any() else 1.0, R)
 
@@ -189,7 +189,7 @@ def mean_agreement(R: Array, weights: Array) -> float:
     return float((pairs * R).sum() / pairs.sum()) if pairs.any() else 1.0
 
 
-def _mean_correlation(first: Array, second: Array, mass: Array) -> float:
+def mean_correlation(first: Array, second: Array, mass: Array) -> float:
     """Mean over columns of the positive part of the weighted correlation, over the rows where both are known; NaN if none."""
     both = ~(np.isnan(first[:, 0]) | np.isnan(second[:, 0]))
     if both.sum() < 2:

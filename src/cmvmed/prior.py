@@ -4,7 +4,7 @@ With a handful of labels the ranking of the rows is learned well and the thresho
 other refinement (``docs/theory.md``, section on the class prior).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -17,6 +17,9 @@ from cmvmed.linalg import Array, IntArray
 BOOTSTRAPS = 50
 ANCHOR_MODEL_SD = 0.03  # views are never exactly independent given the class: an error no bootstrap shows
 GUARD_LEVEL = 0.95
+SHARE_RANGE = (0.01, 0.99)
+ANCHOR_STEP = 0.02  # shares closer than this tell no slope
+STEEPEST = 0.95  # slope of the anchors' answers from which on they tell next to nothing
 TIED_DIGITS = 9  # of scores relative to their range; closer ones are tied
 
 
@@ -69,42 +72,81 @@ def released_balance(counts: Array, n_stages: int) -> Balance:
     return Balance(empirical_bayes_share(counts), max(1, n_stages // 2), lower, upper)
 
 
-def anchored_share(
-    counts: Array,
-    scores: Sequence[Array],
-    rows: Sequence[IntArray],
-    mass: Array,
-    share: float,
-    rng: np.random.Generator,
-) -> float:
-    """Share of the second of two classes, from labels and from cross-view anchors, weighted by their precision.
+@dataclass(frozen=True)
+class Anchors:
+    """What the anchors of a fit under some share say about the share of the second of two classes."""
+
+    share: float
+    variance: float
+
+
+def read_anchors(
+    scores: Sequence[Array], rows: Sequence[IntArray], mass: Array, share: float, rng: np.random.Generator
+) -> Anchors | None:
+    """The share that cross-view anchors of a fit under ``share`` tell; None if no two views have enough rows in common.
 
     Parameters
     ----------
-    counts : (2,), labelled rows of each class
     scores : per view (n_i,), cavity scores of the unlabelled rows the view has
     rows : per view (n_i,), which rows those are
     mass : (n_unlabelled,), how often each row counts
-    share : the present estimate, which sets how many rows serve as anchors
+    share : the share that was imposed on the fit; it sets how many rows serve as anchors
     """
     estimates = [
         _bootstrapped_anchor(scores[a], rows[a], scores[b], rows[b], mass, share, rng)
         for a, b in permutations(range(len(scores)), 2)
     ]
     known = np.array([estimate for estimate in estimates if estimate is not None])
-    positive, negative = counts[1] + 0.5, counts[0] + 0.5
-    label_mean, label_variance = beta.mean(positive, negative), beta.var(positive, negative)
     if len(known) == 0:
-        return float(label_mean)
-    anchor_mean = known[:, 0].mean()
-    anchor_variance = known[:, 1].mean() + known[:, 0].var() + ANCHOR_MODEL_SD**2
-    precision = 1.0 / label_variance + 1.0 / anchor_variance
-    return float((label_mean / label_variance + anchor_mean / anchor_variance) / precision)
+        return None
+    return Anchors(float(known[:, 0].mean()), float(known[:, 1].mean() + known[:, 0].var() + ANCHOR_MODEL_SD**2))
 
 
-def label_deviation(counts: Array) -> float:
-    """Standard deviation of the second class's share given the labelled counts."""
-    return float(beta.std(counts[1] + 0.5, counts[0] + 0.5))
+def inferred_share(counts: Array, ask: Callable[[float], Anchors | None]) -> float:
+    """Share of the second of two classes, from labels and from the share that anchors confirm.
+
+    Anchors answer a(r) to a share r imposed on the fit. Where views tell the classes apart, a hardly depends on r, and the
+    truth is near the fixed point a(r) = r; where they do not, a(r) follows r and tells nothing. With the slope b of a there, the
+    fixed point (a - br)/(1 - b) has the variance of a, divided by (1 - b)². The search starts from the plausible share nearest
+    to equal classes, since a class that was given too few rows is not found at all, and follows the answers.
+
+    Parameters
+    ----------
+    counts : (2,), labelled rows of each class
+    ask : anneals under a share and returns what its anchors say, or None
+    """
+    label_mean, label_variance = _label_moments(counts)
+    lower, upper = label_interval(counts)
+    share = float(np.clip(0.5, lower[1], upper[1]))
+    told = ask(share)
+    if told is None or (share - 0.5) * (told.share - share) < 0.0:  # nothing is told, or on towards equal classes
+        return label_mean
+    slope = None
+    for _ in range(2):
+        following = float(np.clip(_fixed_point(share, told.share, slope or 0.0), *SHARE_RANGE))
+        if abs(following - share) < ANCHOR_STEP:
+            break
+        answer = ask(following)
+        if answer is None:
+            return label_mean
+        slope = float(np.clip((answer.share - told.share) / (following - share), 0.0, STEEPEST))
+        share, told = following, answer
+    if slope is None:
+        return label_mean
+    precision = (1.0 - slope) ** 2 / told.variance
+    told_mean = float(np.clip(_fixed_point(share, told.share, slope), *SHARE_RANGE))
+    return (label_mean / label_variance + told_mean * precision) / (1.0 / label_variance + precision)
+
+
+def _fixed_point(share: float, answer: float, slope: float) -> float:
+    """Where a line through (share, answer) meets the diagonal."""
+    return (answer - slope * share) / (1.0 - slope)
+
+
+def _label_moments(counts: Array) -> tuple[float, float]:
+    """Mean and variance of the second class's share given the labelled counts (Jeffreys prior)."""
+    posterior = beta(counts[1] + 0.5, counts[0] + 0.5)
+    return float(posterior.mean()), float(posterior.var())
 
 
 def _bootstrapped_anchor(
@@ -147,4 +189,4 @@ def _anchor_share(x: Array, z: Array, w: Array, share: float, fraction: float) -
     x_low, x_high = low @ x / low.sum(), high @ x / high.sum()
     if not x_high > x_low:
         return share
-    return float(np.clip((w @ x / w.sum() - x_low) / (x_high - x_low), 0.01, 0.99))
+    return float(np.clip((w @ x / w.sum() - x_low) / (x_high - x_low), *SHARE_RANGE))

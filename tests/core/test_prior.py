@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import beta, dirichlet_multinomial
 
 from cmvmed.prior import (
-    anchored_share,
+    Anchors,
     empirical_bayes_share,
-    label_deviation,
+    inferred_share,
     label_interval,
     label_share,
+    read_anchors,
     released_balance,
 )
 from core.factories import rejects
@@ -87,13 +88,6 @@ def test_label_interval():
     rejects(check_interval, lambda counts: label_interval(counts.sum() - counts))
 
 
-def test_label_deviation_is_that_of_the_beta_posterior():
-    a, b = 12.5, 3.5
-    np.testing.assert_allclose(
-        label_deviation(np.array([3.0, 12.0])), np.sqrt(a * b / ((a + b) ** 2 * (a + b + 1.0))), rtol=1e-12
-    )
-
-
 @pytest.mark.parametrize(("n_stages", "constrained"), [(8, 4), (5, 2), (1, 1)])
 def test_balance_is_released_after_half_of_the_stages(n_stages, constrained):
     counts = np.array([2.0, 5.0, 13.0])
@@ -110,17 +104,72 @@ def independent_scores(seed, share, *, n_rows=600, separation=1.5, n_views=2):
     return [separation * y + rng.normal(size=n_rows) for _ in range(n_views)], float((y > 0.0).mean())
 
 
-def estimate(scores, counts, *, seed=0, mass=None):
+def estimate(scores, counts, *, seed=0, mass=None, rows=None):
+    """The share inferred if the views' scores do not depend on the share that is imposed."""
     n_rows = scores[0].size
-    counts = np.array(counts, dtype=float)
-    return anchored_share(
-        counts,
-        scores,
-        [np.arange(n_rows)] * len(scores),
-        np.ones(n_rows) if mass is None else mass,
-        float(label_share(counts)[1]),
-        np.random.default_rng(seed),
-    )
+    rows = [np.arange(n_rows)] * len(scores) if rows is None else rows
+    mass = np.ones(n_rows) if mass is None else mass
+    rng = np.random.default_rng(seed)
+    return inferred_share(np.array(counts, dtype=float), lambda share: read_anchors(scores, rows, mass, share, rng))
+
+
+def on_a_line(constant, slope, variance=1e-4):
+    """Anchors that answer constant + slope × share, and the shares they were asked for."""
+    asked = []
+
+    def ask(share):
+        asked.append(share)
+        return Anchors(constant + slope * share, variance)
+
+    return ask, asked
+
+
+def check_weighs_by_precision(share_of):
+    """Labels at their Beta moments, the fixed point c/(1 - b) at precision (1 - b)²/v."""
+    counts, constant, slope, variance = np.array([12.0, 3.0]), 0.14, 0.3, 1e-3
+    labels = beta(3.5, 12.5)
+    precisions = np.array([1.0 / labels.var(), (1.0 - slope) ** 2 / variance])
+    truth = precisions @ [labels.mean(), constant / (1.0 - slope)] / precisions.sum()
+    np.testing.assert_allclose(share_of(counts, on_a_line(constant, slope, variance)[0]), truth, rtol=1e-9)
+
+
+def test_labels_and_fixed_point_are_weighed_by_their_precision():
+    check_weighs_by_precision(inferred_share)
+    rejects(check_weighs_by_precision, lambda counts, ask: label_share(counts)[1])
+    rejects(check_weighs_by_precision, lambda counts, ask: ask(float(label_share(counts)[1])).share)
+    rejects(check_weighs_by_precision, lambda counts, ask: inferred_share(counts[::-1], ask))
+
+
+def test_search_starts_at_the_plausible_share_nearest_to_equal_classes():
+    for counts in ([12.0, 3.0], [3.0, 12.0], [6.0, 5.0]):
+        ask, asked = on_a_line(0.14, 0.3)
+        inferred_share(np.array(counts), ask)
+        lower, upper = label_interval(np.array(counts))
+        assert asked[0] == pytest.approx(np.clip(0.5, lower[1], upper[1]))
+    assert asked[0] == 0.5
+
+
+@pytest.mark.parametrize(("constant", "slope"), [(0.0, 1.0), (0.03, 1.0), (0.2, 0.9)])
+def test_anchors_that_follow_the_question_or_lead_out_of_the_labels_interval_tell_nothing(constant, slope):
+    counts = np.array([43.0, 7.0])
+    ask, asked = on_a_line(constant, slope)
+    assert inferred_share(counts, ask) == pytest.approx(label_share(counts)[1], abs=1e-12)
+    assert len(asked) == 1
+
+
+def test_steep_answers_weigh_little():
+    counts = np.array([43.0, 7.0])
+    moved = inferred_share(counts, on_a_line(0.002, 0.85, 1e-3)[0])
+    assert 0.0 < label_share(counts)[1] - moved < 0.01
+    assert label_share(counts)[1] - inferred_share(counts, on_a_line(0.04, 0.0, 1e-3)[0]) > 0.05
+
+
+def test_no_more_than_three_questions_and_none_after_silence():
+    ask, asked = on_a_line(0.14, 0.3)
+    inferred_share(np.array([12.0, 3.0]), ask)
+    assert len(asked) <= 3
+    answers = iter([Anchors(0.2, 1e-3), None])
+    assert inferred_share(np.array([12.0, 3.0]), lambda share: next(answers)) == pytest.approx(3.5 / 16.0)
 
 
 BIASED_LABELS = [
@@ -174,15 +223,8 @@ def test_many_labels_outweigh_the_anchors_and_no_anchors_leave_the_labels():
     np.testing.assert_allclose(estimate(scores, (80000, 20000)), 0.2, rtol=0.0, atol=5e-3)
     alone = estimate(scores[:1], (8, 2))
     np.testing.assert_allclose(alone, 2.5 / 11.0, rtol=1e-12)
-    rng = np.random.default_rng(0)
-    strangers = anchored_share(
-        np.array([8.0, 2.0]),
-        [score[:300] for score in scores],
-        [np.arange(300), np.arange(295, 595)],
-        np.ones(600),
-        0.2,
-        rng,
-    )
+    rows = [np.arange(300), np.arange(295, 595)]
+    strangers = estimate([score[:300] for score in scores], (8, 2), mass=np.ones(600), rows=rows)
     np.testing.assert_allclose(strangers, 2.5 / 11.0, rtol=1e-12)
 
 

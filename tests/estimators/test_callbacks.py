@@ -101,8 +101,13 @@ def test_no_stage_begins_after_a_stop(partly):
 
 @pytest.fixture
 def moved_prior(monkeypatch):
-    """Let the inference of the class prior find a share far from that of the labels, so that the stages run twice."""
-    monkeypatch.setattr("cmvmed.training.anchored_share", lambda *data: 0.9)
+    """Let the inference of the class prior try equal classes and find a share far from it, so that the stages run twice."""
+
+    def infer(counts, ask):
+        ask(0.5)
+        return 0.9
+
+    monkeypatch.setattr("cmvmed.training.inferred_share", infer)
 
 
 @pytest.mark.usefixtures("moved_prior")
@@ -120,8 +125,7 @@ def test_a_stop_in_the_first_pass_is_a_stop(partly):
 
 
 @pytest.mark.parametrize("settings", [{"class_prior": "auto"}, {"consensus_weight": 0.0}])
-def test_every_stage_that_begins_also_ends(settings, partly, monkeypatch):
-    monkeypatch.setattr("cmvmed.training.anchored_share", lambda *data: 0.5)  # as the labels say: one pass
+def test_every_stage_that_begins_also_ends(settings, partly):
     _, recorder = recorded(partly, **settings)
     assert recorder.events.count("begin stage") == recorder.events.count("end stage")
 
