@@ -18,6 +18,7 @@ BOOTSTRAPS = 50
 ANCHOR_MODEL_SD = 0.03  # views are never exactly independent given the class: an error no bootstrap shows
 GUARD_LEVEL = 0.95
 SHARE_RANGE = (0.01, 0.99)
+MOST_QUESTIONS = 3  # shares that are tried to infer one
 ANCHOR_STEP = 0.02  # shares closer than this tell no slope
 STEEPEST = 0.95  # slope of the anchors' answers from which on they tell next to nothing
 TIED_DIGITS = 9  # of scores relative to their range; closer ones are tied
@@ -122,7 +123,7 @@ def inferred_share(counts: Array, ask: Callable[[float], Anchors | None]) -> flo
     if told is None or (share - 0.5) * (told.share - share) < 0.0:  # nothing is told, or on towards equal classes
         return label_mean
     slope = None
-    for _ in range(2):
+    for _ in range(MOST_QUESTIONS - 1):
         following = float(np.clip(_fixed_point(share, told.share, slope or 0.0), *SHARE_RANGE))
         if abs(following - share) < ANCHOR_STEP:
             break

@@ -16,7 +16,7 @@ from cmvmed.annealing import (
     auto_consensus_weight,
     independent_states,
 )
-from cmvmed.consensus import agreement, agreement_weights, mean_agreement
+from cmvmed.consensus import agreement, agreement_weights, mean_agreement, mean_correlation, pool
 from cmvmed.exact_views import CholeskyView, SpectralView
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray
@@ -33,14 +33,18 @@ from cmvmed.neighbours import (
     trust,
 )
 from cmvmed.nystroem import Basis, choose_landmarks, fit_basis
-from cmvmed.posterior import ViewModel, cavity_scores
-from cmvmed.prior import Balance, anchored_share, label_deviation, label_share, released_balance
+from cmvmed.posterior import ViewModel, ViewState, cavity_scores
+from cmvmed.prior import MOST_QUESTIONS, Anchors, Balance, inferred_share, label_share, read_anchors, released_balance
 from cmvmed.surrogates import Surrogate
 
 # What fully trusted neighbours weigh in the consensus, and λ beside them: they have heard all views already, so there is little
 # left to learn from each other. Chosen on development splits (docs/accuracy.md).
 NEIGHBOUR_WEIGHT = 0.9
 NEIGHBOUR_CONSENSUS_WEIGHT = 0.02
+# Correlation with the independent views' opinion below which a consensus has gone astray, and what is left of λ then. Chosen on
+# development splits (docs/accuracy.md).
+LEAST_LOYALTY = 0.45
+CAREFUL = 0.1
 ANCHOR_ROWS = 20  # unlabelled rows that two views must share before they can tell the class prior
 
 
@@ -237,6 +241,12 @@ def _numbers(given: list[Any]) -> Array:
     return np.array([float(value) if isinstance(value, Real) else np.nan for value in given])
 
 
+def most_passes(class_prior: Any, n_classes: int) -> int:
+    """How often ``fit_consensus`` may run through all stages: for each share tried, and again with less consensus."""
+    infers = isinstance(class_prior, str) and class_prior == "auto" and n_classes == 2
+    return 2 * (MOST_QUESTIONS + 1 if infers else 1)
+
+
 def fit_consensus(
     problem: Problem,
     surrogate: Surrogate,
@@ -253,9 +263,9 @@ def fit_consensus(
 ) -> tuple[Annealed, Array]:
     """Anneal under the class prior asked for; return where it ended and the prior used, (K,).
 
-    ``class_prior="auto"`` with two classes anneals under the labels' share, infers the share from cross-view anchors and,
-    if that moves it by more than half the labels' standard deviation, anneals once more. With more classes it imposes an
-    empirical-Bayes share in the first half of the stages only.
+    ``class_prior="auto"`` with two classes infers the share from labels and cross-view anchors, which takes up to three fits under
+    shares that are tried, before the fit under the share found. With more classes it imposes an empirical-Bayes share in the
+    first half of the stages only.
     """
     from_labels = label_share(roles.counts)
     infer = isinstance(class_prior, str) and class_prior == "auto"
@@ -267,36 +277,93 @@ def fit_consensus(
     else:
         prior = from_labels if isinstance(class_prior, str) else given_prior(class_prior, labels.classes)
         balance = Balance(prior)
-    if (
-        roles.weights[roles.block_U].sum() * prior.min() < 1.0
-    ):  # not one row of the rarest class is expected: nothing to balance
+    # not one row of the rarest class is expected: nothing to balance
+    if roles.weights[roles.block_U].sum() * prior.min() < 1.0:
         balance = None
+    independent = independent_states(problem, map_views)
 
     def run(balance: Balance | None, prior: Array) -> Annealed:
-        return anneal(
+        return loyal_anneal(
             problem,
             surrogate,
             schedule,
             balance,
             view_weights,
+            independent,
             before_stage=before_stage,
             on_stage=lambda stage, annealed: on_stage(stage, annealed, prior),
             map_views=map_views,
         )
 
-    annealed = run(balance, prior)
-    if annealed.stopped or not infer or problem.n_classes > 2 or balance is None or annealed.consensus_weight == 0.0:
-        return annealed, prior
-    share = _anchored(problem, annealed, roles, float(prior[1]), rng)
-    if abs(share - prior[1]) <= 0.5 * label_deviation(roles.counts):
-        return annealed, prior
-    prior = np.array([1.0 - share, share])
-    return run(Balance(prior), prior), prior
+    if not infer or balance is None or problem.n_classes > 2 or not _has_witnesses(problem, schedule):
+        return run(balance, prior), prior
+    return _fit_under_inferred_share(problem, roles, run, rng)
 
 
-def _anchored(problem: Problem, annealed: Annealed, roles: RowRoles, share: float, rng: np.random.Generator) -> float:
-    """Share of the second class from the labels and the views' cavity scores."""
-    n_witnesses = len(problem.models) - problem.n_derived
-    known = [i for i, rows in enumerate(problem.rows_U[:n_witnesses]) if rows.size >= ANCHOR_ROWS]
-    scores = [cavity_scores(problem.models[i], annealed.states[i], annealed.consensus_weight)[:, 0] for i in known]
-    return anchored_share(roles.counts, scores, [problem.rows_U[i] for i in known], problem.weights_U, share, rng)
+def _has_witnesses(problem: Problem, schedule: Schedule) -> bool:
+    """Whether two views or more are there, and drawn to a consensus, to tell the class prior by anchors."""
+    return schedule.consensus_weight != 0.0 and len(_witnesses(problem)) > 1
+
+
+def _witnesses(problem: Problem) -> list[int]:
+    n_sensors = len(problem.models) - problem.n_derived
+    return [i for i, rows in enumerate(problem.rows_U[:n_sensors]) if rows.size >= ANCHOR_ROWS]
+
+
+def _fit_under_inferred_share(
+    problem: Problem,
+    roles: RowRoles,
+    run: Callable[[Balance, Array], Annealed],
+    rng: np.random.Generator,
+) -> tuple[Annealed, Array]:
+    """Anneal under shares that are tried, then under the one they tell; two classes. A fit that was stopped is the last."""
+    fits: list[tuple[Annealed, Array]] = []
+
+    def fit(share: float) -> Annealed:
+        prior = np.array([1.0 - share, share])
+        fits.append((run(Balance(prior), prior), prior))
+        return fits[-1][0]
+
+    def ask(share: float) -> Anchors | None:
+        annealed = fit(share)
+        if annealed.stopped or annealed.consensus_weight == 0.0:
+            return None
+        known = _witnesses(problem)
+        scores = [cavity_scores(problem.models[i], annealed.states[i], annealed.consensus_weight)[:, 0] for i in known]
+        return read_anchors(scores, [problem.rows_U[i] for i in known], problem.weights_U, share, rng)
+
+    share = inferred_share(roles.counts, ask)
+    if not fits[-1][0].stopped:
+        fit(share)
+    return fits[-1]
+
+
+def loyal_anneal(
+    problem: Problem,
+    surrogate: Surrogate,
+    schedule: Schedule,
+    balance: Balance | None,
+    view_weights: Array | None,
+    independent: tuple[ViewState, ...],
+    **reporting: Any,
+) -> Annealed:
+    """Anneal; if the views' common opinion has left what they learned from the labels behind, anneal with less consensus.
+
+    A consensus on some other structure of the unlabelled rows hardly correlates with the independent views' opinion. Only where λ
+    is the library's choice.
+    """
+    annealed = anneal(problem, surrogate, schedule, balance, view_weights, independent, **reporting)
+    if schedule.consensus_weight is not None or annealed.stopped or annealed.consensus_weight == 0.0:
+        return annealed
+    if not loyalty(problem, independent, annealed) < LEAST_LOYALTY:  # it is NaN where scores do not vary
+        return annealed
+    careful = replace(schedule, consensus_weight=CAREFUL * annealed.consensus_weight)
+    return anneal(problem, surrogate, careful, balance, view_weights, independent, **reporting)
+
+
+def loyalty(problem: Problem, independent: Sequence[ViewState], annealed: Annealed) -> float:
+    """Correlation over the unlabelled rows of the pooled scores with those of the independent views, mean over functions."""
+    n_rows = problem.weights_U.size
+    before, _ = pool([state.m_U for state in independent], problem.rows_U, annealed.view_weights, n_rows)
+    mass = problem.weights_U * annealed.consensus.coverage
+    return mean_correlation(before, annealed.consensus.scores, mass)

@@ -27,7 +27,15 @@ from cmvmed.linalg import Array, BoolArray, Matrix
 from cmvmed.machines import ViewData
 from cmvmed.nystroem import Basis
 from cmvmed.streamed_training import Streamed
-from cmvmed.training import RowRoles, Surroundings, build_problem, fit_consensus, hear_neighbours, view_machines
+from cmvmed.training import (
+    RowRoles,
+    Surroundings,
+    build_problem,
+    fit_consensus,
+    hear_neighbours,
+    most_passes,
+    view_machines,
+)
 from cmvmed.views import with_rows
 
 
@@ -289,7 +297,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                     problem, data, roles, pi, schedule.consensus_weight, n_neighbors, map_views=map_views
                 )
             fitted_after = partial(_fitted_attributes, setting, data, bases, labels, roles)
-            n_passes = 2 if labels.n_classes == 2 and isinstance(class_prior, str) and class_prior == "auto" else 1
+            n_passes = most_passes(class_prior, labels.n_classes)
             report = StageReporter(self, X, y, schedule.n_stages, n_passes, fitted_after)
             annealed, prior = fit_consensus(
                 setting.problem,
