@@ -2,10 +2,11 @@
 
 Every measurement runs in a process of its own (``benchmarks.scale_points``) with a time limit, and its result is kept at once in
 ``benchmarks/results/scale.json``: a run that was stopped goes on where it was, ``--again`` measures its parts anew. Tables and
-figure are made from that file (``benchmarks.scale_report``): ``benchmarks/results/scale.md`` and ``docs/scaling.svg``.
+figure are made from that file (``benchmarks.scale_report``): ``benchmarks/results/scale.md``, the measured part of
+``docs/scaling.md``, and ``docs/scaling.svg``.
 
-Parts: "growth" (time and memory by the number of rows, beside other methods), "efficiency" (a pass against bare products),
-"dask" (one worker against two), "outofcore" (4 GiB of Parquet files with 1.5 GiB of memory).
+Parts: "growth" (time and memory by the number of rows, beside other methods), "single" (prediction of one row), "efficiency" (a
+pass against bare products), "dask" (one worker against two), "outofcore" (4 GiB of Parquet files with 1.5 GiB of memory).
 """
 
 import argparse
@@ -21,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scale_points import METHODS, WIDTH, write_parquet
-from benchmarks.scale_report import write_report
+from benchmarks.scale_report import write_page, write_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "scale.json"
-PARTS = ("growth", "efficiency", "dask", "outofcore")
+PARTS = ("growth", "single", "efficiency", "dask", "outofcore")
 SIZES = (1000, 4000, 16_000, 64_000, 256_000, 1_000_000)
 
 
@@ -57,7 +58,7 @@ class Measurements:
 
 
 def run_point(arguments: Sequence[str], time_limit: float) -> dict[str, Any]:
-    """The result of one measurement, or why there is none; what runs beside workers of a cluster is single-threaded too."""
+    """The result of one measurement, or why there is none."""
     command = [sys.executable, "-m", "benchmarks.scale_points", *arguments]
     environment = {
         **os.environ,
@@ -106,7 +107,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="rows of part growth")
     parser.add_argument("--time-limit", type=float, default=900.0, help="seconds for each measurement of part growth")
     parser.add_argument("--efficiency-rows", type=int, default=1_000_000)
-    parser.add_argument("--dask-rows", type=int, default=256_000)
+    parser.add_argument("--dask-rows", type=int, default=1_000_000)
     parser.add_argument("--gib", type=float, default=4.0, help="size of the files of part outofcore")
     parser.add_argument("--limit-gib", type=float, default=1.5, help="memory of part outofcore")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results are kept")
@@ -117,6 +118,9 @@ def main() -> None:
         kept.forget(given.parts)
     if "growth" in given.parts:
         measure_growth(kept, given.sizes, given.time_limit)
+    if "single" in given.parts:
+        for n in (1000, 4000):
+            kept.measure(f"single {n}", ["single", str(n), "500"], given.time_limit)
     if "efficiency" in given.parts:
         n = given.efficiency_rows
         kept.measure(f"efficiency {n}", ["efficiency", str(n), "1000", "5"], 4 * given.time_limit)
@@ -125,7 +129,10 @@ def main() -> None:
     if "outofcore" in given.parts:
         measure_outofcore(kept, given.gib, given.limit_gib, 8 * given.time_limit)
     figure = ROOT / "docs" / "scaling.svg" if given.results == RESULTS else given.results.with_suffix(".svg")
-    print(write_report(kept.results, given.results.with_suffix(".md"), figure))
+    text = write_report(kept.results, given.results.with_suffix(".md"), figure)
+    if given.results == RESULTS:
+        write_page(text, ROOT / "docs" / "scaling.md")
+    print(text)
 
 
 if __name__ == "__main__":

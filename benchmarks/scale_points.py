@@ -26,6 +26,7 @@ from cmvmed import CMVMED
 from cmvmed.chunk_passes import ChunkView, GramPass, SweepPass, Unlabelled
 from cmvmed.experiments.compositions import CoTrained
 from cmvmed.sources import memory_rows
+from cmvmed.sources.memory import free_memory
 from cmvmed.sources.rows import RowCheck
 
 WIDTH, N_LABELED, N_TEST = 50, 100, 5000
@@ -91,7 +92,20 @@ def hidden(y: np.ndarray, n_labeled: int) -> np.ndarray:
     return np.where(np.arange(y.size) < n_labeled, y, -1)
 
 
+def streamed_part(model: CMVMED, n_unlabelled: int, seconds: float) -> dict[str, Any]:
+    """How kernels were handled, the sweeps over all rows of a fit by sample, and the seconds beside them."""
+    history, sampled = model.history_, "n_annealed" in model.approximation_
+    everywhere = (history["n_rows"] == n_unlabelled) & sampled
+    return {
+        "kind": model.approximation_["kind"],
+        "sweeps": int(everywhere.sum()),
+        "start_seconds": seconds - float(history["seconds"][everywhere].sum()),
+    }
+
+
 def fit_point(method: str, n: int) -> dict[str, Any]:
+    free = free_memory()  # a method that needs more fails by itself, and takes nothing else with it
+    resource.setrlimit(resource.RLIMIT_DATA, (free, free))
     rng = np.random.default_rng(0)
     small, of_small = draw_rows(300, rng)
     METHODS[method]().fit(small, hidden(of_small, N_LABELED)).predict(small)  # imports and threads are not measured
@@ -101,7 +115,7 @@ def fit_point(method: str, n: int) -> dict[str, Any]:
     model, seconds, mib = measured(lambda: METHODS[method]().fit(X, hidden(y, N_LABELED)))
     cpu = time.process_time() - cpu
     answer, predict_seconds, _ = measured(lambda: model.predict(X_test))
-    more = {"kind": model.approximation_["kind"]} if isinstance(model, CMVMED) else {}
+    more = streamed_part(model, n - N_LABELED, seconds) if isinstance(model, CMVMED) else {}
     return {
         "method": method,
         "n": n,
@@ -111,6 +125,17 @@ def fit_point(method: str, n: int) -> dict[str, Any]:
         "accuracy": float(np.mean(answer == y_test)),
         "predict_rows_per_second": N_TEST / predict_seconds,
     } | more
+
+
+def single_point(n: int, repeats: int) -> dict[str, Any]:
+    """The time of predicting one row by a model fitted to ``n`` rows."""
+    rng = np.random.default_rng(0)
+    X, y = draw_rows(n, rng)
+    rows, _ = draw_rows(repeats, rng)
+    model = CMVMED(views=VIEWS).fit(X, hidden(y, N_LABELED))
+    model.predict(rows[:1])
+    seconds = [timed(partial(model.predict, rows[i : i + 1]))[0] for i in range(repeats)]
+    return {"n": n, "kind": model.approximation_["kind"], "ms": 1e3 * float(np.median(seconds))}
 
 
 def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
@@ -130,7 +155,7 @@ def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
     source, landmarks = memory_rows([X]), np.asarray(machine.basis.landmarks).T.copy()
     times = []
     for _ in range(repeats):
-        pair = [lambda: source.reduce(gram, bytes_per_row=gram.bytes_per_row)]
+        pair = [lambda: source.reduce(gram)]
         pair.append(lambda: source.reduce(partial(_bare_chunk, landmarks)))
         times.append([seconds for seconds, _ in map(timed, pair)])
     passes, bare = np.array(times).T
@@ -260,6 +285,9 @@ def main() -> None:
     dask.add_argument("n", type=int)
     dask.add_argument("n_workers", type=int)
     dask.add_argument("folder", type=Path)
+    single = kinds.add_parser("single")
+    single.add_argument("n", type=int)
+    single.add_argument("repeats", type=int)
     efficiency = kinds.add_parser("efficiency")
     efficiency.add_argument("n", type=int)
     efficiency.add_argument("p", type=int)
@@ -268,7 +296,13 @@ def main() -> None:
     outofcore.add_argument("folder", type=Path)
     outofcore.add_argument("limit_gib", type=float)
     arguments = vars(parser.parse_args())
-    points = {"fit": fit_point, "dask": dask_point, "efficiency": efficiency_point, "outofcore": outofcore_point}
+    points = {
+        "fit": fit_point,
+        "single": single_point,
+        "dask": dask_point,
+        "efficiency": efficiency_point,
+        "outofcore": outofcore_point,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         print(json.dumps(points[arguments.pop("kind")](**arguments)))

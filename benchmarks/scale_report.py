@@ -1,25 +1,39 @@
-"""Tables and figure of the scale benchmark, from its results alone."""
+"""Tables and figure of the scale benchmark, from its results alone; the tables are also part of docs/scaling.md."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cmvmed.estimators.streaming import BYTES_OF_A_ROW
+from cmvmed.sources.memory import in_words
+
 Results = Mapping[str, Mapping[str, Any]]
 FIRST_LARGE = 64_000  # rows from which on the growth is fitted
-SWEEPS = 6  # over all rows, as seen from ten thousand rows on
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"  # the generated part of a page
 CLUSTERS = ((1_000_000, 2), (100_000_000, 64), (1_000_000_000, 512))  # rows and cores for which the cost is predicted
 
 
 def write_report(results: Results, tables: Path, figure: Path) -> str:
     """Write both files; return the tables."""
-    sections = [growth_table(results), *(section(results) for section in (efficiency, workers, outofcore, cost_model))]
+    parts = (growth_table, single, efficiency, workers, outofcore, cost_model)
+    sections = [part(results) for part in parts]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
     tables.write_text(text)
     if fits(results):
         draw(results, figure)
     return text
+
+
+def write_page(text: str, page: Path) -> None:
+    """Put the tables between the marks of a page."""
+    before, rest = page.read_text().split(BEGIN)
+    _, after = rest.split(END)
+    part = page.with_suffix(".part")
+    part.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+    os.replace(part, page)
 
 
 def fits(results: Results) -> dict[str, dict[int, Mapping[str, Any]]]:
@@ -77,6 +91,13 @@ def _of_kind(results: Results, kind: str) -> list[Mapping[str, Any]]:
     return [r for name, r in sorted(results.items()) if name.split()[0] == kind and "failed" not in r]
 
 
+def single(results: Results) -> list[str]:
+    return [
+        f"`predict` of a single row: {r['ms']:.2f} ms (median) by a model fitted to {r['n']:,} rows ({r['kind']})."
+        for r in sorted(_of_kind(results, "single"), key=lambda r: r["n"])
+    ]
+
+
 def efficiency(results: Results) -> list[str]:
     return [
         f"One pass over {r['n']:,} rows of one view at p = {r['p']}: {r['seconds']:.1f} s, {r['ratio']:.2f} times the "
@@ -106,20 +127,24 @@ def outofcore(results: Results) -> list[str]:
 
 def cost_model(results: Results) -> list[str]:
     """Processor time of a row, and what it means for more rows than any machine here has seen."""
-    measured = _of_kind(results, "efficiency")
-    if not measured:
+    measured, ours = _of_kind(results, "efficiency"), fits(results).get("CMVMED", {})
+    streamed = [r for r in ours.values() if r.get("sweeps", 0) > 0]
+    if not measured or not streamed:
         return []
     g, s, e = (measured[-1][name] for name in ("gram_us", "sweep_us", "predict_us"))
+    sweeps, start = max(r["sweeps"] for r in streamed), streamed[0]["start_seconds"]
     lines = [
         f"Processor time of a row of one view (p = {measured[-1]['p']}): {g:.0f} µs in the first pass, {s:.0f} µs in a sweep, "
-        f"{e:.0f} µs in a prediction.",
+        f"{e:.0f} µs in a prediction. Beside the passes about {start:.0f} s, however many rows there are; at most {sweeps} "
+        "sweeps. Two views of 50 features would take, if every core is kept busy,",
         "",
-        f"| rows | cores | fit of two views, {SWEEPS} sweeps | prediction |",
-        "| --- | --- | --- | --- |",
+        "| rows | cores | fit | prediction | memory of the client for its rows |",
+        "| --- | --- | --- | --- | --- |",
     ]
     for n, cores in CLUSTERS:
-        fit, predict = 2 * n * (g + SWEEPS * s) / 1e6 / cores, 2 * n * e / 1e6 / cores
-        lines.append(f"| {n:,} | {cores} | {fit / 60:.1f} min | {predict / 60:.1f} min |")
+        fit, predict = start + 2 * n * (g + sweeps * s) / 1e6 / cores, 2 * n * e / 1e6 / cores
+        kept = in_words(BYTES_OF_A_ROW * n)
+        lines.append(f"| {n:,} | {cores} | {fit / 60:.1f} min | {predict / 60:.1f} min | {kept} |")
     return lines
 
 

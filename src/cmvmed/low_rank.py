@@ -16,7 +16,7 @@ import numpy as np
 
 from cmvmed.linalg import Array, eigen_psd
 
-TURNED_ROWS = 4096  # rows turned at a time
+TURNED_ROWS = 2048  # rows weighted or turned at a time
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,14 @@ class LowRankView:
     """
 
     def __init__(self, blocks: FeatureBlocks) -> None:
-        weighted = (blocks.weights != 1.0).any()
-        G = blocks.Z_U.T @ (blocks.weights[:, None] * blocks.Z_U if weighted else blocks.Z_U)
+        parts = [slice(start, start + TURNED_ROWS) for start in range(0, blocks.Z_U.shape[0], TURNED_ROWS)]
+        G, root = np.zeros((blocks.n_coefficients, blocks.n_coefficients)), np.sqrt(blocks.weights)[:, None]
+        for rows in parts:
+            weighted = root[rows] * blocks.Z_U[rows]
+            G += weighted.T @ weighted
         omega, self.rotation = eigen_psd(G)
-        for start in range(0, blocks.Z_U.shape[0], TURNED_ROWS):
-            part = blocks.Z_U[start : start + TURNED_ROWS]
-            part[:] = part @ self.rotation
+        for rows in parts:
+            blocks.Z_U[rows] = blocks.Z_U[rows] @ self.rotation
         self.space = WeightSpace(blocks.Z_L @ self.rotation, omega, blocks.prior_variance)
         self.blocks = FeatureBlocks(self.space.Z_L, blocks.Z_U, blocks.weights, blocks.prior_variance, blocks.view)
         self._last: tuple[tuple[float, float], LowRankConditioned] | None = None
