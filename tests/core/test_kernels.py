@@ -215,3 +215,15 @@ def test_precomputed_kernel_does_not_know_new_diagonals():
     kernel = fitted(gram_matrix(0), kind="precomputed")
     with pytest.raises(ValueError, match="View 'sonar' has a precomputed kernel"):
         kernel.diagonal(gram_matrix(0))
+
+
+def check_same_kernel(kernel, rows, expected):
+    np.testing.assert_allclose(kernel.gram(rows, np.arange(len(rows))), expected, rtol=1e-12)
+
+
+def test_rows_worked_on_in_blocks_give_the_same_kernel(monkeypatch):
+    rows, kernel = np.random.default_rng(0).normal(size=(23, 4)), Kernel("v", "linear+rbf", 0.3)
+    whole = kernel.gram(rows, np.arange(23))
+    monkeypatch.setattr("cmvmed.kernels.BLOCK_SIZE", 23 * 5)  # five rows at a time, and three at the end
+    check_same_kernel(kernel, rows, whole)
+    rejects(check_same_kernel, kernel, rows[::-1], whole)
