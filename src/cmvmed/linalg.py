@@ -15,6 +15,7 @@ Array = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower solves
+RIDGE = 1e-15  # relative to the diagonal, for each row: what rounding may take from the smallest eigenvalue
 Matrix = Any  # dense (n, d) float64 array or scipy CSR matrix of the same shape
 
 
@@ -67,6 +68,24 @@ def solve_cholesky(factor: Array, rhs: Array) -> Array:
         return rhs
     solution, _ = lapack.dpotrs(factor, rhs, lower=1)
     return np.asarray(solution)
+
+
+def solve_semidefinite(A: Array, rhs: Array) -> Array:
+    """(A + ρ diag A)⁻¹ rhs for a positive semi-definite A (n, n) with positive diagonal, and ``rhs`` (n,).
+
+    ρ is as small as rounding lets it be. A Newton step with it is a proximal one: where A is singular, as for equal rows, it
+    stays short along the directions that A does not see, and has the same fixed point.
+    """
+    diagonal = np.diag_indices_from(A)
+    ridge = RIDGE * A.shape[0]
+    while ridge < 1.0:
+        raised = np.array(A, order="F")
+        raised[diagonal] *= 1.0 + ridge
+        try:
+            return solve_cholesky(cholesky(raised), rhs[:, None])[:, 0]
+        except NotPositiveDefiniteError:
+            ridge *= 10.0
+    raise NotPositiveDefiniteError("the matrix is not positive semi-definite, far beyond rounding")
 
 
 def inverse_lower_half(factor: Array) -> Array:

@@ -11,7 +11,7 @@ reported by the solver.
 import numpy as np
 from scipy.linalg import lapack
 
-from cmvmed.linalg import Array, BoolArray
+from cmvmed.linalg import Array, BoolArray, solve_semidefinite
 
 KKT_TOLERANCE = 1e-10  # largest violation of an optimality condition, in units of margin, beyond rounding
 MAX_NEWTON_STEPS = 30  # well-posed duals take a handful
@@ -96,7 +96,7 @@ def _interior_point(Q: Array, g: Array, upper: Array) -> Array:
     for _ in range(MAX_INTERIOR_STEPS):
         mu = CENTERING * float((z @ x + v @ left) / (2.0 * x.size))
         system = Q_room + np.diag(z / x + v / left)
-        dx = np.asarray(np.linalg.solve(system, g_room - Q_room @ x + mu / x - mu / left), dtype=np.float64)
+        dx = solve_semidefinite(system, g_room - Q_room @ x + mu / x - mu / left)
         dz, dv = mu / x - z - z / x * dx, mu / left - v + v / left * dx
         step = _length(x, left, dx) * dx
         x, left = np.maximum(x + step, nearest), np.maximum(left - step, nearest)

@@ -1,11 +1,18 @@
-"""Inverses by way of the Cholesky factor against the inverse itself, and whitening."""
+"""Inverses by way of the Cholesky factor against the inverse itself, solutions with singular matrices, and whitening."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from cmvmed.linalg import cholesky, inverse_diagonal, inverse_lower_half, whitening
+from cmvmed.linalg import (
+    NotPositiveDefiniteError,
+    cholesky,
+    inverse_diagonal,
+    inverse_lower_half,
+    solve_semidefinite,
+    whitening,
+)
 from core.factories import rejects
 
 
@@ -51,3 +58,30 @@ def test_whitening_keeps_what_a_matrix_spans(n, rank):
 def test_whitening_of_another_matrix_is_told_apart():
     K, T = draw_matrix(6), whitening(draw_matrix(6) + 1e-3 * np.eye(6), 1e-10)
     rejects(lambda: np.testing.assert_allclose(T.T @ K @ T, np.eye(6), rtol=0.0, atol=1e-8))
+
+
+def test_solution_with_a_positive_definite_matrix():
+    B, rhs = draw_matrix(6), np.arange(6.0)
+    kept = B.copy()
+    np.testing.assert_allclose(B @ solve_semidefinite(B, rhs), rhs, rtol=0.0, atol=1e-10)
+    np.testing.assert_array_equal(B, kept)
+    rejects(lambda: np.testing.assert_allclose(B @ solve_semidefinite(B + 1e-6 * np.eye(6), rhs), rhs, atol=1e-10))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_solution_with_a_singular_matrix(scale):
+    K = scale * np.repeat(np.repeat(draw_matrix(3), 4, axis=0), 4, axis=1)
+    rhs = np.repeat(np.arange(3.0), 4)
+    np.testing.assert_allclose(K @ solve_semidefinite(K, rhs), rhs, rtol=0.0, atol=1e-10)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.solve(K, rhs)
+
+
+def test_solution_with_a_matrix_that_rounding_has_made_indefinite():
+    K = np.ones((5, 5)) - 1e-13 * np.eye(5)
+    np.testing.assert_allclose(K @ solve_semidefinite(K, np.ones(5)), np.ones(5), rtol=0.0, atol=1e-6)
+
+
+def test_no_solution_with_an_indefinite_matrix():
+    with pytest.raises(NotPositiveDefiniteError, match="not positive semi-definite"):
+        solve_semidefinite(np.array([[1.0, 3.0], [3.0, 1.0]]), np.ones(2))
