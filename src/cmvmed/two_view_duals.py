@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from cmvmed.linalg import Array, BoolArray, IntArray
+from cmvmed.linalg import Array, BoolArray, IntArray, solve_semidefinite
 
 SOLVER_TOLERANCE = 1e-11  # asked of the QP solver; what it reached is measured afterwards
 MAX_SOLVER_STEPS = 100
@@ -248,7 +248,7 @@ def solve_mvmed(
 
 
 def _interior_point(dual: SharedMarginDual) -> Array:
-    """Primal-dual interior-point steps; what they leave near zero becomes zero.
+    """The best point of some primal-dual interior-point steps; what they leave near zero becomes zero.
 
     Multipliers z of λ >= 0 aim at zλ = μ -> 0, those of the room r = wc - s, u = w/r, at ur = w: 1 - u - Qλ + z = 0.
     """
@@ -257,10 +257,11 @@ def _interior_point(dual: SharedMarginDual) -> Array:
     lam = 0.5 * dual.c * dual.weights[dual.rows] / views
     u = dual.weights / dual.room(lam)
     z = np.maximum(1.0, np.abs(dual.slopes(lam)))
+    best, least = np.zeros_like(lam), dual.violation(np.zeros_like(lam))
     for _ in range(MAX_INTERIOR_STEPS):
         room, mu = dual.room(lam), CENTERING * float(z @ lam) / lam.size
         system = dual.Q + same_row * (u / room)[dual.rows] + np.diag(z / lam)
-        step = np.asarray(np.linalg.solve(system, dual.slopes(lam) + mu / lam), dtype=np.float64)
+        step = solve_semidefinite(system, dual.slopes(lam) + mu / lam)  # equal rows make it singular
         step_room = -_sums(dual.rows, step, room.size)
         step_z = mu / lam - z - z / lam * step
         step_u = dual.weights / room - u - u / room * step_room
@@ -269,10 +270,13 @@ def _interior_point(dual: SharedMarginDual) -> Array:
         length = min(_longest(z, step_z), _longest(u, step_u))
         z, u = z + length * step_z, u + length * step_u
         candidate = np.where(z > lam, 0.0, lam)
+        violation = dual.violation(candidate)
+        if violation < least:
+            best, least = candidate, violation
         rounding = 16.0 * np.finfo(float).eps * float((np.abs(dual.Q) @ lam).max(initial=0.0))
-        if dual.violation(candidate) <= INTERIOR_TOLERANCE + rounding:
+        if violation <= INTERIOR_TOLERANCE + rounding:
             break
-    return candidate
+    return best
 
 
 def _longest(values: Array, step: Array) -> float:

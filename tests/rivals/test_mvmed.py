@@ -120,6 +120,43 @@ def test_view_twice_is_one_view_of_doubled_covariance():
     rejects(np.testing.assert_allclose, first, halved, atol=1e-8)
 
 
+def repeated(views, times):
+    """Every row several times over: the multipliers are no longer unique, and the kernels singular."""
+    n = views.y.size
+    rows = tuple(np.arange(n * times) for _ in views.Phi)
+    y, weights = np.repeat(views.y, times), np.repeat(views.weights, times)
+    return Views(tuple(np.repeat(part, times, axis=0) for part in views.Phi), rows, y, weights)
+
+
+@pytest.mark.parametrize("c", [1.5, 3.0, 30.0])
+@pytest.mark.parametrize("variance", [1.0, 10.0])
+def test_equal_rows_are_one_row_that_counts_as_often(c, variance):
+    views = draw_views(10, n_labelled=20, widths=(4, 3))
+    scaled = Views(tuple(np.sqrt(variance) * part for part in views.Phi), views.rows, views.y, views.weights)
+    _, fs = solve(repeated(scaled, 4), c)
+
+    def check(times):
+        _, heavier = solve(Views(scaled.Phi, scaled.rows, scaled.y, times * scaled.weights), c)
+        for ours, theirs in zip(fs, heavier, strict=True):
+            np.testing.assert_allclose(ours[::4], theirs, rtol=0.0, atol=1e-6)
+
+    check(4.0)
+    rejects(check, 3.9)
+
+
+@pytest.mark.parametrize("c", [10.0, 30.0])
+def test_rows_that_repeat_and_contradict_each_other_are_solved(c):
+    """A few patterns of two binary views, most of them many times over and some with both labels, as in advertisements."""
+    rng = np.random.default_rng(0)
+    patterns = [rng.integers(0, 2, size=(3, width)).astype(float) for width in (6, 8)]
+    which = [np.zeros(40, dtype=int), rng.integers(0, 3, size=40)]
+    y = np.where(rng.uniform(size=40) < 0.2, 1.0, -1.0)
+    rows = tuple(np.arange(40) for _ in patterns)
+    views = Views(tuple(part[index] for part, index in zip(patterns, which, strict=True)), rows, y, np.ones(40))
+    kernels = [10.0 * np.exp(-((P[:, None] - P) ** 2).sum(axis=-1) / 8) + 0.1 for P in views.Phi]
+    solve(views, c, kernels=kernels)
+
+
 def test_certificate_sees_wrong_points():
     views = draw_views(5)
     (first, second), _ = solve(views, 5.0)
