@@ -182,7 +182,7 @@ def test_equal_rows_with_contradicting_labels_in_a_wide_box():
         Phi = np.repeat(rng.normal(size=(20, 30)), 3, axis=0)
         y = np.repeat(rng.choice([-1.0, 1.0], 20), 3)
         y[::3] *= -1.0
-        Q, g, upper = 10.0 * (Phi @ Phi.T) * y * y[:, None], np.ones(60), np.full(60, 1e3)
+        Q, g, upper = 100.0 * (Phi @ Phi.T) * y * y[:, None], np.ones(60), np.full(60, 1e3)
         alpha = solve_box_qp(Q, g, upper, np.zeros(60))
         check_optimal(Q, g, upper, alpha, atol=1e-8)
         rejects(check_optimal, Q, g, upper, 0.999 * alpha, atol=1e-8)
