@@ -131,7 +131,10 @@ def main() -> None:
     figure = ROOT / "docs" / "scaling.svg" if given.results == RESULTS else given.results.with_suffix(".svg")
     text = write_report(kept.results, given.results.with_suffix(".md"), figure)
     if given.results == RESULTS:
-        write_page(text, ROOT / "docs" / "scaling.md")
+        write_page(
+            f"{text}\n![Seconds and memory of fits over the number of rows](scaling.svg)\n",
+            ROOT / "docs" / "scaling.md",
+        )
     print(text)
 
 
