@@ -130,7 +130,9 @@ def inferred_share(counts: Array, ask: Callable[[float], Anchors | None]) -> flo
         answer = ask(following)
         if answer is None:
             return label_mean
-        slope = float(np.clip((answer.share - told.share) / (following - share), 0.0, STEEPEST))
+        slope = max(0.0, (answer.share - told.share) / (following - share))
+        if slope > STEEPEST:
+            return label_mean
         share, told = following, answer
     if slope is None:
         return label_mean

@@ -330,7 +330,10 @@ def _fit_under_inferred_share(
             return None
         known = _witnesses(problem)
         scores = [cavity_scores(problem.models[i], annealed.states[i], annealed.consensus_weight)[:, 0] for i in known]
-        return read_anchors(scores, [problem.rows_U[i] for i in known], problem.weights_U, share, rng)
+        anchors = read_anchors(scores, [problem.rows_U[i] for i in known], problem.weights_U, share, rng)
+        # views that have clusters in common, which is why neighbours are heard, are no independent witnesses
+        own = float(annealed.view_weights[: len(problem.models) - problem.n_derived].sum())
+        return anchors and replace(anchors, variance=anchors.variance / own)
 
     share = inferred_share(roles.counts, ask)
     if not fits[-1][0].stopped:
