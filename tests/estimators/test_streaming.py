@@ -343,7 +343,7 @@ CMVMED(views=[2, 2], n_stages=1, approximation="nystroem").fit(small, np.arange(
 status = Path("/proc/self/status").read_text().splitlines()
 used = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (used + room, used + room))
-model = CMVMED(n_components=50, n_stages=2, max_iter=3, tol=0.1).fit(X, "class")
+model = CMVMED(n_components=50, n_stages=2, max_iter=3, tol=0.1, class_prior=0.5).fit(X, "class")
 truth = np.load(folder / "truth.npy")
 print(model.history_["n_rows"][-1], np.mean(model.predict(X) == truth))
 try:
