@@ -57,6 +57,7 @@ def test_a_missing_data_set_is_named_and_the_exit_code_says_so(results, tmp_path
     answer = reproduce(*CHEAP, "--datasets", "webkb", "--data-dir", str(tmp_path / "data"), results=results)
     assert answer.exit_code == 1
     assert "Left out: data set webkb. WebKB.mat was not found" in answer.stderr
+    assert "--data-dir names their folder" in answer.stderr
     assert "gauss, 30 labels" in answer.stdout
 
 

@@ -180,8 +180,11 @@ def _work(experiment: Experiment, store: ResultStore, executor: Executor, retry_
 
 
 def _tell_what_is_missing(plans: list[Plan], n_failed: int) -> None:
-    for name, reason in {name: r for one in plans for name, r in one.missing_datasets.items()}.items():
+    missing = {name: reason for one in plans for name, reason in one.missing_datasets.items()}
+    for name, reason in missing.items():
         click.echo(f"Left out: data set {name}. {reason}", err=True)
+    if missing:
+        click.echo("`cmvmed datasets` shows which files go where; --data-dir names their folder.", err=True)
     for reason in {r for one in plans for r in one.missing_methods.values()}:
         click.echo(f"Left out: {reason}", err=True)
     if n_failed:
