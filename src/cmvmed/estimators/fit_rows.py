@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import ViewData
 from cmvmed.nystroem import Basis
-from cmvmed.sources import RowSource, memory_rows
+from cmvmed.sources import LocalRows, RowSource, memory_rows
 from cmvmed.sources.memory import in_words
 from cmvmed.sources.opening import lies_elsewhere
 from cmvmed.sources.rows import BYTES_OF_A_NUMBER, RowCheck, numbers_per_row
@@ -59,9 +59,8 @@ def read_fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate:
     n_sample = sample_size(estimator, approximation, [numbers_per_row(m) for m in training.matrices], training.labels)
     if approximation.n_components is None or roles.block_U.size <= n_sample or _has_given_kernel(estimator):
         return FitRows(training, approximation, training.labels, None)
-    chunks = room_beside_rows(estimator._memory_limit(), training.labels.codes.size) // SHARE_OF_CHUNKS
     threads = None if estimator.n_jobs is None else effective_n_jobs(estimator.n_jobs)
-    source = memory_rows(training.matrices, memory_limit=chunks, n_threads=threads)
+    source = memory_rows(training.matrices, n_threads=threads)
     return _sampled(
         estimator, source, training.labels, roles.weights, roles.hinge, approximation, n_sample, sample_weight is None
     )
@@ -133,6 +132,10 @@ def _sampled(
             f"y has {labelled.size} labelled rows, but the labelled rows' covariance is a square matrix: at most "
             f"{MOST_LABELLED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
             "unlabelled rows have little to add."
+        )
+    if isinstance(source, LocalRows):  # workers of a cluster keep nothing of each row
+        source = replace(
+            source, memory_limit=room_beside_rows(estimator._memory_limit(), source.n_rows) // SHARE_OF_CHUNKS
         )
     names, columns = estimator._layout.names, estimator._columns_in_messages()
     check = RowCheck(names, estimator.missing, columns, tuple(None for _ in names))

@@ -52,11 +52,10 @@ class OpenedX:
 
     def rows(self, layout: ViewLayout, memory_limit: int, n_threads: int | None = None) -> LocalRows | DaskRows:
         """The source of the rows of all views."""
-        split = layout if self.names is None else None
+        split, chunks = layout if self.names is None else None, memory_limit // SHARE_OF_CHUNKS
         if self.in_dask:
             origin = self.with_labels if self.with_labels is not None else self.parts[0]
-            return dask_rows(self.parts, split, memory_limit // SHARE_OF_CHUNKS, origin)
-        chunks = room_beside_rows(memory_limit, self.parts[0].n_rows) // SHARE_OF_CHUNKS
+            return dask_rows(self.parts, split, chunks, origin)
         source = LocalRows(self.parts, split, chunks, n_threads)
         source.limit_of_chunks()  # refuses before anything is read
         return source
