@@ -65,6 +65,7 @@ def compare(n_unlabeled: int, bound: str, repeats: int) -> tuple[float, float, f
         max_iter=N_SWEEPS,
         tol=0.0,
         class_prior="labels",
+        calibrate=False,
         approximation="exact",
     )
     bare = {"bohning": bare_bohning, "jj": bare_jj}[bound]

@@ -51,6 +51,7 @@ def plain_cmvmed(**changes):
         "view_weights": "uniform",
         "consensus_weight": 1.0,
         "temperature": 0.5,
+        "calibrate": False,
         "n_stages": 3,
         "max_iter": 200,
     }
@@ -620,7 +621,16 @@ def check_c18_training_rows(probabilities_of, **settings):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"bound": "jj"}, {"mode": "newton"}, {"mode": "literal"}, {"n_classes": 3}, {"n_classes": 3, "bound": "jj"}],
+    [
+        {},
+        {"calibrate": True},
+        {"bound": "jj"},
+        {"mode": "newton"},
+        {"mode": "literal"},
+        {"n_classes": 3},
+        {"n_classes": 3, "calibrate": True},
+        {"n_classes": 3, "bound": "jj"},
+    ],
 )
 def test_c18_prediction_of_training_rows_is_the_consensus(settings):
     check_c18_training_rows(lambda model, X: model.predict_proba(X), **settings)

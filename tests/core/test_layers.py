@@ -24,6 +24,7 @@ LAYERS = (
         "machines",
         "neighbours",
         "training",
+        "calibration",
         "chunk_passes",
         "streamed_training",
         "views",

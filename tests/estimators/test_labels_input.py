@@ -216,14 +216,15 @@ def test_the_objective_falls_within_a_stage(bound, partly):
 
 @pytest.mark.parametrize("prior", [0.3, [0.7, 0.3], np.array([0.7, 0.3]), {0: 0.7, 1: 0.3}, {1: 0.3, 0: 0.7}])
 def test_a_class_prior_can_be_given_as_number_array_or_dict(prior, partly):
-    model = CMVMED(views=WIDTHS, class_prior=prior).fit(partly.X, partly.y)
+    model = CMVMED(views=WIDTHS, class_prior=prior, calibrate=False).fit(partly.X, partly.y)
     np.testing.assert_allclose(model.class_prior_, [0.7, 0.3], atol=1e-12)
     np.testing.assert_allclose(model.label_distributions_[partly.hidden].mean(axis=0), [0.7, 0.3], atol=1e-6)
 
 
 def test_a_class_prior_for_three_named_classes(partly_three):
     y = np.where(partly_three.hidden, None, np.array(["x", "y", "z"])[partly_three.y].astype(object))
-    model = CMVMED(views=WIDTHS, class_prior={"z": 0.2, "x": 0.5, "y": 0.3}).fit(partly_three.X, y)
+    prior = {"z": 0.2, "x": 0.5, "y": 0.3}
+    model = CMVMED(views=WIDTHS, class_prior=prior, calibrate=False).fit(partly_three.X, y)
     shares = model.label_distributions_[partly_three.hidden].mean(axis=0)
     np.testing.assert_allclose(shares, [0.5, 0.3, 0.2], atol=1e-6)
 
@@ -231,7 +232,7 @@ def test_a_class_prior_for_three_named_classes(partly_three):
 def test_the_labels_prior_is_their_smoothed_share(partly):
     y = partly.y.copy()
     y[0] = -1  # nine labels are left, four of class 0
-    model = CMVMED(views=WIDTHS, class_prior="labels").fit(partly.X, y)
+    model = CMVMED(views=WIDTHS, class_prior="labels", calibrate=False).fit(partly.X, y)
     np.testing.assert_allclose(model.class_prior_, [4.5 / 10, 5.5 / 10], atol=1e-12)
     np.testing.assert_allclose(model.label_distributions_[y == -1].mean(axis=0), [0.45, 0.55], atol=1e-6)
 
@@ -251,9 +252,9 @@ def test_the_scores_of_three_classes_are_the_weighted_means_of_the_views_scores(
     check_pooling(*three_classes)
 
 
-def test_probabilities_of_two_classes_follow_from_scores_and_temperature(two_classes):
+def test_probabilities_of_two_classes_follow_from_scores_temperature_and_scale(two_classes):
     model, partly = two_classes
-    temperature = model.history_["temperature"][-1]
+    temperature = model.history_["temperature"][-1] / model.probability_scale_
     positive = expit(model.decision_function(partly.X) / temperature)
     np.testing.assert_allclose(model.predict_proba(partly.X)[:, 1], positive, atol=1e-12)
     by_view, scores = model.predict_proba_by_view(partly.X), model.decision_function_by_view(partly.X)
@@ -261,9 +262,9 @@ def test_probabilities_of_two_classes_follow_from_scores_and_temperature(two_cla
         np.testing.assert_allclose(by_view[name][:, 1], expit(scores[name] / temperature), atol=1e-12)
 
 
-def test_probabilities_of_many_classes_follow_from_scores_and_temperature(three_classes):
+def test_probabilities_of_many_classes_follow_from_scores_temperature_and_scale(three_classes):
     model, partly_three = three_classes
-    scale = 2.0 * model.history_["temperature"][-1]
+    scale = 2.0 * model.history_["temperature"][-1] / model.probability_scale_
     expected = softmax(model.decision_function(partly_three.X) / scale, axis=1)
     np.testing.assert_allclose(model.predict_proba(partly_three.X), expected, atol=1e-12)
     by_view, scores = model.predict_proba_by_view(partly_three.X), model.decision_function_by_view(partly_three.X)

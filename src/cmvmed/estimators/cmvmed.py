@@ -3,17 +3,20 @@
 import warnings
 from dataclasses import fields, replace
 from functools import partial
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.annealing import Annealed, Problem, Sweep
+from cmvmed.calibration import AccuracyEstimate, Calibration, calibrate
 from cmvmed.consensus import class_shares, expand, pool, prior_scores, soft_labels
 from cmvmed.estimators.approximation import described, view_bases
-from cmvmed.estimators.base import MultiViewClassifier
+from cmvmed.estimators.base import MultiViewClassifier, Training
 from cmvmed.estimators.consensus_parameters import (
     consensus_view_settings,
     read_neighbors,
@@ -105,6 +108,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Most sweeps in one stage.
     tol : float, default=1e-3
         A stage ends when a sweep changes the objective by less than this share of its size.
+    calibrate : bool, default=True
+        Whether probabilities are scaled by a cross-fit on the labelled rows: five short fits, each without the labels of a fifth of
+        them, tell how sure the consensus may be. No predicted class changes. Mode "literal" is never calibrated.
     missing : {"ignore", "error"}, default="ignore"
         What to do with a view whose values are all NaN in a row: leave it out of the row's consensus, or refuse it.
     unlabeled : scalar, default=-1
@@ -138,7 +144,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     transduction_ : ndarray of shape (n_rows,)
         Class of each training row: its label, or the consensus if it had none.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Consensus over the classes of each training row. It and ``transduction_`` are None if they would not fit ``memory_limit``.
+        Probability of the classes of each training row: the consensus, calibrated; certain for labelled rows. It and
+        ``transduction_`` are None if they would not fit ``memory_limit``.
+    probability_scale_ : float
+        What the log-odds of the consensus were multiplied with to calibrate them; 1 if they were not.
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class that was imposed (that of the labels, if none was).
     consensus_weight_ : float
@@ -208,6 +217,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         n_stages: int = 8,
         max_iter: int = 100,
         tol: float = 1e-3,
+        calibrate: bool = True,
         missing: str = "ignore",
         unlabeled: Any = -1,
         class_weight: Any = None,
@@ -238,6 +248,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         self.n_stages = n_stages
         self.max_iter = max_iter
         self.tol = tol
+        self.calibrate = calibrate
         self.missing = missing
         self.unlabeled = unlabeled
         self.class_weight = class_weight
@@ -274,7 +285,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         fit_rows = read_fit_rows(self, X, y, sample_weight, surrogate)
         training, approximation = fit_rows.training, fit_rows.approximation
         labels, roles = training.labels, training.roles
-        settings = consensus_view_settings(self, self._layout.names, labels.n_classes)
+        settings = consensus_view_settings(self, training.columns.view_names, labels.n_classes)
         data = training.view_data(settings, roles.block_L, roles.block_U, self.random_state)
         pi, n_neighbors = read_view_weights(self, data), read_neighbors(self, data)
         Y = training.signed_labels(roles.block_L)
@@ -296,7 +307,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 setting = hear_neighbours(
                     problem, data, roles, pi, schedule.consensus_weight, n_neighbors, map_views=map_views
                 )
-            fitted_after = partial(_fitted_attributes, setting, data, bases, labels, roles)
+            fitted_after = partial(_fitted_attributes, training, setting, data, bases)
             n_passes = most_passes(class_prior, labels.n_classes)
             report = StageReporter(self, X, y, schedule.n_stages, n_passes, fitted_after)
             annealed, prior = fit_consensus(
@@ -312,21 +323,27 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 on_stage=report.end_stage,
                 map_views=map_views,
             )
-        fitted = fitted_after(annealed, prior)
+            calibration = None
+            if self.calibrate and self.mode != "literal" and not annealed.stopped:
+                L = roles.block_L
+                calibration = calibrate(
+                    setting.problem, surrogate, schedule, annealed, labels.codes[L], roles.weights[L], map_views
+                )
+        fitted = fitted_after(annealed, prior, calibration)
         fitted["approximation_"] = described(approximation, data, bases, self.random_state)
         if fit_rows.everything is not None and bases is not None:
             streamed = finished_on_all_rows(fit_rows, data, bases, problem, annealed, schedule)
             annealed = streamed.annealed
-            fitted |= fitted_after(annealed, prior) | self._attributes_of_all_rows(fit_rows, streamed, prior)
+            fitted |= fitted_after(annealed, prior, calibration)
+            fitted |= self._attributes_of_all_rows(fit_rows, streamed, prior, fitted["_temperature"])
             fitted["approximation_"] |= {"n_annealed": roles.block_U.size}
         self._warn_about(annealed, labels, roles, sampled=fit_rows.everything is not None)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self._become(fitted)
         report.finish(fitted)
         return self
 
     def predict_proba(self, X: Any) -> Any:
-        """Consensus over the classes of each row, q(y|x) = softmax(score / 2T); σ(score/T) for two classes.
+        """Probability of the classes of each row, softmax(c score / 2T) with the scale c of the calibration; σ(c score/T) for two.
 
         Parameters
         ----------
@@ -337,6 +354,32 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         probability : ndarray of shape (n_rows, n_classes)
         """
         return self._answer(X, "probability")
+
+    def accuracy_estimate(self, level: float = 0.9) -> AccuracyEstimate:
+        """The accuracy to expect on rows like the unlabelled training rows, from what the fit has seen.
+
+        The mean is that of the largest probability of each unlabelled row (of each labelled row as the cross-fit judged it, if
+        there are no unlabelled ones). The interval is that of a share seen in as many rows as the cross-fit judged.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            Probability that the interval holds the accuracy.
+
+        Returns
+        -------
+        estimate : AccuracyEstimate
+            With the fields ``mean``, ``low``, ``high`` and ``level``.
+        """
+        check_is_fitted(self)
+        if not (isinstance(level, Real) and 0.0 < level < 1.0):
+            raise ValueError(f"level must be a number between 0 and 1, but is {level!r}.")
+        if self._calibration is None:
+            raise ValueError(
+                "The accuracy is estimated by the cross-fit that calibrates probabilities, which this fit did not do: use "
+                'calibrate=True, a mode other than "literal", and let the fit run to its end.'
+            )
+        return self._calibration.accuracy_estimate(float(level))
 
     def decision_function_by_view(self, X: Any, *, return_std: bool = False) -> dict[str, Any]:
         """Score of each row by each view alone.
@@ -423,9 +466,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             np.sqrt(machine.variance(matrix[rows])), rows, matrix.shape[0], np.full(machine.n_functions, np.inf)
         )
 
-    def _attributes_of_all_rows(self, fit_rows: FitRows, streamed: Streamed, prior: Array) -> dict[str, Any]:
+    def _attributes_of_all_rows(
+        self, fit_rows: FitRows, streamed: Streamed, prior: Array, temperature: float
+    ) -> dict[str, Any]:
         """The attributes that sweeps over all rows change."""
-        q = consensus_of_all_rows(fit_rows, streamed, prior, self._memory_limit())
+        q = consensus_of_all_rows(fit_rows, streamed, prior, temperature, self._memory_limit())
         return {
             "label_distributions_": q,
             "transduction_": None if q is None else fit_rows.labels.classes[q.argmax(axis=1)],
@@ -461,22 +506,26 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
 
 
 def _fitted_attributes(
+    training: Training,
     setting: Surroundings,
     data: list[ViewData],
     bases: list[Basis] | None,
-    labels: Labels,
-    roles: RowRoles,
     annealed: Annealed,
     prior: Array,
+    calibration: Calibration | None = None,
 ) -> dict[str, Any]:
     """All that ``fit`` learns, by attribute name."""
-    distributions = _label_distributions(setting.problem, annealed, prior, labels, roles)
+    labels, roles = training.labels, training.roles
+    scale = 1.0 if calibration is None else calibration.scale
+    temperature = annealed.temperature / scale  # softmax(c z) is the consensus at temperature T/c
+    distributions = _label_distributions(setting.problem, annealed, prior, temperature, labels, roles)
     history, of_views = annealed.history, annealed.view_weights[: len(data)]
-    return {
+    return training.columns.attributes | {
         "classes_": labels.classes,
         "class_prior_": prior,
         "label_distributions_": distributions,
         "transduction_": labels.classes[distributions.argmax(axis=1)],
+        "probability_scale_": scale,
         "consensus_weight_": annealed.consensus_weight,
         "view_names_": [view.settings.name for view in data],
         "view_weights_": of_views / of_views.sum(),
@@ -491,15 +540,19 @@ def _fitted_attributes(
         "_neighbours": setting.machine(annealed),
         "_pool_weights": annealed.view_weights,
         "_offset": annealed.consensus.offset,
-        "_temperature": annealed.temperature,
+        "_temperature": temperature,
+        "_calibration": calibration,
     }
 
 
-def _label_distributions(problem: Problem, annealed: Annealed, prior: Array, labels: Labels, roles: RowRoles) -> Array:
-    """The consensus over the classes of every training row, (n, K); certain for labelled rows."""
+def _label_distributions(
+    problem: Problem, annealed: Annealed, prior: Array, temperature: float, labels: Labels, roles: RowRoles
+) -> Array:
+    """The probabilities of the classes of every training row, (n, K); certain for labelled rows."""
     table = np.tile(prior, (labels.codes.size, 1))
     consensus = annealed.consensus
-    table[roles.block_U] = np.where(consensus.coverage[:, None] > 0.0, consensus.q, prior)
+    q = soft_labels(consensus.scores, consensus.offset, temperature)
+    table[roles.block_U] = np.where(consensus.coverage[:, None] > 0.0, q, prior)
     scores, coverage = pool(
         [state.m_L for state in annealed.states],
         problem.rows_L,
@@ -507,7 +560,7 @@ def _label_distributions(problem: Problem, annealed: Annealed, prior: Array, lab
         roles.block_L.size,
     )
     riding = (labels.codes[roles.block_L] < 0) & (coverage > 0.0)
-    table[roles.block_L[riding]] = soft_labels(scores[riding], consensus.offset, annealed.temperature)
+    table[roles.block_L[riding]] = soft_labels(scores[riding], consensus.offset, temperature)
     table[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
     return table
 

@@ -26,6 +26,7 @@ def read_schedule(estimator: Any) -> tuple[Surrogate, Schedule]:
     """The surrogate and schedule that the parameters ask for."""
     check_choice("mode", estimator.mode, MODES)
     check_choice("bound", estimator.bound, tuple(BOUNDS))
+    check_choice("calibrate", estimator.calibrate, (True, False))
     check_integer("verbose", int(estimator.verbose) if isinstance(estimator.verbose, bool) else estimator.verbose, 0)
     if not (estimator.n_jobs is None or (isinstance(estimator.n_jobs, Integral) and estimator.n_jobs != 0)):
         raise ValueError(f"n_jobs must be None or a whole number other than 0, but is {estimator.n_jobs!r}.")

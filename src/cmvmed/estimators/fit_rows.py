@@ -14,6 +14,7 @@ from cmvmed.consensus import prior_scores, soft_labels
 from cmvmed.estimators.approximation import Approximation, read_approximation
 from cmvmed.estimators.base import Training
 from cmvmed.estimators.parameters import check_choice
+from cmvmed.estimators.reading import ColumnsOfX
 from cmvmed.estimators.scoring import Scorer, filled
 from cmvmed.estimators.streaming import SHARE_OF_CHUNKS, all_rows, room_beside_rows
 from cmvmed.labels import Labels
@@ -62,14 +63,22 @@ def read_fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate:
     threads = None if estimator.n_jobs is None else effective_n_jobs(estimator.n_jobs)
     source = memory_rows(training.matrices, n_threads=threads)
     return _sampled(
-        estimator, source, training.labels, roles.weights, roles.hinge, approximation, n_sample, sample_weight is None
+        estimator,
+        training.columns,
+        source,
+        training.labels,
+        roles.weights,
+        roles.hinge,
+        approximation,
+        n_sample,
+        sample_weight is None,
     )
 
 
 def _read_elsewhere(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate: Surrogate) -> FitRows:
     """The same for rows that lie in files or on a cluster."""
-    opened = estimator._open_training(X, y)
-    source = estimator._rows(opened)
+    columns, opened = estimator._open_training(X, y)
+    source = estimator._rows(opened, columns)
     labels = estimator._read_labels(estimator._labels_of(opened, y), source.n_rows)
     like = np.broadcast_to(0.0, (source.n_rows, 1))
     weights = estimator._read_sample_weight(sample_weight, source.n_rows, like)
@@ -79,10 +88,10 @@ def _read_elsewhere(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogat
     n_sample = sample_size(estimator, approximation, source.widths, labels)
     if approximation.n_components is None or n_unlabelled <= n_sample or _has_given_kernel(estimator):
         matrices = all_rows(source, estimator._memory_limit())
-        present = estimator._present(matrices, estimator._unused_in_training(matrices))
-        training = Training(matrices, present, labels, assign_roles(labels, present, weights, hinge))
+        present = estimator._present_in_training(columns, matrices)
+        training = Training(columns, matrices, present, labels, assign_roles(labels, present, weights, hinge))
         return FitRows(training, approximation, labels, None)
-    return _sampled(estimator, source, labels, weights, hinge, approximation, n_sample, sample_weight is None)
+    return _sampled(estimator, columns, source, labels, weights, hinge, approximation, n_sample, sample_weight is None)
 
 
 def sample_size(estimator: Any, approximation: Approximation, widths: Sequence[int], labels: Labels) -> int:
@@ -117,6 +126,7 @@ def _has_given_kernel(estimator: Any) -> bool:
 
 def _sampled(
     estimator: Any,
+    columns: ColumnsOfX,
     source: RowSource,
     labels: Labels,
     weights: Array,
@@ -137,8 +147,7 @@ def _sampled(
         source = replace(
             source, memory_limit=room_beside_rows(estimator._memory_limit(), source.n_rows) // SHARE_OF_CHUNKS
         )
-    names, columns = estimator._layout.names, estimator._columns_in_messages()
-    check = RowCheck(names, estimator.missing, columns, tuple(None for _ in names))
+    check = estimator._row_check(columns, [None] * len(columns.view_names))
     rows = StreamedRows(source, check, labelled, None if equal_weights else weights)
     rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
     numbers, sample_weights = sample_rows(rows, n_sample, rng)
@@ -146,7 +155,7 @@ def _sampled(
     present = _present_in_sample(check, numbers, matrices)
     of_sample = Labels(labels.classes, labels.codes[numbers])
     roles = assign_roles(of_sample, present, sample_weights, hinge[numbers])
-    return FitRows(Training(matrices, present, of_sample, roles), approximation, labels, rows)
+    return FitRows(Training(columns, matrices, present, of_sample, roles), approximation, labels, rows)
 
 
 def _present_in_sample(check: RowCheck, numbers: IntArray, matrices: list[Matrix]) -> list[BoolArray]:
@@ -176,8 +185,13 @@ def finished_on_all_rows(
     return Streamed(annealed, view_machines(data, bases, problem, annealed), gap)
 
 
-def consensus_of_all_rows(fit_rows: FitRows, streamed: Streamed, prior: Array, memory_limit: int) -> Array | None:
-    """The consensus over the classes of every training row, (n, K), certain for labelled ones; None if too large for the limit."""
+def consensus_of_all_rows(
+    fit_rows: FitRows, streamed: Streamed, prior: Array, temperature: float, memory_limit: int
+) -> Array | None:
+    """The consensus over the classes of every training row, (n, K), certain for labelled ones; None if too large for the limit.
+
+    ``temperature`` is that of the calibrated probabilities.
+    """
     labels, rows, end = fit_rows.labels, fit_rows.everything, streamed.annealed
     assert rows is not None
     if COPIES_OF_CONSENSUS * BYTES_OF_A_NUMBER * rows.source.n_rows * labels.n_classes > memory_limit:
@@ -188,7 +202,7 @@ def consensus_of_all_rows(fit_rows: FitRows, streamed: Streamed, prior: Array, m
         warnings.warn(
             f"{blind} training rows have all views missing; they teach nothing and get the class prior.", stacklevel=4
         )
-    scores = filled(scored, prior_scores(prior, end.temperature))
-    q = soft_labels(scores, np.zeros(scores.shape[1]), end.temperature)
+    scores = filled(scored, prior_scores(prior, temperature))
+    q = soft_labels(scores, np.zeros(scores.shape[1]), temperature)
     q[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
     return q

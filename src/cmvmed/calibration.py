@@ -1,0 +1,194 @@
+"""Probabilities that are right, and how good the predictions are, from a cross-fit on the labelled rows.
+
+The consensus q = softmax(z), z = expand(m̄ + o)/2T, ranks the classes of a row but is often too sure. Each labelled row is therefore
+judged by a fit that did not know its label, and one scale c for p = softmax(c z) is learned from how right these judgements are:
+
+    log p(c | labels) = Σ_n w_n log softmax(c z_n)[y_n] - (log c - log c_0)² / 2s² + constant.
+
+The scale used is the exponential of the posterior mean of log c. It changes no predicted class. The same posterior tells what share
+of the unlabelled rows is expected to be right, the mean over it of their largest probability.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+from scipy.stats import beta
+
+from cmvmed.annealing import Annealed, Mapper, Problem, Schedule, anneal
+from cmvmed.consensus import expand, pool
+from cmvmed.linalg import Array, IntArray
+from cmvmed.prior import Balance, released_balance
+from cmvmed.surrogates import Surrogate
+
+N_FOLDS = 5
+# Of a fit without a fold: enough to be as sure as the whole fit; docs/accuracy.md.
+FOLD_STAGES = 2
+FOLD_SWEEPS = 6
+# Centre c_0 and deviation s of the prior of log c, chosen on development splits (docs/accuracy.md).
+USUAL_SCALE = 0.5
+LOG_SCALE_DEVIATION = 1.2
+LOG_SCALES = np.linspace(np.log(0.01), np.log(25.0), 80)
+SMOOTHING = 0.25  # of a label in all: no number of right answers proves certainty
+TIED_DIGITS = 9  # of likenesses relative to the largest; closer ones are tied
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Labelled rows as seen by fits that did not know their labels."""
+
+    logits: Array  # (n, K), z
+    codes: IntArray  # (n,), their classes
+    weights: Array  # (n,), how often each counts
+
+
+@dataclass(frozen=True)
+class AccuracyEstimate:
+    """The accuracy to expect on rows like the unlabelled training rows.
+
+    Attributes
+    ----------
+    mean : float
+    low, high : float
+        The central interval that holds the accuracy with probability ``level``.
+    level : float
+    """
+
+    mean: float
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the cross-fit has shown."""
+
+    scale: float  # c
+    accuracy: float  # expected on the unlabelled rows
+    n_held_out: float  # labelled rows that were judged, counted by weight
+
+    def accuracy_estimate(self, level: float) -> AccuracyEstimate:
+        """With the interval of a share that was seen in as many rows as were held out (Jeffreys prior)."""
+        right, tail = self.accuracy * self.n_held_out + 0.5, 0.5 * (1.0 - level)
+        wrong = self.n_held_out + 1.0 - right
+        low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
+        return AccuracyEstimate(self.accuracy, min(low, self.accuracy), max(high, self.accuracy), level)
+
+
+def calibrate(
+    problem: Problem,
+    surrogate: Surrogate,
+    schedule: Schedule,
+    annealed: Annealed,
+    codes: IntArray,
+    weights: Array,
+    map_views: Mapper = map,
+) -> Calibration:
+    """Learn the scale of the probabilities by a cross-fit.
+
+    Parameters
+    ----------
+    problem, surrogate, schedule, annealed : the fit on all labels
+    codes, weights : (n_L,), the class of each row of the labelled block, negative if it has none, and how often it counts
+    map_views : ``map``, or a parallel one
+    """
+    held_out = cross_fit(problem, surrogate, schedule, annealed, codes, weights, map_views)
+    posterior = scale_posterior(held_out)
+    consensus = annealed.consensus
+    mass = problem.weights_U * consensus.coverage
+    logits = expand(consensus.scores + consensus.offset) / (2.0 * annealed.temperature)
+    if mass.sum() == 0.0:  # no unlabelled rows to speak of
+        logits, mass = held_out.logits, held_out.weights
+    return Calibration(
+        scale=float(np.exp(posterior @ LOG_SCALES)),
+        accuracy=float(posterior @ expected_accuracy(logits, mass)),
+        n_held_out=float(held_out.weights.sum()),
+    )
+
+
+def cross_fit(
+    problem: Problem,
+    surrogate: Surrogate,
+    schedule: Schedule,
+    annealed: Annealed,
+    codes: IntArray,
+    weights: Array,
+    map_views: Mapper = map,
+) -> HeldOut:
+    """Judge each labelled row by a fit in which its label has no weight.
+
+    Such a row stays in the labelled block with a hinge of zero, so kernels and their factorisations serve all fits. The weights of
+    the views, λ and the classes' shares are those of the fit on all labels.
+    """
+    usable = (codes >= 0) & (weights > 0.0)
+    folds = deal_folds(np.where(usable, codes, -1), likeness(problem, annealed.view_weights))
+    # the last stage has the λ of the whole fit's last stage
+    lam = annealed.consensus_weight / -np.expm1(-0.5 * FOLD_STAGES)
+    short = replace(schedule, consensus_weight=lam, n_stages=FOLD_STAGES, max_iter=FOLD_SWEEPS, tol=0.0)
+    scores, judged = np.zeros_like(problem.Y), np.zeros(codes.size, dtype=bool)
+    for fold in range(N_FOLDS):
+        out = folds == fold
+        if not out.any():
+            continue
+        kept = usable & ~out
+        counts = np.bincount(codes[kept], weights=weights[kept], minlength=problem.n_classes).astype(np.float64)
+        without = replace(problem, box=tuple(np.where(out, 0.0, box) for box in problem.box))
+        end = anneal(without, surrogate, short, _balance(annealed, counts), annealed.view_weights, map_views=map_views)
+        means = [state.m_L for state in end.states]
+        pooled, coverage = pool(means, problem.rows_L, annealed.view_weights, codes.size)
+        scores[out] = (pooled + end.consensus.offset)[out]
+        judged |= out & (coverage > 0.0)
+    return HeldOut(expand(scores[judged]) / (2.0 * annealed.temperature), codes[judged], weights[judged])
+
+
+def _balance(annealed: Annealed, counts: Array) -> Balance | None:
+    """The balance of the whole fit's end, for a fit on labels with these counts (K,)."""
+    consensus = annealed.consensus
+    if not consensus.offset.any():  # nothing was imposed
+        return None
+    return released_balance(counts, FOLD_STAGES) if consensus.shares is None else Balance(consensus.shares)
+
+
+def likeness(problem: Problem, view_weights: Array) -> Array:
+    """How alike each labelled row is to the others, (n_L,): an order of the rows that is their own, not that of the table."""
+    total = np.zeros(problem.Y.shape[0])
+    for weight, model, rows in zip(view_weights, problem.models, problem.rows_L, strict=True):
+        total[rows] += weight * model.blocks.LL.sum(axis=1)
+    largest = float(np.abs(total).max(initial=0.0))
+    return np.round(total / largest, TIED_DIGITS) if largest > 0.0 else total
+
+
+def deal_folds(codes: IntArray, order: Array) -> IntArray:
+    """Deal the rows of each class to folds in turn; -1 for rows of no class, and for a class's only row, which must be kept.
+
+    Classes and rows take their turns by ``order`` (n,), so neither the rows' places nor the classes' names matter.
+    """
+    folds = np.full(codes.size, -1)
+    members = [np.flatnonzero(codes == code) for code in np.unique(codes[codes >= 0])]
+    members = sorted((rows for rows in members if rows.size > 1), key=lambda rows: (rows.size, order[rows].sum()))
+    dealt = 0
+    for rows in members:
+        folds[rows[np.argsort(order[rows], kind="stable")]] = (dealt + np.arange(rows.size)) % N_FOLDS
+        dealt += rows.size
+    return folds
+
+
+def scale_posterior(held_out: HeldOut) -> Array:
+    """Posterior weight of each of ``LOG_SCALES``, given held-out rows; the prior's if there are none."""
+    n_rows, total = held_out.codes.size, float(held_out.weights.sum())
+    smoothing = SMOOTHING / (total + 2.0)
+    log_posterior = -0.5 * ((LOG_SCALES - np.log(USUAL_SCALE)) / LOG_SCALE_DEVIATION) ** 2
+    for i, log_scale in enumerate(LOG_SCALES):
+        log_p = log_softmax(np.exp(log_scale) * held_out.logits, axis=1)
+        fit = (1.0 - smoothing) * log_p[np.arange(n_rows), held_out.codes] + smoothing * log_p.mean(axis=1)
+        log_posterior[i] += held_out.weights @ fit
+    return np.asarray(softmax(log_posterior))
+
+
+def expected_accuracy(logits: Array, mass: Array) -> Array:
+    """Mean of the largest probability over rows with weights ``mass`` (n,), at each of ``LOG_SCALES``."""
+    if mass.sum() == 0.0:  # nothing is known
+        return np.full(LOG_SCALES.size, 1.0 / logits.shape[1])
+    share = mass / mass.sum()
+    return np.array([share @ softmax(np.exp(log_scale) * logits, axis=1).max(axis=1) for log_scale in LOG_SCALES])
