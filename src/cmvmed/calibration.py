@@ -30,7 +30,7 @@ USUAL_SCALE = 0.5
 LOG_SCALE_DEVIATION = 1.2
 LOG_SCALES = np.linspace(np.log(0.01), np.log(25.0), 80)
 SMOOTHING = 0.25  # of a label in all: no number of right answers proves certainty
-TIED_DIGITS = 9  # of likenesses relative to the largest; closer ones are tied
+TIED_DIGITS = 9  # of likenesses relative to the largest; closer ones are of equal rows
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,9 @@ def cross_fit(
     the views, λ and the classes' shares are those of the fit on all labels.
     """
     usable = (codes >= 0) & (weights > 0.0)
-    folds = deal_folds(np.where(usable, codes, -1), likeness(problem, annealed.view_weights))
+    folds = deal_folds(
+        np.where(usable, codes, -1), likeness(problem, annealed.view_weights, np.where(usable, weights, 0.0))
+    )
     # the last stage has the λ of the whole fit's last stage
     lam = annealed.consensus_weight / -np.expm1(-0.5 * FOLD_STAGES)
     short = replace(schedule, consensus_weight=lam, n_stages=FOLD_STAGES, max_iter=FOLD_SWEEPS, tol=0.0)
@@ -150,11 +152,14 @@ def _balance(annealed: Annealed, counts: Array) -> Balance | None:
     return released_balance(counts, FOLD_STAGES) if consensus.shares is None else Balance(consensus.shares)
 
 
-def likeness(problem: Problem, view_weights: Array) -> Array:
-    """How alike each labelled row is to the others, (n_L,): an order of the rows that is their own, not that of the table."""
-    total = np.zeros(problem.Y.shape[0])
-    for weight, model, rows in zip(view_weights, problem.models, problem.rows_L, strict=True):
-        total[rows] += weight * model.blocks.LL.sum(axis=1)
+def likeness(problem: Problem, view_weights: Array, weights: Array) -> Array:
+    """How alike each labelled row is to the others, which count ``weights`` (n_L,) times; (n_L,), equal for equal rows.
+
+    It orders the rows by what they are, not by their places in the table.
+    """
+    total = np.zeros(weights.size)
+    for share, model, rows in zip(view_weights, problem.models, problem.rows_L, strict=True):
+        total[rows] += share * (model.blocks.LL @ weights[rows])
     largest = float(np.abs(total).max(initial=0.0))
     return np.round(total / largest, TIED_DIGITS) if largest > 0.0 else total
 
@@ -162,15 +167,17 @@ def likeness(problem: Problem, view_weights: Array) -> Array:
 def deal_folds(codes: IntArray, order: Array) -> IntArray:
     """Deal the rows of each class to folds in turn; -1 for rows of no class, and for a class's only row, which must be kept.
 
-    Classes and rows take their turns by ``order`` (n,), so neither the rows' places nor the classes' names matter.
+    Classes and rows take their turns by ``order`` (n,), so neither the rows' places nor the classes' names matter. Rows of the same
+    class and order count as one row that occurs more than once, and stay together.
     """
     folds = np.full(codes.size, -1)
     members = [np.flatnonzero(codes == code) for code in np.unique(codes[codes >= 0])]
-    members = sorted((rows for rows in members if rows.size > 1), key=lambda rows: (rows.size, order[rows].sum()))
+    distinct = [(rows, *np.unique(order[rows], return_inverse=True)) for rows in members]
     dealt = 0
-    for rows in members:
-        folds[rows[np.argsort(order[rows], kind="stable")]] = (dealt + np.arange(rows.size)) % N_FOLDS
-        dealt += rows.size
+    for rows, values, turn in sorted(distinct, key=lambda part: (part[1].size, part[1].sum())):
+        if values.size > 1:
+            folds[rows] = (dealt + turn) % N_FOLDS
+            dealt += values.size
     return folds
 
 

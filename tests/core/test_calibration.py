@@ -104,6 +104,14 @@ def test_folds_that_lose_a_class_are_rejected():
     rejects(check_folds, np.where(codes == 1, 0, folds), codes)
 
 
+def test_equal_rows_stay_together():
+    codes, order = np.zeros(12, dtype=int), np.repeat(np.arange(6.0), 2)
+    folds = deal_folds(codes, order)
+    np.testing.assert_array_equal(folds[::2], folds[1::2])
+    np.testing.assert_array_equal(folds[::2], deal_folds(codes[::2], order[::2]))
+    assert (deal_folds(np.zeros(3, dtype=int), np.ones(3)) == -1).all()
+
+
 def test_folds_follow_the_rows_and_not_their_places_or_names():
     rng = np.random.default_rng(1)
     codes, order, places = rng.integers(3, size=20), rng.normal(size=20), rng.permutation(20)
