@@ -244,6 +244,48 @@ def present_rows(
     return np.asarray(present)
 
 
+@dataclass(frozen=True)
+class TextCell:
+    """A cell of a table of features that holds a text."""
+
+    row: int
+    column: int
+    n_columns: int  # of the table
+    text: str | bytes
+
+    def message(self, layout: ViewLayout, feature_names: Sequence[str] | None) -> str:
+        """What is wrong and what to do, with the view and the column by their names."""
+        view = next(i for i, columns in enumerate(layout.columns) if self.column in columns)
+        within = int(np.flatnonzero(layout.columns[view] == self.column)[0])
+        names = None if feature_names is None else [feature_names[c] for c in layout.columns[view]]
+        return (
+            f"Input X contains the text {self.text!r}: view {layout.names[view]!r}, row {self.row}, "
+            f"{_column_label(within, names)}, but features must be numbers. Correct the cell if it is an error, set the whole "
+            "view to NaN in that row if the sensor failed, or turn a column of texts into numbers before, for instance with "
+            "sklearn.preprocessing.OneHotEncoder."
+        )
+
+
+def first_text(table: Any) -> TextCell | None:
+    """The first cell of a table, row by row, with a text that spells no number; None if there is none."""
+    cells = np.asarray(table, dtype=object)
+    if cells.ndim != 2:
+        return None
+    for row, line in enumerate(cells):
+        for column, value in enumerate(line):
+            if isinstance(value, (str, bytes)) and not _spells_number(value):
+                return TextCell(row, column, cells.shape[1], value)
+    return None
+
+
+def _spells_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def absent_rows(matrix: Matrix) -> BoolArray:
     """Which rows are NaN throughout, (n,)."""
     rows, _ = _not_finite(matrix)

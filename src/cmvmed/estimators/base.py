@@ -13,14 +13,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmvmed.consensus import prior_scores
 from cmvmed.estimators.parameters import check_choice
-from cmvmed.estimators.reading import ViewReader
+from cmvmed.estimators.reading import ColumnsOfX, ViewReader
 from cmvmed.estimators.scoring import Answer, BlockTask, Scorer, filled, lazily
 from cmvmed.labels import Labels, labeled_part, read_labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import Machine, ViewData, ViewSettings, read_view
 from cmvmed.neighbours import NeighbourMachine
 from cmvmed.sources.opening import lies_elsewhere
-from cmvmed.sources.rows import RowCheck
 from cmvmed.training import RowRoles, assign_roles
 
 MISSING_CHOICES = ("ignore", "error")
@@ -30,6 +29,7 @@ MISSING_CHOICES = ("ignore", "error")
 class Training:
     """What ``fit`` was given, read and checked."""
 
+    columns: ColumnsOfX
     matrices: list[Matrix]  # per view (n, d_i)
     present: list[BoolArray]  # per view (n,)
     labels: Labels
@@ -57,8 +57,9 @@ class Training:
 class MultiViewClassifier(ClassifierMixin, ViewReader):
     """Base of the classifiers: views of X, labels with unlabelled rows, accuracy over the labelled ones.
 
-    A subclass has the parameters ``views``, ``missing``, ``unlabeled`` and ``class_weight``; its ``fit`` sets ``classes_``,
-    ``class_prior_`` and the private attributes below, from which all predictions follow.
+    A subclass has the parameters ``views``, ``missing``, ``unlabeled`` and ``class_weight``; its ``fit`` ends with ``_become``,
+    which sets the attributes of the columns of X, ``classes_``, ``class_prior_`` and the private attributes below, from which
+    all predictions follow.
     """
 
     class_weight: Any
@@ -134,20 +135,17 @@ class MultiViewClassifier(ClassifierMixin, ViewReader):
         answer = Answer(kind, self.classes_, self._temperature, prior_scores(self.class_prior_, self._temperature))
         scorer = self._scorer()
         if not lies_elsewhere(X):
-            return answer(_warned_of_blind(scorer.of_matrices(self._split(X, reset=False))))
+            return answer(_warned_of_blind(scorer.of_matrices(self._read_new(X))))
         opened = self._open_new(X)
         if opened.in_dask:
-            layout = self._layout if opened.names is None else None
+            layout = self._columns.layout if opened.names is None else None
             return lazily(opened.dask_arrays(), BlockTask(scorer, answer, layout))
-        return answer(_warned_of_blind(scorer.of_source(self._rows(opened))))
+        return answer(_warned_of_blind(scorer.of_source(self._rows(opened, self._columns))))
 
     def _scorer(self) -> Scorer:
-        check = RowCheck(
-            self._layout.names,
-            self.missing,
-            self._columns_in_messages(),
-            tuple(m.unused_columns(width) for m, width in zip(self._machines, self._layout.widths, strict=True)),
-        )
+        widths = self._columns.layout.widths
+        unused = [machine.unused_columns(width) for machine, width in zip(self._machines, widths, strict=True)]
+        check = self._row_check(self._columns, unused)
         return Scorer(self._machines, self._pool_weights, self._offset, check, self._neighbours)
 
     def _means_by_view(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[list[IntArray], list[Array]]:
@@ -166,14 +164,14 @@ class MultiViewClassifier(ClassifierMixin, ViewReader):
         return rows, truth
 
     def _read_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        """Read and check what ``fit`` was given; sets the layout of the views."""
+        """Read and check what ``fit`` was given."""
         check_choice("missing", self.missing, MISSING_CHOICES)
-        matrices, y = self._read_training_parts(X, y)
-        present = self._present(matrices, self._unused_in_training(matrices))
+        columns, matrices, y = self._read_training_parts(X, y)
+        present = self._present_in_training(columns, matrices)
         labels = self._read_labels(y, matrices[0].shape[0])
         weights = self._read_sample_weight(sample_weight, labels.codes.size, matrices[0])
         roles = assign_roles(labels, present, weights, self._hinge_weights(labels, weights))
-        return Training(matrices, present, labels, roles)
+        return Training(columns, matrices, present, labels, roles)
 
     def _read_labels(self, y: Any, n_rows: int) -> Labels:
         if y is None:

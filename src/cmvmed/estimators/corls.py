@@ -141,28 +141,34 @@ class CoRLS(MultiViewClassifier):
         check_choice("form", self.form, FORMS)
         training = self._read_training(X, y, sample_weight)
         labels, roles = training.labels, training.roles
-        settings = view_settings(self, self._layout.names, labels.n_classes)
+        settings = view_settings(self, training.columns.view_names, labels.n_classes)
         data = training.view_data(settings, roles.block_L, roles.block_U, self.random_state)
         Y = training.signed_labels(roles.block_L)
         space = self._coregularise(data, roles)
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
         coefficients, violation = fit_loss(space.kernel, Y, roles.hinge[roles.block_L])
 
-        self.classes_ = labels.classes
-        self.class_prior_ = label_share(roles.counts)
-        self.view_names_ = list(self._layout.names)
-        self.n_views_ = len(data)
-        self.kkt_violation_ = violation
-        self._machines = tuple(
-            _machine(view, expansion @ coefficients) for view, expansion in zip(data, space.expansions, strict=True)
+        self._become(
+            training.columns.attributes
+            | {
+                "classes_": labels.classes,
+                "class_prior_": label_share(roles.counts),
+                "view_names_": list(training.columns.view_names),
+                "n_views_": len(data),
+                "kkt_violation_": violation,
+                "_machines": tuple(
+                    _machine(view, expansion @ coefficients)
+                    for view, expansion in zip(data, space.expansions, strict=True)
+                ),
+                "_pool_weights": np.ones(len(data)),
+                "_offset": np.zeros(Y.shape[1]),
+                "_temperature": 1.0,
+            }
         )
-        self._pool_weights = np.ones(len(data))
-        self._offset = np.zeros(Y.shape[1])
-        self._temperature = 1.0
         return self
 
     def _coregularise(self, data: list[ViewData], roles: RowRoles) -> CoRegularisation:
-        names, n_L = self._layout.names, roles.block_L.size
+        names, n_L = [view.settings.name for view in data], roles.block_L.size
         given = per_view(self.regularization, names, "regularization")
         return coregularise(
             kernels=(view.kernel.gram(view.train, np.arange(view.train.shape[0])) + view.bias for view in data),

@@ -125,19 +125,24 @@ class MED(MultiViewClassifier):
         if len(training.matrices) > 1:
             raise ValueError(f"MED has one view but X holds {len(training.matrices)}; use CMVMED for several views.")
         labels, roles = training.labels, training.roles
-        settings = view_settings(self, self._layout.names, labels.n_classes)
+        settings = view_settings(self, training.columns.view_names, labels.n_classes)
         labelled = roles.block_L[labels.codes[roles.block_L] >= 0]
         (data,) = training.view_data(settings, labelled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labelled)
         state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * roles.hinge[labelled])
 
-        self.classes_ = labels.classes
-        self.class_prior_ = label_share(roles.counts)
-        self.dual_gap_ = state.gap
-        self._machines = (ViewMachine.from_state(data, state, 0.0, np.empty(0)),)
-        self._pool_weights = np.ones(1)
-        self._offset = np.zeros(Y.shape[1])
-        self._temperature = 1.0
+        self._become(
+            training.columns.attributes
+            | {
+                "classes_": labels.classes,
+                "class_prior_": label_share(roles.counts),
+                "dual_gap_": state.gap,
+                "_machines": (ViewMachine.from_state(data, state, 0.0, np.empty(0)),),
+                "_pool_weights": np.ones(1),
+                "_offset": np.zeros(Y.shape[1]),
+                "_temperature": 1.0,
+            }
+        )
         return self
 
     def predict_proba(self, X: Any) -> Any:

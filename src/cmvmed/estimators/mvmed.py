@@ -136,7 +136,7 @@ class MVMED(MultiViewClassifier):
         training = self._read_training(X, y, sample_weight)
         labels, roles = training.labels, training.roles
         labelled = roles.block_L[labels.codes[roles.block_L] >= 0]
-        settings = view_settings(self, self._layout.names, labels.n_classes)
+        settings = view_settings(self, training.columns.view_names, labels.n_classes)
         data = training.view_data(settings, labelled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labelled)
         coefficients, violation = _solve(data, Y, roles.hinge[labelled], c)
@@ -148,18 +148,23 @@ class MVMED(MultiViewClassifier):
                 stacklevel=2,
             )
 
-        self.classes_ = labels.classes
-        self.class_prior_ = label_share(roles.counts)
-        self.view_names_ = list(self._layout.names)
-        self.n_views_ = len(data)
-        self.kkt_violation_ = violation
-        self._machines = tuple(
-            ViewMachine(view, tau, np.zeros((0, Y.shape[1])), np.zeros((0, 1)))
-            for view, tau in zip(data, coefficients, strict=True)
+        self._become(
+            training.columns.attributes
+            | {
+                "classes_": labels.classes,
+                "class_prior_": label_share(roles.counts),
+                "view_names_": list(training.columns.view_names),
+                "n_views_": len(data),
+                "kkt_violation_": violation,
+                "_machines": tuple(
+                    ViewMachine(view, tau, np.zeros((0, Y.shape[1])), np.zeros((0, 1)))
+                    for view, tau in zip(data, coefficients, strict=True)
+                ),
+                "_pool_weights": np.ones(len(data)),
+                "_offset": np.zeros(Y.shape[1]),
+                "_temperature": 1.0,
+            }
         )
-        self._pool_weights = np.ones(len(data))
-        self._offset = np.zeros(Y.shape[1])
-        self._temperature = 1.0
         return self
 
     def predict_proba(self, X: Any) -> Any:

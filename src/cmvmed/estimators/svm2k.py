@@ -1,6 +1,7 @@
 """SVM2K: two support vector machines, one per view, that are asked to agree."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -142,10 +143,10 @@ class SVM2K(MultiViewClassifier):
         """
         check_choice("transductive", self.transductive, (True, False))
         training = self._read_training(X, y, sample_weight)
-        self._check_two_views()
+        _check_two_views(training.columns.view_names)
         labels, roles = training.labels, training.roles
         block_U = roles.block_U if self.transductive else np.empty(0, dtype=np.intp)
-        settings = view_settings(self, self._layout.names, labels.n_classes)
+        settings = view_settings(self, training.columns.view_names, labels.n_classes)
         data = training.view_data(settings, roles.block_L, block_U, self.random_state)
         Y = training.signed_labels(roles.block_L)
         solutions = self._solve(data, roles, Y)
@@ -158,24 +159,21 @@ class SVM2K(MultiViewClassifier):
                 stacklevel=2,
             )
 
-        self.classes_ = labels.classes
-        self.class_prior_ = label_share(roles.counts)
-        self.view_names_ = list(self._layout.names)
-        self.n_views_ = len(data)
-        self.kkt_violation_ = violation
-        self._machines = tuple(_machine(view, i, solutions) for i, view in enumerate(data))
-        self._pool_weights = np.ones(len(data))
-        self._offset = np.zeros(Y.shape[1])
-        self._temperature = 1.0
+        self._become(
+            training.columns.attributes
+            | {
+                "classes_": labels.classes,
+                "class_prior_": label_share(roles.counts),
+                "view_names_": list(training.columns.view_names),
+                "n_views_": len(data),
+                "kkt_violation_": violation,
+                "_machines": tuple(_machine(view, i, solutions) for i, view in enumerate(data)),
+                "_pool_weights": np.ones(len(data)),
+                "_offset": np.zeros(Y.shape[1]),
+                "_temperature": 1.0,
+            }
+        )
         return self
-
-    def _check_two_views(self) -> None:
-        names = self._layout.names
-        if len(names) > 2:
-            raise ValueError(
-                f"SVM2K compares two views, but X has {len(names)}: {list(names)}. Join some of them, or use CMVMED, MVMED or "
-                "CoRLS, which take any number."
-            )
 
     def _solve(self, data: list[ViewData], roles: RowRoles, Y: Array) -> list[TwoViewSolution]:
         """One solution per column of ``Y`` (n_L, F); the kernels are computed once."""
@@ -201,6 +199,14 @@ class BiasedMachine(ViewMachine):
     def mean(self, rows: Matrix) -> Array:
         """Scores (n, F) of rows that have this view."""
         return np.asarray(super().mean(rows) + self.intercept)
+
+
+def _check_two_views(names: Sequence[str]) -> None:
+    if len(names) > 2:
+        raise ValueError(
+            f"SVM2K compares two views, but X has {len(names)}: {list(names)}. Join some of them, or use CMVMED, MVMED or "
+            "CoRLS, which take any number."
+        )
 
 
 def _machine(view: ViewData, i: int, solutions: list[TwoViewSolution]) -> BiasedMachine:

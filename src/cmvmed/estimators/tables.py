@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from cmvmed.linalg import Matrix
+from cmvmed.views import first_text, layout_of_widths
 
 
 def column_names(part: Any) -> list[str] | None:
@@ -25,4 +26,7 @@ def as_table(name: str, part: Any) -> Matrix:
     try:
         return check_array(part, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
     except ValueError as error:
-        raise ValueError(f"View {name!r}: {error}") from error
+        cell = first_text(part)
+        if cell is None:
+            raise ValueError(f"View {name!r}: {error}") from error
+        raise ValueError(cell.message(layout_of_widths([name], [cell.n_columns]), column_names(part))) from error

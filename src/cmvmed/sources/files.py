@@ -29,8 +29,6 @@ BUFFER = 1 << 16  # bytes read at once from each column of a Parquet file
 PAGE = 1 << 20  # bytes of a page of a Parquet column, and of its dictionary, as writers make them
 RECORD_BATCH = 1 << 16  # rows that writers of Feather files put together
 CSV_BLOCK = 1 << 23  # bytes that a block of a CSV file takes, as text and as numbers
-
-
 TAKEN_AT_ONCE = 4096  # rows
 
 
@@ -260,12 +258,13 @@ def taken_from(matrices: Iterator[Array], rows: IntArray) -> list[Array]:
 
 def _dataset_of(place: Any) -> Any:
     """A pyarrow dataset of files in one format."""
+    # A wrong path is reported as such also where pyarrow is missing.
+    files = _files_in(Path(place)) if isinstance(place, (str, PathLike)) else []
     ds = required("pyarrow.dataset")
     if isinstance(place, ds.Dataset):
         if not isinstance(place, ds.FileSystemDataset):
             raise ValueError(f"Only pyarrow datasets of files can be read, not {type(place).__name__}.")
         return place
-    files = _files_in(Path(place))
     formats = sorted({FORMATS[path.suffix.lower()] for path in files})
     if len(formats) > 1:
         raise ValueError(
