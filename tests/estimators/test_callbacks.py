@@ -44,9 +44,9 @@ class Recorder:
 
 
 def recorded(partly, stop_at=None, **settings):
-    """Fit with a recorder; the class prior is fixed, so that the stages are gone through once."""
+    """Fit with a recorder; the class prior is fixed, so that the stages are gone through once, and only stages matter."""
     recorder = Recorder(stop_at)
-    settings = {"views": WIDTHS, "class_prior": "labels", "n_stages": 4, **settings}
+    settings = {"views": WIDTHS, "class_prior": "labels", "n_stages": 4, "calibrate": False, **settings}
     model = CMVMED(**settings).set_callbacks(recorder).fit(partly.X, partly.y)
     return model, recorder
 
