@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -272,3 +273,25 @@ def test_labels_of_labelled_rows_alone():
         read_labelled_rows(np.array([], dtype=np.intp), np.array([], dtype=object), 7)
     with pytest.raises(ValueError, match="marks unlabelled rows, so 1 class is left"):
         read_labelled_rows(np.array([0]), np.array([1], dtype=object), 2)
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+@pytest.mark.parametrize("form", [list, np.array, pd.Series, pl.Series])
+def test_a_blank_text_is_a_class_with_a_warning(blank, form):
+    y = form(["cat", "dog", blank, "cat", blank])
+    with pytest.warns(UserWarning, match=rf"2 rows of y hold the blank text '{blank}'.*pass unlabeled='{blank}'"):
+        labels = read_labels(y)
+    np.testing.assert_array_equal(labels.classes, [blank, "cat", "dog"])
+
+
+@pytest.mark.parametrize("y", [["cat", "dog", None, "", ""], ["cat", "a dog"], [0, 1, -1]])
+def test_a_blank_marker_and_labels_that_are_not_blank_give_no_warning(y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labels = read_labels(y, unlabeled="")
+    assert "" not in labels.classes.tolist()
+
+
+def test_blank_labels_of_labelled_rows_alone_are_told():
+    with pytest.warns(UserWarning, match="1 rows of y hold the blank text ''"):
+        read_labelled_rows(np.array([0, 2]), np.array(["cat", ""], dtype=object), 5)

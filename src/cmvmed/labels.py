@@ -2,12 +2,13 @@
 
 This module alone decides what "unlabelled" means. Missing values (None, NaN, NaT, pandas.NA, nulls of a polars
 series, masked entries) are unlabelled in every case; rows that equal the marker ``unlabeled`` (-1 as in scikit-learn
-unless the user says otherwise) are unlabelled as well.
+unless the user says otherwise) are unlabelled as well. A blank text is a class like any other text, with a warning.
 """
 
 from __future__ import annotations
 
 import numbers
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,6 +133,11 @@ def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
     ValueError
         If y is empty, not one column, continuous, a mixture of strings, numbers and booleans, or has labels of fewer
         than two classes; among the latter a y of only -1 and +1, whose -1 would be taken for the unlabelled marker.
+
+    Warns
+    -----
+    UserWarning
+        If a class is a blank text, such as the empty cells of a table leave: it counts as a class unless it is the marker.
     """
     column = _as_label_array(y)
     if not len(column):
@@ -145,6 +151,7 @@ def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
     if len(classes) < 2:
         collides = bool(_equal_to_marker(column, unlabeled).any())
         raise ValueError(_one_class_message(classes[0], unlabeled, collides=collides))
+    _warn_of_blank(classes, codes_of_given)
     codes = np.full(len(column), -1, dtype=np.intp)
     codes[rows] = codes_of_given
     return Labels(classes=classes, codes=codes)
@@ -275,6 +282,18 @@ def _narrowed(given: NDArray[Any]) -> NDArray[Any]:
 def _check_finite(given: NDArray[Any]) -> None:
     if given.dtype.kind == "f" and np.isinf(given).any():
         raise ValueError("y contains infinity, which is no class. Mark unlabelled rows by None, NaN or the marker.")
+
+
+def _warn_of_blank(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
+    if classes.dtype.kind != "U":
+        return
+    for blank in np.flatnonzero(np.char.strip(classes) == ""):
+        text = classes[blank].item()
+        warnings.warn(
+            f"{(codes == blank).sum()} rows of y hold the blank text {text!r}, which counts as a class of its own. If it marks "
+            f"unlabelled rows, pass unlabeled={text!r} or put None in its place; if it is a class, give it a name.",
+            stacklevel=3,
+        )
 
 
 def _no_label_message(n_rows: int, unlabeled: Any) -> str:

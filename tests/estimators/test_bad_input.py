@@ -1,9 +1,11 @@
 """Bad input: one clear error that names the view, or the parameter, and says what to do."""
 
+import sys
 import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 
@@ -335,13 +337,65 @@ def test_a_callable_that_returns_another_shape(partly):
         (np.empty((40, 0)), r"(0 feature\(s\)|0 features)"),
         (np.zeros(40), "Expected 2D array, got 1D array instead"),
         (np.zeros((40, 2, 2)), "dim 3|3D"),
-        (np.array([["a", "b"]] * 40), "could not convert string to float"),
+        (
+            np.array([["a", "b"]] * 40),
+            r"contains the text 'a': view 'view0', row 0, column 0, but features must be numbers",
+        ),
         (np.full((40, 2), 1j), "Complex data not supported"),
     ],
 )
 def test_tables_that_are_no_features(X, message, estimator, partly, fitted):
     with pytest.raises(ValueError, match=message):
         fitted(estimator, X, partly.y)
+
+
+def framed(X, row, column, value):
+    """The two views in one frame with a single cell that is not a number, the columns of the views mixed."""
+    frame = pd.DataFrame(changed(X.astype(object), row, column, value), columns=COLUMNS)
+    return frame[["b_0", "a_0", "a_1", "b_1", "a_2"]]
+
+
+LOUD = r"X contains the text 'loud': view '{}', row 4, column '{}' \(position {}\), but features must be numbers\. Correct the cell"
+PREFIXES = {"audio": "a_", "video": "b_"}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.parametrize(("column", "view", "place"), [(2, "audio", 2), (4, "video", 1)])
+def test_a_text_among_the_features_is_named(column, view, place, kind, partly):
+    message = LOUD.format(view, COLUMNS[column], place)
+    frame = framed(partly.X, 4, column, "loud").astype({COLUMNS[column]: str})
+    with pytest.raises(ValueError, match=message):
+        CMVMED(views=PREFIXES).fit(kind(frame), partly.y)
+    model = CMVMED(views=PREFIXES, n_stages=1).fit(kind(framed(partly.X, 4, column, 0.0).astype(float)), partly.y)
+    with pytest.raises(ValueError, match=message):
+        model.predict(kind(frame))
+
+
+def test_a_text_in_the_table_of_a_view_is_named(partly, model_of_parts):
+    frame = pd.DataFrame(changed(partly.b.astype(object), 4, 1, "loud"), columns=COLUMNS[3:])
+    with pytest.raises(ValueError, match=LOUD.format("video", "b_1", 1)):
+        CMVMED().fit({"audio": partly.a, "video": frame}, partly.y)
+    with pytest.raises(ValueError, match=r"contains the text 'loud': view 'video', row 4, column 1, but"):
+        model_of_parts.predict({"audio": partly.a, "video": frame.to_numpy()})
+
+
+def test_texts_that_spell_numbers_are_numbers(partly):
+    spelled = pd.DataFrame(partly.X, columns=COLUMNS).astype(str)
+    with pytest.raises(ValueError, match=LOUD.format("video", "b_0", 0)):
+        CMVMED(views=PREFIXES).fit(framed(spelled.to_numpy(), 4, 3, "loud"), partly.y)
+    expected = MED().fit(partly.X, partly.y).decision_function(partly.X)
+    found = MED().fit(spelled.to_numpy(dtype=object), partly.y).decision_function(partly.X)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_missing_file_is_reported_also_without_pyarrow(model, partly, monkeypatch, tmp_path):
+    for module in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(FileNotFoundError, match=r"no file or folder .*nowhere.parquet"):
+        model.predict(str(tmp_path / "nowhere.parquet"))
+    (tmp_path / "here.parquet").touch()
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'cmvmed\[files\]'"):
+        model.predict(str(tmp_path / "here.parquet"))
 
 
 @pytest.mark.parametrize("estimator", [MED(), CMVMED()])
