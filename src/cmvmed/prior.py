@@ -14,8 +14,7 @@ from scipy.stats import beta
 
 from cmvmed.linalg import Array, IntArray
 
-BOOTSTRAPS = 50
-ANCHOR_MODEL_SD = 0.03  # views are never exactly independent given the class: an error no bootstrap shows
+ANCHOR_MODEL_SD = 0.03  # views are never exactly independent given the class: an error no variance shows
 GUARD_LEVEL = 0.95
 SHARE_RANGE = (0.01, 0.99)
 MOST_QUESTIONS = 3  # shares that are tried to infer one
@@ -81,9 +80,7 @@ class Anchors:
     variance: float
 
 
-def read_anchors(
-    scores: Sequence[Array], rows: Sequence[IntArray], mass: Array, share: float, rng: np.random.Generator
-) -> Anchors | None:
+def read_anchors(scores: Sequence[Array], rows: Sequence[IntArray], mass: Array, share: float) -> Anchors | None:
     """The share that cross-view anchors of a fit under ``share`` tell; None if no two views have enough rows in common.
 
     Parameters
@@ -94,7 +91,7 @@ def read_anchors(
     share : the share that was imposed on the fit; it sets how many rows serve as anchors
     """
     estimates = [
-        _bootstrapped_anchor(scores[a], rows[a], scores[b], rows[b], mass, share, rng)
+        _anchor_of_pair(scores[a], rows[a], scores[b], rows[b], mass, share)
         for a, b in permutations(range(len(scores)), 2)
     ]
     known = np.array([estimate for estimate in estimates if estimate is not None])
@@ -152,26 +149,16 @@ def _label_moments(counts: Array) -> tuple[float, float]:
     return float(posterior.mean()), float(posterior.var())
 
 
-def _bootstrapped_anchor(
-    seen: Array,
-    seen_rows: IntArray,
-    judge: Array,
-    judge_rows: IntArray,
-    mass: Array,
-    share: float,
-    rng: np.random.Generator,
+def _anchor_of_pair(
+    seen: Array, seen_rows: IntArray, judge: Array, judge_rows: IntArray, mass: Array, share: float
 ) -> tuple[float, float] | None:
-    """Anchor estimate of the share and its bootstrap variance; None if the two views have too few rows in common."""
+    """Anchor estimate of the share and its variance; None if the two views have too few rows in common."""
     common, in_seen, in_judge = np.intersect1d(seen_rows, judge_rows, return_indices=True)
     if common.size < 10:
         return None
     x, z, w = seen[in_seen], judge[in_judge], mass[common]
     agreement = float(np.corrcoef(x, z)[0, 1]) if x.std() > 0.0 and z.std() > 0.0 else 0.0
-    fraction = float(np.clip(agreement, 0.3, 0.8))
-    estimate = _anchor_share(x, z, w, share, fraction)
-    draws = rng.multinomial(common.size, np.full(common.size, 1.0 / common.size), size=BOOTSTRAPS)
-    resampled = [_anchor_share(x, z, w * draw, share, fraction) for draw in draws]
-    return estimate, float(np.var(resampled))
+    return _anchor_share(x, z, w, share, float(np.clip(agreement, 0.3, 0.8)))
 
 
 def _without_rounding(z: Array) -> Array:
@@ -180,16 +167,23 @@ def _without_rounding(z: Array) -> Array:
     return np.round((z - z.min()) / spread, TIED_DIGITS) if spread > 0.0 else z
 
 
-def _anchor_share(x: Array, z: Array, w: Array, share: float, fraction: float) -> float:
-    """Moment match r = (x̄ - x̄_N)/(x̄_P - x̄_N) on view scores x, with anchors P and N chosen by the other view's z."""
+def _anchor_share(x: Array, z: Array, w: Array, share: float, fraction: float) -> tuple[float, float]:
+    """Moment match r = (x̄ - x̄_N)/(x̄_P - x̄_N) on view scores x, with anchors P and N chosen by the other view's z; its variance.
+
+    The variance is that of a mean of the rows' influences on r, where a row of weight w counts as w rows.
+    """
     order = np.argsort(_without_rounding(z), kind="stable")
     x, w = x[order], w[order]
     reached = np.cumsum(w) - 0.5 * w
     low = w * (reached <= fraction * (1.0 - share) * w.sum())
     high = w * (reached >= (1.0 - fraction * share) * w.sum())
     if low.sum() == 0.0 or high.sum() == 0.0:
-        return share
-    x_low, x_high = low @ x / low.sum(), high @ x / high.sum()
+        return share, 0.25
+    mean, x_low, x_high = w @ x / w.sum(), low @ x / low.sum(), high @ x / high.sum()
     if not x_high > x_low:
-        return share
-    return float(np.clip((w @ x / w.sum() - x_low) / (x_high - x_low), *SHARE_RANGE))
+        return share, 0.25
+    r = float(np.clip((mean - x_low) / (x_high - x_low), *SHARE_RANGE))
+    influence = (
+        w * (x - mean) / w.sum() - (1.0 - r) * low * (x - x_low) / low.sum() - r * high * (x - x_high) / high.sum()
+    ) / (x_high - x_low)
+    return r, float((influence[w > 0.0] ** 2 / w[w > 0.0]).sum())

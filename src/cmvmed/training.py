@@ -255,7 +255,6 @@ def fit_consensus(
     labels: Labels,
     roles: RowRoles,
     view_weights: Array | None,
-    rng: np.random.Generator,
     *,
     before_stage: Callable[[int], None] = lambda stage: None,
     on_stage: Callable[[int, Annealed, Array], bool] = lambda stage, annealed, prior: False,
@@ -297,7 +296,7 @@ def fit_consensus(
 
     if not infer or balance is None or problem.n_classes > 2 or not _has_witnesses(problem, schedule):
         return run(balance, prior), prior
-    return _fit_under_inferred_share(problem, roles, run, rng)
+    return _fit_under_inferred_share(problem, roles, run)
 
 
 def _has_witnesses(problem: Problem, schedule: Schedule) -> bool:
@@ -314,7 +313,6 @@ def _fit_under_inferred_share(
     problem: Problem,
     roles: RowRoles,
     run: Callable[[Balance, Array], Annealed],
-    rng: np.random.Generator,
 ) -> tuple[Annealed, Array]:
     """Anneal under shares that are tried, then under the one they tell; two classes. A fit that was stopped is the last."""
     fits: list[tuple[Annealed, Array]] = []
@@ -330,7 +328,7 @@ def _fit_under_inferred_share(
             return None
         known = _witnesses(problem)
         scores = [cavity_scores(problem.models[i], annealed.states[i], annealed.consensus_weight)[:, 0] for i in known]
-        anchors = read_anchors(scores, [problem.rows_U[i] for i in known], problem.weights_U, share, rng)
+        anchors = read_anchors(scores, [problem.rows_U[i] for i in known], problem.weights_U, share)
         # views that have clusters in common, which is why neighbours are heard, are no independent witnesses
         own = float(annealed.view_weights[: len(problem.models) - problem.n_derived].sum())
         return anchors and replace(anchors, variance=anchors.variance / own)

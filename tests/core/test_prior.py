@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, dirichlet_multinomial
 
 from cmvmed.prior import (
+    ANCHOR_MODEL_SD,
     Anchors,
     empirical_bayes_share,
     inferred_share,
@@ -104,13 +107,12 @@ def independent_scores(seed, share, *, n_rows=600, separation=1.5, n_views=2):
     return [separation * y + rng.normal(size=n_rows) for _ in range(n_views)], float((y > 0.0).mean())
 
 
-def estimate(scores, counts, *, seed=0, mass=None, rows=None):
+def estimate(scores, counts, *, mass=None, rows=None):
     """The share inferred if the views' scores do not depend on the share that is imposed."""
     n_rows = scores[0].size
     rows = [np.arange(n_rows)] * len(scores) if rows is None else rows
     mass = np.ones(n_rows) if mass is None else mass
-    rng = np.random.default_rng(seed)
-    return inferred_share(np.array(counts, dtype=float), lambda share: read_anchors(scores, rows, mass, share, rng))
+    return inferred_share(np.array(counts, dtype=float), lambda share: read_anchors(scores, rows, mass, share))
 
 
 def on_a_line(constant, slope, variance=1e-4):
@@ -236,10 +238,48 @@ def test_constant_or_uninformative_scores_do_no_harm():
     assert 0.0 < noise < 1.0
 
 
-def test_seed_reproduces_the_estimate():
-    scores, _ = independent_scores(0, 0.4)
-    assert estimate(scores, (8, 2), seed=1) == estimate(scores, (8, 2), seed=1)
-    assert estimate(scores, (8, 2), seed=1) != estimate(scores, (8, 2), seed=2)
+def check_order_and_weights(anchors_of):
+    """Neither the rows' order matters nor whether a row is there twice or has a weight of two."""
+    scores, _ = independent_scores(0, 0.4, n_rows=200)
+    rows, ones, twice = [np.arange(200)] * 2, np.ones(200), 1.0 + (np.arange(200) < 60)
+    order = np.random.default_rng(1).permutation(200)
+    plain, moved = anchors_of(scores, rows, ones, 0.3), anchors_of([s[order] for s in scores], rows, ones, 0.3)
+    weighted = anchors_of(scores, rows, twice, 0.3)
+    repeated = anchors_of([np.concatenate([s, s[:60]]) for s in scores], [np.arange(260)] * 2, np.ones(260), 0.3)
+    for one, other in ((plain, moved), (weighted, repeated)):
+        np.testing.assert_allclose((one.share, one.variance), (other.share, other.variance), rtol=0.02)
+    assert abs(plain.share - weighted.share) + abs(plain.variance - weighted.variance) > 1e-5
+
+
+def test_order_does_not_matter_and_a_weight_counts_rows():
+    check_order_and_weights(read_anchors)
+
+    def by_place(scores, rows, mass, share):
+        anchors = read_anchors(scores, rows, mass, share)
+        return Anchors(anchors.share + 0.1 * scores[0][0], anchors.variance)
+
+    def weightless(scores, rows, mass, share):
+        anchors = read_anchors(scores, rows, mass, share)
+        return Anchors(anchors.share, anchors.variance * mass.size)
+
+    rejects(check_order_and_weights, by_place)
+    rejects(check_order_and_weights, weightless)
+
+
+def check_variance(anchors_of):
+    """The variance told is that over fresh draws of the rows, within a factor of 1.5."""
+    draws = []
+    for seed in range(200):
+        scores, _ = independent_scores(seed, 0.4, n_rows=400)
+        draws.append(anchors_of(scores, [np.arange(400)] * 2, np.ones(400), 0.4))
+    told = np.mean([anchors.variance for anchors in draws]) - ANCHOR_MODEL_SD**2
+    seen = np.var([anchors.share for anchors in draws])
+    assert 1.0 / 1.5 < told / seen < 1.5
+
+
+def test_the_variance_of_anchors_is_that_of_fresh_draws():
+    check_variance(read_anchors)
+    rejects(check_variance, lambda *given: replace(read_anchors(*given), variance=ANCHOR_MODEL_SD**2))
 
 
 def test_heavy_rows_count_more():

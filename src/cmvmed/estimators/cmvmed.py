@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.annealing import Annealed, Problem, Sweep
@@ -133,8 +133,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     n_jobs : int or None, default=None
         Views updated in parallel, by threads; -1 uses all processors.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows of which the median distance is taken if there are more than a thousand, the landmarks, and the
-        bootstrap samples behind ``class_prior="auto"``.
+        Chooses the rows of which the median distance is taken if there are more than a thousand, the landmarks, and the rows
+        that are annealed if there are too many.
     verbose : int, default=0
         1 prints a line per stage. For a progress bar, ``set_callbacks(sklearn.callback.ProgressBar())``.
 
@@ -290,7 +290,6 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         pi, n_neighbors = read_view_weights(self, data), read_neighbors(self, data)
         Y = training.signed_labels(roles.block_L)
         class_prior = None if self.mode == "literal" else self.class_prior
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         with views_in_parallel(self.n_jobs, len(data)) as map_views:
             bases = view_bases(data, roles, approximation, self.random_state, map_views)
             problem = build_problem(
@@ -318,7 +317,6 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 labels,
                 roles,
                 setting.view_weights,
-                rng,
                 before_stage=report.begin_stage,
                 on_stage=report.end_stage,
                 map_views=map_views,
