@@ -294,24 +294,23 @@ def fit_consensus(
             map_views=map_views,
         )
 
-    if not infer or balance is None or problem.n_classes > 2 or not _has_witnesses(problem, schedule):
+    witnesses = _witnesses(problem, view_weights) if schedule.consensus_weight != 0.0 else []
+    if not infer or balance is None or problem.n_classes > 2 or len(witnesses) < 2:
         return run(balance, prior), prior
-    return _fit_under_inferred_share(problem, roles, run)
+    return _fit_under_inferred_share(problem, roles, witnesses, run)
 
 
-def _has_witnesses(problem: Problem, schedule: Schedule) -> bool:
-    """Whether two views or more are there, and drawn to a consensus, to tell the class prior by anchors."""
-    return schedule.consensus_weight != 0.0 and len(_witnesses(problem)) > 1
-
-
-def _witnesses(problem: Problem) -> list[int]:
+def _witnesses(problem: Problem, view_weights: Array | None) -> list[int]:
+    """Views that can tell the class prior by anchors: they have rows enough, and a say."""
     n_sensors = len(problem.models) - problem.n_derived
-    return [i for i, rows in enumerate(problem.rows_U[:n_sensors]) if rows.size >= ANCHOR_ROWS]
+    has_say = np.ones(n_sensors) if view_weights is None else view_weights
+    return [i for i in range(n_sensors) if problem.rows_U[i].size >= ANCHOR_ROWS and has_say[i] > 0.0]
 
 
 def _fit_under_inferred_share(
     problem: Problem,
     roles: RowRoles,
+    witnesses: Sequence[int],
     run: Callable[[Balance, Array], Annealed],
 ) -> tuple[Annealed, Array]:
     """Anneal under shares that are tried, then under the one they tell; two classes. A fit that was stopped is the last."""
@@ -326,9 +325,9 @@ def _fit_under_inferred_share(
         annealed = fit(share)
         if annealed.stopped or annealed.consensus_weight == 0.0:
             return None
-        known = _witnesses(problem)
-        scores = [cavity_scores(problem.models[i], annealed.states[i], annealed.consensus_weight)[:, 0] for i in known]
-        anchors = read_anchors(scores, [problem.rows_U[i] for i in known], problem.weights_U, share)
+        lam = annealed.consensus_weight
+        scores = [cavity_scores(problem.models[i], annealed.states[i], lam)[:, 0] for i in witnesses]
+        anchors = read_anchors(scores, [problem.rows_U[i] for i in witnesses], problem.weights_U, share)
         # views that have clusters in common, which is why neighbours are heard, are no independent witnesses
         own = float(annealed.view_weights[: len(problem.models) - problem.n_derived].sum())
         return anchors and replace(anchors, variance=anchors.variance / own)

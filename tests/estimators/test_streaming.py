@@ -250,7 +250,7 @@ def test_what_is_no_file(tmp_path):
 
 
 MANY = 12_000  # more unlabelled rows than are annealed in memory
-STREAMED = {"n_components": 40, "n_stages": 2, "tol": 1e-6}
+STREAMED = {"n_components": 40, "n_stages": 2, "tol": 1e-6, "max_iter": 400}
 
 
 @pytest.fixture(scope="module")
