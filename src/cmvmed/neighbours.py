@@ -23,7 +23,11 @@ from cmvmed.machines import ViewData
 
 N_NEIGHBOURS = 5
 REGULARISATION = 0.05  # ε
-ASKED_ROWS = 1000  # unlabelled rows at most, evenly spaced, that are asked whether their neighbours deserve trust
+# Unlabelled rows at most, evenly spaced, that are asked whether their neighbours deserve trust; first a few, whose answer suffices
+# if it is hopeless.
+ASKED_ROWS = 500
+FIRST_ASKED = 100
+HOPELESS = 0.2
 SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
 
 # Foretold correlation from which on neighbours are trusted at all, and in full; chosen on development splits (docs/accuracy.md).
@@ -134,7 +138,18 @@ def nearest(distances: Array, n_neighbours: int) -> BoolArray:
     return _within_nearest(others, n_neighbours)
 
 
-def foretold_by_neighbours(graph: NeighbourGraph, means: Sequence[Array], rows: Sequence[IntArray], pi: Array) -> float:
+def trusted_neighbours(
+    graph: NeighbourGraph, means: Sequence[Array], rows: Sequence[IntArray], pi: Array, by_classifiers: float
+) -> float:
+    """How far neighbours are trusted, 0 to 1, given how well the views' own classifiers foretell each other."""
+    if foretold_by_neighbours(graph, means, rows, pi, FIRST_ASKED) < HOPELESS:
+        return 0.0
+    return trust(foretold_by_neighbours(graph, means, rows, pi), by_classifiers)
+
+
+def foretold_by_neighbours(
+    graph: NeighbourGraph, means: Sequence[Array], rows: Sequence[IntArray], pi: Array, n_asked: int = ASKED_ROWS
+) -> float:
     """How well a view's scores are foretold by the mean score of the neighbours in another view: a mean correlation.
 
     Parameters
@@ -142,6 +157,7 @@ def foretold_by_neighbours(graph: NeighbourGraph, means: Sequence[Array], rows: 
     means : per view (n_i, F), scores of unlabelled rows
     rows : per view (n_i,), which rows of the graph those are
     pi : (V,), weights of the views
+    n_asked : how many rows of each view are asked
     """
     n_views, n_functions = len(graph.views), means[0].shape[1]
     scores = np.full((n_views, graph.n_rows, n_functions), np.nan)
@@ -153,7 +169,7 @@ def foretold_by_neighbours(graph: NeighbourGraph, means: Sequence[Array], rows: 
         train, seen = view.train[is_node], scores[:, members[is_node]]
         if train.shape[0] <= graph.n_neighbours:
             continue
-        asked = _evenly(np.flatnonzero(~np.isnan(seen[..., 0]).all(axis=0)), ASKED_ROWS)
+        asked = _evenly(np.flatnonzero(~np.isnan(seen[..., 0]).all(axis=0)), n_asked)
         around = _neighbour_means(seen, train, asked, graph.n_neighbours)
         for i in range(n_views):
             if i != j:

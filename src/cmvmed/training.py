@@ -27,10 +27,9 @@ from cmvmed.neighbours import (
     NeighbourGraph,
     NeighbourMachine,
     build_graph,
-    foretold_by_neighbours,
     graph_blocks,
     joins_views,
-    trust,
+    trusted_neighbours,
 )
 from cmvmed.nystroem import Basis, choose_landmarks, fit_basis
 from cmvmed.posterior import ViewModel, ViewState, cavity_scores
@@ -170,7 +169,7 @@ def hear_neighbours(
     g, agreed = 1.0, mean_agreement(R, pi)
     if n_neighbours is None:
         rows = [n_L + rows_U for rows_U in problem.rows_U]
-        g = trust(foretold_by_neighbours(graph, [state.m_U for state in states], rows, pi), agreed)
+        g = trusted_neighbours(graph, [state.m_U for state in states], rows, pi, agreed)
     if g == 0.0:
         return unheard
     blocks = graph_blocks(graph, n_L, problem.weights_U)
