@@ -1,43 +1,36 @@
 """CMVMED: several views, many unlabelled rows, a handful of labels."""
 
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from cmvmed.annealing import Annealed, Problem, Sweep
-from cmvmed.calibration import AccuracyEstimate, Calibration, calibrate
-from cmvmed.consensus import class_shares, expand, pool, prior_scores, soft_labels
+from cmvmed.calibration import AccuracyEstimate, calibrate
+from cmvmed.consensus import expand, prior_scores, soft_labels
 from cmvmed.estimators.approximation import described, view_bases
-from cmvmed.estimators.base import MultiViewClassifier, Training
+from cmvmed.estimators.base import MultiViewClassifier
 from cmvmed.estimators.consensus_parameters import (
     consensus_view_settings,
     read_neighbors,
     read_schedule,
     read_view_weights,
 )
-from cmvmed.estimators.fit_rows import FitRows, consensus_of_all_rows, finished_on_all_rows, read_fit_rows
+from cmvmed.estimators.fit_rows import finished_on_all_rows, read_fit_rows
+from cmvmed.estimators.fitted import attributes_of_all_rows, doubts, fitted_attributes
 from cmvmed.estimators.progress import StageReporter, views_in_parallel
-from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, Matrix
-from cmvmed.machines import ViewData
-from cmvmed.nystroem import Basis
-from cmvmed.streamed_training import Streamed
 from cmvmed.training import (
-    RowRoles,
     Surroundings,
     build_problem,
     fit_consensus,
     hear_neighbours,
     most_passes,
-    view_machines,
 )
 from cmvmed.views import with_rows
 
@@ -306,7 +299,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 setting = hear_neighbours(
                     problem, data, roles, pi, schedule.consensus_weight, n_neighbors, map_views=map_views
                 )
-            fitted_after = partial(_fitted_attributes, training, setting, data, bases)
+            fitted_after = partial(fitted_attributes, training, setting, data, bases)
             n_passes = most_passes(class_prior, labels.n_classes)
             report = StageReporter(self, X, y, schedule.n_stages, n_passes, fitted_after)
             annealed, prior = fit_consensus(
@@ -333,9 +326,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             streamed = finished_on_all_rows(fit_rows, data, bases, problem, annealed, schedule)
             annealed = streamed.annealed
             fitted |= fitted_after(annealed, prior, calibration)
-            fitted |= self._attributes_of_all_rows(fit_rows, streamed, prior, fitted["_temperature"])
+            fitted |= attributes_of_all_rows(fit_rows, streamed, prior, fitted["_temperature"], self._memory_limit())
             fitted["approximation_"] |= {"n_annealed": roles.block_U.size}
-        self._warn_about(annealed, labels, roles, sampled=fit_rows.everything is not None)
+        settled = annealed.converged or self.mode == "literal"
+        for message, category in doubts(
+            annealed, settled, self.max_iter, labels, roles, fit_rows.everything is not None
+        ):
+            warnings.warn(message, category, stacklevel=3)
         self._become(fitted)
         report.finish(fitted)
         return self
@@ -463,104 +460,6 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         return with_rows(
             np.sqrt(machine.variance(matrix[rows])), rows, matrix.shape[0], np.full(machine.n_functions, np.inf)
         )
-
-    def _attributes_of_all_rows(
-        self, fit_rows: FitRows, streamed: Streamed, prior: Array, temperature: float
-    ) -> dict[str, Any]:
-        """The attributes that sweeps over all rows change."""
-        q = consensus_of_all_rows(fit_rows, streamed, prior, temperature, self._memory_limit())
-        return {
-            "label_distributions_": q,
-            "transduction_": None if q is None else fit_rows.labels.classes[q.argmax(axis=1)],
-            "dual_gap_": streamed.dual_gap,
-            "_machines": streamed.machines,
-        }
-
-    def _warn_about(self, annealed: Annealed, labels: Labels, roles: RowRoles, *, sampled: bool) -> None:
-        if not annealed.converged and self.mode != "literal":
-            warnings.warn(
-                f"The last stage did not settle within max_iter={self.max_iter} sweeps; raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        blind = labels.codes.size - roles.block_L.size - roles.block_U.size
-        if blind and not sampled:
-            warnings.warn(
-                f"{blind} training rows have all views missing; they teach nothing and get the class prior.",
-                stacklevel=4,
-            )
-        if annealed.consensus_weight > 0.0:
-            share = class_shares(annealed.consensus.q, roles.weights[roles.block_U] * annealed.consensus.coverage)
-            expected = roles.counts / roles.counts.sum()
-            lost = share < np.minimum(1.0 / roles.block_U.size, 0.1 * expected)
-            if lost.any():
-                name = labels.classes[lost].tolist()[0]
-                warnings.warn(
-                    f"The consensus has drifted away from class {name!r}: it has {share[lost][0]:.2%} of the "
-                    f"unlabelled rows, against {expected[lost][0]:.2%} of the labelled ones. "
-                    'Use class_prior="labels" or give the class prior.',
-                    stacklevel=4,
-                )
-
-
-def _fitted_attributes(
-    training: Training,
-    setting: Surroundings,
-    data: list[ViewData],
-    bases: list[Basis] | None,
-    annealed: Annealed,
-    prior: Array,
-    calibration: Calibration | None = None,
-) -> dict[str, Any]:
-    """All that ``fit`` learns, by attribute name."""
-    labels, roles = training.labels, training.roles
-    scale = 1.0 if calibration is None else calibration.scale
-    temperature = annealed.temperature / scale  # softmax(c z) is the consensus at temperature T/c
-    distributions = _label_distributions(setting.problem, annealed, prior, temperature, labels, roles)
-    history, of_views = annealed.history, annealed.view_weights[: len(data)]
-    return training.columns.attributes | {
-        "classes_": labels.classes,
-        "class_prior_": prior,
-        "label_distributions_": distributions,
-        "transduction_": labels.classes[distributions.argmax(axis=1)],
-        "probability_scale_": scale,
-        "consensus_weight_": annealed.consensus_weight,
-        "view_names_": [view.settings.name for view in data],
-        "view_weights_": of_views / of_views.sum(),
-        "neighbor_weight_": float(annealed.view_weights[len(data) :].sum()),
-        "n_views_": len(data),
-        "n_iter_": len(history),
-        "objective_history_": np.array([sweep.objective for sweep in history]),
-        "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
-        "dual_gap_": float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True))),
-        "converged_": annealed.converged,
-        "_machines": view_machines(data, bases, setting.problem, annealed),
-        "_neighbours": setting.machine(annealed),
-        "_pool_weights": annealed.view_weights,
-        "_offset": annealed.consensus.offset,
-        "_temperature": temperature,
-        "_calibration": calibration,
-    }
-
-
-def _label_distributions(
-    problem: Problem, annealed: Annealed, prior: Array, temperature: float, labels: Labels, roles: RowRoles
-) -> Array:
-    """The probabilities of the classes of every training row, (n, K); certain for labelled rows."""
-    table = np.tile(prior, (labels.codes.size, 1))
-    consensus = annealed.consensus
-    q = soft_labels(consensus.scores, consensus.offset, temperature)
-    table[roles.block_U] = np.where(consensus.coverage[:, None] > 0.0, q, prior)
-    scores, coverage = pool(
-        [state.m_L for state in annealed.states],
-        problem.rows_L,
-        annealed.view_weights,
-        roles.block_L.size,
-    )
-    riding = (labels.codes[roles.block_L] < 0) & (coverage > 0.0)
-    table[roles.block_L[riding]] = soft_labels(scores[riding], consensus.offset, temperature)
-    table[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
-    return table
 
 
 def _scikit_shape(values: Array) -> Array:
