@@ -17,11 +17,11 @@ from scipy.stats import beta
 
 from cmvmed.annealing import Annealed, Mapper, Problem, Schedule, anneal
 from cmvmed.consensus import expand, pool
+from cmvmed.folds import held_out_folds, without_labels
 from cmvmed.linalg import Array, IntArray
 from cmvmed.prior import Balance, released_balance
 from cmvmed.surrogates import Surrogate
 
-N_FOLDS = 5
 # Of a fit without a fold: enough to be as sure as the whole fit; docs/accuracy.md.
 FOLD_STAGES = 2
 FOLD_SWEEPS = 6
@@ -30,7 +30,6 @@ USUAL_SCALE = 0.5
 LOG_SCALE_DEVIATION = 1.2
 LOG_SCALES = np.linspace(np.log(0.01), np.log(25.0), 80)
 SMOOTHING = 0.25  # of a label in all: no number of right answers proves certainty
-TIED_DIGITS = 9  # of likenesses relative to the largest; closer ones are of equal rows
 
 
 @dataclass(frozen=True)
@@ -118,25 +117,23 @@ def cross_fit(
 ) -> HeldOut:
     """Judge each labelled row by a fit in which its label has no weight.
 
-    Such a row stays in the labelled block with a hinge of zero, so kernels and their factorisations serve all fits. The weights of
-    the views, λ and the classes' shares are those of the fit on all labels.
+    The weights of the views, λ and the classes' shares are those of the fit on all labels.
     """
-    usable = (codes >= 0) & (weights > 0.0)
-    folds = deal_folds(
-        np.where(usable, codes, -1), likeness(problem, annealed.view_weights, np.where(usable, weights, 0.0))
-    )
     # the last stage has the λ of the whole fit's last stage
     lam = annealed.consensus_weight / -np.expm1(-0.5 * FOLD_STAGES)
     short = replace(schedule, consensus_weight=lam, n_stages=FOLD_STAGES, max_iter=FOLD_SWEEPS, tol=0.0)
     scores, judged = np.zeros_like(problem.Y), np.zeros(codes.size, dtype=bool)
-    for fold in range(N_FOLDS):
-        out = folds == fold
-        if not out.any():
-            continue
-        kept = usable & ~out
+    for out in held_out_folds(problem, annealed.view_weights, codes, weights):
+        kept = (codes >= 0) & (weights > 0.0) & ~out
         counts = np.bincount(codes[kept], weights=weights[kept], minlength=problem.n_classes).astype(np.float64)
-        without = replace(problem, box=tuple(np.where(out, 0.0, box) for box in problem.box))
-        end = anneal(without, surrogate, short, _balance(annealed, counts), annealed.view_weights, map_views=map_views)
+        end = anneal(
+            without_labels(problem, out),
+            surrogate,
+            short,
+            _balance(annealed, counts),
+            annealed.view_weights,
+            map_views=map_views,
+        )
         means = [state.m_L for state in end.states]
         pooled, coverage = pool(means, problem.rows_L, annealed.view_weights, codes.size)
         scores[out] = (pooled + end.consensus.offset)[out]
@@ -150,35 +147,6 @@ def _balance(annealed: Annealed, counts: Array) -> Balance | None:
     if not consensus.offset.any():  # nothing was imposed
         return None
     return released_balance(counts, FOLD_STAGES) if consensus.shares is None else Balance(consensus.shares)
-
-
-def likeness(problem: Problem, view_weights: Array, weights: Array) -> Array:
-    """How alike each labelled row is to the others, which count ``weights`` (n_L,) times; (n_L,), equal for equal rows.
-
-    It orders the rows by what they are, not by their places in the table.
-    """
-    total = np.zeros(weights.size)
-    for share, model, rows in zip(view_weights, problem.models, problem.rows_L, strict=True):
-        total[rows] += share * (model.blocks.LL @ weights[rows])
-    largest = float(np.abs(total).max(initial=0.0))
-    return np.round(total / largest, TIED_DIGITS) if largest > 0.0 else total
-
-
-def deal_folds(codes: IntArray, order: Array) -> IntArray:
-    """Deal the rows of each class to folds in turn; -1 for rows of no class, and for a class's only row, which must be kept.
-
-    Classes and rows take their turns by ``order`` (n,), so neither the rows' places nor the classes' names matter. Rows of the same
-    class and order count as one row that occurs more than once, and stay together.
-    """
-    folds = np.full(codes.size, -1)
-    members = [np.flatnonzero(codes == code) for code in np.unique(codes[codes >= 0])]
-    distinct = [(rows, *np.unique(order[rows], return_inverse=True)) for rows in members]
-    dealt = 0
-    for rows, values, turn in sorted(distinct, key=lambda part: (part[1].size, part[1].sum())):
-        if values.size > 1:
-            folds[rows] = (dealt + turn) % N_FOLDS
-            dealt += values.size
-    return folds
 
 
 def scale_posterior(held_out: HeldOut) -> Array:

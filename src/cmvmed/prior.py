@@ -73,6 +73,20 @@ def released_balance(counts: Array, n_stages: int) -> Balance:
 
 
 @dataclass(frozen=True)
+class ShareMoments:
+    """Mean and variance of what is known of the share of the second of two classes."""
+
+    mean: float
+    variance: float
+
+
+def counted_share(counts: Array) -> ShareMoments:
+    """Given the labelled rows' counts (2,) alone (Jeffreys prior)."""
+    posterior = beta(counts[1] + 0.5, counts[0] + 0.5)
+    return ShareMoments(float(posterior.mean()), float(posterior.var()))
+
+
+@dataclass(frozen=True)
 class Anchors:
     """What the anchors of a fit under some share say about the share of the second of two classes."""
 
@@ -100,53 +114,50 @@ def read_anchors(scores: Sequence[Array], rows: Sequence[IntArray], mass: Array,
     return Anchors(float(known[:, 0].mean()), float(known[:, 1].mean() + known[:, 0].var() + ANCHOR_MODEL_SD**2))
 
 
-def inferred_share(counts: Array, ask: Callable[[float], Anchors | None]) -> float:
+def inferred_share(counts: Array, labels: ShareMoments, ask: Callable[[float], Anchors | None]) -> float:
     """Share of the second of two classes, from labels and from the share that anchors confirm.
 
     Anchors answer a(r) to a share r imposed on the fit. Where views tell the classes apart, a hardly depends on r, and the
     truth is near the fixed point a(r) = r; where they do not, a(r) follows r and tells nothing. With the slope b of a there, the
     fixed point (a - br)/(1 - b) has the variance of a, divided by (1 - b)². The search starts from the plausible share nearest
-    to equal classes, since a class that was given too few rows is not found at all, and follows the answers.
+    to equal classes, since a class that was given too few rows is not found at all, and follows the answers; a share that is
+    confirmed at once is compared with the answer to the labels' share, to learn the slope.
 
     Parameters
     ----------
     counts : (2,), labelled rows of each class
+    labels : what these rows tell of the share
     ask : anneals under a share and returns what its anchors say, or None
     """
-    label_mean, label_variance = _label_moments(counts)
     lower, upper = label_interval(counts)
     share = float(np.clip(0.5, lower[1], upper[1]))
     told = ask(share)
     if told is None or (share - 0.5) * (told.share - share) < 0.0:  # nothing is told, or on towards equal classes
-        return label_mean
+        return labels.mean
     slope = None
     for _ in range(MOST_QUESTIONS - 1):
         following = float(np.clip(_fixed_point(share, told.share, slope or 0.0), *SHARE_RANGE))
+        if slope is None and abs(following - share) < ANCHOR_STEP:
+            following = labels.mean
         if abs(following - share) < ANCHOR_STEP:
             break
         answer = ask(following)
         if answer is None:
-            return label_mean
+            return labels.mean
         slope = max(0.0, (answer.share - told.share) / (following - share))
         if slope > STEEPEST:
-            return label_mean
+            return labels.mean
         share, told = following, answer
     if slope is None:
-        return label_mean
+        return labels.mean
     precision = (1.0 - slope) ** 2 / told.variance
     told_mean = float(np.clip(_fixed_point(share, told.share, slope), *SHARE_RANGE))
-    return (label_mean / label_variance + told_mean * precision) / (1.0 / label_variance + precision)
+    return (labels.mean / labels.variance + told_mean * precision) / (1.0 / labels.variance + precision)
 
 
 def _fixed_point(share: float, answer: float, slope: float) -> float:
     """Where a line through (share, answer) meets the diagonal."""
     return (answer - slope * share) / (1.0 - slope)
-
-
-def _label_moments(counts: Array) -> tuple[float, float]:
-    """Mean and variance of the second class's share given the labelled counts (Jeffreys prior)."""
-    posterior = beta(counts[1] + 0.5, counts[0] + 0.5)
-    return float(posterior.mean()), float(posterior.var())
 
 
 def _anchor_of_pair(
@@ -161,7 +172,7 @@ def _anchor_of_pair(
     return _anchor_share(x, z, w, share, float(np.clip(agreement, 0.3, 0.8)))
 
 
-def _without_rounding(z: Array) -> Array:
+def without_rounding(z: Array) -> Array:
     """The scores, where those of equal rows are equal: rounding must not choose among them."""
     spread = float(np.ptp(z))
     return np.round((z - z.min()) / spread, TIED_DIGITS) if spread > 0.0 else z
@@ -172,7 +183,7 @@ def _anchor_share(x: Array, z: Array, w: Array, share: float, fraction: float) -
 
     The variance is that of a mean of the rows' influences on r, where a row of weight w counts as w rows.
     """
-    order = np.argsort(_without_rounding(z), kind="stable")
+    order = np.argsort(without_rounding(z), kind="stable")
     x, w = x[order], w[order]
     reached = np.cumsum(w) - 0.5 * w
     low = w * (reached <= fraction * (1.0 - share) * w.sum())

@@ -1,9 +1,7 @@
 """From views and labels to a fitted consensus: the rows' roles, the class prior, and the refit it may call for."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any
 
 import numpy as np
 
@@ -11,12 +9,10 @@ from cmvmed.annealing import (
     Annealed,
     Mapper,
     Problem,
-    Schedule,
-    anneal,
     auto_consensus_weight,
     independent_states,
 )
-from cmvmed.consensus import agreement, agreement_weights, mean_agreement, mean_correlation, pool
+from cmvmed.consensus import agreement, agreement_weights, mean_agreement
 from cmvmed.exact_views import CholeskyView, SpectralView
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray
@@ -32,19 +28,12 @@ from cmvmed.neighbours import (
     trusted_neighbours,
 )
 from cmvmed.nystroem import Basis, choose_landmarks, fit_basis
-from cmvmed.posterior import ViewModel, ViewState, cavity_scores
-from cmvmed.prior import MOST_QUESTIONS, Anchors, Balance, inferred_share, label_share, read_anchors, released_balance
-from cmvmed.surrogates import Surrogate
+from cmvmed.posterior import ViewModel
 
 # What fully trusted neighbours weigh in the consensus, and λ beside them: they have heard all views already, so there is little
 # left to learn from each other. Chosen on development splits (docs/accuracy.md).
 NEIGHBOUR_WEIGHT = 0.9
 NEIGHBOUR_CONSENSUS_WEIGHT = 0.02
-# Correlation with the independent views' opinion below which a consensus has gone astray, and what is left of λ then. Chosen on
-# development splits (docs/accuracy.md).
-LEAST_LOYALTY = 0.45
-CAREFUL = 0.1
-ANCHOR_ROWS = 20  # unlabelled rows that two views must share before they can tell the class prior
 
 
 @dataclass(frozen=True)
@@ -205,164 +194,3 @@ def view_machines(
         gaussian = model.condition(lam, state.a[:, 0])
         machines.append(LowRankMachine(view.reader, basis.rotated(model.rotation), state.m_gamma, gaussian.d))
     return tuple(machines)
-
-
-def given_prior(class_prior: Any, classes: Any) -> Array:
-    """The user's class prior (K,): a number for the second of two classes, one number per class, or a dict by class."""
-    n_classes = len(classes)
-    if isinstance(class_prior, Mapping):
-        unknown = [key for key in class_prior if key not in set(classes.tolist())]
-        lacking = [name for name in classes.tolist() if name not in class_prior]
-        if unknown or lacking:
-            raise ValueError(
-                f"class_prior must have one entry for each class {classes.tolist()}, but is {class_prior!r}."
-            )
-        prior = _numbers([class_prior[name] for name in classes.tolist()])
-    elif np.ndim(class_prior) == 0:
-        if n_classes != 2:
-            raise ValueError(
-                f"class_prior={class_prior!r} is one number, but there are {n_classes} classes: give one for each."
-            )
-        share = _numbers([class_prior])
-        prior = np.concatenate([1.0 - share, share])
-    else:
-        prior = _numbers(list(class_prior))
-    if prior.shape != (n_classes,) or not (prior > 0.0).all() or abs(prior.sum() - 1.0) > 1e-6:
-        raise ValueError(
-            f"class_prior must give each of the {n_classes} classes a positive share, summing to 1, in the order of classes_ "
-            f"{classes.tolist()}, but is {class_prior!r}."
-        )
-    return np.asarray(prior / prior.sum())
-
-
-def _numbers(given: list[Any]) -> Array:
-    """The given numbers as an array; NaN, which fits no prior, for what is no number."""
-    return np.array([float(value) if isinstance(value, Real) else np.nan for value in given])
-
-
-def most_passes(class_prior: Any, n_classes: int) -> int:
-    """How often ``fit_consensus`` may run through all stages: for each share tried, and again with less consensus."""
-    infers = isinstance(class_prior, str) and class_prior == "auto" and n_classes == 2
-    return 2 * (MOST_QUESTIONS + 1 if infers else 1)
-
-
-def fit_consensus(
-    problem: Problem,
-    surrogate: Surrogate,
-    schedule: Schedule,
-    class_prior: Any,
-    labels: Labels,
-    roles: RowRoles,
-    view_weights: Array | None,
-    *,
-    before_stage: Callable[[int], None] = lambda stage: None,
-    on_stage: Callable[[int, Annealed, Array], bool] = lambda stage, annealed, prior: False,
-    map_views: Mapper = map,
-) -> tuple[Annealed, Array]:
-    """Anneal under the class prior asked for; return where it ended and the prior used, (K,).
-
-    ``class_prior="auto"`` with two classes infers the share from labels and cross-view anchors, which takes up to three fits under
-    shares that are tried, before the fit under the share found. With more classes it imposes an empirical-Bayes share in the
-    first half of the stages only.
-    """
-    from_labels = label_share(roles.counts)
-    infer = isinstance(class_prior, str) and class_prior == "auto"
-    if class_prior is None:
-        balance, prior = None, from_labels
-    elif infer and problem.n_classes > 2:
-        balance = released_balance(roles.counts, schedule.n_stages)
-        prior = balance.prior
-    else:
-        prior = from_labels if isinstance(class_prior, str) else given_prior(class_prior, labels.classes)
-        balance = Balance(prior)
-    # not one row of the rarest class is expected: nothing to balance
-    if roles.weights[roles.block_U].sum() * prior.min() < 1.0:
-        balance = None
-    independent = independent_states(problem, map_views)
-
-    def run(balance: Balance | None, prior: Array) -> Annealed:
-        return loyal_anneal(
-            problem,
-            surrogate,
-            schedule,
-            balance,
-            view_weights,
-            independent,
-            before_stage=before_stage,
-            on_stage=lambda stage, annealed: on_stage(stage, annealed, prior),
-            map_views=map_views,
-        )
-
-    witnesses = _witnesses(problem, view_weights) if schedule.consensus_weight != 0.0 else []
-    if not infer or balance is None or problem.n_classes > 2 or len(witnesses) < 2:
-        return run(balance, prior), prior
-    return _fit_under_inferred_share(problem, roles, witnesses, run)
-
-
-def _witnesses(problem: Problem, view_weights: Array | None) -> list[int]:
-    """Views that can tell the class prior by anchors: they have rows enough, and a say."""
-    n_sensors = len(problem.models) - problem.n_derived
-    has_say = np.ones(n_sensors) if view_weights is None else view_weights
-    return [i for i in range(n_sensors) if problem.rows_U[i].size >= ANCHOR_ROWS and has_say[i] > 0.0]
-
-
-def _fit_under_inferred_share(
-    problem: Problem,
-    roles: RowRoles,
-    witnesses: Sequence[int],
-    run: Callable[[Balance, Array], Annealed],
-) -> tuple[Annealed, Array]:
-    """Anneal under shares that are tried, then under the one they tell; two classes. A fit that was stopped is the last."""
-    fits: list[tuple[Annealed, Array]] = []
-
-    def fit(share: float) -> Annealed:
-        prior = np.array([1.0 - share, share])
-        fits.append((run(Balance(prior), prior), prior))
-        return fits[-1][0]
-
-    def ask(share: float) -> Anchors | None:
-        annealed = fit(share)
-        if annealed.stopped or annealed.consensus_weight == 0.0:
-            return None
-        lam = annealed.consensus_weight
-        scores = [cavity_scores(problem.models[i], annealed.states[i], lam)[:, 0] for i in witnesses]
-        anchors = read_anchors(scores, [problem.rows_U[i] for i in witnesses], problem.weights_U, share)
-        # views that have clusters in common, which is why neighbours are heard, are no independent witnesses
-        own = float(annealed.view_weights[: len(problem.models) - problem.n_derived].sum())
-        return anchors and replace(anchors, variance=anchors.variance / own)
-
-    share = inferred_share(roles.counts, ask)
-    if not fits[-1][0].stopped:
-        fit(share)
-    return fits[-1]
-
-
-def loyal_anneal(
-    problem: Problem,
-    surrogate: Surrogate,
-    schedule: Schedule,
-    balance: Balance | None,
-    view_weights: Array | None,
-    independent: tuple[ViewState, ...],
-    **reporting: Any,
-) -> Annealed:
-    """Anneal; if the views' common opinion has left what they learned from the labels behind, anneal with less consensus.
-
-    A consensus on some other structure of the unlabelled rows hardly correlates with the independent views' opinion. Only where λ
-    is the library's choice.
-    """
-    annealed = anneal(problem, surrogate, schedule, balance, view_weights, independent, **reporting)
-    if schedule.consensus_weight is not None or annealed.stopped or annealed.consensus_weight == 0.0:
-        return annealed
-    if not loyalty(problem, independent, annealed) < LEAST_LOYALTY:  # it is NaN where scores do not vary
-        return annealed
-    careful = replace(schedule, consensus_weight=CAREFUL * annealed.consensus_weight)
-    return anneal(problem, surrogate, careful, balance, view_weights, independent, **reporting)
-
-
-def loyalty(problem: Problem, independent: Sequence[ViewState], annealed: Annealed) -> float:
-    """Correlation over the unlabelled rows of the pooled scores with those of the independent views, mean over functions."""
-    n_rows = problem.weights_U.size
-    before, _ = pool([state.m_U for state in independent], problem.rows_U, annealed.view_weights, n_rows)
-    mass = problem.weights_U * annealed.consensus.coverage
-    return mean_correlation(before, annealed.consensus.scores, mass)

@@ -13,16 +13,15 @@ from cmvmed import CMVMED
 from cmvmed.annealing import Schedule, anneal
 from cmvmed.calibration import (
     LOG_SCALES,
-    N_FOLDS,
     USUAL_SCALE,
     Calibration,
     HeldOut,
     cross_fit,
-    deal_folds,
     expected_accuracy,
     scale_posterior,
 )
 from cmvmed.datasets import make_multiview_gaussian
+from cmvmed.folds import N_FOLDS, deal_folds
 from cmvmed.prior import Balance
 from cmvmed.surrogates import Bohning
 from core.factories import draw_problem, rejects

@@ -17,7 +17,7 @@ from cmvmed.nystroem import Basis
 from cmvmed.prior import Balance
 from cmvmed.sources import memory_rows
 from cmvmed.sources.rows import RowCheck
-from cmvmed.streamed_training import StreamedRows, continue_on_all_rows, sample_rows
+from cmvmed.streamed_training import MOST_STOOD_FOR, StreamedRows, continue_on_all_rows, sample_rows
 from cmvmed.surrogates import Bohning
 from cmvmed.training import assign_roles, build_problem, landmark_basis
 from core.factories import rejects
@@ -286,16 +286,18 @@ def test_a_sample_stands_for_all_rows():
     check = RowCheck(("one",), "ignore", (None,), (None,))
     source = memory_rows([np.zeros((1000, 2))])
     labelled = np.array([3, 500, 999])
-    numbers, weights = sample_rows(StreamedRows(source, check, labelled), 50, rng)
-    assert numbers.size == 53
+    numbers, weights = sample_rows(StreamedRows(source, check, labelled), 400, rng)
+    assert numbers.size == 403
     assert (np.diff(numbers) > 0).all()
     assert np.isin(labelled, numbers).all()
     np.testing.assert_allclose(weights[np.isin(numbers, labelled)], 1.0)
     np.testing.assert_allclose(weights.sum(), 1000.0)
     given = rng.integers(0, 3, 1000).astype(float)
-    numbers, weights = sample_rows(StreamedRows(source, check, labelled, given), 50, rng)
+    numbers, weights = sample_rows(StreamedRows(source, check, labelled, given), 400, rng)
     others = ~np.isin(numbers, labelled)
     assert (given[numbers[others]] > 0.0).all()
     rest = np.setdiff1d(np.arange(1000), labelled)
     np.testing.assert_allclose(weights[others].sum(), given[rest].sum())
     assert sample_rows(StreamedRows(source, check, labelled), 5000, rng)[0].size == 1000
+    numbers, weights = sample_rows(StreamedRows(source, check, labelled), 50, rng)  # too few to stand for 997
+    np.testing.assert_allclose(weights, np.where(np.isin(numbers, labelled), 1.0, MOST_STOOD_FOR))

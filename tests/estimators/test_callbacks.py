@@ -103,11 +103,11 @@ def test_no_stage_begins_after_a_stop(partly):
 def moved_prior(monkeypatch):
     """Let the inference of the class prior try equal classes and find a share far from it, so that the stages run twice."""
 
-    def infer(counts, ask):
+    def infer(counts, labels, ask):
         ask(0.5)
         return 0.9
 
-    monkeypatch.setattr("cmvmed.training.inferred_share", infer)
+    monkeypatch.setattr("cmvmed.balanced_training.inferred_share", infer)
 
 
 @pytest.mark.usefixtures("moved_prior")

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from cmvmed import CMVMED, MED
 from cmvmed.datasets import make_multiview_gaussian
 from cmvmed.experiments.compositions import LabelledOnly, LateFusion, one_view, side_by_side
-from cmvmed.experiments.evaluation import evaluate, searched
+from cmvmed.experiments.evaluation import chosen, evaluate, labelled_folds
 from cmvmed.experiments.methods import EACH_VIEW, METHODS, Method, methods_for
 from cmvmed.experiments.rows import Key
 from cmvmed.experiments.tasks import Task, draw
@@ -63,10 +63,18 @@ def test_choices_do_not_depend_on_test_rows(name):
 
 
 def test_the_search_is_over_the_labelled_rows():
-    candidate = METHODS["logistic regression, labels only"].build(SPLIT)
-    search = searched(candidate, SPLIT.y).fit(SPLIT.X, SPLIT.y)
-    held_out = np.concatenate([test for _, test in search.cv.split(SPLIT.X, SPLIT.y)])
+    held_out = np.concatenate([test for _, test in labelled_folds(SPLIT.y).split(SPLIT.X, SPLIT.y)])
     np.testing.assert_array_equal(np.sort(held_out), np.flatnonzero(LABELLED))
+
+
+def test_the_choice_is_that_of_a_search_with_the_whole_fit():
+    candidate = METHODS["CMV-MED"].build(SPLIT)
+    assert candidate.while_searching == {"calibrate": False}
+    whole = replace(candidate, while_searching={})
+    names = list(candidate.grid)
+    picked = [chosen(one, SPLIT).get_params() for one in (candidate, whole)]
+    assert {name: picked[0][name] for name in names} == {name: picked[1][name] for name in names}
+    assert picked[0]["calibrate"]  # the fit after the choice is a whole one
 
 
 def test_cmvmed_tells_its_accuracy_by_stage_without_changing_the_fit():

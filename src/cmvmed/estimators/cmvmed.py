@@ -11,6 +11,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from cmvmed.balanced_training import fit_consensus, most_passes
 from cmvmed.calibration import AccuracyEstimate, calibrate
 from cmvmed.consensus import expand, prior_scores, soft_labels
 from cmvmed.estimators.approximation import described, view_bases
@@ -25,13 +26,7 @@ from cmvmed.estimators.fit_rows import finished_on_all_rows, read_fit_rows
 from cmvmed.estimators.fitted import attributes_of_all_rows, doubts, fitted_attributes
 from cmvmed.estimators.progress import StageReporter, views_in_parallel
 from cmvmed.linalg import Array, BoolArray, Matrix
-from cmvmed.training import (
-    Surroundings,
-    build_problem,
-    fit_consensus,
-    hear_neighbours,
-    most_passes,
-)
+from cmvmed.training import Surroundings, build_problem, hear_neighbours
 from cmvmed.views import with_rows
 
 
@@ -121,7 +116,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         How landmarks are chosen, beside the labelled rows: far from each other, at random, or where others explain little.
     memory_limit : int, str or None, default=None
         Memory that a fit with "nystroem" and predictions may take beside X itself, in bytes or as a text such as "1.5GiB"; None
-        for half of the free memory. With more than 10 000 unlabelled rows (fewer if the limit asks for it) the annealing runs on a
+        for half of the free memory. With more than 5000 unlabelled rows (fewer if the limit asks for it) the annealing runs on a
         sample of them, and its last stage is continued on all rows, in chunks.
     n_jobs : int or None, default=None
         Views updated in parallel, by threads; -1 uses all processors.

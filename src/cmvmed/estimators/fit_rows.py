@@ -29,7 +29,7 @@ from cmvmed.streamed_training import Streamed, StreamedRows, continue_on_all_row
 from cmvmed.surrogates import Surrogate
 from cmvmed.training import assign_roles, view_machines
 
-SAMPLE_ROWS = 10_000  # unlabelled rows in memory; beyond, the annealing runs on as many of them
+SAMPLE_ROWS = 5000  # unlabelled rows in memory; beyond, the annealing runs on as many of them
 LEAST_SAMPLE_ROWS = 1000  # of which a memory limit must leave room for
 MOST_LABELLED_ROWS = 20_000  # whose covariance is a square matrix
 SHARE_OF_SAMPLE = 2  # the sample and what is computed from it take at most this part of the memory limit
@@ -95,7 +95,7 @@ def _read_elsewhere(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogat
 
 
 def sample_size(estimator: Any, approximation: Approximation, widths: Sequence[int], labels: Labels) -> int:
-    """Unlabelled rows to anneal on: 10 000, or as many as the memory limit has room for."""
+    """Unlabelled rows to anneal on: 5000, or as many as the memory limit has room for."""
     n_components = approximation.n_components
     if n_components is None:
         return SAMPLE_ROWS

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
@@ -51,19 +52,23 @@ def evaluate(key: Key, method: Method, split: Split) -> ResultRow:
 
 def _measure(key: Key, method: Method, split: Split) -> dict[str, Any]:
     candidate = method.build(split)
-    estimator = searched(candidate, split.y) if key.protocol == "tuned" and candidate.grid else candidate.estimator
+    tuned = key.protocol == "tuned" and bool(candidate.grid)
     stages = StageScores(split)
-    if isinstance(estimator, CMVMED):
-        estimator.set_callbacks(stages)
+    if isinstance(candidate.estimator, CMVMED) and not tuned:
+        candidate.estimator.set_callbacks(stages)
     with peak_memory() as peak:
         start = time.perf_counter()
+        estimator = chosen(candidate, split) if tuned else candidate.estimator
         estimator.fit(split.X, split.y)
         fitted = time.perf_counter()
         scores = class_scores(estimator, split.X_test)
         end = time.perf_counter()
     return {
         "status": "done",
-        "settings": settings(candidate, estimator),
+        "settings": {
+            "chosen": {name: estimator.get_params()[name] for name in candidate.grid},
+            **({"folds": labelled_folds(split.y).n_splits} if tuned else {}),
+        },
         "fit_seconds": fitted - start - stages.seconds,
         "predict_seconds": end - fitted,
         "peak_mib": peak.mib,
@@ -73,18 +78,23 @@ def _measure(key: Key, method: Method, split: Split) -> dict[str, Any]:
     }
 
 
-def searched(candidate: Candidate, y: Any) -> GridSearchCV:
-    """The candidate with its settings chosen by cross-validation on the labelled rows; unlabelled rows stay in training."""
-    most_labels = int(np.bincount(y[y >= 0]).max())
-    folds = SemiSupervisedKFold(min(N_FOLDS, most_labels))
-    return GridSearchCV(candidate.estimator, dict(candidate.grid), scoring="accuracy", cv=folds, error_score="raise")
+def labelled_folds(y: Any) -> SemiSupervisedKFold:
+    """Folds of the labelled rows, fewer than five if no class has so many; unlabelled rows stay in training."""
+    return SemiSupervisedKFold(min(N_FOLDS, int(np.bincount(y[y >= 0]).max())))
 
 
-def settings(candidate: Candidate, estimator: Any) -> dict[str, Any]:
-    """What the method was given: the choice from its grid, or what stands in the grid's place without a search."""
-    if isinstance(estimator, GridSearchCV):
-        return {"chosen": dict(estimator.best_params_), "folds": estimator.n_splits_}
-    return {"chosen": {name: estimator.get_params()[name] for name in candidate.grid}}
+def chosen(candidate: Candidate, split: Split) -> Any:
+    """The candidate with its settings chosen by cross-validation on the labelled rows, not yet fitted."""
+    search = GridSearchCV(
+        clone(candidate.estimator).set_params(**candidate.while_searching),
+        dict(candidate.grid),
+        scoring="accuracy",
+        cv=labelled_folds(split.y),
+        refit=False,
+        error_score="raise",
+    )
+    search.fit(split.X, split.y)
+    return clone(candidate.estimator).set_params(**search.best_params_)
 
 
 @dataclass

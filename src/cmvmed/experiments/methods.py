@@ -29,10 +29,11 @@ KERNEL = "linear+rbf"  # of a view's own classifier, as in CMV-MED
 
 @dataclass(frozen=True)
 class Candidate:
-    """An estimator for one split, and the settings to choose from when it is tuned."""
+    """An estimator for one split, the settings to choose from when it is tuned, and what only the fit after the choice needs."""
 
     estimator: Any
     grid: Grid = field(default_factory=dict)
+    while_searching: Mapping[str, Any] = field(default_factory=dict)  # settings that change no predicted class
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def _corls(split: Split) -> Candidate:
 
 def _cmvmed(split: Split, mode: str) -> Candidate:
     grid = {"prior_variance": ["auto", 0.5, 10.0]}
-    return Candidate(CMVMED(views=split.views, mode=mode), grid)
+    return Candidate(CMVMED(views=split.views, mode=mode), grid, {"calibrate": False})
 
 
 METHODS = {

@@ -7,8 +7,8 @@ import pytest
 
 from cmvmed import CMVMED
 from cmvmed.annealing import Schedule, anneal, independent_states
+from cmvmed.balanced_training import CAREFUL, loyal_anneal, loyalty
 from cmvmed.surrogates import Bohning
-from cmvmed.training import CAREFUL, loyal_anneal, loyalty
 from core.factories import draw_problem, rejects
 
 AUTO = Schedule(None, 0.2, 4, 20, 1e-3)
@@ -36,7 +36,7 @@ def test_loyalty_is_the_correlation_with_the_independent_views():
 def test_only_a_consensus_that_went_astray_under_the_librarys_own_weight_is_annealed_again(
     consensus_weight, astray, monkeypatch
 ):
-    monkeypatch.setattr("cmvmed.training.LEAST_LOYALTY", 1.1 if astray else -1.1)
+    monkeypatch.setattr("cmvmed.balanced_training.LEAST_LOYALTY", 1.1 if astray else -1.1)
     problem, _ = draw_problem(0)
     schedule = Schedule(consensus_weight, 0.2, 4, 20, 1e-3)
     usual = anneal(problem, Bohning(), schedule, None, None)
@@ -63,7 +63,7 @@ def distracted(seed):
 
 def check_does_no_harm(least_loyalty, monkeypatch):
     """No more than two points below the views' own opinion."""
-    monkeypatch.setattr("cmvmed.training.LEAST_LOYALTY", least_loyalty)
+    monkeypatch.setattr("cmvmed.balanced_training.LEAST_LOYALTY", least_loyalty)
     X, y = distracted(3)
     partly = np.where(np.arange(y.size) < N_LABELED, y, -1)
     model, alone = (CMVMED(views=[6, 6], **given).fit(X, partly) for given in ({}, {"consensus_weight": 0.0}))
