@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scale_points import METHODS, WIDTH, write_parquet
+from benchmarks.scale_points import METHODS, WIDE, write_parquet
 from benchmarks.scale_report import write_page, write_report
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,7 +98,7 @@ def measure_outofcore(kept: Measurements, gib: float, limit_gib: float, time_lim
     if shutil.disk_usage(tempfile.gettempdir()).free < 1.5 * gib * 2**30:
         raise SystemExit(f"Not enough room for {gib} GiB in {tempfile.gettempdir()}; set TMPDIR to a larger disk.")
     with tempfile.TemporaryDirectory() as folder:
-        write_parquet(Path(folder), int(gib * 2**30 / (2 * WIDTH * 8)))
+        write_parquet(Path(folder), int(gib * 2**30 / (2 * WIDE * 8)))
         kept.measure(name, ["outofcore", folder, str(limit_gib)], time_limit)
 
 

@@ -32,7 +32,8 @@ from cmvmed.sources.rows import RowCheck
 WIDTH, N_LABELED, N_TEST = 50, 100, 5000
 SEPARATION = (1.1, 0.8)  # of the two views, in within-class standard deviations from the middle
 VIEWS = {"first": slice(0, WIDTH), "second": slice(WIDTH, 2 * WIDTH)}
-ROWS_PER_FILE = 100_000
+ROWS_PER_BLOCK = 25_000
+WIDE, ROWS_PER_WIDE_FILE = 400, 20_000  # features of a view in files beyond memory, and their rows
 
 
 class NystroemSelfTraining:
@@ -64,12 +65,12 @@ METHODS: dict[str, Callable[[], Any]] = {
 }
 
 
-def draw_rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int, rng: np.random.Generator, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]:
     """Two Gaussian views side by side, independent given the class, and the class."""
     y = rng.integers(0, 2, n)
-    X = rng.normal(size=(n, 2 * WIDTH))
-    for columns, separation in zip(VIEWS.values(), SEPARATION, strict=True):
-        X[:, columns] += ((2.0 * y - 1.0) * separation / np.sqrt(WIDTH))[:, None]
+    X = rng.normal(size=(n, 2 * width))
+    for i, separation in enumerate(SEPARATION):
+        X[:, i * width : (i + 1) * width] += ((2.0 * y - 1.0) * separation / np.sqrt(width))[:, None]
     return X, y
 
 
@@ -193,8 +194,8 @@ def _bare_chunk(landmarks: np.ndarray, first_row: int, matrices: list[np.ndarray
 def write_blocks(folder: Path, n: int) -> tuple[list[Path], np.ndarray]:
     """``n`` rows in numpy files, and their classes."""
     rng, paths, classes = np.random.default_rng(1), [], []
-    for i, start in enumerate(range(0, n, ROWS_PER_FILE // 4)):
-        X, y = draw_rows(min(ROWS_PER_FILE // 4, n - start), rng)
+    for i, start in enumerate(range(0, n, ROWS_PER_BLOCK)):
+        X, y = draw_rows(min(ROWS_PER_BLOCK, n - start), rng)
         paths.append(folder / f"{i:05d}.npy")
         np.save(paths[-1], X)
         classes.append(y)
@@ -238,10 +239,10 @@ def write_parquet(folder: Path, n: int) -> None:
     rng = np.random.default_rng(2)
     for name in VIEWS:
         (folder / name).mkdir(parents=True, exist_ok=True)
-    for i, start in enumerate(range(0, n, ROWS_PER_FILE)):
-        X, y = draw_rows(min(ROWS_PER_FILE, n - start), rng)
-        for name, columns in VIEWS.items():
-            table = pa.table({f"{name}{c}": X[:, columns][:, c] for c in range(WIDTH)})
+    for i, start in enumerate(range(0, n, ROWS_PER_WIDE_FILE)):
+        X, y = draw_rows(min(ROWS_PER_WIDE_FILE, n - start), rng, WIDE)
+        for k, name in enumerate(VIEWS):
+            table = pa.table({f"{name}{c}": X[:, k * WIDE + c] for c in range(WIDE)})
             if name == "first":
                 known = np.arange(start, start + y.size) < N_LABELED
                 table = table.append_column(

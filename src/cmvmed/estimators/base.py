@@ -19,6 +19,7 @@ from cmvmed.labels import Labels, labeled_part, read_labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
 from cmvmed.machines import Machine, ViewData, ViewSettings, read_view
 from cmvmed.neighbours import NeighbourMachine
+from cmvmed.prior import label_share
 from cmvmed.sources.opening import lies_elsewhere
 from cmvmed.training import RowRoles, assign_roles
 
@@ -52,6 +53,18 @@ class Training:
         """
         one_hot = np.maximum(self.labels.codes[rows], 0)[:, None] == np.arange(self.labels.n_classes)
         return np.where(one_hot[:, 1:] if self.labels.n_classes == 2 else one_hot, 1.0, -1.0)
+
+    def fitted(self, machines: Sequence[Machine], **more: Any) -> dict[str, Any]:
+        """The attributes of a fit whose views have an equal say, and ``more`` of them, by name."""
+        return self.columns.attributes | {
+            "classes_": self.labels.classes,
+            "class_prior_": label_share(self.roles.counts),
+            "_machines": tuple(machines),
+            "_pool_weights": np.ones(len(machines)),
+            "_offset": np.zeros(machines[0].n_functions),
+            "_temperature": 1.0,
+            **more,
+        }
 
 
 class MultiViewClassifier(ClassifierMixin, ViewReader):

@@ -9,7 +9,6 @@ from cmvmed.estimators.base import MultiViewClassifier
 from cmvmed.estimators.parameters import check_choice, check_number, view_settings
 from cmvmed.linalg import Array
 from cmvmed.machines import ViewData, ViewMachine
-from cmvmed.prior import label_share
 from cmvmed.training import RowRoles
 from cmvmed.views import per_view
 
@@ -147,23 +146,13 @@ class CoRLS(MultiViewClassifier):
         space = self._coregularise(data, roles)
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
         coefficients, violation = fit_loss(space.kernel, Y, roles.hinge[roles.block_L])
-
+        machines = [
+            _machine(view, expansion @ coefficients) for view, expansion in zip(data, space.expansions, strict=True)
+        ]
         self._become(
-            training.columns.attributes
-            | {
-                "classes_": labels.classes,
-                "class_prior_": label_share(roles.counts),
-                "view_names_": list(training.columns.view_names),
-                "n_views_": len(data),
-                "kkt_violation_": violation,
-                "_machines": tuple(
-                    _machine(view, expansion @ coefficients)
-                    for view, expansion in zip(data, space.expansions, strict=True)
-                ),
-                "_pool_weights": np.ones(len(data)),
-                "_offset": np.zeros(Y.shape[1]),
-                "_temperature": 1.0,
-            }
+            training.fitted(
+                machines, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
+            )
         )
         return self
 

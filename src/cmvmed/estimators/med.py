@@ -10,7 +10,6 @@ from cmvmed.estimators.parameters import view_settings
 from cmvmed.exact_views import SpectralView
 from cmvmed.machines import ViewMachine
 from cmvmed.posterior import supervised_state
-from cmvmed.prior import label_share
 
 
 class MED(MultiViewClassifier):
@@ -130,19 +129,8 @@ class MED(MultiViewClassifier):
         (data,) = training.view_data(settings, labelled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labelled)
         state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * roles.hinge[labelled])
-
-        self._become(
-            training.columns.attributes
-            | {
-                "classes_": labels.classes,
-                "class_prior_": label_share(roles.counts),
-                "dual_gap_": state.gap,
-                "_machines": (ViewMachine.from_state(data, state, 0.0, np.empty(0)),),
-                "_pool_weights": np.ones(1),
-                "_offset": np.zeros(Y.shape[1]),
-                "_temperature": 1.0,
-            }
-        )
+        machines = [ViewMachine.from_state(data, state, 0.0, np.empty(0))]
+        self._become(training.fitted(machines, dual_gap_=state.gap))
         return self
 
     def predict_proba(self, X: Any) -> Any:

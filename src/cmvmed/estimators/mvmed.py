@@ -11,7 +11,6 @@ from cmvmed.estimators.base import MultiViewClassifier
 from cmvmed.estimators.parameters import check_number, view_settings
 from cmvmed.linalg import Array
 from cmvmed.machines import ViewData, ViewMachine
-from cmvmed.prior import label_share
 from cmvmed.two_view_duals import solve_mvmed
 
 KKT_TOLERANCE = 1e-8  # largest violation of an optimality condition, in units of margin, that passes without a warning
@@ -147,23 +146,14 @@ class MVMED(MultiViewClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-
+        nothing = np.zeros((0, Y.shape[1]))
+        machines = [
+            ViewMachine(view, tau, nothing, np.zeros((0, 1))) for view, tau in zip(data, coefficients, strict=True)
+        ]
         self._become(
-            training.columns.attributes
-            | {
-                "classes_": labels.classes,
-                "class_prior_": label_share(roles.counts),
-                "view_names_": list(training.columns.view_names),
-                "n_views_": len(data),
-                "kkt_violation_": violation,
-                "_machines": tuple(
-                    ViewMachine(view, tau, np.zeros((0, Y.shape[1])), np.zeros((0, 1)))
-                    for view, tau in zip(data, coefficients, strict=True)
-                ),
-                "_pool_weights": np.ones(len(data)),
-                "_offset": np.zeros(Y.shape[1]),
-                "_temperature": 1.0,
-            }
+            training.fitted(
+                machines, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
+            )
         )
         return self
 

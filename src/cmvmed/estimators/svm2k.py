@@ -12,7 +12,6 @@ from cmvmed.estimators.base import MultiViewClassifier
 from cmvmed.estimators.parameters import check_choice, check_number, view_settings
 from cmvmed.linalg import Array, Matrix
 from cmvmed.machines import ViewData, ViewMachine
-from cmvmed.prior import label_share
 from cmvmed.training import RowRoles
 from cmvmed.two_view_duals import TwoViewSolution, solve_two_view, svm2k_program
 
@@ -158,20 +157,11 @@ class SVM2K(MultiViewClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-
+        machines = [_machine(view, i, solutions) for i, view in enumerate(data)]
         self._become(
-            training.columns.attributes
-            | {
-                "classes_": labels.classes,
-                "class_prior_": label_share(roles.counts),
-                "view_names_": list(training.columns.view_names),
-                "n_views_": len(data),
-                "kkt_violation_": violation,
-                "_machines": tuple(_machine(view, i, solutions) for i, view in enumerate(data)),
-                "_pool_weights": np.ones(len(data)),
-                "_offset": np.zeros(Y.shape[1]),
-                "_temperature": 1.0,
-            }
+            training.fitted(
+                machines, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
+            )
         )
         return self
 
