@@ -29,21 +29,24 @@ REFERENCE = "CMV-MED"
 
 def score_table(task: Task, rows: list[ResultRow], methods: list[str]) -> str:
     lines = ["| method | accuracy | balanced | AUC | calibration error | s |", "| --- | --- | --- | --- | --- | --- |"]
-    lines += [f"| {m} | {summary([row for row in rows if row.method == m])} |" for m in methods]
+    n_splits = len({row.split for row in rows})
+    lines += [f"| {m} | {summary([row for row in rows if row.method == m], n_splits)} |" for m in methods]
     paper = paper_figure(task.name, task.n_labeled, REFERENCE)
     if paper:
         lines.append(f"| CMV-MED in the paper | {paper.mean} ± {paper.deviation} | – | – | – | – |")
     return "\n".join(lines)
 
 
-def summary(rows: list[ResultRow]) -> str:
-    """The cells of one method; a dash for what does not apply, and a word if a split failed."""
+def summary(rows: list[ResultRow], n_splits: int) -> str:
+    """The cells of one method; a dash for what does not apply, and a word if splits failed or were not run."""
     failed = [row for row in rows if row.status == "failed"]
     if failed:
         return f"{len(failed)} of {len(rows)} splits failed: {failed[0].error} | – | – | – | –"
     if not rows:
         return " | ".join(["–"] * 5)
     figures = [percent([getattr(row, name) for row in rows]) for name in ("accuracy", "balanced_accuracy", "auc")]
+    if len(rows) < n_splits:
+        figures[0] += f" ({len(rows)} splits)"
     soft = all(row.calibration_error is not None for row in rows)
     error = f"{calibration_error(row.reliability for row in rows):.3f}" if soft else "–"
     seconds = np.mean([row.fit_seconds + row.predict_seconds for row in rows])
@@ -97,6 +100,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=[EACH_VIEW, *METHODS], default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path, default=Path("accuracy.sqlite"), help="where rows are kept")
+    parser.add_argument("--no-run", action="store_true", help="only print the tables of the rows that are there")
     arguments = parser.parse_args()
     experiment = Experiment(
         name="accuracy",
@@ -111,7 +115,8 @@ def main() -> None:
     for name, reason in (*wanted.missing_datasets.items(), *wanted.missing_methods.items()):
         print(f"{name}: left out. {reason}", file=sys.stderr)
     with ResultStore(arguments.results) as store:
-        run(wanted.methods, store, on_this_machine(arguments.jobs))
+        if not arguments.no_run:
+            run(wanted.methods, store, on_this_machine(arguments.jobs))
         rows = [row for row in store.rows("accuracy") if row.key in wanted.methods]
     by_task = {name: [row for row in rows if row.dataset == name] for name in arguments.tasks}
     print("\n\n".join(report(TASKS[name], found) for name, found in by_task.items() if found))

@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import fill
 from benchmarks.scale_points import METHODS, WIDE, write_parquet
-from benchmarks.scale_report import write_page, write_report
+from benchmarks.scale_report import write_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "scale.json"
@@ -133,10 +134,8 @@ def main() -> None:
     figure = ROOT / "docs" / "scaling.svg" if given.results == RESULTS else given.results.with_suffix(".svg")
     text = write_report(kept.results, given.results.with_suffix(".md"), figure)
     if given.results == RESULTS:
-        write_page(
-            f"{text}\n![Seconds and memory of fits over the number of rows](scaling.svg)\n",
-            ROOT / "docs" / "scaling.md",
-        )
+        picture = "![Seconds and memory of fits over the number of rows](scaling.svg)"
+        fill(ROOT / "docs" / "scaling.md", "measured", f"{text}\n{picture}")
     print(text)
 
 

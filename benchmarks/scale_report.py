@@ -1,6 +1,5 @@
 """Tables and figure of the scale benchmark, from its results alone; the tables are also part of docs/scaling.md."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from cmvmed.sources.memory import in_words
 
 Results = Mapping[str, Mapping[str, Any]]
 FIRST_LARGE = 64_000  # rows from which on the growth is fitted
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"  # the generated part of a page
 CLUSTERS = ((1_000_000, 2), (100_000_000, 64), (1_000_000_000, 512))  # rows and cores for which the cost is predicted
 
 
@@ -25,15 +23,6 @@ def write_report(results: Results, tables: Path, figure: Path) -> str:
     if fits(results):
         draw(results, figure)
     return text
-
-
-def write_page(text: str, page: Path) -> None:
-    """Put the tables between the marks of a page."""
-    before, rest = page.read_text().split(BEGIN)
-    _, after = rest.split(END)
-    part = page.with_suffix(".part")
-    part.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
-    os.replace(part, page)
 
 
 def fits(results: Results) -> dict[str, dict[int, Mapping[str, Any]]]:

@@ -87,9 +87,9 @@ def fit_consensus(
 ) -> tuple[Annealed, Array]:
     """Anneal under the class prior asked for; return where it ended and the prior used, (K,).
 
-    ``class_prior="auto"`` with two classes infers the share from labels and cross-view anchors, which takes up to three fits under
-    shares that are tried, before the fit under the share found. With more classes it imposes an empirical-Bayes share in the
-    first half of the stages only.
+    ``class_prior="auto"`` with two classes infers the share from labels, their ranks and cross-view anchors, which takes up to
+    three fits under shares that are tried, before the fit under the share found. With more classes it imposes an empirical-Bayes
+    share in the first half of the stages only.
     """
     from_labels = label_share(roles.counts)
     infer = isinstance(class_prior, str) and class_prior == "auto"

@@ -63,7 +63,7 @@ def held_out_ranks(
         states = independent_states(without_labels(problem, out), map_views)
         scores_L, seen_L = pool([state.m_L for state in states], problem.rows_L, view_weights, n_L)
         scores_U, seen_U = pool([state.m_U for state in states], problem.rows_U, view_weights, n_U)
-        judged = out & (seen_L > 0.0)
+        judged = out & (seen_L > 0.0) & bool((problem.weights_U * seen_U).any())
         ranks[judged] = _mid_ranks(scores_L[judged, 0], scores_U[:, 0], problem.weights_U * seen_U)
     return ranks
 

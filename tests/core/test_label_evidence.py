@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 from cmvmed.annealing import Problem
-from cmvmed.exact_views import SpectralView
+from cmvmed.exact_views import KernelBlocks, SpectralView
 from cmvmed.folds import held_out_folds
 from cmvmed.label_evidence import held_out_ranks, ranked_share
 from cmvmed.prior import ShareMoments, counted_share
@@ -96,6 +96,19 @@ def test_the_only_row_of_a_class_cannot_be_held_out_so_counts_stand():
     codes[3] = 1
     problem = replace(problem, Y=np.where(codes[:, None] == 1, 1.0, -1.0))
     assert by_ranks(problem, codes) == counted_share(counts_of(codes))
+
+
+def test_unlabelled_rows_that_only_a_silenced_view_has_rank_nothing():
+    problem, codes, _, _ = draw(4, n_labelled=12)
+    blind = replace(problem, rows_U=(problem.rows_U[0], np.empty(0, dtype=int)))
+    blind = replace(blind, models=(problem.models[0], SpectralView(_without_unlabelled(problem.models[1].blocks))))
+    counts = counts_of(codes)
+    assert ranked_share(blind, np.array([0.0, 1.0]), codes, np.ones(12), counts) == counted_share(counts)
+    assert ranked_share(blind, np.array([1.0, 0.0]), codes, np.ones(12), counts) != counted_share(counts)
+
+
+def _without_unlabelled(blocks):
+    return KernelBlocks(blocks.LL, blocks.UL[:0], blocks.UU[:0, :0], blocks.weights[:0], blocks.prior_variance)
 
 
 def test_a_weight_counts_rows():

@@ -76,12 +76,18 @@ def tables(rows: Sequence[ResultRow]) -> str:
     )
 
 
-def _table(title: str, chosen: list[Entry]) -> str:
+def grid(chosen: Sequence[Entry]) -> list[list[str]]:
+    """The entries of one experiment and protocol as cells: data sets across, methods down, names first."""
     columns = list(dict.fromkeys((entry.dataset, entry.n_labeled) for entry in chosen))
     methods = sorted({entry.method for entry in chosen}, key=_rank)
     cells = {(entry.method, entry.dataset, entry.n_labeled): _cell(entry) for entry in chosen}
-    head = [f"{title}: accuracy in % ± SD [paper]", *(f"{dataset}, {n} labels" for dataset, n in columns)]
-    lines = [head, *([method, *(cells.get((method, *column), "–") for column in columns)] for method in methods)]
+    head = ["method", *(f"{dataset}, {n} labels" for dataset, n in columns)]
+    return [head, *([method, *(cells.get((method, *column), "–") for column in columns)] for method in methods)]
+
+
+def _table(title: str, chosen: list[Entry]) -> str:
+    (_, *head), *rest = grid(chosen)
+    lines = [[f"{title}: accuracy in % ± SD [paper]", *head], *rest]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     return "\n".join([text[0], "─" * len(text[0]), *text[1:]])
