@@ -116,7 +116,7 @@ def command(
     \b
     Examples:
       cmvmed reproduce table1                      a few splits, every method as it comes; minutes
-      cmvmed reproduce table1 --full               20 splits, also with 5-fold selection; an hour
+      cmvmed reproduce table1 --full               20 splits, also with 5-fold selection; half an hour
       cmvmed reproduce --datasets webkb --splits 3 both experiments on one data set
       cmvmed reproduce --full --dask tcp://host:8786
     """  # noqa: D301 (\b keeps click from wrapping the lines)
