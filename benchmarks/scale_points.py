@@ -33,7 +33,11 @@ WIDTH, N_LABELED, N_TEST = 50, 100, 5000
 SEPARATION = (1.1, 0.8)  # of the two views, in within-class standard deviations from the middle
 VIEWS = {"first": slice(0, WIDTH), "second": slice(WIDTH, 2 * WIDTH)}
 ROWS_PER_BLOCK = 25_000
-WIDE, ROWS_PER_WIDE_FILE = 400, 20_000  # features of a view in files beyond memory, and their rows
+WIDE, ROWS_PER_WIDE_FILE, ROWS_PER_GROUP = (
+    400,
+    20_000,
+    2500,
+)  # features of a view in files beyond memory, and their rows
 
 
 class NystroemSelfTraining:
@@ -249,7 +253,8 @@ def write_parquet(folder: Path, n: int) -> None:
                     "class", pa.array([int(c) if k else None for c, k in zip(y, known, strict=True)])
                 )
                 np.save(folder / f"truth{i:05d}.npy", y)
-            pq.write_table(table, folder / name / f"{i:05d}.parquet", compression="none", use_dictionary=False)
+            path = folder / name / f"{i:05d}.parquet"
+            pq.write_table(table, path, row_group_size=ROWS_PER_GROUP, compression="none", use_dictionary=False)
 
 
 def outofcore_point(folder: Path, limit_gib: float) -> dict[str, Any]:
