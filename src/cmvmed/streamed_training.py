@@ -30,7 +30,7 @@ from cmvmed.sources import RowSource
 from cmvmed.sources.rows import RowCheck
 
 # How many rows a row of the sample stands for at most: the features follow a sample of more weight so closely that the sweeps over
-# all rows must first unlearn it. Of 1, 3, 10 and no limit, 3 leaves them the least to do, at 64 000 and 256 000 rows.
+# all rows must first unlearn it. Of 1, 3, 10 and no limit, sweeps over 256 000 rows started nearest to their end from 3.
 MOST_STOOD_FOR = 3.0
 LONGEST_OFFSET_STEP = 2.0  # in units of 2T
 SHARE_TOLERANCE = 1e-4  # of the classes' shares at the end

@@ -77,7 +77,8 @@ def test_public_classes_have_examples(name):
 @pytest.mark.usefixtures("scratch")
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_the_python_blocks_of_a_page(page):
-    run_page(page)
+    text = page.read_text(encoding="utf-8")
+    assert run_page(page) == text.count("\n```python") - text.count(f"{NOT_RUN}\n```python")
 
 
 @pytest.mark.parametrize("page", TESTED_ELSEWHERE)
