@@ -37,6 +37,9 @@ Mapper = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 # (docs/accuracy.md).
 AUTO_CONSENSUS_WEIGHT = 0.5
 FULL_AGREEMENT = 0.25
+# Of a fit that only has to answer a question: its class shares and how sure it is are those of a whole fit; docs/accuracy.md.
+SHORT_STAGES = 2
+SHORT_SWEEPS = 6
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,22 @@ class Schedule:
     n_stages: int
     max_iter: int  # sweeps in a stage
     tol: float  # a stage ends when the objective falls by less than this share of its size
+    stage_length: float = 1.0  # in stages of the paper, by which λ grows
 
     def stage(self, s: int) -> tuple[float, float]:
         """(λ_s, T_s) of stage s = 1..S."""
-        return (self.consensus_weight or 0.0) * -np.expm1(-0.5 * s), self.temperature ** (s / self.n_stages)
+        grown = -np.expm1(-0.5 * self.stage_length * s)
+        return (self.consensus_weight or 0.0) * grown, self.temperature ** (s / self.n_stages)
+
+    def shortened(self) -> "Schedule":
+        """Fewer, longer stages and fewer sweeps in each, with the same end."""
+        n_stages = min(SHORT_STAGES, self.n_stages)
+        length = self.stage_length * self.n_stages / n_stages
+        return replace(self, n_stages=n_stages, max_iter=min(SHORT_SWEEPS, self.max_iter), stage_length=length)
+
+    def reaching(self, lam: float) -> "Schedule":
+        """The schedule whose last stage has the consensus weight ``lam``."""
+        return replace(self, consensus_weight=lam / -np.expm1(-0.5 * self.stage_length * self.n_stages))
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,11 @@ def _numbers(given: list[Any]) -> Array:
     return np.array([float(value) if isinstance(value, Real) else np.nan for value in given])
 
 
-def most_passes(class_prior: Any, n_classes: int) -> int:
-    """How often ``fit_consensus`` may run through all stages: for each share tried, and again with less consensus."""
+def most_stages(class_prior: Any, n_classes: int, schedule: Schedule) -> int:
+    """How many stages ``fit_consensus`` may run through: for each share tried, and at the end, and again with less consensus."""
     infers = isinstance(class_prior, str) and class_prior == "auto" and n_classes == 2
-    return 2 * (MOST_QUESTIONS + 1 if infers else 1)
+    questions = MOST_QUESTIONS * schedule.shortened().n_stages if infers else 0
+    return 2 * (questions + schedule.n_stages)
 
 
 def fit_consensus(
@@ -81,15 +82,15 @@ def fit_consensus(
     roles: RowRoles,
     view_weights: Array | None,
     *,
-    before_stage: Callable[[int], None] = lambda stage: None,
+    before_stage: Callable[[int, int], None] = lambda stage, n_stages: None,
     on_stage: Callable[[int, Annealed, Array], bool] = lambda stage, annealed, prior: False,
     map_views: Mapper = map,
 ) -> tuple[Annealed, Array]:
     """Anneal under the class prior asked for; return where it ended and the prior used, (K,).
 
     ``class_prior="auto"`` with two classes infers the share from labels, their ranks and cross-view anchors, which takes up to
-    three fits under shares that are tried, before the fit under the share found. With more classes it imposes an empirical-Bayes
-    share in the first half of the stages only.
+    three short fits under shares that are tried, before the fit under the share found. With more classes it imposes an
+    empirical-Bayes share in the first half of the stages only.
     """
     from_labels = label_share(roles.counts)
     infer = isinstance(class_prior, str) and class_prior == "auto"
@@ -106,7 +107,7 @@ def fit_consensus(
         balance = None
     independent = independent_states(problem, map_views)
 
-    def run(balance: Balance | None, prior: Array) -> Annealed:
+    def run(schedule: Schedule, balance: Balance | None, prior: Array) -> Annealed:
         return loyal_anneal(
             problem,
             surrogate,
@@ -114,20 +115,20 @@ def fit_consensus(
             balance,
             view_weights,
             independent,
-            before_stage=before_stage,
+            before_stage=lambda stage: before_stage(stage, schedule.n_stages),
             on_stage=lambda stage, annealed: on_stage(stage, annealed, prior),
             map_views=map_views,
         )
 
     if not infer or balance is None or problem.n_classes > 2:
-        return run(balance, prior), prior
+        return run(schedule, balance, prior), prior
     L, pi = roles.block_L, view_weights
     if pi is None:
         R = agreement([state.m_U for state in independent], problem.rows_U, problem.weights_U)
         pi = agreement_weights(R, problem.known_views)
     told = ranked_share(problem, pi, labels.codes[L], roles.weights[L], roles.counts, map_views)
     witnesses = _witnesses(problem, view_weights) if schedule.consensus_weight != 0.0 else []
-    return _fit_under_inferred_share(problem, roles, told, witnesses, run)
+    return _fit_under_inferred_share(problem, schedule, roles, told, witnesses, run)
 
 
 def _witnesses(problem: Problem, view_weights: Array | None) -> list[int]:
@@ -139,21 +140,22 @@ def _witnesses(problem: Problem, view_weights: Array | None) -> list[int]:
 
 def _fit_under_inferred_share(
     problem: Problem,
+    schedule: Schedule,
     roles: RowRoles,
     told: ShareMoments,
     witnesses: Sequence[int],
-    run: Callable[[Balance, Array], Annealed],
+    run: Callable[[Schedule, Balance, Array], Annealed],
 ) -> tuple[Annealed, Array]:
     """Anneal under shares that are tried, then under the one they tell; two classes. A fit that was stopped is the last."""
     fits: list[tuple[Annealed, Array]] = []
 
-    def fit(share: float) -> Annealed:
+    def fit(share: float, schedule: Schedule) -> Annealed:
         prior = np.array([1.0 - share, share])
-        fits.append((run(Balance(prior), prior), prior))
+        fits.append((run(schedule, Balance(prior), prior), prior))
         return fits[-1][0]
 
     def ask(share: float) -> Anchors | None:
-        annealed = fit(share)
+        annealed = fit(share, schedule.shortened())
         if annealed.stopped or annealed.consensus_weight == 0.0:
             return None
         lam = annealed.consensus_weight
@@ -167,7 +169,7 @@ def _fit_under_inferred_share(
     if len(witnesses) >= 2:
         share = inferred_share(roles.counts, told, ask)
     if not (fits and fits[-1][0].stopped):
-        fit(share)
+        fit(share, schedule)
     return fits[-1]
 
 

@@ -9,7 +9,7 @@ The scale used is the exponential of the posterior mean of log c. It changes no 
 of the unlabelled rows is expected to be right, the mean over it of their largest probability.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -22,9 +22,6 @@ from cmvmed.linalg import Array, IntArray
 from cmvmed.prior import Balance, released_balance
 from cmvmed.surrogates import Surrogate
 
-# Of a fit without a fold: enough to be as sure as the whole fit; docs/accuracy.md.
-FOLD_STAGES = 2
-FOLD_SWEEPS = 6
 # Centre c_0 and deviation s of the prior of log c, chosen on development splits (docs/accuracy.md).
 USUAL_SCALE = 0.5
 LOG_SCALE_DEVIATION = 1.2
@@ -119,9 +116,7 @@ def cross_fit(
 
     The weights of the views, λ and the classes' shares are those of the fit on all labels.
     """
-    # the last stage has the λ of the whole fit's last stage
-    lam = annealed.consensus_weight / -np.expm1(-0.5 * FOLD_STAGES)
-    short = replace(schedule, consensus_weight=lam, n_stages=FOLD_STAGES, max_iter=FOLD_SWEEPS, tol=0.0)
+    short = schedule.shortened().reaching(annealed.consensus_weight)
     scores, judged = np.zeros_like(problem.Y), np.zeros(codes.size, dtype=bool)
     for out in held_out_folds(problem, annealed.view_weights, codes, weights):
         kept = (codes >= 0) & (weights > 0.0) & ~out
@@ -130,7 +125,7 @@ def cross_fit(
             without_labels(problem, out),
             surrogate,
             short,
-            _balance(annealed, counts),
+            _balance(annealed, counts, short.n_stages),
             annealed.view_weights,
             map_views=map_views,
         )
@@ -141,12 +136,12 @@ def cross_fit(
     return HeldOut(expand(scores[judged]) / (2.0 * annealed.temperature), codes[judged], weights[judged])
 
 
-def _balance(annealed: Annealed, counts: Array) -> Balance | None:
-    """The balance of the whole fit's end, for a fit on labels with these counts (K,)."""
+def _balance(annealed: Annealed, counts: Array, n_stages: int) -> Balance | None:
+    """The balance of the whole fit's end, for a fit of ``n_stages`` on labels with these counts (K,)."""
     consensus = annealed.consensus
     if not consensus.offset.any():  # nothing was imposed
         return None
-    return released_balance(counts, FOLD_STAGES) if consensus.shares is None else Balance(consensus.shares)
+    return released_balance(counts, n_stages) if consensus.shares is None else Balance(consensus.shares)
 
 
 def scale_posterior(held_out: HeldOut) -> Array:

@@ -12,7 +12,6 @@ class. For two classes this is q(second class) = σ((m̄ + o)/T).
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import entr, expit, logit, softmax
 
 from cmvmed.linalg import Array, BoolArray, IntArray
@@ -20,6 +19,7 @@ from cmvmed.linalg import Array, BoolArray, IntArray
 BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
 MAX_BALANCE_STEPS = 200
 SMOOTH_RANGE = 20.0  # a range of scores, in units of 2T, over which the balance is a smooth problem
+MOST_OFFSET_STEPS = 1000  # halvings of the widest bracket, and some room
 COOLING = 4.0  # between the temperatures of a balance that is not
 LEAST_AGREEMENT = 1e-3  # keeps the leading eigenvector unique, so views that agree with nobody are weighted alike
 
@@ -94,20 +94,30 @@ def balancing_offset(scores: Array, mass: Array, prior: Array, temperature: floa
     information projection, so the descent of the objective is kept.
     """
     if scores.shape[1] == 1:
-        return _two_class_offset(scores[:, 0], mass, float(prior[1]), temperature)
+        return _two_class_offset(scores[:, 0], mass, float(prior[1]), temperature, float(start[0]))
     return _many_class_offset(scores, mass / mass.sum(), prior, temperature, start)
 
 
-def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: float) -> Array:
-    """The root of a strictly increasing function, bracketed by the largest and smallest score."""
-    center = temperature * float(logit(prior))
+def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: float, start: float) -> Array:
+    """The root of a strictly increasing function, bracketed by the largest and smallest score.
 
-    def excess(offset: float) -> float:
-        return float(mass @ expit((scores + offset) / temperature) / mass.sum()) - prior
-
-    low, high = center - scores.max(), center - scores.min()
-    margin = 1e-9 * (1.0 + abs(low) + abs(high))
-    return np.array([brentq(excess, low - margin, high + margin, xtol=1e-300, rtol=1e-15, maxiter=1000)])
+    Newton steps from ``start``; the bracket is halved instead where one leaves it, or is not half as long as the step before.
+    """
+    center, share = temperature * float(logit(prior)), mass / mass.sum()
+    low, high = center - float(scores.max()), center - float(scores.min())
+    offset, step = min(max(start, low), high), high - low
+    for _ in range(MOST_OFFSET_STEPS):
+        q = expit((scores + offset) / temperature)
+        excess = float(share @ q) - prior
+        low, high = (low, offset) if excess > 0.0 else (offset, high)
+        slope = float(share @ (q * (1.0 - q))) / temperature
+        last, step = step, -excess / slope if slope > 0.0 else np.inf
+        if not (low <= offset + step <= high and abs(step) <= 0.5 * abs(last)):
+            step = 0.5 * (low + high) - offset
+        offset += step
+        if abs(step) <= np.finfo(float).eps * max(abs(offset), temperature):
+            break
+    return np.array([offset])
 
 
 def _many_class_offset(scores: Array, share: Array, prior: Array, temperature: float, start: Array) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from cmvmed.linalg import Array, eigen_psd
 
 TURNED_ROWS = 2048  # rows weighted or turned at a time
+SQUARED_ROWS = 128  # rows squared at a time
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,10 @@ class LowRankConditioned(WeightGaussian):
 
     @cached_property
     def variance_U(self) -> Array:
-        """σ² Σ_k d_k z_k²."""
-        Z_U = self.blocks.Z_U
-        return np.asarray(self.space.prior_variance * np.einsum("ij,ij,j->i", Z_U, Z_U, self.d))
+        """σ² Σ_k d_k z_k², some rows at a time so that their squares stay in the cache."""
+        Z_U, weights = self.blocks.Z_U, self.space.prior_variance * self.d
+        parts = [np.square(Z_U[start : start + SQUARED_ROWS]) @ weights for start in range(0, len(Z_U), SQUARED_ROWS)]
+        return np.concatenate(parts) if parts else np.empty(0)
 
     def pull(self, b: Array) -> Array:
         """λ Z_Uᵀ wb."""

@@ -120,15 +120,16 @@ def _projected_newton_step(
     Q: Array, alpha: Array, grad: Array, upper: Array, free: BoolArray, ridge: float
 ) -> Array | None:
     """One projected, shortened Newton step, or None if no length of it improves the objective."""
-    system = Q[np.ix_(free, free)]
-    system[np.diag_indices_from(system)] += ridge
+    chosen = np.flatnonzero(free)
+    system = Q[chosen[:, None], chosen]
+    system.flat[:: chosen.size + 1] += ridge
     factor, info = lapack.dpotrf(system, lower=1)
     solved = info == 0
     direction = lapack.dpotrs(factor, grad[free], lower=1)[0] if solved else np.linalg.lstsq(system, grad[free])[0]
     length = 1.0
     while length > 1e-9:
         candidate = alpha.copy()
-        candidate[free] = np.clip(alpha[free] + length * direction, 0.0, upper[free])
+        candidate[free] = np.minimum(np.maximum(alpha[free] + length * direction, 0.0), upper[free])
         move = candidate - alpha
         gain = grad @ move - 0.5 * move @ (Q @ move)
         if gain > 1e-4 * (grad @ move) and gain > 0.0:

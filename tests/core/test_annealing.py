@@ -277,6 +277,29 @@ def test_schedule_grows_the_weight_and_lowers_the_temperature():
     np.testing.assert_allclose(temperatures, [0.25**0.25, 0.5, 0.25**0.75, 0.25], rtol=1e-12)
 
 
+def test_a_short_schedule_ends_where_the_long_one_does():
+    schedule = Schedule(consensus_weight=0.7, temperature=0.25, n_stages=8, max_iter=100, tol=1e-3)
+    short = schedule.shortened()
+    assert short.n_stages < schedule.n_stages
+    assert short.max_iter < schedule.max_iter
+    np.testing.assert_allclose(short.stage(short.n_stages), schedule.stage(8), rtol=1e-12)
+    lams = [short.stage(s)[0] for s in range(1, short.n_stages + 1)]
+    assert (np.diff(lams) > 0.0).all()
+    assert short.shortened() == short
+
+
+def test_a_schedule_of_one_stage_or_sweep_is_not_lengthened():
+    short = Schedule(consensus_weight=0.7, temperature=0.25, n_stages=1, max_iter=1, tol=0.0).shortened()
+    assert (short.n_stages, short.max_iter) == (1, 1)
+
+
+@pytest.mark.parametrize("n_stages", [1, 2, 8])
+def test_a_schedule_reaches_the_weight_asked_for(n_stages):
+    schedule = Schedule(consensus_weight=None, temperature=0.25, n_stages=n_stages, max_iter=3, tol=0.0)
+    for form in (schedule, schedule.shortened()):
+        assert form.reaching(0.3).stage(form.n_stages)[0] == pytest.approx(0.3, rel=1e-12)
+
+
 SCHEDULE = Schedule(consensus_weight=1.0, temperature=0.3, n_stages=3, max_iter=25, tol=1e-7)
 
 

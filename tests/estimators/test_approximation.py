@@ -168,7 +168,7 @@ def test_choice_follows_the_number_of_rows(asked, surrogate, n_rows, kind):
 
 
 def test_default_number_of_landmarks_grows_with_the_root_of_the_rows():
-    assert [default_components(n) for n in (100, 4900, 6400, 10_000, 10**7)] == [700, 700, 800, 1000, 1000]
+    assert [default_components(n) for n in (100, 4000, 6400, 10_000, 10**7)] == [600, 600, 720, 900, 1000]
     assert read_approximation(CMVMED(n_components=77), Bohning(), 10**5).n_components == 77
 
 

@@ -1,6 +1,7 @@
 """Progress: scikit-learn's callbacks, the printed lines, and views updated in parallel."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_no_stage_begins_after_a_stop(partly):
 
 @pytest.fixture
 def moved_prior(monkeypatch):
-    """Let the inference of the class prior try equal classes and find a share far from it, so that the stages run twice."""
+    """Let the inference of the class prior try equal classes and find a share far from it: two passes, the first a short one."""
 
     def infer(counts, labels, ask):
         ask(0.5)
@@ -114,8 +115,15 @@ def moved_prior(monkeypatch):
 def test_a_second_pass_is_reported_too(partly):
     model, recorder = recorded(partly, class_prior="auto")
     assert model.class_prior_[1] == pytest.approx(0.9)
-    assert recorder.events == ["setup", "begin fit", *["begin stage", "end stage"] * 8, "end fit", "teardown"]
-    assert [stage.class_prior_[1] for stage in recorder.stages()] == pytest.approx([0.5] * 4 + [0.9] * 4)
+    assert recorder.events == ["setup", "begin fit", *["begin stage", "end stage"] * 6, "end fit", "teardown"]
+    assert [stage.class_prior_[1] for stage in recorder.stages()] == pytest.approx([0.5] * 2 + [0.9] * 4)
+
+
+@pytest.mark.usefixtures("moved_prior")
+def test_verbose_says_which_pass_a_stage_belongs_to_and_its_length(partly, capsys):
+    CMVMED(views=WIDTHS, n_stages=4, verbose=1).fit(partly.X, partly.y)
+    told = [line.split("] ")[1].split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["stage 1/2", "stage 2/2", *(f"pass 2, stage {s}/4" for s in (1, 2, 3, 4))]
 
 
 @pytest.mark.usefixtures("moved_prior")
@@ -170,13 +178,6 @@ def test_verbose_prints_a_line_per_stage(partly, capsys):
     assert all(re.search(r"consensus weight [\d.]+, temperature [\d.]+, objective", line) for line in lines)
 
 
-@pytest.mark.usefixtures("moved_prior")
-def test_verbose_says_which_pass_a_stage_belongs_to(partly, capsys):
-    CMVMED(views=WIDTHS, n_stages=2, class_prior="auto", verbose=1).fit(partly.X, partly.y)
-    begins = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
-    assert begins == [f"[CMVMED] {again}stage {s}/2" for again in ("", "pass 2, ") for s in (1, 2)]
-
-
 @pytest.mark.parametrize("verbose", [0, False])
 def test_a_fit_is_silent_otherwise(verbose, partly, capsys):
     CMVMED(views=WIDTHS, n_stages=2, verbose=verbose).fit(partly.X, partly.y).predict(partly.X)
@@ -191,6 +192,25 @@ def test_threads_change_nothing(settings, n_jobs, partly_three):
     together = clone(model).set_params(n_jobs=n_jobs).fit(partly_three.X, partly_three.y)
     np.testing.assert_allclose(together.predict_proba(partly_three.X), alone.predict_proba(partly_three.X), atol=1e-12)
     assert together.n_iter_ == alone.n_iter_
+
+
+@pytest.mark.parametrize(("settings", "threads"), [({}, 2), ({"n_jobs": 1}, 0), ({"approximation": "exact"}, 0)])
+def test_low_rank_views_share_the_threads_of_the_linear_algebra(settings, threads, partly_three, monkeypatch):
+    used = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, n):
+            used.append(n)
+            super().__init__(n)
+
+    model = CMVMED(views=WIDTHS, n_stages=2, approximation="nystroem", n_components=20, n_jobs=1)
+    alone = clone(model).fit(partly_three.X, partly_three.y).predict_proba(partly_three.X)
+    monkeypatch.setattr("cmvmed.estimators.progress.algebra_threads", lambda: 5)
+    monkeypatch.setattr("cmvmed.estimators.progress.ThreadPoolExecutor", Pool)
+    together = model.set_params(**{"n_jobs": None, **settings}).fit(partly_three.X, partly_three.y)
+    assert used == [threads] * (threads > 0)
+    if model.approximation == "nystroem":
+        np.testing.assert_allclose(together.predict_proba(partly_three.X), alone, atol=1e-12)
 
 
 def test_any_negative_number_of_threads(partly):

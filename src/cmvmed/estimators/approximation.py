@@ -17,8 +17,8 @@ from cmvmed.training import RowRoles, landmark_basis
 APPROXIMATIONS = ("auto", "exact", "nystroem")
 EXACT_ROWS = 2000  # unlabelled rows up to which "auto" is exact: beyond, the eigendecompositions take seconds each
 LARGEST_EXACT_ROWS = 20_000  # the same for modes and bounds without a low-rank form
-COMPONENTS_PER_ROOT = 10  # n_components by default, per square root of the number of unlabelled rows
-FEWEST_COMPONENTS, MOST_COMPONENTS = 700, 1000
+COMPONENTS_PER_ROOT = 9  # n_components by default, per square root of the number of unlabelled rows
+FEWEST_COMPONENTS, MOST_COMPONENTS = 600, 1000
 RESIDUAL_SAMPLE = 1000  # unlabelled rows from which the approximation's error is estimated
 
 
@@ -63,7 +63,7 @@ def read_approximation(estimator: Any, surrogate: Surrogate, n_unlabelled: int) 
 
 
 def default_components(n_unlabelled: int) -> int:
-    """10 √n, but at least 700 and at most 1000."""
+    """9 √n, but at least 600 and at most 1000."""
     return int(np.clip(round(COMPONENTS_PER_ROOT * np.sqrt(n_unlabelled)), FEWEST_COMPONENTS, MOST_COMPONENTS))
 
 

@@ -11,7 +11,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from cmvmed.balanced_training import fit_consensus, most_passes
+from cmvmed.balanced_training import fit_consensus, most_stages
 from cmvmed.calibration import AccuracyEstimate, calibrate
 from cmvmed.consensus import expand, prior_scores, soft_labels
 from cmvmed.estimators.approximation import described, view_bases
@@ -110,8 +110,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         some landmark rows; its cost is proportional to the number of rows. It needs mode "complete" and bound "bohning".
         "auto" is exact up to 2000 unlabelled rows.
     n_components : int or None, default=None
-        Number of landmark rows of each view with "nystroem"; None takes ten times the square root of the number of
-        unlabelled rows, but at least 700 and at most 1000.
+        Number of landmark rows of each view with "nystroem"; None takes nine times the square root of the number of
+        unlabelled rows, but at least 600 and at most 1000.
     landmarks : {"k-means++", "uniform", "leverage"}, default="k-means++"
         How landmarks are chosen, beside the labelled rows: far from each other, at random, or where others explain little.
     memory_limit : int, str or None, default=None
@@ -119,7 +119,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         for half of the free memory. With more than 5000 unlabelled rows (fewer if the limit asks for it) the annealing runs on a
         sample of them, and its last stage is continued on all rows, in chunks.
     n_jobs : int or None, default=None
-        Views updated in parallel, by threads; -1 uses all processors.
+        Views updated in parallel, by threads; -1 uses all processors, None all with "nystroem" and else one.
     random_state : int, RandomState instance or None, default=0
         Chooses the rows of which the median distance is taken if there are more than a thousand, the landmarks, and the rows
         that are annealed if there are too many.
@@ -278,7 +278,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         pi, n_neighbors = read_view_weights(self, data), read_neighbors(self, data)
         Y = training.signed_labels(roles.block_L)
         class_prior = None if self.mode == "literal" else self.class_prior
-        with views_in_parallel(self.n_jobs, len(data)) as map_views:
+        with views_in_parallel(self.n_jobs, len(data), approximation.n_components is not None) as map_views:
             bases = view_bases(data, roles, approximation, self.random_state, map_views)
             problem = build_problem(
                 data,
@@ -295,8 +295,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                     problem, data, roles, pi, schedule.consensus_weight, n_neighbors, map_views=map_views
                 )
             fitted_after = partial(fitted_attributes, training, setting, data, bases)
-            n_passes = most_passes(class_prior, labels.n_classes)
-            report = StageReporter(self, X, y, schedule.n_stages, n_passes, fitted_after)
+            report = StageReporter(self, X, y, most_stages(class_prior, labels.n_classes, schedule), fitted_after)
             annealed, prior = fit_consensus(
                 setting.problem,
                 surrogate,

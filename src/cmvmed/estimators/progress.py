@@ -1,14 +1,16 @@
 """Progress of a fit: scikit-learn's callbacks, a printed line per stage, and threads over views."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from cmvmed.annealing import Annealed, Mapper
 from cmvmed.linalg import Array
+from cmvmed.sources.local import algebra_threads
 
 
 class StageReporter:
@@ -22,19 +24,19 @@ class StageReporter:
         estimator: Any,
         X: Any,
         y: Any,
-        n_stages: int,
-        max_passes: int,
+        most_stages: int,
         attributes: Callable[[Annealed, Array], dict[str, Any]],
     ) -> None:
-        self.estimator, self.data, self.n_stages, self.attributes = estimator, {"X": X, "y": y}, n_stages, attributes
-        self.root = estimator._init_callback_context(max_subtasks=n_stages * max_passes)
+        self.estimator, self.data, self.attributes = estimator, {"X": X, "y": y}, attributes
+        self.root = estimator._init_callback_context(max_subtasks=most_stages)
         self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
         self.stage: Any = None
-        self.passes = 0
+        self.passes = self.n_stages = 0
 
-    def begin_stage(self, stage: int) -> None:
+    def begin_stage(self, stage: int, n_stages: int) -> None:
         """Report the beginning of a stage; the first one begins a pass, of which a new class prior asks for another."""
         self.passes += stage == 1
+        self.n_stages = n_stages
         self.stage = self.root.subcontext(task_name="stage")
         self.stage.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
@@ -63,11 +65,18 @@ class StageReporter:
 
 
 @contextmanager
-def views_in_parallel(n_jobs: int | None, n_views: int) -> Iterator[Mapper]:
-    """A ``map`` over views on ``n_jobs`` threads, the linear algebra sharing the processors among them."""
-    workers = min(effective_n_jobs(n_jobs), n_views)
+def views_in_parallel(n_jobs: int | None, n_views: int, low_rank: bool) -> Iterator[Mapper]:
+    """A ``map`` over views on ``n_jobs`` threads, which share those that the linear algebra may use.
+
+    None, where the user's joblib configuration says nothing else, is one thread; with low rank it is all of them: products of
+    rows and features leave a single thread's cache, and gain more from a thread for each view than from threads within.
+    """
+    threads, workers = algebra_threads(), effective_n_jobs(n_jobs)
+    if n_jobs is None and low_rank:
+        workers = max(workers, threads)
+    workers = min(workers, n_views)
     if workers == 1:
         yield map
         return
-    with threadpool_limits(max(1, cpu_count() // workers)), Parallel(n_jobs=workers, require="sharedmem") as pool:
-        yield lambda function, views: pool(delayed(function)(view) for view in views)
+    with threadpool_limits(max(1, threads // workers)), ThreadPoolExecutor(workers) as pool:
+        yield pool.map
