@@ -160,5 +160,5 @@ def expected_accuracy(logits: Array, mass: Array) -> Array:
     """Mean of the largest probability over rows with weights ``mass`` (n,), at each of ``LOG_SCALES``."""
     if mass.sum() == 0.0:  # nothing is known
         return np.full(LOG_SCALES.size, 1.0 / logits.shape[1])
-    share = mass / mass.sum()
-    return np.array([share @ softmax(np.exp(log_scale) * logits, axis=1).max(axis=1) for log_scale in LOG_SCALES])
+    share, behind = mass / mass.sum(), logits - logits.max(axis=1, keepdims=True)
+    return np.array([share @ (1.0 / np.exp(scale * behind).sum(axis=1)) for scale in np.exp(LOG_SCALES)])

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.linalg import blas, lapack
 
 Array = npt.NDArray[np.float64]
+Single = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower solves

@@ -7,6 +7,9 @@ page are diagonal for every λ, σ² and class:
 
 G and Σ_U w b z are sums over rows. :class:`LowRankView` keeps the features of all rows; :class:`WeightSpace` needs only those of
 the labelled ones, and the sums from elsewhere.
+
+A sweep reads all features twice and does little with them, so its time is that of reading. Of many rows they are kept in single
+precision, after G was summed and the features were turned in double: scores and sums are then right to about 1e-6 of their size.
 """
 
 from dataclasses import dataclass
@@ -14,10 +17,12 @@ from functools import cached_property
 
 import numpy as np
 
-from cmvmed.linalg import Array, eigen_psd
+from cmvmed.linalg import Array, Single, eigen_psd
 
 TURNED_ROWS = 2048  # rows weighted or turned at a time
 SQUARED_ROWS = 128  # rows squared at a time
+DOUBLE_ROWS = 2000  # unlabelled rows up to which features are kept in double precision
+LARGEST_SINGLE = 1e15  # feature that may be kept in single precision, whose squares must stay in its range
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class FeatureBlocks:
     """One view's features on its labelled (l) and unlabelled (u) rows, bias included."""
 
     Z_L: Array  # (l, r)
-    Z_U: Array  # (u, r)
+    Z_U: Array | Single  # (u, r)
     weights: Array  # (u,) how often each unlabelled row counts, > 0
     prior_variance: float  # σ²
     view: str = ""  # named in errors
@@ -38,16 +43,30 @@ class FeatureBlocks:
     @cached_property
     def diagonal_U(self) -> Array:
         """‖z‖² of the unlabelled rows, (u,)."""
-        return np.asarray(np.einsum("ij,ij->i", self.Z_U, self.Z_U))
+        return self.squared_sums(np.ones(self.n_coefficients))
 
     @property
     def n_coefficients(self) -> int:
         """One for each feature."""
         return int(self.Z_L.shape[1])
 
+    def scores(self, theta: Array) -> Array:
+        """Z_U θ, (u, F)."""
+        return np.asarray(self.Z_U @ theta.astype(self.Z_U.dtype, copy=False), dtype=np.float64)
+
+    def sums(self, values: Array) -> Array:
+        """Z_Uᵀ values, (r, F)."""
+        return np.asarray(self.Z_U.T @ values.astype(self.Z_U.dtype, copy=False), dtype=np.float64)
+
+    def squared_sums(self, weights: Array) -> Array:
+        """Σ_k weights_k z_k² of the unlabelled rows, (u,), some at a time so that their squares stay in the cache."""
+        parts = [self.Z_U[start : start + SQUARED_ROWS] for start in range(0, len(self.Z_U), SQUARED_ROWS)]
+        weights = weights.astype(self.Z_U.dtype, copy=False)
+        return np.concatenate([np.empty(0), *(np.square(part) @ weights for part in parts)])
+
     def prior_mean(self, tau: Array) -> Array:
         """σ² Z_U Z_Lᵀτ."""
-        return self.Z_U @ (self.prior_variance * (self.Z_L.T @ tau))
+        return self.scores(self.prior_variance * (self.Z_L.T @ tau))
 
     def paired_mean(self, tau: Array, gamma: Array, m_U: Array) -> Array:
         """θ = σ²(Z_Lᵀτ + γ)."""
@@ -90,7 +109,7 @@ class WeightGaussian:
 class LowRankView:
     """G = V diag(ω) Vᵀ once; conditioning at any λ and any constant a is then diagonal.
 
-    ``blocks.Z_L`` and ``blocks.Z_U`` are replaced by Z_L V and, in place, Z_U V.
+    ``blocks.Z_L`` and ``blocks.Z_U`` are replaced by Z_L V and Z_U V; of the given Z_U nothing is left.
     """
 
     def __init__(self, blocks: FeatureBlocks) -> None:
@@ -100,10 +119,13 @@ class LowRankView:
             weighted = root[rows] * blocks.Z_U[rows]
             G += weighted.T @ weighted
         omega, self.rotation = eigen_psd(G)
+        turned = blocks.Z_U
+        if len(turned) > DOUBLE_ROWS and float(np.abs(turned).max()) <= LARGEST_SINGLE:
+            turned = np.empty(turned.shape, dtype=np.float32)
         for rows in parts:
-            blocks.Z_U[rows] = blocks.Z_U[rows] @ self.rotation
+            turned[rows] = blocks.Z_U[rows] @ self.rotation
         self.space = WeightSpace(blocks.Z_L @ self.rotation, omega, blocks.prior_variance)
-        self.blocks = FeatureBlocks(self.space.Z_L, blocks.Z_U, blocks.weights, blocks.prior_variance, blocks.view)
+        self.blocks = FeatureBlocks(self.space.Z_L, turned, blocks.weights, blocks.prior_variance, blocks.view)
         self._last: tuple[tuple[float, float], LowRankConditioned] | None = None
 
     def condition(self, lam: float, a: Array) -> "LowRankConditioned":
@@ -123,15 +145,13 @@ class LowRankConditioned(WeightGaussian):
 
     @cached_property
     def variance_U(self) -> Array:
-        """σ² Σ_k d_k z_k², some rows at a time so that their squares stay in the cache."""
-        Z_U, weights = self.blocks.Z_U, self.space.prior_variance * self.d
-        parts = [np.square(Z_U[start : start + SQUARED_ROWS]) @ weights for start in range(0, len(Z_U), SQUARED_ROWS)]
-        return np.concatenate(parts) if parts else np.empty(0)
+        """σ² Σ_k d_k z_k²."""
+        return self.blocks.squared_sums(self.space.prior_variance * self.d)
 
     def pull(self, b: Array) -> Array:
         """λ Z_Uᵀ wb."""
-        return np.asarray(self.lam * (self.blocks.Z_U.T @ (self.blocks.weights[:, None] * b)))
+        return self.lam * self.blocks.sums(self.blocks.weights[:, None] * b)
 
     def unlabelled_mean(self, tau: Array, gamma: Array) -> Array:
         """Z_U θ with θ = σ²(Z_Lᵀτ + γ)."""
-        return self.blocks.Z_U @ (self.space.prior_variance * (self.space.Z_L.T @ tau + gamma))
+        return self.blocks.scores(self.space.prior_variance * (self.space.Z_L.T @ tau + gamma))

@@ -127,14 +127,10 @@ def fit_basis(rows: TrainingRows, landmarks: IntArray, bias: float) -> Basis:
     return Basis(rows.kernel, rows.train[landmarks], columns, transform)
 
 
-def residual(rows: TrainingRows, basis: Basis, bias: float, sample: IntArray) -> float:
-    """Mean of k(x, x) + β - ‖z(x)‖² over the sample, relative to the mean of k(x, x) + β: the kernel's share that is lost."""
-    if sample.size == 0:
-        return 0.0
-    z = basis.features(rows.train[sample])
-    whole = float((rows.diagonal(sample) + bias).mean())
-    lost = whole - float(np.einsum("ij,ij->", z, z)) / sample.size
-    return max(lost, 0.0) / whole if whole > 0.0 else 0.0
+def residual(diagonal: Array, kept: Array) -> float:
+    """The share of the kernel that is lost: 1 - Σ‖z(x)‖² / Σ(k(x, x) + β), given both (n,) of some rows."""
+    whole = float(diagonal.sum())
+    return max(whole - float(kept.sum()), 0.0) / whole if whole > 0.0 else 0.0
 
 
 def choose_landmarks(

@@ -235,7 +235,7 @@ def _sample_offset(views: Sequence[StreamedView], problem: Problem, annealed: An
     means = []
     for view, model in zip(views, problem.models, strict=True):
         assert isinstance(model, LowRankView)
-        means.append(model.blocks.Z_U @ (view.turn @ view.theta))
+        means.append(model.blocks.scores(view.turn @ view.theta))
     scores, coverage = pool(means, problem.rows_U, annealed.view_weights, n_sample)
     return balancing_offset(scores, problem.weights_U * coverage, shares, annealed.temperature, start)
 

@@ -182,3 +182,31 @@ def test_total_variance_is_the_sum_over_rows():
     sensor = draw_sensor(0, weighted=True)
     conditioned = feature_view(sensor).condition(0.5, np.full(14, 0.25))
     np.testing.assert_allclose(conditioned.total_variance(), sensor.blocks.weights @ conditioned.variance_U, rtol=1e-12)
+
+
+def test_features_of_many_rows_are_kept_in_single_precision_and_tell_the_same(monkeypatch):
+    sensor = draw_sensor(0, n_features=12, weighted=True)
+    double = feature_view(sensor)
+    monkeypatch.setattr("cmvmed.low_rank.DOUBLE_ROWS", 0)
+    single = feature_view(sensor)
+    assert (single.blocks.Z_U.dtype, double.blocks.Z_U.dtype) == (np.float32, np.float64)
+    Y = draw_labels(0, len(sensor.Phi_L))
+    box = np.full(len(Y), 1.3)
+    q = np.random.default_rng(0).random((len(sensor.Phi_U), Y.shape[1]))
+    for lam in (0.0, 0.7):
+        one, other = (
+            update_view(view, Bohning(), supervised_state(view, Y, box), q, Y, box, lam) for view in (single, double)
+        )
+        for field in ("m_L", "m_U", "s_U", "tau"):
+            values = getattr(one, field)
+            assert values.dtype == np.float64
+            np.testing.assert_allclose(values, getattr(other, field), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(single.blocks.diagonal_U, double.blocks.diagonal_U, rtol=1e-5)
+
+
+def test_features_beyond_the_range_of_single_precision_stay_in_double(monkeypatch):
+    monkeypatch.setattr("cmvmed.low_rank.DOUBLE_ROWS", 0)
+    sensor = draw_sensor(0)
+    view = feature_view(replace(sensor, Phi_U=1e20 * sensor.Phi_U))
+    assert view.blocks.Z_U.dtype == np.float64
+    assert np.isfinite(view.blocks.diagonal_U).all()

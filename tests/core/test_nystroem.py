@@ -82,7 +82,8 @@ def test_sparse_rows_stay_sparse():
 
 def test_residual_falls_with_landmarks_and_vanishes_with_all_rows():
     rows, everything = training_rows("rbf", draw_rows(n=200, d=6)), np.arange(200)
-    lost = [residual(rows, fit_basis(rows, everything[:p], BIAS), BIAS, everything) for p in (5, 20, 80, 200)]
+    features = [fit_basis(rows, everything[:p], BIAS).features(rows.train) for p in (5, 20, 80, 200)]
+    lost = [residual(rows.diagonal(everything) + BIAS, (z**2).sum(axis=1)) for z in features]
     assert (np.diff(lost) < 0.0).all()
     assert 0.2 < lost[0] < 1.0
     assert lost[-1] < 1e-9

@@ -109,6 +109,17 @@ def test_few_landmarks_stay_close_and_say_how_close():
         assert 0.0 < low_rank.approximation_["residual"][name] < coarse.approximation_["residual"][name] < 1.0
 
 
+def test_single_precision_changes_no_probability_by_much(monkeypatch):
+    X, y, _, views = draw_task(n=500)
+    model = CMVMED(views=views, approximation="nystroem", n_components=100)
+    double = clone(model).fit(X, y)
+    monkeypatch.setattr("cmvmed.low_rank.DOUBLE_ROWS", 0)
+    single = clone(model).fit(X, y)
+    difference = np.abs(single.label_distributions_ - double.label_distributions_).max()
+    assert 0.0 < difference < 1e-5
+    np.testing.assert_allclose(single.predict_proba(X), double.predict_proba(X), rtol=0.0, atol=1e-5)
+
+
 def test_predictions_on_training_rows_are_the_consensus_found():
     X, y, _, views = draw_task()
     model = CMVMED(views=views, approximation="nystroem", n_components=50).fit(X, y)

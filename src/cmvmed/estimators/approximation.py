@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from cmvmed.annealing import Mapper
+from cmvmed.annealing import Mapper, Problem
 from cmvmed.estimators.parameters import check_choice, check_integer
 from cmvmed.machines import ViewData
-from cmvmed.nystroem import LANDMARK_CHOICES, Basis, drawn, residual
+from cmvmed.nystroem import LANDMARK_CHOICES, Basis, residual
 from cmvmed.surrogates import Surrogate
 from cmvmed.training import RowRoles, landmark_basis
 
@@ -19,7 +19,6 @@ EXACT_ROWS = 2000  # unlabelled rows up to which "auto" is exact: beyond, the ei
 LARGEST_EXACT_ROWS = 20_000  # the same for modes and bounds without a low-rank form
 COMPONENTS_PER_ROOT = 9  # n_components by default, per square root of the number of unlabelled rows
 FEWEST_COMPONENTS, MOST_COMPONENTS = 600, 1000
-RESIDUAL_SAMPLE = 1000  # unlabelled rows from which the approximation's error is estimated
 
 
 @dataclass(frozen=True)
@@ -83,16 +82,15 @@ def view_bases(
 
 
 def described(
-    approximation: Approximation, data: Sequence[ViewData], bases: Sequence[Basis] | None, random_state: Any
+    approximation: Approximation, data: Sequence[ViewData], bases: Sequence[Basis] | None, problem: Problem
 ) -> dict[str, Any]:
-    """What was chosen, and its error, for the user."""
+    """What was chosen, and its error on the unlabelled rows in memory, for the user."""
     if bases is None:
         return {"kind": "exact"}
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    lost = {}
-    for view, basis in zip(data, bases, strict=True):
-        sample = drawn(view.index_U, np.ones(view.index_U.size), RESIDUAL_SAMPLE, rng)
-        lost[view.settings.name] = residual(view.training_rows, basis, view.bias, sample)
+    lost = {
+        view.settings.name: residual(view.training_rows.diagonal(view.index_U) + view.bias, model.blocks.diagonal_U)
+        for view, model in zip(data, problem.models, strict=True)
+    }
     return {
         "kind": "nystroem",
         "n_components": approximation.n_components,

@@ -315,7 +315,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                     setting.problem, surrogate, schedule, annealed, labels.codes[L], roles.weights[L], map_views
                 )
         fitted = fitted_after(annealed, prior, calibration)
-        fitted["approximation_"] = described(approximation, data, bases, self.random_state)
+        fitted["approximation_"] = described(approximation, data, bases, problem)
         if fit_rows.everything is not None and bases is not None:
             streamed = finished_on_all_rows(fit_rows, data, bases, problem, annealed, schedule)
             annealed = streamed.annealed
