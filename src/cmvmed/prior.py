@@ -20,7 +20,7 @@ SHARE_RANGE = (0.01, 0.99)
 MOST_QUESTIONS = 3  # shares that are tried to infer one
 ANCHOR_STEP = 0.02  # shares closer than this tell no slope
 STEEPEST = 0.95  # slope of the anchors' answers from which on they tell next to nothing
-TIED_DIGITS = 9  # of scores relative to their range; closer ones are tied
+TIED_SCORES = 1e-6  # of their range; closer ones are those of equal rows, which rounding must not order
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,12 @@ def _anchor_of_pair(
 
 def without_rounding(z: Array) -> Array:
     """The scores, where those of equal rows are equal: rounding must not choose among them."""
-    spread = float(np.ptp(z))
-    return np.round((z - z.min()) / spread, TIED_DIGITS) if spread > 0.0 else z
+    order = np.argsort(z, kind="stable")
+    ascending = z[order]
+    differs = np.diff(ascending, prepend=-np.inf) > TIED_SCORES * np.ptp(z)
+    tied = np.empty_like(z)
+    tied[order] = ascending[differs][np.cumsum(differs) - 1]
+    return tied
 
 
 def _anchor_share(x: Array, z: Array, w: Array, share: float, fraction: float) -> tuple[float, float]:
