@@ -19,7 +19,7 @@ import numpy as np
 
 from cmvmed.linalg import Array, Single, eigen_psd
 
-TURNED_ROWS = 2048  # rows weighted or turned at a time
+TURNED_ROWS = 512  # rows weighted or turned at a time
 SQUARED_ROWS = 128  # rows squared at a time
 DOUBLE_ROWS = 2000  # unlabelled rows up to which features are kept in double precision
 LARGEST_SINGLE = 1e15  # feature that may be kept in single precision, whose squares must stay in its range

@@ -15,7 +15,7 @@ from cmvmed.nystroem import Basis, TrainingRows
 from cmvmed.posterior import ViewState
 from cmvmed.scaling import Scaling, fit_scaling
 
-FEATURE_ROWS = 4096  # rows whose features are computed at a time
+FEATURE_ROWS = 1024  # rows whose features are computed at a time
 LEAST_REDUCTION = 1e-10  # shares of a variance below this are left out of it
 
 
