@@ -120,7 +120,7 @@ class LowRankView:
             G += weighted.T @ weighted
         omega, self.rotation = eigen_psd(G)
         turned = blocks.Z_U
-        if len(turned) > DOUBLE_ROWS and float(np.abs(turned).max()) <= LARGEST_SINGLE:
+        if len(turned) > DOUBLE_ROWS and max(turned.max(), -turned.min()) <= LARGEST_SINGLE:
             turned = np.empty(turned.shape, dtype=np.float32)
         for rows in parts:
             turned[rows] = blocks.Z_U[rows] @ self.rotation
