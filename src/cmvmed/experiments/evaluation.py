@@ -101,7 +101,7 @@ def chosen(candidate: Candidate, split: Split) -> Any:
 class StageScores:
     """Callback that writes down the held-out accuracy of the consensus and of each view after every stage of a fit.
 
-    It tells the fit nothing. A second pass over the stages replaces the first.
+    It tells the fit nothing. Another pass over the stages replaces the one before, which may have been shorter.
     """
 
     split: Split
@@ -122,9 +122,9 @@ class StageScores:
         if context.task_name != "stage":
             return
         start = time.perf_counter()
-        if len(self.rows) == estimator.n_stages:
-            self.rows.clear()
+        stage = int(fitted_estimator.history_["stage"].max())
+        del self.rows[stage - 1 :]
         consensus = float(accuracy_score(self.split.y_test, fitted_estimator.predict(self.split.X_test)))
         by_view = fitted_estimator.score_by_view(self.split.X_test, self.split.y_test)
-        self.rows.append({"stage": len(self.rows) + 1, "consensus": consensus, **by_view})
+        self.rows.append({"stage": stage, "consensus": consensus, **by_view})
         self.seconds += time.perf_counter() - start
