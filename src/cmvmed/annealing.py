@@ -74,8 +74,7 @@ class Schedule:
 
     def stage(self, s: int) -> tuple[float, float]:
         """(λ_s, T_s) of stage s = 1..S."""
-        grown = -np.expm1(-0.5 * self.stage_length * s)
-        return (self.consensus_weight or 0.0) * grown, self.temperature ** (s / self.n_stages)
+        return (self.consensus_weight or 0.0) * self._grown(s), self.temperature ** (s / self.n_stages)
 
     def shortened(self) -> "Schedule":
         """Fewer, longer stages and fewer sweeps in each, with the same end."""
@@ -85,7 +84,11 @@ class Schedule:
 
     def reaching(self, lam: float) -> "Schedule":
         """The schedule whose last stage has the consensus weight ``lam``."""
-        return replace(self, consensus_weight=lam / -np.expm1(-0.5 * self.stage_length * self.n_stages))
+        return replace(self, consensus_weight=lam / self._grown(self.n_stages))
+
+    def _grown(self, s: int) -> float:
+        """The share of λ that stage s has."""
+        return float(-np.expm1(-0.5 * self.stage_length * s))
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class WeightGaussian:
 class LowRankView:
     """G = V diag(ω) Vᵀ once; conditioning at any λ and any constant a is then diagonal.
 
-    ``blocks.Z_L`` and ``blocks.Z_U`` are replaced by Z_L V and Z_U V; of the given Z_U nothing is left.
+    ``blocks.Z_L`` and ``blocks.Z_U`` are replaced by Z_L V and Z_U V, the latter in place unless it becomes single precision.
     """
 
     def __init__(self, blocks: FeatureBlocks) -> None:

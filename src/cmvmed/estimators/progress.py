@@ -68,8 +68,8 @@ class StageReporter:
 def views_in_parallel(n_jobs: int | None, n_views: int, low_rank: bool) -> Iterator[Mapper]:
     """A ``map`` over views on ``n_jobs`` threads, which share those that the linear algebra may use.
 
-    None, where the user's joblib configuration says nothing else, is one thread; with low rank it is all of them: products of
-    rows and features leave a single thread's cache, and gain more from a thread for each view than from threads within.
+    None, where the user's joblib configuration says nothing else, is one thread; with low rank it is all of them, since
+    products with features gain more from a thread for each view than from threads within.
     """
     threads, workers = algebra_threads(), effective_n_jobs(n_jobs)
     if n_jobs is None and low_rank:
