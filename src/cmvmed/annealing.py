@@ -5,11 +5,10 @@ consensus and views are updated in turn; with a bound for a surrogate, the objec
 every update, so a stage ends when it falls no more.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -29,8 +28,6 @@ from cmvmed.linalg import Array, BoolArray, IntArray
 from cmvmed.posterior import ViewModel, ViewState, interpolate, scaled, supervised_state, update_view
 from cmvmed.prior import Balance
 from cmvmed.surrogates import Surrogate
-
-Mapper = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 # λ where none is given, and the mean correlation of the independent views' scores from which on it is taken in full: views
 # that do not agree on the unlabelled rows at all have nothing to teach each other. Chosen on development splits
@@ -102,6 +99,11 @@ class Consensus:
     shares: Array | None  # (K,) shares that the offset was chosen to meet; None: it is a fixed term of the objective
     stage: int
 
+    @cached_property
+    def entropy(self) -> Array:
+        """H(q) of each row, (n_U,)."""
+        return entropy(self.q)
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -142,7 +144,6 @@ def anneal(
     *,
     before_stage: Callable[[int], None] = lambda stage: None,
     on_stage: Callable[[int, Annealed], bool] = lambda stage, annealed: False,
-    map_views: Mapper = map,
 ) -> Annealed:
     """Run all stages from the independent MEDs (λ = 0) on.
 
@@ -153,10 +154,9 @@ def anneal(
     independent : the independent MEDs, if they are known already
     before_stage : called before each stage with its number
     on_stage : called at the end of each stage with its number and the state; returning True ends the fit there
-    map_views : ``map``, or a parallel one
     """
     started = perf_counter()
-    states = independent_states(problem, map_views) if independent is None else independent
+    states = independent_states(problem) if independent is None else independent
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     if view_weights is None:
         view_weights = agreement_weights(R, problem.known_views)
@@ -169,7 +169,7 @@ def anneal(
         return result
     for s in range(1, schedule.n_stages + 1):
         before_stage(s)
-        result = _run_stage(problem, surrogate, schedule, balance, s, result, map_views)
+        result = _run_stage(problem, surrogate, schedule, balance, s, result)
         if on_stage(s, result):
             return replace(result, stopped=True)
     return result
@@ -182,7 +182,6 @@ def _run_stage(
     balance: Balance | None,
     s: int,
     result: Annealed,
-    map_views: Mapper,
 ) -> Annealed:
     """Alternate consensus and views at λ_s, T_s until the objective stands still."""
     lam, temperature = schedule.stage(s)
@@ -192,8 +191,7 @@ def _run_stage(
     for _ in range(schedule.max_iter):
         started = perf_counter()
         consensus = pooled_consensus(problem, states, pi, balance, s, temperature, consensus)
-        step = partial(_step, problem, surrogate, states, consensus.q, lam)
-        states = tuple(map_views(step, range(len(states))))
+        states = tuple(step_view(problem, i, surrogate, state, consensus.q, lam) for i, state in enumerate(states))
         history.append(_record(problem, surrogate, states, pi, consensus, s, lam, temperature, started))
         last, value = value, history[-1].objective
         if abs(last - value) <= schedule.tol * abs(value):
@@ -203,20 +201,10 @@ def _run_stage(
     return Annealed(states, pi, final, lam, temperature, tuple(history), converged)
 
 
-def _step(
-    problem: Problem, surrogate: Surrogate, states: Sequence[ViewState], q: Array, lam: float, i: int
-) -> ViewState:
-    return step_view(problem, i, surrogate, states[i], q, lam)
-
-
-def independent_states(problem: Problem, map_views: Mapper = map) -> tuple[ViewState, ...]:
+def independent_states(problem: Problem) -> tuple[ViewState, ...]:
     """Each view's MED on its labelled rows."""
-
-    def independent(i: int) -> ViewState:
-        rows = problem.rows_L[i]
-        return supervised_state(problem.models[i], problem.Y[rows], problem.box[i][rows])
-
-    return tuple(map_views(independent, range(len(problem.models))))
+    parts = zip(problem.models, problem.rows_L, problem.box, strict=True)
+    return tuple(supervised_state(model, problem.Y[rows], box[rows]) for model, rows, box in parts)
 
 
 def auto_consensus_weight(mean_correlation: float) -> float:
@@ -249,7 +237,7 @@ def view_objective(problem: Problem, i: int, surrogate: Surrogate, state: ViewSt
     margin = np.maximum(1.0 - problem.Y[rows] * state.m_L, 0.0)
     hinge = problem.box[i][rows] @ margin.sum(axis=1)
     w = problem.models[i].blocks.weights
-    agreement = w @ (surrogate.energy(state.m_U, state.s_U) - (q_i - 0.5) * state.m_U).sum(axis=1)
+    agreement = (w @ (surrogate.energy(state.m_U, state.s_U) - (q_i - 0.5) * state.m_U)).sum()
     return float(0.5 * state.squared_norm + state.covariance_cost + hinge + lam * agreement)
 
 
@@ -273,7 +261,7 @@ def objective(
     )
     mass = problem.weights_U * consensus.coverage
     kappa = 1.0 if n_functions(problem.n_classes) == 1 else 2.0
-    value = views - lam * kappa * temperature * float(mass @ entropy(consensus.q))
+    value = views - lam * kappa * temperature * float(mass @ consensus.entropy)
     if consensus.shares is None:
         value -= lam * float(mass @ ((q - 0.5) @ consensus.offset))
     return float(value)
@@ -340,7 +328,7 @@ def _record(
         temperature=temperature,
         objective=objective(problem, surrogate, states, view_weights, consensus, lam, temperature),
         dual_gap=float(sum(weight * state.gap for weight, state in zip(view_weights, states, strict=True))),
-        entropy=float(mass @ entropy(consensus.q)) / total,
+        entropy=float(mass @ consensus.entropy) / total,
         class_shares=tuple(float(share) for share in mass @ consensus.q / total),
         n_rows=problem.weights_U.size,
         seconds=perf_counter() - started,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.annealing import Annealed, Mapper, Problem, Schedule, anneal, independent_states
+from cmvmed.annealing import Annealed, Problem, Schedule, anneal, independent_states
 from cmvmed.consensus import agreement, agreement_weights, mean_correlation, pool
 from cmvmed.label_evidence import ranked_share
 from cmvmed.labels import Labels
@@ -84,7 +84,6 @@ def fit_consensus(
     *,
     before_stage: Callable[[int, int], None] = lambda stage, n_stages: None,
     on_stage: Callable[[int, Annealed, Array], bool] = lambda stage, annealed, prior: False,
-    map_views: Mapper = map,
 ) -> tuple[Annealed, Array]:
     """Anneal under the class prior asked for; return where it ended and the prior used, (K,).
 
@@ -105,7 +104,7 @@ def fit_consensus(
     # not one row of the rarest class is expected: nothing to balance
     if roles.weights[roles.block_U].sum() * prior.min() < 1.0:
         balance = None
-    independent = independent_states(problem, map_views)
+    independent = independent_states(problem)
 
     def run(schedule: Schedule, balance: Balance | None, prior: Array) -> Annealed:
         return loyal_anneal(
@@ -117,7 +116,6 @@ def fit_consensus(
             independent,
             before_stage=lambda stage: before_stage(stage, schedule.n_stages),
             on_stage=lambda stage, annealed: on_stage(stage, annealed, prior),
-            map_views=map_views,
         )
 
     if not infer or balance is None or problem.n_classes > 2:
@@ -126,7 +124,7 @@ def fit_consensus(
     if pi is None:
         R = agreement([state.m_U for state in independent], problem.rows_U, problem.weights_U)
         pi = agreement_weights(R, problem.known_views)
-    told = ranked_share(problem, pi, labels.codes[L], roles.weights[L], roles.counts, map_views)
+    told = ranked_share(problem, pi, labels.codes[L], roles.weights[L], roles.counts)
     witnesses = _witnesses(problem, view_weights) if schedule.consensus_weight != 0.0 else []
     return _fit_under_inferred_share(problem, schedule, roles, told, witnesses, run)
 

@@ -15,10 +15,11 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 from scipy.stats import beta
 
-from cmvmed.annealing import Annealed, Mapper, Problem, Schedule, anneal
+from cmvmed.annealing import Annealed, Problem, Schedule, anneal
 from cmvmed.consensus import expand, pool
 from cmvmed.folds import held_out_folds, without_labels
-from cmvmed.linalg import Array, IntArray
+from cmvmed.linalg import Array, BoolArray, IntArray
+from cmvmed.parallel import Mapper
 from cmvmed.prior import Balance, released_balance
 from cmvmed.surrogates import Surrogate
 
@@ -26,6 +27,7 @@ from cmvmed.surrogates import Surrogate
 USUAL_SCALE = 0.5
 LOG_SCALE_DEVIATION = 1.2
 LOG_SCALES = np.linspace(np.log(0.01), np.log(25.0), 80)
+NEGLIGIBLE = 1e-9  # posterior weight of a scale
 SMOOTHING = 0.25  # of a label in all: no number of right answers proves certainty
 
 
@@ -79,7 +81,7 @@ def calibrate(
     annealed: Annealed,
     codes: IntArray,
     weights: Array,
-    map_views: Mapper = map,
+    map_folds: Mapper = map,
 ) -> Calibration:
     """Learn the scale of the probabilities by a cross-fit.
 
@@ -87,10 +89,11 @@ def calibrate(
     ----------
     problem, surrogate, schedule, annealed : the fit on all labels
     codes, weights : (n_L,), the class of each row of the labelled block, negative if it has none, and how often it counts
-    map_views : ``map``, or a parallel one
+    map_folds : ``map``, or a parallel one
     """
-    held_out = cross_fit(problem, surrogate, schedule, annealed, codes, weights, map_views)
+    held_out = cross_fit(problem, surrogate, schedule, annealed, codes, weights, map_folds)
     posterior = scale_posterior(held_out)
+    likely = posterior > NEGLIGIBLE
     consensus = annealed.consensus
     mass = problem.weights_U * consensus.coverage
     logits = expand(consensus.scores + consensus.offset) / (2.0 * annealed.temperature)
@@ -98,7 +101,7 @@ def calibrate(
         logits, mass = held_out.logits, held_out.weights
     return Calibration(
         scale=float(np.exp(posterior @ LOG_SCALES)),
-        accuracy=float(posterior @ expected_accuracy(logits, mass)),
+        accuracy=float(posterior[likely] @ expected_accuracy(logits, mass, np.exp(LOG_SCALES[likely]))),
         n_held_out=float(held_out.weights.sum()),
     )
 
@@ -110,28 +113,27 @@ def cross_fit(
     annealed: Annealed,
     codes: IntArray,
     weights: Array,
-    map_views: Mapper = map,
+    map_folds: Mapper = map,
 ) -> HeldOut:
     """Judge each labelled row by a fit in which its label has no weight.
 
     The weights of the views, λ and the classes' shares are those of the fit on all labels.
     """
     short = schedule.shortened().reaching(annealed.consensus_weight)
-    scores, judged = np.zeros_like(problem.Y), np.zeros(codes.size, dtype=bool)
-    for out in held_out_folds(problem, annealed.view_weights, codes, weights):
+    pi = annealed.view_weights
+
+    def judge(out: BoolArray) -> tuple[Array, Array]:
         kept = (codes >= 0) & (weights > 0.0) & ~out
         counts = np.bincount(codes[kept], weights=weights[kept], minlength=problem.n_classes).astype(np.float64)
-        end = anneal(
-            without_labels(problem, out),
-            surrogate,
-            short,
-            _balance(annealed, counts, short.n_stages),
-            annealed.view_weights,
-            map_views=map_views,
-        )
-        means = [state.m_L for state in end.states]
-        pooled, coverage = pool(means, problem.rows_L, annealed.view_weights, codes.size)
-        scores[out] = (pooled + end.consensus.offset)[out]
+        balance = _balance(annealed, counts, short.n_stages)
+        end = anneal(without_labels(problem, out), surrogate, short, balance, pi)
+        pooled, coverage = pool([state.m_L for state in end.states], problem.rows_L, pi, codes.size)
+        return pooled + end.consensus.offset, coverage
+
+    folds = list(held_out_folds(problem, pi, codes, weights))
+    scores, judged = np.zeros_like(problem.Y), np.zeros(codes.size, dtype=bool)
+    for out, (opinion, coverage) in zip(folds, map_folds(judge, folds), strict=True):
+        scores[out] = opinion[out]
         judged |= out & (coverage > 0.0)
     return HeldOut(expand(scores[judged]) / (2.0 * annealed.temperature), codes[judged], weights[judged])
 
@@ -156,9 +158,9 @@ def scale_posterior(held_out: HeldOut) -> Array:
     return np.asarray(softmax(log_posterior))
 
 
-def expected_accuracy(logits: Array, mass: Array) -> Array:
-    """Mean of the largest probability over rows with weights ``mass`` (n,), at each of ``LOG_SCALES``."""
+def expected_accuracy(logits: Array, mass: Array, scales: Array) -> Array:
+    """Mean of the largest probability over rows with weights ``mass`` (n,), at each of the scales c."""
     if mass.sum() == 0.0:  # nothing is known
-        return np.full(LOG_SCALES.size, 1.0 / logits.shape[1])
+        return np.full(scales.size, 1.0 / logits.shape[1])
     share, behind = mass / mass.sum(), logits - logits.max(axis=1, keepdims=True)
-    return np.array([share @ (1.0 / np.exp(scale * behind).sum(axis=1)) for scale in np.exp(LOG_SCALES)])
+    return np.array([share @ (1.0 / np.exp(scale * behind).sum(axis=1)) for scale in scales])

@@ -19,6 +19,7 @@ from cmvmed.linalg import Array, BoolArray, IntArray
 BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
 MAX_BALANCE_STEPS = 200
 SMOOTH_RANGE = 20.0  # a range of scores, in units of 2T, over which the balance is a smooth problem
+ROUNDING = float(np.finfo(float).eps)
 MOST_OFFSET_STEPS = 1000  # halvings of the widest bracket, and some room
 COOLING = 4.0  # between the temperatures of a balance that is not
 LEAST_AGREEMENT = 1e-3  # keeps the leading eigenvector unique, so views that agree with nobody are weighted alike
@@ -79,7 +80,7 @@ def prior_scores(prior: Array, temperature: float) -> Array:
 
 def entropy(q: Array) -> Array:
     """H(q) of each row, (n,)."""
-    return np.asarray(entr(q).sum(axis=1))
+    return np.asarray(entr(q) @ np.ones(q.shape[1]))
 
 
 def class_shares(q: Array, mass: Array) -> Array:
@@ -101,7 +102,8 @@ def balancing_offset(scores: Array, mass: Array, prior: Array, temperature: floa
 def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: float, start: float) -> Array:
     """The root of a strictly increasing function, bracketed by the largest and smallest score.
 
-    Newton steps from ``start``; the bracket is halved instead where one leaves it, or is not half as long as the step before.
+    Newton steps from ``start``; the bracket is halved instead where one leaves it, or is not half as long as the step before. The
+    logarithm of the function's slope changes by at most δ/T over a distance δ, so a Newton step of δ ends within δ²/T of the root.
     """
     center, share = temperature * float(logit(prior)), mass / mass.sum()
     low, high = center - float(scores.max()), center - float(scores.min())
@@ -112,10 +114,11 @@ def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: flo
         low, high = (low, offset) if excess > 0.0 else (offset, high)
         slope = float(share @ (q * (1.0 - q))) / temperature
         last, step = step, -excess / slope if slope > 0.0 else np.inf
+        close = max(ROUNDING**0.5 * temperature, ROUNDING * abs(offset))
         if not (low <= offset + step <= high and abs(step) <= 0.5 * abs(last)):
-            step = 0.5 * (low + high) - offset
+            step, close = 0.5 * (low + high) - offset, ROUNDING * max(abs(offset), temperature)
         offset += step
-        if abs(step) <= np.finfo(float).eps * max(abs(offset), temperature):
+        if abs(step) <= close:
             break
     return np.array([offset])
 

@@ -9,7 +9,7 @@ equation 3.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from cmvmed.linalg import (
     solve_cholesky,
     solve_lower,
 )
-from cmvmed.posterior import Conditioned
+from cmvmed.posterior import KEPT_GAUSSIANS, Conditioned
 
 Factors = TypeVar("Factors")
 
@@ -72,14 +72,11 @@ class SpectralView:
         self.omega, self.Q = _factorised(eigen_psd, scaled, blocks.view)
         self.G = self.Q.T @ (self.root[:, None] * blocks.UL)  # (u, l)
         self.blocks = blocks
-        self._last: tuple[tuple[float, float], SpectralConditioned] | None = None
+        self._conditioned = lru_cache(KEPT_GAUSSIANS)(partial(SpectralConditioned, self))
 
     def condition(self, lam: float, a: Array) -> Conditioned:
-        """The Gaussian at ``lam`` and a constant curvature; kept while neither changes."""
-        rho = lam * self.blocks.prior_variance * (float(a[0]) if a.size else 0.0)
-        if self._last is None or self._last[0] != (lam, rho):
-            self._last = ((lam, rho), SpectralConditioned(self, lam, rho))
-        return self._last[1]
+        """The Gaussian at ``lam`` and a constant curvature; kept for the fits of a short schedule, which share theirs."""
+        return self._conditioned(lam, lam * self.blocks.prior_variance * (float(a[0]) if a.size else 0.0))
 
 
 class SpectralConditioned:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
-from cmvmed.annealing import Mapper, Problem, independent_states
+from cmvmed.annealing import Problem, independent_states
 from cmvmed.consensus import pool
 from cmvmed.folds import held_out_folds, without_labels
 from cmvmed.linalg import Array, IntArray
@@ -23,9 +23,7 @@ RANK_RANGE = (0.02, 0.98)  # beyond, a rank among some hundred rows is no more c
 GRID = (np.arange(1000) + 0.5) / 1000
 
 
-def ranked_share(
-    problem: Problem, view_weights: Array, codes: IntArray, weights: Array, counts: Array, map_views: Mapper = map
-) -> ShareMoments:
+def ranked_share(problem: Problem, view_weights: Array, codes: IntArray, weights: Array, counts: Array) -> ShareMoments:
     """What is known of the share given the labels' counts and the ranks of their rows.
 
     The variance is that of the counts, less what the ranks explain of the labels.
@@ -38,7 +36,7 @@ def ranked_share(
     counts : (2,), labelled rows of each class
     """
     counted = counted_share(counts)
-    u = held_out_ranks(problem, view_weights, codes, weights, map_views)
+    u = held_out_ranks(problem, view_weights, codes, weights)
     judged = np.isfinite(u)
     if np.unique(codes[judged]).size < 2:
         return counted
@@ -53,14 +51,12 @@ def ranked_share(
     return ShareMoments(share, counted.variance * min(1.0, unexplained))
 
 
-def held_out_ranks(
-    problem: Problem, view_weights: Array, codes: IntArray, weights: Array, map_views: Mapper = map
-) -> Array:
+def held_out_ranks(problem: Problem, view_weights: Array, codes: IntArray, weights: Array) -> Array:
     """Rank of each labelled row among the unlabelled ones, by independent views without its label, (n_L,); NaN if not judged."""
     n_L, n_U = codes.size, problem.weights_U.size
     ranks = np.full(n_L, np.nan)
     for out in held_out_folds(problem, view_weights, codes, weights):
-        states = independent_states(without_labels(problem, out), map_views)
+        states = independent_states(without_labels(problem, out))
         scores_L, seen_L = pool([state.m_L for state in states], problem.rows_L, view_weights, n_L)
         scores_U, seen_U = pool([state.m_U for state in states], problem.rows_U, view_weights, n_U)
         judged = out & (seen_L > 0.0) & bool((problem.weights_U * seen_U).any())

@@ -9,17 +9,19 @@ G and Σ_U w b z are sums over rows. :class:`LowRankView` keeps the features of 
 the labelled ones, and the sums from elsewhere.
 
 A sweep reads all features twice and does little with them, so its time is that of reading. Of many rows they are kept in single
-precision, after G was summed and the features were turned in double: scores and sums are then right to about 1e-6 of their size.
+precision, after G was summed in double, and turned in single: scores and sums are then right to about 1e-6 of their size.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
 from cmvmed.linalg import Array, Single, eigen_psd
+from cmvmed.posterior import KEPT_GAUSSIANS
 
-TURNED_ROWS = 512  # rows weighted or turned at a time
+TURNED_ROWS = 512  # rows turned at a time
 SQUARED_ROWS = 128  # rows squared at a time
 DOUBLE_ROWS = 2000  # unlabelled rows up to which features are kept in double precision
 LARGEST_SINGLE = 1e15  # feature that may be kept in single precision, whose squares must stay in its range
@@ -107,41 +109,55 @@ class WeightGaussian:
 
 
 class LowRankView:
-    """G = V diag(ω) Vᵀ once; conditioning at any λ and any constant a is then diagonal.
+    """G = V diag(ω) Vᵀ once; with the features turned by V, conditioning at any λ and any constant a is then diagonal.
 
-    ``blocks.Z_L`` and ``blocks.Z_U`` are replaced by Z_L V and Z_U V, the latter in place unless it becomes single precision.
+    Parameters
+    ----------
+    Z_L : (l, r), features of the labelled rows
+    parts_U : features of the unlabelled rows, some rows at a time
+    weights : (u,), how often each unlabelled row counts, > 0
+    prior_variance : σ²
+    view : its name, for errors
     """
 
-    def __init__(self, blocks: FeatureBlocks) -> None:
-        parts = [slice(start, start + TURNED_ROWS) for start in range(0, blocks.Z_U.shape[0], TURNED_ROWS)]
-        G, root = np.zeros((blocks.n_coefficients, blocks.n_coefficients)), np.sqrt(blocks.weights)[:, None]
-        for rows in parts:
-            weighted = root[rows] * blocks.Z_U[rows]
-            G += weighted.T @ weighted
+    def __init__(
+        self, Z_L: Array, parts_U: Iterable[Array], weights: Array, prior_variance: float, view: str = ""
+    ) -> None:
+        Z_U, G = _gathered(parts_U, weights, Z_L.shape[1])
         omega, self.rotation = eigen_psd(G)
-        turned = blocks.Z_U
-        if len(turned) > DOUBLE_ROWS and max(turned.max(), -turned.min()) <= LARGEST_SINGLE:
-            turned = np.empty(turned.shape, dtype=np.float32)
-        for rows in parts:
-            turned[rows] = blocks.Z_U[rows] @ self.rotation
-        self.space = WeightSpace(blocks.Z_L @ self.rotation, omega, blocks.prior_variance)
-        self.blocks = FeatureBlocks(self.space.Z_L, turned, blocks.weights, blocks.prior_variance, blocks.view)
-        self._last: tuple[tuple[float, float], LowRankConditioned] | None = None
+        rotation = self.rotation.astype(Z_U.dtype)
+        for start in range(0, len(Z_U), TURNED_ROWS):
+            rows = slice(start, start + TURNED_ROWS)
+            Z_U[rows] = np.matmul(Z_U[rows], rotation)
+        self.space = WeightSpace(Z_L @ self.rotation, omega, prior_variance)
+        self.blocks = FeatureBlocks(self.space.Z_L, Z_U, weights, prior_variance, view)
+        self._conditioned = lru_cache(KEPT_GAUSSIANS)(partial(LowRankConditioned, self.space, self.blocks))
 
     def condition(self, lam: float, a: Array) -> "LowRankConditioned":
-        """The Gaussian at ``lam`` and a constant curvature; kept while neither changes."""
-        curvature = float(a[0]) if a.size else 0.0
-        if self._last is None or self._last[0] != (lam, curvature):
-            self._last = ((lam, curvature), LowRankConditioned(self, lam, curvature))
-        return self._last[1]
+        """The Gaussian at ``lam`` and a constant curvature; kept for the fits of a short schedule, which share theirs."""
+        return self._conditioned(lam, float(a[0]) if a.size else 0.0)
+
+
+def _gathered(parts: Iterable[Array], weights: Array, rank: int) -> tuple[Array | Single, Array]:
+    """The features of all rows, (u, r), in single precision if they are many, and G = Σ w z zᵀ in double."""
+    Z = np.empty((weights.size, rank), dtype=np.float32 if weights.size > DOUBLE_ROWS else np.float64)
+    G, root, start = np.zeros((rank, rank)), np.sqrt(weights)[:, None], 0
+    for part in parts:
+        rows = slice(start, start + len(part))
+        weighted = root[rows] * part
+        G += weighted.T @ weighted
+        if Z.dtype == np.float32 and np.abs(part).max(initial=0.0) > LARGEST_SINGLE:
+            Z = Z.astype(np.float64)
+        Z[rows], start = part, rows.stop
+    return Z, G
 
 
 class LowRankConditioned(WeightGaussian):
     """The Gaussian over θ, and what it says of the unlabelled rows."""
 
-    def __init__(self, view: LowRankView, lam: float, a: float) -> None:
-        super().__init__(view.space, lam, a)
-        self.blocks = view.blocks
+    def __init__(self, space: WeightSpace, blocks: FeatureBlocks, lam: float, a: float) -> None:
+        super().__init__(space, lam, a)
+        self.blocks = blocks
 
     @cached_property
     def variance_U(self) -> Array:

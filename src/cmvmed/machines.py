@@ -10,12 +10,12 @@ import numpy as np
 from cmvmed.exact_views import KernelBlocks, predictive_variance
 from cmvmed.kernels import Kernel, fit_kernel
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
-from cmvmed.low_rank import FeatureBlocks
+from cmvmed.low_rank import LowRankView
 from cmvmed.nystroem import Basis, TrainingRows
 from cmvmed.posterior import ViewState
 from cmvmed.scaling import Scaling, fit_scaling
 
-FEATURE_ROWS = 1024  # rows whose features are computed at a time
+FEATURE_ROWS = 512  # rows whose features are computed at a time
 LEAST_REDUCTION = 1e-10  # shares of a variance below this are left out of it
 
 
@@ -82,16 +82,12 @@ class ViewData:
         """The rows as the kernel sees them."""
         return TrainingRows(self.kernel, self.train)
 
-    def features(self, basis: Basis, weights_U: Array) -> FeatureBlocks:
-        """The same blocks through low-rank features."""
-        n_L, u = self.rows_L.size, self.rows_U.size
-        Z_U = np.empty((u, basis.rank))
-        for start in range(0, u, FEATURE_ROWS):
-            rows = self.index_U[start : start + FEATURE_ROWS]
-            Z_U[start : start + FEATURE_ROWS] = basis.features(self.train[rows])
-        return FeatureBlocks(
-            Z_L=basis.features(self.train[:n_L]),
-            Z_U=Z_U,
+    def low_rank(self, basis: Basis, weights_U: Array) -> LowRankView:
+        """The same through low-rank features."""
+        starts = range(0, self.rows_U.size, FEATURE_ROWS)
+        return LowRankView(
+            Z_L=basis.features(self.train[self.index_L]),
+            parts_U=(basis.features(self.train[self.index_U[start : start + FEATURE_ROWS]]) for start in starts),
             weights=weights_U[self.rows_U],
             prior_variance=self.settings.prior_variance,
             view=self.settings.name,

@@ -21,6 +21,7 @@ from cmvmed.qp import duality_gap, gradient, solve_box_qp
 from cmvmed.surrogates import Surrogate
 
 LARGEST_SCORE = 1e50  # no sound fit comes near it
+KEPT_GAUSSIANS = 2  # of a view: the short fits that ask a question go through two stages each, at the same λ and a
 
 
 class Blocks(Protocol):

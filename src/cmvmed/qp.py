@@ -70,16 +70,17 @@ def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array, tolerance:
     is projected back onto the box and shortened until the objective rises.
     """
     ridge = RIDGE * max(float(np.trace(Q)), np.finfo(float).tiny)
-    for _ in range(MAX_NEWTON_STEPS):
+    for step in range(MAX_NEWTON_STEPS + 1):
         grad = gradient(Q, g, alpha)
-        if kkt_violation(grad, alpha, upper) <= tolerance:
+        violation = kkt_violation(grad, alpha, upper)
+        if violation <= tolerance or step == MAX_NEWTON_STEPS:
             break
         fixed = ((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0))
         better = _projected_newton_step(Q, alpha, grad, upper, ~fixed, ridge)
         if better is None:  # no step along this direction helps within rounding
             break
         alpha = better
-    return alpha, kkt_violation(gradient(Q, g, alpha), alpha, upper)
+    return alpha, violation
 
 
 def _interior_point(Q: Array, g: Array, upper: Array) -> Array:

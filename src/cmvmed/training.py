@@ -7,7 +7,6 @@ import numpy as np
 
 from cmvmed.annealing import (
     Annealed,
-    Mapper,
     Problem,
     auto_consensus_weight,
     independent_states,
@@ -28,6 +27,7 @@ from cmvmed.neighbours import (
     trusted_neighbours,
 )
 from cmvmed.nystroem import Basis, choose_landmarks, fit_basis
+from cmvmed.parallel import Mapper
 from cmvmed.posterior import ViewModel
 
 # What fully trusted neighbours weigh in the consensus, and λ beside them: they have heard all views already, so there is little
@@ -98,7 +98,7 @@ def build_problem(
 
     def model(i: int) -> ViewModel:
         if bases is not None:
-            return LowRankView(views[i].features(bases[i], weights_U))
+            return views[i].low_rank(bases[i], weights_U)
         blocks = views[i].blocks(weights_U)
         return SpectralView(blocks) if spectral else CholeskyView(blocks)
 
@@ -137,7 +137,6 @@ def hear_neighbours(
     view_weights: Array | None,
     consensus_weight: float | None,
     n_neighbours: int | None,
-    map_views: Mapper = map,
 ) -> Surroundings:
     """Add the neighbours' opinion as far as it deserves trust.
 
@@ -150,7 +149,7 @@ def hear_neighbours(
     n_L, unheard = roles.block_L.size, Surroundings(problem, view_weights, consensus_weight)
     if not joins_views(views) or roles.block_U.size == 0 or (n_neighbours is None and len(views) < 2):
         return unheard
-    states = independent_states(problem, map_views)
+    states = independent_states(problem)
     R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
     pi = agreement_weights(R, problem.known_views) if view_weights is None else view_weights
     weights = roles.weights[np.concatenate([roles.block_L, roles.block_U])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -381,14 +380,6 @@ def test_c11_without_weight_or_without_unlabelled_rows_the_views_stay_independen
             np.testing.assert_array_equal(state.m_U, same.m_U)
     spoken = anneal(problem, Bohning(), replace(SCHEDULE, consensus_weight=1e-3), None, None)
     assert np.abs(spoken.states[0].m_U - expected[0].m_U).max() > 1e-6
-
-
-def test_threads_give_the_same_numbers():
-    problem, _ = draw_problem(4, n_classes=3, n_views=3)
-    serial = anneal(problem, JaakkolaJordan(), replace(SCHEDULE, max_iter=4), None, None)
-    with ThreadPoolExecutor(2) as pool:
-        threaded = anneal(problem, JaakkolaJordan(), replace(SCHEDULE, max_iter=4), None, None, map_views=pool.map)
-    np.testing.assert_array_equal(serial.consensus.q, threaded.consensus.q)
 
 
 def test_rows_without_any_weighted_view_get_the_prior():

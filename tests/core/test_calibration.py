@@ -73,7 +73,7 @@ def test_right_answers_do_not_prove_certainty():
 def test_expected_accuracy_is_the_mean_of_the_largest_probability():
     rows = drawn_rows(1.0, 30)
     mass = np.arange(1.0, 31.0)
-    found = expected_accuracy(rows.logits, mass)
+    found = expected_accuracy(rows.logits, mass, np.exp(LOG_SCALES))
     p = softmax(np.exp(LOG_SCALES[50]) * rows.logits, axis=1).max(axis=1)
     np.testing.assert_allclose(found[50], np.average(p, weights=mass), rtol=1e-12)
     assert (np.diff(found) > 0.0).all()

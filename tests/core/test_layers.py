@@ -21,6 +21,7 @@ LAYERS = (
     ("posterior", "exact_views", "low_rank", "consensus", "prior"),
     ("annealing",),
     (
+        "parallel",
         "machines",
         "neighbours",
         "training",
@@ -156,7 +157,7 @@ def with_code(modules, name, code):
 
 def test_modules_are_read(modules):
     assert {"linalg", "qp", "posterior", "annealing", "estimators.base", "datasets.bunch", ""} <= set(modules)
-    assert {"consensus", "training", "estimators.base", "estimators.fitted"} <= import_graph(modules)[
+    assert {"consensus", "calibration", "estimators.base", "estimators.fitted"} <= import_graph(modules)[
         "estimators.cmvmed"
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from cmvmed.annealing import Problem, Schedule, anneal
 from cmvmed.exact_views import KernelBlocks, SpectralView
 from cmvmed.kernels import Kernel
-from cmvmed.low_rank import FeatureBlocks, LowRankView
+from cmvmed.low_rank import LowRankConditioned, LowRankView
 from cmvmed.nystroem import TrainingRows, fit_basis
 from cmvmed.posterior import supervised_state, update_view
 from cmvmed.prior import Balance
@@ -24,8 +24,8 @@ BIAS = 0.2
 
 def feature_view(sensor, view=LowRankView, **changed):
     blocks = sensor.blocks
-    features = FeatureBlocks(sensor.Phi_L, sensor.Phi_U.copy(), blocks.weights, blocks.prior_variance)
-    return view(replace(features, **changed))
+    given = {"weights": blocks.weights, "prior_variance": blocks.prior_variance, **changed}
+    return view(sensor.Phi_L, np.array_split(sensor.Phi_U, 3), **given)
 
 
 class ExactShape:
@@ -49,10 +49,12 @@ def test_features_equal_their_kernel(n_features, weighted):
 class ForgetsToTurn(LowRankView):
     """Takes the eigenvalues of G for the precisions of the features as they are."""
 
-    def __init__(self, blocks):
-        kept = blocks.Z_U.copy()
-        super().__init__(blocks)
-        self.blocks = replace(self.blocks, Z_U=kept)
+    def __init__(self, Z_L, parts_U, weights, prior_variance):
+        super().__init__(Z_L, parts_U, weights, prior_variance)
+        self.blocks = replace(self.blocks, Z_U=np.concatenate(parts_U))
+
+    def condition(self, lam, a):
+        return LowRankConditioned(self.space, self.blocks, lam, a[0])
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=
             )
         )
         basis = fit_basis(rows, np.concatenate([L, U])[:n_landmarks], BIAS)
-        low_rank.append(LowRankView(FeatureBlocks(basis.features(X[L]), basis.features(X[U]), weights, 2.0)))
+        low_rank.append(LowRankView(basis.features(X[L]), [basis.features(X[U])], weights, 2.0))
     return replace(problem, models=tuple(exact)), replace(problem, models=tuple(low_rank))
 
 
@@ -156,8 +158,10 @@ class HalvesTheCurvature(LowRankView):
     """A quadratic of half the curvature is no bound."""
 
     def __init__(self, view):
-        self.blocks, self.space, self.rotation, self._last = view.blocks, view.space, view.rotation, None
-        self.space = replace(view.space, omega=0.1 * view.space.omega)
+        self.blocks, self.space = view.blocks, replace(view.space, omega=0.1 * view.space.omega)
+
+    def condition(self, lam, a):
+        return LowRankConditioned(self.space, self.blocks, lam, a[0])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -172,10 +176,14 @@ def test_objective_falls_at_every_half_step(n_classes, balance):
     rejects(check_falls, values)
 
 
-def test_gaussian_is_kept_while_weight_and_curvature_stay():
-    view, a = feature_view(draw_sensor(0)), np.full(14, 0.25)
-    assert view.condition(0.5, a) is view.condition(0.5, a)
-    assert view.condition(0.5, a) is not view.condition(0.5, 0.5 * a)
+@pytest.mark.parametrize("make", [feature_view, lambda sensor: SpectralView(sensor.blocks)], ids=["features", "kernel"])
+def test_gaussians_are_kept_by_weight_and_curvature(make):
+    view, a = make(draw_sensor(0)), np.full(14, 0.25)
+    first = view.condition(0.5, a)
+    assert view.condition(0.5, 0.5 * a) is not first
+    assert view.condition(0.5, a) is first  # two of them are kept
+    others = [view.condition(lam, a) for lam in (0.1, 0.2)]
+    assert view.condition(0.5, a) not in [first, *others]
 
 
 def test_total_variance_is_the_sum_over_rows():

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from cmvmed.annealing import Mapper, Problem
+from cmvmed.annealing import Problem
 from cmvmed.estimators.parameters import check_choice, check_integer
 from cmvmed.machines import ViewData
 from cmvmed.nystroem import LANDMARK_CHOICES, Basis, residual
+from cmvmed.parallel import Mapper
 from cmvmed.surrogates import Surrogate
 from cmvmed.training import RowRoles, landmark_basis
 

@@ -14,19 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed.balanced_training import fit_consensus, most_stages
 from cmvmed.calibration import AccuracyEstimate, calibrate
 from cmvmed.consensus import expand, prior_scores, soft_labels
-from cmvmed.estimators.approximation import described, view_bases
+from cmvmed.estimators.approximation import described
 from cmvmed.estimators.base import MultiViewClassifier
-from cmvmed.estimators.consensus_parameters import (
-    consensus_view_settings,
-    read_neighbors,
-    read_schedule,
-    read_view_weights,
-)
-from cmvmed.estimators.fit_rows import finished_on_all_rows, read_fit_rows
+from cmvmed.estimators.consensus_parameters import read_schedule
+from cmvmed.estimators.fit_rows import read_fit_rows
 from cmvmed.estimators.fitted import attributes_of_all_rows, doubts, fitted_attributes
-from cmvmed.estimators.progress import StageReporter, views_in_parallel
+from cmvmed.estimators.progress import StageReporter
+from cmvmed.estimators.views_of_fit import finished_on_all_rows, read_views_of_fit
 from cmvmed.linalg import Array, BoolArray, Matrix
-from cmvmed.training import Surroundings, build_problem, hear_neighbours
+from cmvmed.parallel import parallel_map
 from cmvmed.views import with_rows
 
 
@@ -119,7 +115,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         for half of the free memory. With more than 5000 unlabelled rows (fewer if the limit asks for it) the annealing runs on a
         sample of them, and its last stage is continued on all rows, in chunks.
     n_jobs : int or None, default=None
-        Views updated in parallel, by threads; -1 uses all processors, None all with "nystroem" and else one.
+        Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with "nystroem" and
+        else one.
     random_state : int, RandomState instance or None, default=0
         Chooses the rows of which the median distance is taken if there are more than a thousand, the landmarks, and the rows
         that are annealed if there are too many.
@@ -271,53 +268,32 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         """
         surrogate, schedule = read_schedule(self)
         fit_rows = read_fit_rows(self, X, y, sample_weight, surrogate)
-        training, approximation = fit_rows.training, fit_rows.approximation
-        labels, roles = training.labels, training.roles
-        settings = consensus_view_settings(self, training.columns.view_names, labels.n_classes)
-        data = training.view_data(settings, roles.block_L, roles.block_U, self.random_state)
-        pi, n_neighbors = read_view_weights(self, data), read_neighbors(self, data)
-        Y = training.signed_labels(roles.block_L)
+        labels, roles = fit_rows.training.labels, fit_rows.training.roles
+        in_parallel = parallel_map(self.n_jobs, fit_rows.approximation.kind == "nystroem")
+        views = read_views_of_fit(self, fit_rows, surrogate, schedule, in_parallel)
+        fitted_after = partial(fitted_attributes, fit_rows.training, views)
         class_prior = None if self.mode == "literal" else self.class_prior
-        with views_in_parallel(self.n_jobs, len(data), approximation.n_components is not None) as map_views:
-            bases = view_bases(data, roles, approximation, self.random_state, map_views)
-            problem = build_problem(
-                data,
-                roles,
-                Y,
-                labels.n_classes,
-                spectral=surrogate.shared_curvature,
-                bases=bases,
-                map_views=map_views,
-            )
-            setting = Surroundings(problem, pi, schedule.consensus_weight)
-            if n_neighbors != 0 and bases is None:
-                setting = hear_neighbours(
-                    problem, data, roles, pi, schedule.consensus_weight, n_neighbors, map_views=map_views
-                )
-            fitted_after = partial(fitted_attributes, training, setting, data, bases)
-            report = StageReporter(self, X, y, most_stages(class_prior, labels.n_classes, schedule), fitted_after)
-            annealed, prior = fit_consensus(
-                setting.problem,
-                surrogate,
-                replace(schedule, consensus_weight=setting.consensus_weight),
-                class_prior,
-                labels,
-                roles,
-                setting.view_weights,
-                before_stage=report.begin_stage,
-                on_stage=report.end_stage,
-                map_views=map_views,
-            )
-            calibration = None
-            if self.calibrate and self.mode != "literal" and not annealed.stopped:
-                L = roles.block_L
-                calibration = calibrate(
-                    setting.problem, surrogate, schedule, annealed, labels.codes[L], roles.weights[L], map_views
-                )
+        report = StageReporter(self, X, y, most_stages(class_prior, labels.n_classes, schedule), fitted_after)
+        annealed, prior = fit_consensus(
+            views.setting.problem,
+            surrogate,
+            replace(schedule, consensus_weight=views.setting.consensus_weight),
+            class_prior,
+            labels,
+            roles,
+            views.setting.view_weights,
+            before_stage=report.begin_stage,
+            on_stage=report.end_stage,
+        )
+        calibration = None
+        if self.calibrate and self.mode != "literal" and not annealed.stopped:
+            codes, weights = labels.codes[roles.block_L], roles.weights[roles.block_L]
+            problem = views.setting.problem
+            calibration = calibrate(problem, surrogate, schedule, annealed, codes, weights, in_parallel)
         fitted = fitted_after(annealed, prior, calibration)
-        fitted["approximation_"] = described(approximation, data, bases, problem)
-        if fit_rows.everything is not None and bases is not None:
-            streamed = finished_on_all_rows(fit_rows, data, bases, problem, annealed, schedule)
+        fitted["approximation_"] = described(fit_rows.approximation, views.data, views.bases, views.problem)
+        if fit_rows.everything is not None:
+            streamed = finished_on_all_rows(fit_rows.everything, views, annealed, schedule)
             annealed = streamed.annealed
             fitted |= fitted_after(annealed, prior, calibration)
             fitted |= attributes_of_all_rows(fit_rows, streamed, prior, fitted["_temperature"], self._memory_limit())

@@ -81,7 +81,7 @@ def read_view_weights(estimator: Any, data: Sequence[ViewData]) -> Array | None:
     if not known.all():
         warnings.warn(
             f"View {names[int(np.flatnonzero(~known)[0])]!r} is missing in every training row and will be ignored.",
-            stacklevel=4,
+            stacklevel=5,
         )
     if isinstance(estimator.view_weights, str):
         check_choice("view_weights", estimator.view_weights, VIEW_WEIGHTS)

@@ -9,7 +9,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from cmvmed.annealing import Annealed, Problem, Schedule
 from cmvmed.consensus import prior_scores, soft_labels
 from cmvmed.estimators.approximation import Approximation, read_approximation
 from cmvmed.estimators.base import Training
@@ -19,22 +18,20 @@ from cmvmed.estimators.scoring import Scorer, filled
 from cmvmed.estimators.streaming import SHARE_OF_CHUNKS, all_rows, room_beside_rows
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array, BoolArray, IntArray, Matrix
-from cmvmed.machines import ViewData
-from cmvmed.nystroem import Basis
 from cmvmed.sources import LocalRows, RowSource, memory_rows
 from cmvmed.sources.memory import in_words
 from cmvmed.sources.opening import lies_elsewhere
 from cmvmed.sources.rows import BYTES_OF_A_NUMBER, RowCheck, numbers_per_row
-from cmvmed.streamed_training import Streamed, StreamedRows, continue_on_all_rows, sample_rows
+from cmvmed.streamed_training import Streamed, StreamedRows, sample_rows
 from cmvmed.surrogates import Surrogate
-from cmvmed.training import assign_roles, view_machines
+from cmvmed.training import assign_roles
 
 SAMPLE_ROWS = 5000  # unlabelled rows in memory; beyond, the annealing runs on as many of them
 LEAST_SAMPLE_ROWS = 1000  # of which a memory limit must leave room for
 MOST_LABELLED_ROWS = 20_000  # whose covariance is a square matrix
 SHARE_OF_SAMPLE = 2  # the sample and what is computed from it take at most this part of the memory limit
 COPIES_OF_SAMPLE = 3  # of its rows, as they are given and while they are scaled
-COPIES_OF_FEATURES = 1.5  # of the sample, in double precision and, turned, in single
+COPIES_OF_FEATURES = 1  # of the sample
 MATRICES_OF_A_VIEW = 7  # p x p: its features, turned twice, their Gram matrix, and what eigendecompositions take
 COVARIANCES_OF_A_VIEW = 3  # of the labelled rows: before and after conditioning, and in a dual
 COPIES_OF_CONSENSUS = 8  # scores, coverage, probabilities, and some room
@@ -167,23 +164,6 @@ def _present_in_sample(check: RowCheck, numbers: IntArray, matrices: list[Matrix
         for i, number in enumerate(numbers):
             check.present(int(number), [matrix[i : i + 1] for matrix in matrices])
         raise
-
-
-def finished_on_all_rows(
-    fit_rows: FitRows,
-    data: Sequence[ViewData],
-    bases: Sequence[Basis],
-    problem: Problem,
-    annealed: Annealed,
-    schedule: Schedule,
-) -> Streamed:
-    """The last stage continued on all rows, where the views have something to teach each other."""
-    assert fit_rows.everything is not None
-    if annealed.consensus_weight > 0.0 and not annealed.stopped:
-        readers = [view.reader for view in data]
-        return continue_on_all_rows(fit_rows.everything, readers, bases, problem, annealed, schedule)
-    gap = float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True)))
-    return Streamed(annealed, view_machines(data, bases, problem, annealed), gap)
 
 
 def consensus_of_all_rows(

@@ -12,25 +12,22 @@ from cmvmed.calibration import Calibration
 from cmvmed.consensus import class_shares, pool, soft_labels
 from cmvmed.estimators.base import Training
 from cmvmed.estimators.fit_rows import FitRows, consensus_of_all_rows
+from cmvmed.estimators.views_of_fit import ViewsOfFit
 from cmvmed.labels import Labels
 from cmvmed.linalg import Array
-from cmvmed.machines import ViewData
-from cmvmed.nystroem import Basis
 from cmvmed.streamed_training import Streamed
-from cmvmed.training import RowRoles, Surroundings, view_machines
+from cmvmed.training import RowRoles, view_machines
 
 
 def fitted_attributes(
     training: Training,
-    setting: Surroundings,
-    data: list[ViewData],
-    bases: list[Basis] | None,
+    views: ViewsOfFit,
     annealed: Annealed,
     prior: Array,
     calibration: Calibration | None = None,
 ) -> dict[str, Any]:
     """All that ``fit`` learns, by attribute name."""
-    labels, roles = training.labels, training.roles
+    labels, roles, data, setting = training.labels, training.roles, views.data, views.setting
     scale = 1.0 if calibration is None else calibration.scale
     temperature = annealed.temperature / scale  # softmax(c z) is the consensus at temperature T/c
     distributions = _label_distributions(setting.problem, annealed, prior, temperature, labels, roles)
@@ -51,7 +48,7 @@ def fitted_attributes(
         "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
         "dual_gap_": float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True))),
         "converged_": annealed.converged,
-        "_machines": view_machines(data, bases, setting.problem, annealed),
+        "_machines": view_machines(data, views.bases, setting.problem, annealed),
         "_neighbours": setting.machine(annealed),
         "_pool_weights": annealed.view_weights,
         "_offset": annealed.consensus.offset,

@@ -1,16 +1,10 @@
-"""Progress of a fit: scikit-learn's callbacks, a printed line per stage, and threads over views."""
+"""Progress of a fit: scikit-learn's callbacks, and a printed line per stage."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from joblib import effective_n_jobs
-from threadpoolctl import threadpool_limits
-
-from cmvmed.annealing import Annealed, Mapper
+from cmvmed.annealing import Annealed
 from cmvmed.linalg import Array
-from cmvmed.sources.local import algebra_threads
 
 
 class StageReporter:
@@ -62,21 +56,3 @@ class StageReporter:
         self.root.call_on_fit_task_end(
             estimator=self.estimator, reconstruction_attributes=lambda: attributes, **self.data
         )
-
-
-@contextmanager
-def views_in_parallel(n_jobs: int | None, n_views: int, low_rank: bool) -> Iterator[Mapper]:
-    """A ``map`` over views on ``n_jobs`` threads, which share those that the linear algebra may use.
-
-    None, where the user's joblib configuration says nothing else, is one thread; with low rank it is all of them, since
-    products with features gain more from a thread for each view than from threads within.
-    """
-    threads, workers = algebra_threads(), effective_n_jobs(n_jobs)
-    if n_jobs is None and low_rank:
-        workers = max(workers, threads)
-    workers = min(workers, n_views)
-    if workers == 1:
-        yield map
-        return
-    with threadpool_limits(max(1, threads // workers)), ThreadPoolExecutor(workers) as pool:
-        yield pool.map

@@ -10,9 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from cmvmed.linalg import Array, IntArray, Matrix
+from cmvmed.parallel import algebra_threads
 from cmvmed.sources.memory import in_words
 from cmvmed.sources.rows import (
     ChunkFunction,
@@ -177,8 +178,3 @@ def memory_rows(
 ) -> LocalRows:
     """The rows of one array, memory-mapped file or CSR matrix per view."""
     return LocalRows([ArrayTable(matrix) for matrix in matrices], memory_limit=memory_limit, n_threads=n_threads)
-
-
-def algebra_threads() -> int:
-    """Threads that the linear algebra may use, which the environment can limit."""
-    return max((library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"), default=1)
