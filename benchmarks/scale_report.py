@@ -57,7 +57,8 @@ def growth_table(results: Results) -> list[str]:
     shown = [f"{method} {100 * a[-1][1]:.1f} ({a[-1][0]:,} rows)" for method, a in accuracies.items() if a]
     lines += [
         "",
-        f"Seconds and memory of a fit. Accuracy in percent on new rows at the largest size: {', '.join(shown)}.",
+        f"Seconds and memory of a fit{_repeats(by_method)}. "
+        f"Accuracy in percent on new rows at the largest size: {', '.join(shown)}.",
     ]
     ours = {n: r["seconds"] for n, r in by_method.get("CMVMED", {}).items() if n >= FIRST_LARGE and "seconds" in r}
     if len(ours) > 1:
@@ -66,6 +67,15 @@ def growth_table(results: Results) -> list[str]:
             f"From {min(ours):,} rows on, the time of CMVMED grows with the rows to the power {exponent(ours):.2f}.",
         ]
     return lines
+
+
+def _repeats(by_method: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> str:
+    """How often the fits were repeated, for the table's legend."""
+    often: dict[int, int] = {}
+    for n, result in ((n, result) for points in by_method.values() for n, result in points.items()):
+        often[n] = max(often.get(n, 1), len(result.get("all_seconds", [])))
+    told = [f"{times} of {n:,} rows" for n, times in sorted(often.items()) if times > 1]
+    return f", the median of {', '.join(told)}, each method's in turn with the others'" if told else ""
 
 
 def _cell(result: Mapping[str, Any] | None) -> str:

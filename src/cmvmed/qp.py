@@ -72,10 +72,10 @@ def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array, tolerance:
     ridge = RIDGE * max(float(np.trace(Q)), np.finfo(float).tiny)
     for step in range(MAX_NEWTON_STEPS + 1):
         grad = gradient(Q, g, alpha)
-        violation = kkt_violation(grad, alpha, upper)
+        fixed = ((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0))
+        violation = float(np.abs(grad[~fixed]).max(initial=0.0))  # the same as kkt_violation
         if violation <= tolerance or step == MAX_NEWTON_STEPS:
             break
-        fixed = ((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0))
         better = _projected_newton_step(Q, alpha, grad, upper, ~fixed, ridge)
         if better is None:  # no step along this direction helps within rounding
             break

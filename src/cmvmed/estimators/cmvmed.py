@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from cmvmed.balanced_training import fit_consensus, most_stages
 from cmvmed.calibration import AccuracyEstimate, calibrate
@@ -269,27 +270,29 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         surrogate, schedule = read_schedule(self)
         fit_rows = read_fit_rows(self, X, y, sample_weight, surrogate)
         labels, roles = fit_rows.training.labels, fit_rows.training.roles
-        in_parallel = parallel_map(self.n_jobs, fit_rows.approximation.kind == "nystroem")
+        low_rank = fit_rows.approximation.kind == "nystroem"
+        in_parallel = parallel_map(self.n_jobs, low_rank)
         views = read_views_of_fit(self, fit_rows, surrogate, schedule, in_parallel)
         fitted_after = partial(fitted_attributes, fit_rows.training, views)
         class_prior = None if self.mode == "literal" else self.class_prior
         report = StageReporter(self, X, y, most_stages(class_prior, labels.n_classes, schedule), fitted_after)
-        annealed, prior = fit_consensus(
-            views.setting.problem,
-            surrogate,
-            replace(schedule, consensus_weight=views.setting.consensus_weight),
-            class_prior,
-            labels,
-            roles,
-            views.setting.view_weights,
-            before_stage=report.begin_stage,
-            on_stage=report.end_stage,
-        )
-        calibration = None
-        if self.calibrate and self.mode != "literal" and not annealed.stopped:
-            codes, weights = labels.codes[roles.block_L], roles.weights[roles.block_L]
-            problem = views.setting.problem
-            calibration = calibrate(problem, surrogate, schedule, annealed, codes, weights, in_parallel)
+        with threadpool_limits(1 if low_rank else None):  # sweeps over features wait for memory, not for arithmetic
+            annealed, prior = fit_consensus(
+                views.setting.problem,
+                surrogate,
+                replace(schedule, consensus_weight=views.setting.consensus_weight),
+                class_prior,
+                labels,
+                roles,
+                views.setting.view_weights,
+                before_stage=report.begin_stage,
+                on_stage=report.end_stage,
+            )
+            calibration = None
+            if self.calibrate and self.mode != "literal" and not annealed.stopped:
+                codes, weights = labels.codes[roles.block_L], roles.weights[roles.block_L]
+                problem = views.setting.problem
+                calibration = calibrate(problem, surrogate, schedule, annealed, codes, weights, in_parallel)
         fitted = fitted_after(annealed, prior, calibration)
         fitted["approximation_"] = described(fit_rows.approximation, views.data, views.bases, views.problem)
         if fit_rows.everything is not None:
