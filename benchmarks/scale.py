@@ -6,7 +6,7 @@ figure are made from that file (``benchmarks.scale_report``): ``benchmarks/resul
 ``docs/scaling.md``, and ``docs/scaling.svg``.
 
 Parts: "growth" (time and memory by the number of rows, beside other methods), "single" (prediction of one row), "efficiency" (a
-pass against bare products), "dask" (one worker against two), "outofcore" (4 GiB of Parquet files with 1.5 GiB of memory).
+pass against bare products), "threads" and "dask" (one against two), "outofcore" (4 GiB of Parquet files with 1.5 GiB of memory).
 """
 
 import argparse
@@ -27,7 +27,7 @@ from benchmarks.scale_report import write_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "scale.json"
-PARTS = ("growth", "single", "efficiency", "dask", "outofcore")
+PARTS = ("growth", "single", "efficiency", "threads", "dask", "outofcore")
 SIZES = (1000, 4000, 16_000, 64_000, 256_000, 1_000_000)
 REPEATS = {
     1000: 5,
@@ -52,10 +52,10 @@ class Measurements:
         kinds = {"fit" if part == "growth" else part for part in parts}
         self.results = {name: result for name, result in self.results.items() if name.split()[0] not in kinds}
 
-    def measure(self, name: str, arguments: Sequence[str], time_limit: float) -> dict[str, Any]:
+    def measure(self, name: str, arguments: Sequence[str], time_limit: float, **environment: str) -> dict[str, Any]:
         """Measure unless it was measured before; keep and print the result."""
         if name not in self.results:
-            self.keep(name, run_point(arguments, time_limit))
+            self.keep(name, run_point(arguments, time_limit, **environment))
         return self.results[name]
 
     def keep(self, name: str, result: dict[str, Any]) -> None:
@@ -67,13 +67,11 @@ class Measurements:
         print(f"{name}: {json.dumps(result)}", flush=True)
 
 
-def run_point(arguments: Sequence[str], time_limit: float) -> dict[str, Any]:
+def run_point(arguments: Sequence[str], time_limit: float, **environment: str) -> dict[str, Any]:
     """The result of one measurement, or why there is none."""
     command = [sys.executable, "-m", "benchmarks.scale_points", *arguments]
-    environment = {
-        **os.environ,
-        "ARROW_DEFAULT_MEMORY_POOL": "system",
-    }  # the other pool reserves a gigabyte of addresses
+    # the other pool reserves a gigabyte of addresses
+    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", **environment}
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=time_limit)
     except subprocess.TimeoutExpired:
@@ -109,6 +107,12 @@ def middle(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return ordered[(len(ordered) - 1) // 2] | {"all_seconds": [result["seconds"] for result in results]}
 
 
+def measure_threads(kept: Measurements, n: int, time_limit: float) -> None:
+    for threads in ("1", "2"):
+        limits = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        kept.measure(f"threads {n} {threads}", ["fit", "CMVMED", str(n)], time_limit, **limits)
+
+
 def measure_dask(kept: Measurements, n: int, time_limit: float) -> None:
     for n_workers in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
@@ -133,6 +137,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=900.0, help="seconds for each measurement of part growth")
     parser.add_argument("--peer-limit", type=float, default=300.0, help="the same for the other methods")
     parser.add_argument("--efficiency-rows", type=int, default=1_000_000)
+    parser.add_argument("--thread-rows", type=int, default=256_000)
     parser.add_argument("--dask-rows", type=int, default=1_000_000)
     parser.add_argument("--gib", type=float, default=4.0, help="size of the files of part outofcore")
     parser.add_argument("--limit-gib", type=float, default=1.5, help="memory of part outofcore")
@@ -150,6 +155,8 @@ def main() -> None:
     if "efficiency" in given.parts:
         n = given.efficiency_rows
         kept.measure(f"efficiency {n}", ["efficiency", str(n), "1000", "3"], 4 * given.time_limit)
+    if "threads" in given.parts:
+        measure_threads(kept, given.thread_rows, given.time_limit)
     if "dask" in given.parts:
         measure_dask(kept, given.dask_rows, 4 * given.time_limit)
     if "outofcore" in given.parts:

@@ -16,7 +16,7 @@ CLUSTERS = ((1_000_000, 2), (100_000_000, 64), (1_000_000_000, 512))  # rows and
 
 def write_report(results: Results, tables: Path, figure: Path) -> str:
     """Write both files; return the tables."""
-    parts = (growth_table, single, efficiency, workers, outofcore, cost_model)
+    parts = (growth_table, single, efficiency, threads, workers, outofcore, cost_model)
     sections = [part(results) for part in parts]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
     tables.write_text(text)
@@ -102,6 +102,16 @@ def efficiency(results: Results) -> list[str]:
         f"One pass over {r['n']:,} rows of one view at p = {r['p']}: {r['seconds']:.1f} s, {r['ratio']:.2f} times the "
         "bare product, exponential and product (median of the ratios in one run)."
         for r in _of_kind(results, "efficiency")
+    ]
+
+
+def threads(results: Results) -> list[str]:
+    one, two = ({name.split()[1]: r for name, r in results.items() if name.split()[::2] == ["threads", k]} for k in "12")
+    return [
+        f"Threads, {r['n']:,} rows: a fit takes {r['seconds']:.1f} s with one and {two[n]['seconds']:.1f} s with two, "
+        f"{r['seconds'] / two[n]['seconds']:.2f} times faster."
+        for n, r in one.items()
+        if n in two and "failed" not in {**r, **two[n]}
     ]
 
 
