@@ -71,11 +71,15 @@ def growth_table(results: Results) -> list[str]:
 
 def _repeats(by_method: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> str:
     """How often the fits were repeated, for the table's legend."""
-    often: dict[int, int] = {}
-    for n, result in ((n, result) for points in by_method.values() for n, result in points.items()):
-        often[n] = max(often.get(n, 1), len(result.get("all_seconds", [])))
-    told = [f"{times} of {n:,} rows" for n, times in sorted(often.items()) if times > 1]
-    return f", the median of {', '.join(told)}, each method's in turn with the others'" if told else ""
+    often = {
+        method: {n: len(result.get("runs", [result])) for n, result in points.items() if "failed" not in result}
+        for method, points in by_method.items()
+    }
+    own, others = often.get("CMVMED", {}), [counts for method, counts in often.items() if method != "CMVMED"]
+    shared = {n: min((counts.get(n, times) for counts in others), default=1) for n, times in own.items()}
+    told = [f"{times} with {n:,} rows" for n, times in shared.items() if times > 1]
+    more = [f"{times} of CMVMED with {n:,}" for n, times in own.items() if times > shared[n]]
+    return f", the median of {', '.join(told + more)}" if told or more else ""
 
 
 def _cell(result: Mapping[str, Any] | None) -> str:
@@ -106,7 +110,9 @@ def efficiency(results: Results) -> list[str]:
 
 
 def threads(results: Results) -> list[str]:
-    one, two = ({name.split()[1]: r for name, r in results.items() if name.split()[::2] == ["threads", k]} for k in "12")
+    one, two = (
+        {name.split()[1]: r for name, r in results.items() if name.split()[::2] == ["threads", k]} for k in "12"
+    )
     return [
         f"Threads, {r['n']:,} rows: a fit takes {r['seconds']:.1f} s with one and {two[n]['seconds']:.1f} s with two, "
         f"{r['seconds'] / two[n]['seconds']:.2f} times faster."
