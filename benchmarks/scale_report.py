@@ -66,7 +66,26 @@ def growth_table(results: Results) -> list[str]:
             "",
             f"From {min(ours):,} rows on, the time of CMVMED grows with the rows to the power {exponent(ours):.2f}.",
         ]
-    return lines
+    return lines + _overtaken(by_method)
+
+
+def _overtaken(by_method: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> list[str]:
+    """From how many rows on CMVMED is faster than LabelSpreading, and how right both are there and below."""
+    ours, lines = by_method.get("CMVMED", {}), []
+    for method in (method for method in by_method if method.startswith("LabelSpreading")):
+        theirs = by_method[method]
+        both = [n for n in ours if n in theirs and "failed" not in ours[n]]
+        slower = [n for n in both if theirs[n].get("seconds", np.inf) <= ours[n]["seconds"]]
+        faster = [n for n in both if n > max(slower, default=0)]
+        measured = [n for n in both if "accuracy" in theirs[n]]
+        accuracies = [f"{100 * theirs[n]['accuracy']:.1f} against {100 * ours[n]['accuracy']:.1f}" for n in measured]
+        if faster:
+            sizes = ", ".join(f"{n:,}" for n in measured)
+            lines.append(
+                f"Faster than {method} from {min(faster):,} rows on; its accuracy against that of CMVMED at {sizes} rows: "
+                f"{', '.join(accuracies)}."
+            )
+    return ["", *lines] if lines else []
 
 
 def _repeats(by_method: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> str:

@@ -45,6 +45,17 @@ def test_methods_take_turns_and_a_stopped_run_goes_on(tmp_path, monkeypatch):
     assert "the median of 2 with 10 rows, 3 of CMVMED with 20" in legend
 
 
+def test_from_where_on_it_is_faster():
+    ours = {f"fit CMVMED {n}": run(t) for n, t in ((10, 2.0), (20, 3.0), (40, 4.0))}
+    theirs = {"fit LabelSpreading x 10": run(1.0), "fit LabelSpreading x 20": run(3.5)}
+    lost = {"fit LabelSpreading x 40": {"failed": "out of memory"}}
+    line = growth_table(ours | theirs | lost)[-1]
+    assert line.startswith("Faster than LabelSpreading x from 20 rows on; ")
+    assert line.endswith("at 10, 20 rows: 90.0 against 90.0, 90.0 against 90.0.")
+    again = growth_table(ours | theirs | {"fit LabelSpreading x 40": run(3.9)})  # slower again: nothing is claimed
+    assert not any("Faster" in line for line in again)
+
+
 def test_growth_and_threads_are_ratios_of_times():
     assert exponent({10: 1.0, 100: 10.0, 1000: 100.0}) == pytest.approx(1.0)
     results = {"threads 1000 1": run(4.0), "threads 1000 2": run(2.0), "dask 1000 1": run(9.0)}
