@@ -144,6 +144,41 @@ def continue_on_all_rows(
     problem, annealed : of the sample, all of whose models are low-rank ones
     schedule : its ``max_iter`` and ``tol`` end the sweeps
     """
+    end, views = _swept(rows, readers, bases, problem, annealed, schedule)
+    machines = tuple(
+        LowRankMachine(reader, view.basis, view.theta, view.gaussian.d)
+        for reader, view in zip(readers, views, strict=True)
+    )
+    gap = float(sum(weight * view.gap for weight, view in zip(annealed.view_weights, views, strict=True)))
+    return Streamed(end, machines, gap)
+
+
+def nearer_start(
+    rows: StreamedRows,
+    readers: Sequence[RowReader],
+    bases: Sequence[Basis],
+    problem: Problem,
+    annealed: Annealed,
+    schedule: Schedule,
+) -> Annealed:
+    """The same on a larger sample, as a start of the sweeps over all rows: they are then fewer. Parameters as above."""
+    end, views = _swept(rows, readers, bases, problem, annealed, schedule)
+    states = tuple(
+        replace(state, tau=view.tau, gamma=view.turn @ view.gamma, m_L=view.m_L, gap=view.gap)
+        for state, view in zip(annealed.states, views, strict=True)
+    )
+    return replace(end, states=states)
+
+
+def _swept(
+    rows: StreamedRows,
+    readers: Sequence[RowReader],
+    bases: Sequence[Basis],
+    problem: Problem,
+    annealed: Annealed,
+    schedule: Schedule,
+) -> tuple[Annealed, tuple[StreamedView, ...]]:
+    """Sweeps over the rows until the objective stands still: history, offset and end, and the views."""
     unlabelled = Unlabelled(rows.check, rows.labelled, rows.weights)
     chunks = tuple(ChunkView(reader, basis.seen) for reader, basis in zip(readers, bases, strict=True))
     gram_pass = GramPass(unlabelled, chunks)
@@ -168,13 +203,8 @@ def continue_on_all_rows(
         views = tuple(view.updated(pull) for view, pull in zip(views, sums.pulls, strict=True))
         before, of_sample = of_sample, _sample_offset(views, problem, annealed, of_sample)
         offset = offset + (of_sample - before)
-    gap = float(sum(weight * view.gap for weight, view in zip(annealed.view_weights, views, strict=True)))
     end = replace(annealed, consensus=replace(consensus, offset=offset), history=tuple(history), converged=converged)
-    machines = tuple(
-        LowRankMachine(reader, view.basis, view.theta, view.gaussian.d)
-        for reader, view in zip(readers, views, strict=True)
-    )
-    return Streamed(end, machines, gap)
+    return end, views
 
 
 def _streamed_view(problem: Problem, annealed: Annealed, i: int, basis: Basis, gram: Array) -> StreamedView:

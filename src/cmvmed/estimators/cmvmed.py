@@ -296,7 +296,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         fitted = fitted_after(annealed, prior, calibration)
         fitted["approximation_"] = described(fit_rows.approximation, views.data, views.bases, views.problem)
         if fit_rows.everything is not None:
-            streamed = finished_on_all_rows(fit_rows.everything, views, annealed, schedule)
+            streamed = finished_on_all_rows(fit_rows, views, annealed, schedule)
             annealed = streamed.annealed
             fitted |= fitted_after(annealed, prior, calibration)
             fitted |= attributes_of_all_rows(fit_rows, streamed, prior, fitted["_temperature"], self._memory_limit())

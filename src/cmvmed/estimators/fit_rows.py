@@ -29,6 +29,9 @@ from cmvmed.training import assign_roles
 SAMPLE_ROWS = 5000  # unlabelled rows in memory; beyond, the annealing runs on as many of them
 LEAST_SAMPLE_ROWS = 1000  # of which a memory limit must leave room for
 MOST_LABELLED_ROWS = 20_000  # whose covariance is a square matrix
+BETWEEN_ROWS = 50_000  # unlabelled rows of a larger sample
+LEAST_OF_BETWEEN = 8  # times as many rows there must be for it to pay
+SHARE_OF_BETWEEN = 8  # it takes at most this part of the memory limit
 SHARE_OF_SAMPLE = 2  # the sample and what is computed from it take at most this part of the memory limit
 COPIES_OF_SAMPLE = 3  # of its rows, as they are given and while they are scaled
 COPIES_OF_FEATURES = 1  # of the sample
@@ -45,6 +48,9 @@ class FitRows:
     approximation: Approximation
     labels: Labels  # of all rows
     everything: StreamedRows | None  # None if all rows are in memory
+    between: StreamedRows | None = (
+        None  # a larger sample, from which the sweeps over all rows start if these are very many
+    )
 
 
 def read_fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate: Surrogate) -> FitRows:
@@ -141,10 +147,13 @@ def _sampled(
             f"{MOST_LABELLED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
             "unlabelled rows have little to add."
         )
+    with_between = False
     if isinstance(source, LocalRows):  # workers of a cluster keep nothing of each row
-        source = replace(
-            source, memory_limit=room_beside_rows(estimator._memory_limit(), source.n_rows) // SHARE_OF_CHUNKS
-        )
+        room = room_beside_rows(estimator._memory_limit(), source.n_rows) // SHARE_OF_CHUNKS
+        taken = (BETWEEN_ROWS + labelled.size) * BYTES_OF_A_NUMBER * sum(source.widths)
+        enough = source.n_rows - labelled.size >= LEAST_OF_BETWEEN * BETWEEN_ROWS
+        with_between = enough and taken <= estimator._memory_limit() // SHARE_OF_BETWEEN
+        source = replace(source, memory_limit=room - taken * with_between)
     check = estimator._row_check(columns, [None] * len(columns.view_names))
     rows = StreamedRows(source, check, labelled, None if equal_weights else weights)
     rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
@@ -153,7 +162,18 @@ def _sampled(
     present = _present_in_sample(check, numbers, matrices)
     of_sample = Labels(labels.classes, labels.codes[numbers])
     roles = assign_roles(of_sample, present, sample_weights, hinge[numbers])
-    return FitRows(Training(columns, matrices, present, of_sample, roles), approximation, labels, rows)
+    between = larger_sample(rows, rng) if with_between else None
+    return FitRows(Training(columns, matrices, present, of_sample, roles), approximation, labels, rows, between)
+
+
+def larger_sample(rows: StreamedRows, rng: np.random.Generator) -> StreamedRows:
+    """``BETWEEN_ROWS`` unlabelled rows, and the labelled ones, in memory."""
+    numbers, weights = sample_rows(rows, BETWEEN_ROWS, rng)
+    matrices = rows.source.take(numbers)
+    _present_in_sample(rows.check, numbers, matrices)
+    assert isinstance(rows.source, LocalRows)
+    source = memory_rows(matrices, memory_limit=rows.source.memory_limit, n_threads=rows.source.n_threads)
+    return StreamedRows(source, rows.check, np.searchsorted(numbers, rows.labelled), weights)
 
 
 def _present_in_sample(check: RowCheck, numbers: IntArray, matrices: list[Matrix]) -> list[BoolArray]:

@@ -10,7 +10,7 @@ from cmvmed.estimators.fit_rows import FitRows
 from cmvmed.machines import ViewData
 from cmvmed.nystroem import Basis
 from cmvmed.parallel import Mapper
-from cmvmed.streamed_training import Streamed, StreamedRows, continue_on_all_rows
+from cmvmed.streamed_training import Streamed, continue_on_all_rows, nearer_start
 from cmvmed.surrogates import Surrogate
 from cmvmed.training import Surroundings, build_problem, hear_neighbours, view_machines
 
@@ -49,11 +49,14 @@ def read_views_of_fit(
     return ViewsOfFit(data, bases, problem, setting)
 
 
-def finished_on_all_rows(rows: StreamedRows, views: ViewsOfFit, annealed: Annealed, schedule: Schedule) -> Streamed:
+def finished_on_all_rows(fit_rows: FitRows, views: ViewsOfFit, annealed: Annealed, schedule: Schedule) -> Streamed:
     """The last stage continued on all rows, where the views, which are low-rank ones, have something to teach each other."""
     assert views.bases is not None
+    assert fit_rows.everything is not None
     if annealed.consensus_weight > 0.0 and not annealed.stopped:
         readers = [view.reader for view in views.data]
-        return continue_on_all_rows(rows, readers, views.bases, views.problem, annealed, schedule)
+        if fit_rows.between is not None:
+            annealed = nearer_start(fit_rows.between, readers, views.bases, views.problem, annealed, schedule)
+        return continue_on_all_rows(fit_rows.everything, readers, views.bases, views.problem, annealed, schedule)
     gap = float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True)))
     return Streamed(annealed, view_machines(views.data, views.bases, views.problem, annealed), gap)
