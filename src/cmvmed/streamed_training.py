@@ -188,7 +188,7 @@ def _swept(
     views = tuple(_streamed_view(problem, annealed, i, bases[i], grams[i]) for i in range(len(chunks)))
     consensus, history = annealed.consensus, list(annealed.history)
     offset, value, converged = consensus.offset, np.inf, False
-    of_sample = offset
+    of_sample = _sample_offset(views, problem, annealed, offset)
     for _ in range(schedule.max_iter):
         coefficients = tuple(view.coefficients for view in views)
         sweep = SweepPass(unlabelled, chunks, coefficients, annealed.view_weights, offset, annealed.temperature)

@@ -17,7 +17,7 @@ from cmvmed.nystroem import Basis
 from cmvmed.prior import Balance
 from cmvmed.sources import memory_rows
 from cmvmed.sources.rows import RowCheck
-from cmvmed.streamed_training import MOST_STOOD_FOR, StreamedRows, continue_on_all_rows, sample_rows
+from cmvmed.streamed_training import MOST_STOOD_FOR, StreamedRows, continue_on_all_rows, nearer_start, sample_rows
 from cmvmed.surrogates import Bohning
 from cmvmed.training import assign_roles, build_problem, landmark_basis
 from core.factories import rejects
@@ -123,6 +123,21 @@ def test_a_settled_fit_of_all_rows_stays_where_it_is(settings, balanced):
     for machine, model, state in zip(end.machines, case.problem.models, annealed.states, strict=True):
         before = case_machine(case, machine, model, state)
         np.testing.assert_allclose(machine.mean(before[0]), before[1], rtol=0.0, atol=2e-3)
+
+
+@SETTINGS
+def test_sweeps_that_start_from_where_they_end_are_few_and_change_nothing(settings):
+    case = make_case(sample=80, **settings)
+    annealed = annealed_in_memory(case)
+    readers = [view.reader for view in case.data]
+    nearer = nearer_start(case.rows, readers, case.bases, case.problem, annealed, SCHEDULE)
+    direct, again = continued(case, annealed), continued(case, nearer)
+    assert len(nearer.history) == len(direct.annealed.history)
+    assert len(again.annealed.history) - len(nearer.history) <= 6 < len(nearer.history) - len(annealed.history)
+    for one, other in zip(
+        means_of(again.machines, case.matrices), means_of(direct.machines, case.matrices), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-3)
 
 
 def case_machine(case, machine, model, state):

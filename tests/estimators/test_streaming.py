@@ -285,6 +285,44 @@ def test_streamed_fits_are_the_same_from_anywhere(tmp_path, many, streamed_in_me
         check_same_stream(CMVMED(views=[WIDTH, WIDTH], **(STREAMED | {"tol": 0.5})).fit(X, y), streamed_in_memory, X)
 
 
+@pytest.fixture
+def many_enough(monkeypatch):
+    """As if 12 000 rows were enough for a larger sample."""
+    monkeypatch.setattr("cmvmed.estimators.fit_rows.BETWEEN_ROWS", 6000)
+    monkeypatch.setattr("cmvmed.estimators.fit_rows.LEAST_OF_BETWEEN", 1)
+
+
+def test_a_larger_sample_spares_sweeps_over_very_many_rows(many, streamed_in_memory, many_enough):
+    X, y = many
+    model = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
+    swept = model.history_["n_rows"]
+    assert sorted(set(swept)) == [5000, 6000, MANY - 40]
+    assert 0 < (swept == MANY - 40).sum() < (streamed_in_memory.history_["n_rows"] == MANY - 40).sum()
+    assert model.objective_history_[-1] < streamed_in_memory.objective_history_[-1] * (1.0 + 1e-5)
+    difference = np.abs(model.predict_proba(X) - streamed_in_memory.predict_proba(X))
+    assert difference.mean() < 2e-3  # both end by tol, a little before the end
+    weighted = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y, sample_weight=np.full(MANY, 2.0))
+    assert 6000 in weighted.history_["n_rows"]
+
+
+def test_no_larger_sample_without_room_or_on_a_cluster(many, many_enough):
+    X, y = many
+    tight = CMVMED(views=[WIDTH, WIDTH], memory_limit="3MiB", **STREAMED).fit(X, y)
+    assert 6000 not in tight.history_["n_rows"]
+    there = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(da.from_array(X, chunks=(2500, -1)), y)
+    assert 6000 not in there.history_["n_rows"]
+
+
+def test_a_bad_value_in_the_larger_sample_is_named_by_its_row(many, many_enough):
+    X, y = many
+    rows = np.arange(1000, MANY, 2)  # some of them are in the larger sample, and all before it are sound or named too
+    X = X.copy()
+    X[rows, 3] = np.inf
+    with pytest.raises(ValueError, match=r"infinity: view 'view0', row (\d+), column 3") as error:
+        CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(np.asarray(X), y)
+    assert int(str(error.value).split("row ")[1].split(",")[0]) in rows
+
+
 @pytest.mark.slow
 def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(many, streamed_in_memory):
     X, y = many

@@ -31,7 +31,7 @@ LEAST_SAMPLE_ROWS = 1000  # of which a memory limit must leave room for
 MOST_LABELLED_ROWS = 20_000  # whose covariance is a square matrix
 BETWEEN_ROWS = 50_000  # unlabelled rows of a larger sample
 LEAST_OF_BETWEEN = 8  # times as many rows there must be for it to pay
-SHARE_OF_BETWEEN = 8  # it takes at most this part of the memory limit
+SHARE_OF_BETWEEN = 4  # of the memory for chunks; it takes at most this part
 SHARE_OF_SAMPLE = 2  # the sample and what is computed from it take at most this part of the memory limit
 COPIES_OF_SAMPLE = 3  # of its rows, as they are given and while they are scaled
 COPIES_OF_FEATURES = 1  # of the sample
@@ -152,7 +152,7 @@ def _sampled(
         room = room_beside_rows(estimator._memory_limit(), source.n_rows) // SHARE_OF_CHUNKS
         taken = (BETWEEN_ROWS + labelled.size) * BYTES_OF_A_NUMBER * sum(source.widths)
         enough = source.n_rows - labelled.size >= LEAST_OF_BETWEEN * BETWEEN_ROWS
-        with_between = enough and taken <= estimator._memory_limit() // SHARE_OF_BETWEEN
+        with_between = enough and taken <= room // SHARE_OF_BETWEEN
         source = replace(source, memory_limit=room - taken * with_between)
     check = estimator._row_check(columns, [None] * len(columns.view_names))
     rows = StreamedRows(source, check, labelled, None if equal_weights else weights)
