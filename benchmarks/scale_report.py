@@ -166,7 +166,8 @@ def cost_model(results: Results) -> list[str]:
     if not measured or not streamed:
         return []
     g, s, e = (measured[-1][name] for name in ("gram_us", "sweep_us", "predict_us"))
-    sweeps, start = max(r["sweeps"] for r in streamed), streamed[0]["start_seconds"]
+    # fits of files had no room for a larger sample to start from, as those on clusters have none: they sweep most often
+    sweeps, start = max(r["sweeps"] for r in streamed + _of_kind(results, "outofcore")), streamed[0]["start_seconds"]
     lines = [
         f"Processor time of a row of one view (p = {measured[-1]['p']}): {g:.0f} µs in the first pass, {s:.0f} µs in a sweep, "
         f"{e:.0f} µs in a prediction. Beside the passes about {start:.0f} s, however many rows there are; at most {sweeps} "

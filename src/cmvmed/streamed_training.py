@@ -9,7 +9,8 @@ responses b of its rows, and returns sums only,
 
 from which all views are updated by their duals as in memory. The offset that gives the classes their shares is found on the sample
 for the new θ, and moved by what the last pass showed the sample to be off. Nothing as long as the rows leaves a chunk, so the same
-passes run over files and on clusters.
+passes run over files and on clusters. Where the rows are very many, the same is done on a larger sample first
+(:func:`nearer_start`), since a sweep over all of them costs more than many over it.
 """
 
 from collections.abc import Sequence
