@@ -134,7 +134,7 @@ def threads(results: Results) -> list[str]:
     )
     return [
         f"Threads, {r['n']:,} rows: a fit takes {r['seconds']:.1f} s with one and {two[n]['seconds']:.1f} s with two, "
-        f"{r['seconds'] / two[n]['seconds']:.2f} times faster."
+        f"{r['seconds'] / two[n]['seconds']:.2f} times faster (medians of {len(r.get('runs', [r]))})."
         for n, r in one.items()
         if n in two and "failed" not in {**r, **two[n]}
     ]
