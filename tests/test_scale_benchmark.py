@@ -60,6 +60,6 @@ def test_growth_and_threads_are_ratios_of_times():
     assert exponent({10: 1.0, 100: 10.0, 1000: 100.0}) == pytest.approx(1.0)
     results = {"threads 1000 1": run(4.0), "threads 1000 2": run(2.0), "dask 1000 1": run(9.0)}
     assert threads(results) == [
-        "Threads, 1,000 rows: a fit takes 4.0 s with one and 2.0 s with two, 2.00 times faster."
+        "Threads, 1,000 rows: a fit takes 4.0 s with one and 2.0 s with two, 2.00 times faster (medians of 1)."
     ]
     assert threads({"threads 1000 1": run(4.0)}) == []
