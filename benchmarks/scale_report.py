@@ -200,7 +200,7 @@ def draw(results: Results, path: Path) -> None:
 
 def _draw_panel(axis: Any, results: Results, field: str, label: str) -> None:
     for method, points in fits(results).items():
-        shown: Sequence[tuple[int, float]] = [(n, max(r[field], 0.1)) for n, r in points.items() if field in r]
+        shown: Sequence[tuple[int, float]] = [(n, max(r[field], 0.01)) for n, r in points.items() if field in r]
         style = {"linewidth": 2.5, "color": "black"} if method == "CMVMED" else {"linewidth": 1.2}
         axis.loglog([n for n, _ in shown], [value for _, value in shown], "o-", markersize=4, label=method, **style)
     axis.set_xlabel("rows")

@@ -9,8 +9,8 @@ responses b of its rows, and returns sums only,
 
 from which all views are updated by their duals as in memory. The offset that gives the classes their shares is found on the sample
 for the new θ, and moved by what the last pass showed the sample to be off. Nothing as long as the rows leaves a chunk, so the same
-passes run over files and on clusters. Where the rows are very many, the same is done on a larger sample first
-(:func:`nearer_start`), since a sweep over all of them costs more than many over it.
+passes run over files and on clusters. Where the rows are very many, a larger sample is swept over first: many sweeps over it cost
+less than one over all rows, of which fewer are then left.
 """
 
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ class StreamedView:
 class Streamed:
     """Where the sweeps over all rows ended."""
 
-    annealed: Annealed  # history, offset and end of the fit; the states and q are those of the sample
+    annealed: Annealed  # history, offset and end of the fit; what is told of single rows is of the sample, as its annealing ended
     machines: tuple[Machine, ...]
     dual_gap: float
 
@@ -129,46 +129,31 @@ def sample_rows(rows: StreamedRows, n: int, rng: np.random.Generator) -> tuple[I
     return numbers[order], weights[order]
 
 
-def continue_on_all_rows(
-    rows: StreamedRows,
+def continue_on_rows(
+    samples: Sequence[StreamedRows],
     readers: Sequence[RowReader],
     bases: Sequence[Basis],
     problem: Problem,
     annealed: Annealed,
     schedule: Schedule,
 ) -> Streamed:
-    """Continue the last stage, annealed in memory on a sample, by sweeps over all rows.
+    """Continue the last stage, annealed in memory on a sample, by sweeps over larger samples and at last over all rows.
 
     Parameters
     ----------
+    samples : what to sweep over, one after the other; each starts where the one before ended
     readers, bases : per view, how rows become features
-    problem, annealed : of the sample, all of whose models are low-rank ones
+    problem, annealed : of the sample in memory, all of whose models are low-rank ones
     schedule : its ``max_iter`` and ``tol`` end the sweeps
     """
-    end, views = _swept(rows, readers, bases, problem, annealed, schedule)
+    for rows in samples:
+        annealed, views = _swept(rows, readers, bases, problem, annealed, schedule)
     machines = tuple(
         LowRankMachine(reader, view.basis, view.theta, view.gaussian.d)
         for reader, view in zip(readers, views, strict=True)
     )
     gap = float(sum(weight * view.gap for weight, view in zip(annealed.view_weights, views, strict=True)))
-    return Streamed(end, machines, gap)
-
-
-def nearer_start(
-    rows: StreamedRows,
-    readers: Sequence[RowReader],
-    bases: Sequence[Basis],
-    problem: Problem,
-    annealed: Annealed,
-    schedule: Schedule,
-) -> Annealed:
-    """The same on a larger sample, as a start of the sweeps over all rows: they are then fewer. Parameters as above."""
-    end, views = _swept(rows, readers, bases, problem, annealed, schedule)
-    states = tuple(
-        replace(state, tau=view.tau, gamma=view.turn @ view.gamma, m_L=view.m_L, gap=view.gap)
-        for state, view in zip(annealed.states, views, strict=True)
-    )
-    return replace(end, states=states)
+    return Streamed(annealed, machines, gap)
 
 
 def _swept(
@@ -179,7 +164,7 @@ def _swept(
     annealed: Annealed,
     schedule: Schedule,
 ) -> tuple[Annealed, tuple[StreamedView, ...]]:
-    """Sweeps over the rows until the objective stands still: history, offset and end, and the views."""
+    """Sweep over the rows until the objective stands still: where the fit is then, and the views."""
     unlabelled = Unlabelled(rows.check, rows.labelled, rows.weights)
     chunks = tuple(ChunkView(reader, basis.seen) for reader, basis in zip(readers, bases, strict=True))
     gram_pass = GramPass(unlabelled, chunks)
@@ -204,8 +189,12 @@ def _swept(
         views = tuple(view.updated(pull) for view, pull in zip(views, sums.pulls, strict=True))
         before, of_sample = of_sample, _sample_offset(views, problem, annealed, of_sample)
         offset = offset + (of_sample - before)
-    end = replace(annealed, consensus=replace(consensus, offset=offset), history=tuple(history), converged=converged)
-    return end, views
+    states = tuple(
+        replace(state, tau=view.tau, gamma=view.turn @ view.gamma, m_L=view.m_L, gap=view.gap)
+        for state, view in zip(annealed.states, views, strict=True)
+    )
+    consensus = replace(consensus, offset=offset)
+    return replace(annealed, states=states, consensus=consensus, history=tuple(history), converged=converged), views
 
 
 def _streamed_view(problem: Problem, annealed: Annealed, i: int, basis: Basis, gram: Array) -> StreamedView:

@@ -30,13 +30,13 @@ SAMPLE_ROWS = 5000  # unlabelled rows in memory; beyond, the annealing runs on a
 LEAST_SAMPLE_ROWS = 1000  # of which a memory limit must leave room for
 MOST_LABELLED_ROWS = 20_000  # whose covariance is a square matrix
 BETWEEN_ROWS = 50_000  # unlabelled rows of a larger sample
-LEAST_OF_BETWEEN = 8  # times as many rows there must be for it to pay
+LEAST_OF_BETWEEN = 8  # times as many rows there must be: with five times as many it took as long as it spared
 SHARE_OF_BETWEEN = 4  # of the memory for chunks; it takes at most this part
 SHARE_OF_SAMPLE = 2  # the sample and what is computed from it take at most this part of the memory limit
 COPIES_OF_SAMPLE = 3  # of its rows, as they are given and while they are scaled
 COPIES_OF_FEATURES = 1  # of the sample
 MATRICES_OF_A_VIEW = 7  # p x p: its features, turned twice, their Gram matrix, and what eigendecompositions take
-COVARIANCES_OF_A_VIEW = 3  # of the labelled rows: before and after conditioning, and in a dual
+COVARIANCES_OF_A_VIEW = 4  # of the labelled rows: before and, twice, after conditioning, and in a dual
 COPIES_OF_CONSENSUS = 8  # scores, coverage, probabilities, and some room
 
 
@@ -48,9 +48,7 @@ class FitRows:
     approximation: Approximation
     labels: Labels  # of all rows
     everything: StreamedRows | None  # None if all rows are in memory
-    between: StreamedRows | None = (
-        None  # a larger sample, from which the sweeps over all rows start if these are very many
-    )
+    between: StreamedRows | None = None  # a larger sample, swept over before very many rows
 
 
 def read_fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate: Surrogate) -> FitRows:

@@ -10,7 +10,7 @@ from cmvmed.estimators.fit_rows import FitRows
 from cmvmed.machines import ViewData
 from cmvmed.nystroem import Basis
 from cmvmed.parallel import Mapper
-from cmvmed.streamed_training import Streamed, continue_on_all_rows, nearer_start
+from cmvmed.streamed_training import Streamed, continue_on_rows
 from cmvmed.surrogates import Surrogate
 from cmvmed.training import Surroundings, build_problem, hear_neighbours, view_machines
 
@@ -55,8 +55,7 @@ def finished_on_all_rows(fit_rows: FitRows, views: ViewsOfFit, annealed: Anneale
     assert fit_rows.everything is not None
     if annealed.consensus_weight > 0.0 and not annealed.stopped:
         readers = [view.reader for view in views.data]
-        if fit_rows.between is not None:
-            annealed = nearer_start(fit_rows.between, readers, views.bases, views.problem, annealed, schedule)
-        return continue_on_all_rows(fit_rows.everything, readers, views.bases, views.problem, annealed, schedule)
+        samples = [rows for rows in (fit_rows.between, fit_rows.everything) if rows is not None]
+        return continue_on_rows(samples, readers, views.bases, views.problem, annealed, schedule)
     gap = float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True)))
     return Streamed(annealed, view_machines(views.data, views.bases, views.problem, annealed), gap)
