@@ -1,7 +1,7 @@
 """What each ingredient of CMVMED gives, and what bounds it: ``python -m benchmarks.ablation``.
 
 One row per change to the defaults, one column per task: accuracy in percent, mean ± SD over splits 0, 1, ... of
-``cmvmed.experiments.tasks``. Two rows know what no user knows: the true class shares of the test rows, and the labels of all
+``cmvmed.reproduction.tasks``. Two rows know what no user knows: the true class shares of the test rows, and the labels of all
 training rows.
 """
 
@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.experiments.tasks import TASKS, Split, draw
+from cmvmed.reproduction.tasks import TASKS, Split, draw
 
 
 def true_shares(split: Split) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def true_shares(split: Split) -> dict[str, Any]:
 # Settings by the name of what they change; a function makes them from the split.
 VARIANTS: dict[str, dict[str, Any] | Callable[[Split], dict[str, Any]]] = {
     "defaults": {},
-    "without neighbours": {"neighbors": None},
+    "without neighbors": {"neighbors": None},
     "without consensus (λ = 0)": {"consensus_weight": 0.0},
     "class prior of the labels": {"class_prior": "labels"},
     "no class prior": {"class_prior": None},

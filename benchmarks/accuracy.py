@@ -3,7 +3,7 @@
 For every task and method: accuracy, balanced accuracy and AUC (one-vs-rest mean for more classes) in percent, mean ± SD over the
 splits; expected calibration error over the test rows of all splits together; seconds per fit and prediction. Then CMV-MED
 against each other method by paired tests over the splits. No method is tuned; none sees a test label. Tasks with their
-split rule, methods, scoring and tests are those of ``cmvmed.experiments``. Data files are looked up as ``cmvmed.datasets``
+split rule, methods, scoring and tests are those of ``cmvmed.reproduction``. Data files are looked up as ``cmvmed.datasets``
 does (``CMVMED_DATA``); a task whose file is absent is named and left out. Rows are kept in a file as they come, so that a run
 that was stopped goes on where it was.
 """
@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from cmvmed.experiments.comparison import compare_with_rivals
-from cmvmed.experiments.methods import EACH_VIEW, METHODS
-from cmvmed.experiments.paper import paper_figure
-from cmvmed.experiments.rows import ResultRow
-from cmvmed.experiments.runner import on_this_machine, plan, run
-from cmvmed.experiments.scoring import calibration_error
-from cmvmed.experiments.spec import Cell, Experiment
-from cmvmed.experiments.store import ResultStore
-from cmvmed.experiments.tasks import TASKS, Task
+from cmvmed.reproduction.comparison import compare_with_rivals
+from cmvmed.reproduction.methods import EACH_VIEW, METHODS
+from cmvmed.reproduction.paper import paper_figure
+from cmvmed.reproduction.result_rows import ResultRow
+from cmvmed.reproduction.runner import on_this_machine, plan, run
+from cmvmed.reproduction.scores import calibration_error
+from cmvmed.reproduction.spec import Cell, Experiment
+from cmvmed.reproduction.store import ResultStore
+from cmvmed.reproduction.tasks import TASKS, Task
 
 REFERENCE = "CMV-MED"
 
@@ -85,7 +85,7 @@ def report(task: Task, rows: list[ResultRow]) -> str:
     found = {row.method for row in rows}
     methods = [*sorted(found - set(METHODS)), *(name for name in METHODS if name in found)]
     n_splits = len({row.split for row in rows})
-    title = f"### {task.name}: {task.n_labeled} labels, {task.n_unlabeled} unlabelled, {n_splits} splits"
+    title = f"### {task.name}: {task.n_labeled} labels, {task.n_unlabeled} unlabeled, {n_splits} splits"
     parts = [title, score_table(task, rows, methods)]
     if REFERENCE in methods and len(methods) > 1 and n_splits > 1:
         parts.append(paired_table(rows))

@@ -1,9 +1,9 @@
 """How far low-rank fits are from exact ones: ``python -m benchmarks.agreement`` (set CMVMED_DATA to the folder of the data files).
 
-For each task and split, all rows as far as the data go, at most 3000 of them unlabelled, are fitted exactly and through the
-default number of landmarks. Compared are accuracy on the unlabelled rows, in points, and the mean absolute difference of the
-probability of each class; the goal is 0.5 points and 0.02. The last column fits 400 unlabelled rows through all of them as
-landmarks, where nothing is approximated: the largest difference of any probability, goal 1e-6. Both fits leave the neighbours'
+For each task and split, all rows as far as the data go, at most 3000 of them unlabeled, are fitted exactly and through the
+default number of landmarks. Compared are accuracy on the unlabeled rows, in points, and the mean absolute difference of the
+probability of each class; the goal is 0.5 points and 0.02. The last column fits 400 unlabeled rows through all of them as
+landmarks, where nothing is approximated: the largest difference of any probability, goal 1e-6. Both fits leave the neighbors'
 opinion out, which only exact fits have.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cmvmed import CMVMED
-from cmvmed.experiments.tasks import TASKS, Task
+from cmvmed.reproduction.tasks import TASKS, Task
 
 MOST_UNLABELED = 3000
 FEW_UNLABELED = 400
@@ -31,7 +31,7 @@ class Agreement:
     largest: float  # with all rows as landmarks
 
 
-def drawn(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any, Any]:
+def weighted_sample(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any, Any]:
     """Rows, their labels with most of them hidden, and all labels."""
     rng = np.random.default_rng([number, task.n_labeled])
     data = task.load()
@@ -46,14 +46,14 @@ def drawn(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any, Any]:
 
 
 def compare(task: Task, number: int) -> Agreement:
-    X, y, truth = drawn(task, number, MOST_UNLABELED)
+    X, y, truth = weighted_sample(task, number, MOST_UNLABELED)
     hidden = y == -1
     settings = {"views": task.load().views, "neighbors": None}
     exact = CMVMED(approximation="exact", **settings).fit(X, y)
     low_rank = CMVMED(approximation="nystroem", **settings).fit(X, y)
     accuracy = [100.0 * np.mean((model.transduction_ == truth)[hidden]) for model in (exact, low_rank)]
     difference = np.abs(exact.label_distributions_ - low_rank.label_distributions_)[hidden].mean()
-    X, y, _ = drawn(task, number, FEW_UNLABELED)
+    X, y, _ = weighted_sample(task, number, FEW_UNLABELED)
     whole = CMVMED(approximation="exact", **settings).fit(X, y)
     all_landmarks = CMVMED(approximation="nystroem", n_components=len(y), **settings).fit(X, y)
     largest = np.abs(whole.label_distributions_ - all_landmarks.label_distributions_).max()
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--tasks", nargs="+", default=["webkb", "ads", "sensit"])
     options = parser.parse_args()
-    print("| task | split | unlabelled | exact | low rank | points | probability | all landmarks |")
+    print("| task | split | unlabeled | exact | low rank | points | probability | all landmarks |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in options.tasks:
         for number in range(options.splits):

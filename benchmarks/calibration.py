@@ -15,9 +15,9 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.consensus import soft_labels
-from cmvmed.experiments.scoring import Reliability, calibration_error, reliability
-from cmvmed.experiments.tasks import TASKS, Split, draw
+from cmvmed.core.consensus import soft_labels
+from cmvmed.reproduction.scores import Reliability, calibration_error, reliability
+from cmvmed.reproduction.tasks import TASKS, Split, draw
 
 FEW_PAGES = 12
 

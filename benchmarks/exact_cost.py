@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.exact_cost`` fits two Gaussian views with 10 sweeps at |U| = 1000 and 3000, once with the bound of constant
 curvature (one eigendecomposition per view, then two products with its eigenvectors per sweep) and once with the
-Jaakkola-Jordan bound (one Cholesky factorisation and one triangular solve with all columns per view and sweep). The bare
+Jaakkola-Jordan bound (one Cholesky factorization and one triangular solve with all columns per view and sweep). The bare
 calls work on the same kernel matrices. Fits and bare calls alternate, and the median of the ratios is reported. It may fall below
 one for the Jaakkola-Jordan bound: the fit finds the variances with half a triangular solve.
 """
@@ -38,7 +38,7 @@ def bare_bohning(kernels: list[np.ndarray]) -> None:
 
 
 def bare_jj(kernels: list[np.ndarray]) -> None:
-    """One factorisation of B and one triangular solve with all columns of K per view and sweep."""
+    """One factorization of B and one triangular solve with all columns of K per view and sweep."""
     for K in kernels:
         for _ in range(N_SWEEPS):
             B = np.array(K, order="F")

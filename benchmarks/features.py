@@ -99,7 +99,7 @@ def accuracies(features: np.ndarray, target: np.ndarray, n_labeled_per_class: in
 
 def report_difficulty(n_frames: int, first_seed: int) -> None:
     print(
-        f"SVC(rbf) on standardised MFCC, 20 x {n_frames}, {N_SETS} simulated sets x {N_SPLITS} splits: mean (SD over splits)\n"
+        f"SVC(rbf) on standardized MFCC, 20 x {n_frames}, {N_SETS} simulated sets x {N_SPLITS} splits: mean (SD over splits)\n"
     )
     choices = {"sensor 1": [0], "sensor 2": [1], "sensor 3": [2], "sensor 4": [3], "1 + 2": [0, 1], "all": [0, 1, 2, 3]}
     few: dict[str, list[list[float]]] = {name: [] for name in choices}

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cmvmed.experiments.store import ResultStore
-from cmvmed.experiments.summary import MAJORITY, entries, grid, tables
-from cmvmed.report.claims import table_claims
+from cmvmed.reproduction.report.claims import table_claims
+from cmvmed.reproduction.store import ResultStore
+from cmvmed.reproduction.summary import MAJORITY, entries, grid, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -23,11 +23,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from cmvmed import CMVMED
-from cmvmed.chunk_passes import ChunkView, GramPass, SweepPass, Unlabelled
-from cmvmed.experiments.compositions import CoTrained
-from cmvmed.sources import memory_rows
-from cmvmed.sources.memory import free_memory
-from cmvmed.sources.rows import RowCheck
+from cmvmed.data.sources import memory_rows
+from cmvmed.data.sources.base import RowCheck
+from cmvmed.reproduction.compositions import CoTrained
+from cmvmed.scale.memory import free_memory
+from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, Unlabeled
 
 WIDTH, N_LABELED, N_TEST = 50, 100, 5000
 SEPARATION = (1.1, 0.8)  # of the two views, in within-class standard deviations from the middle
@@ -44,7 +44,7 @@ class NystroemSelfTraining:
     """Nyström features of all rows, then self-training with logistic regression."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "NystroemSelfTraining":
-        """Fit to labelled and unlabelled rows."""
+        """Fit to labeled and unlabeled rows."""
         gamma = 1.0 / (4 * WIDTH)  # about one over the median squared distance
         self.features = make_pipeline(StandardScaler(), Nystroem(gamma=gamma, n_components=1000, random_state=0))
         self.model = SelfTrainingClassifier(LogisticRegression(max_iter=2000)).fit(self.features.fit_transform(X), y)
@@ -97,10 +97,10 @@ def hidden(y: np.ndarray, n_labeled: int) -> np.ndarray:
     return np.where(np.arange(y.size) < n_labeled, y, -1)
 
 
-def streamed_part(model: CMVMED, n_unlabelled: int, seconds: float) -> dict[str, Any]:
+def streamed_part(model: CMVMED, n_unlabeled: int, seconds: float) -> dict[str, Any]:
     """How kernels were handled, the sweeps over all rows of a fit by sample, and the seconds beside them."""
     history, sampled = model.history_, "n_annealed" in model.approximation_
-    everywhere = (history["n_rows"] == n_unlabelled) & sampled
+    everywhere = (history["n_rows"] == n_unlabeled) & sampled
     return {
         "kind": model.approximation_["kind"],
         "sweeps": int(everywhere.sum()),
@@ -151,12 +151,12 @@ def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     small, y = draw_rows(3 * p, rng)
     model = CMVMED(views=VIEWS, approximation="nystroem", n_components=p, n_stages=1).fit(small, hidden(y, N_LABELED))
-    machine = model._machines[0]
+    machine = model._predictors[0]
     X = draw_rows(n, rng)[0][:, :WIDTH].copy()
-    unlabelled = Unlabelled(RowCheck(("first",), "ignore", (None,), (None,)), np.arange(N_LABELED), None)
+    unlabeled = Unlabeled(RowCheck(("first",), "ignore", (None,), (None,)), np.arange(N_LABELED), None)
     views = (ChunkView(machine.reader, machine.basis.seen),)
-    gram = GramPass(unlabelled, views)
-    sweep = SweepPass(unlabelled, views, (machine.coefficients,), np.ones(1), np.zeros(1), 0.15)
+    gram = GramPass(unlabeled, views)
+    sweep = SweepPass(unlabeled, views, (machine.coefficients,), np.ones(1), np.zeros(1), 0.15)
     source, landmarks = memory_rows([X]), np.asarray(machine.basis.landmarks).T.copy()
     times = []
     for _ in range(repeats):

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.experiments.tasks import TASKS, draw
+from cmvmed.reproduction.tasks import TASKS, draw
 
 
 def accuracy(task: str, number: int, settings: dict[str, object]) -> float:

@@ -1,4 +1,4 @@
-"""Splits, scores and searches over partly labelled data."""
+"""Splits, scores and searches over partly labeled data."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit, hide_labels, labeled_scorer
 
 
-def labels_with_counts(counts, n_unlabelled, seed):
-    """Shuffled y with counts[k] rows of class k and n_unlabelled rows of -1."""
-    y = np.repeat(np.arange(-1, len(counts)), [n_unlabelled, *counts])
+def labels_with_counts(counts, n_unlabeled, seed):
+    """Shuffled y with counts[k] rows of class k and n_unlabeled rows of -1."""
+    y = np.repeat(np.arange(-1, len(counts)), [n_unlabeled, *counts])
     return np.random.default_rng(seed).permutation(y)
 
 
@@ -45,7 +45,7 @@ def splits_of(splitter, y):
         return list(splitter.split(np.zeros((len(y), 1)), y))
 
 
-def check_tests_are_labelled(y, splits):
+def check_tests_are_labeled(y, splits):
     assert all((y[test] != -1).all() for _, test in splits)
 
 
@@ -54,7 +54,7 @@ def check_no_class_vanishes(y, splits):
     assert all(classes <= set(y[train]) for train, _ in splits)
 
 
-def check_unlabelled_rows_train(y, splits):
+def check_unlabeled_rows_train(y, splits):
     assert all(set(np.flatnonzero(y == -1)) <= set(train) for train, _ in splits)
 
 
@@ -65,16 +65,16 @@ def check_train_and_test_are_disjoint(splits):
 
 # Class 0 has enough labels for every n_splits in use; the others may be rare down to a single label.
 class_counts = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(lambda others: [6, *others])
-partly_labelled = st.builds(labels_with_counts, class_counts, st.integers(0, 8), st.integers(0, 99))
+partly_labeled = st.builds(labels_with_counts, class_counts, st.integers(0, 8), st.integers(0, 99))
 
 
-@given(y=partly_labelled, n_splits=st.integers(2, 5), seed=st.none() | st.integers(0, 9))
+@given(y=partly_labeled, n_splits=st.integers(2, 5), seed=st.none() | st.integers(0, 9))
 @settings(max_examples=100, deadline=None)
 def test_kfold_contract(y, n_splits, seed):
     splits = splits_of(SemiSupervisedKFold(n_splits, shuffle=seed is not None, random_state=seed), y)
     assert len(splits) == n_splits
-    check_tests_are_labelled(y, splits)
-    check_unlabelled_rows_train(y, splits)
+    check_tests_are_labeled(y, splits)
+    check_unlabeled_rows_train(y, splits)
     check_no_class_vanishes(y, splits)
     check_train_and_test_are_disjoint(splits)
     assert all(len(train) + len(test) == len(y) for train, test in splits)
@@ -85,28 +85,28 @@ def test_kfold_contract(y, n_splits, seed):
     assert np.ptp(per_fold, axis=0).max() <= 1
 
 
-@given(y=partly_labelled, test_size=st.none() | st.floats(0.4, 0.6), seed=st.integers(0, 9))
+@given(y=partly_labeled, test_size=st.none() | st.floats(0.4, 0.6), seed=st.integers(0, 9))
 @settings(max_examples=100, deadline=None)
 def test_shuffle_split_contract(y, test_size, seed):
     splits = splits_of(SemiSupervisedShuffleSplit(3, test_size=test_size, random_state=seed), y)
     assert len(splits) == 3
-    check_tests_are_labelled(y, splits)
-    check_unlabelled_rows_train(y, splits)
+    check_tests_are_labeled(y, splits)
+    check_unlabeled_rows_train(y, splits)
     check_no_class_vanishes(y, splits)
     check_train_and_test_are_disjoint(splits)
     assert all(len(train) + len(test) == len(y) for train, test in splits)
 
 
 def test_the_checks_reject_plain_stratified_splits():
-    y = labels_with_counts([20, 4, 1], n_unlabelled=30, seed=0)
+    y = labels_with_counts([20, 4, 1], n_unlabeled=30, seed=0)
     plain = splits_of(StratifiedKFold(4), y)
-    for check in (check_tests_are_labelled, check_no_class_vanishes, check_unlabelled_rows_train):
+    for check in (check_tests_are_labeled, check_no_class_vanishes, check_unlabeled_rows_train):
         with pytest.raises(AssertionError):
             check(y, plain)
 
 
 def test_a_rare_class_keeps_a_row_in_a_small_training_set():
-    y = labels_with_counts([98, 2], n_unlabelled=0, seed=0)
+    y = labels_with_counts([98, 2], n_unlabeled=0, seed=0)
     sizes = {"train_size": 10, "test_size": 80, "random_state": 0}
     with pytest.raises(AssertionError):
         check_no_class_vanishes(y, splits_of(StratifiedShuffleSplit(5, **sizes), y))
@@ -116,8 +116,8 @@ def test_a_rare_class_keeps_a_row_in_a_small_training_set():
     assert {len(train) for train, _ in splits} == {11}
 
 
-def test_without_unlabelled_rows_the_folds_are_those_of_scikit_learn():
-    y = labels_with_counts([12, 9, 7], n_unlabelled=0, seed=1)
+def test_without_unlabeled_rows_the_folds_are_those_of_scikit_learn():
+    y = labels_with_counts([12, 9, 7], n_unlabeled=0, seed=1)
     options = {"n_splits": 4, "shuffle": True, "random_state": 3}
     ours = splits_of(SemiSupervisedKFold(**options), y)
     theirs = splits_of(StratifiedKFold(**options), y)
@@ -126,8 +126,8 @@ def test_without_unlabelled_rows_the_folds_are_those_of_scikit_learn():
         np.testing.assert_array_equal(test, test_expected, strict=True)
 
 
-def test_without_unlabelled_rows_the_random_splits_are_those_of_scikit_learn():
-    y = labels_with_counts([12, 9, 7], n_unlabelled=0, seed=1)
+def test_without_unlabeled_rows_the_random_splits_are_those_of_scikit_learn():
+    y = labels_with_counts([12, 9, 7], n_unlabeled=0, seed=1)
     ours = splits_of(SemiSupervisedShuffleSplit(4, test_size=0.3, random_state=3), y)
     theirs = splits_of(StratifiedShuffleSplit(4, test_size=0.3, random_state=3), y)
     for (train, test), (train_expected, test_expected) in zip(ours, theirs, strict=True):
@@ -144,7 +144,7 @@ def test_a_single_label_stays_in_training_and_is_announced(splitter):
 
 
 def test_a_class_with_fewer_labels_than_folds_is_tested_with_scikit_learns_warning():
-    y = labels_with_counts([10, 2], n_unlabelled=5, seed=0)
+    y = labels_with_counts([10, 2], n_unlabeled=5, seed=0)
     with pytest.warns(UserWarning, match="least populated class in y has only 2 members"):
         splits = list(SemiSupervisedKFold(5).split(np.zeros((17, 1)), y))
     assert sum((y[test] == 1).sum() for _, test in splits) == 2
@@ -183,13 +183,13 @@ def test_groups_are_ignored_with_a_warning(splitter):
 
 
 def test_default_test_set_has_a_row_of_each_class_when_labels_are_few():
-    y = labels_with_counts([3, 3, 3], n_unlabelled=4, seed=0)
+    y = labels_with_counts([3, 3, 3], n_unlabeled=4, seed=0)
     splits = splits_of(SemiSupervisedShuffleSplit(5, random_state=0), y)
     assert all(sorted(y[test]) == [0, 1, 2] for _, test in splits)
 
 
-def test_sizes_of_random_splits_count_labelled_rows():
-    y = labels_with_counts([20, 20], n_unlabelled=100, seed=0)
+def test_sizes_of_random_splits_count_labeled_rows():
+    y = labels_with_counts([20, 20], n_unlabeled=100, seed=0)
     train, test = splits_of(SemiSupervisedShuffleSplit(1, train_size=10, test_size=0.5, random_state=0), y)[0]
     assert len(test) == 20
     assert len(train) == 100 + 10
@@ -201,7 +201,7 @@ def test_sizes_of_random_splits_count_labelled_rows():
     ids=["kfold", "shuffle"],
 )
 def test_a_seed_and_copies_repeat_the_splits(splitter):
-    y = labels_with_counts([9, 6], n_unlabelled=7, seed=0)
+    y = labels_with_counts([9, 6], n_unlabeled=7, seed=0)
     first = splits_of(splitter, y)
     for twin in (splitter, clone(splitter, safe=False), pickle.loads(pickle.dumps(splitter))):
         for split, split_of_twin in zip(first, splits_of(twin, y), strict=True):
@@ -239,7 +239,7 @@ def test_cross_validation_gives_the_true_figure_where_plain_folds_score_the_mark
     plain = cross_val_score(model, X, y, cv=KFold(5)).mean()
     # 60 labels are scored: the standard error of an accuracy near 0.85 is 0.046.
     assert ours == pytest.approx(true_accuracy, abs=0.1)
-    # A tenth of the rows is labelled; a plain fold calls every prediction on the others wrong.
+    # A tenth of the rows is labeled; a plain fold calls every prediction on the others wrong.
     assert plain <= 0.1
     assert true_accuracy > 0.75
 
@@ -257,7 +257,7 @@ def test_grid_search_finds_what_the_hidden_truth_prefers(digits):
     clone(search)
 
 
-def test_cross_validate_with_several_labelled_scores(digits):
+def test_cross_validate_with_several_labeled_scores(digits):
     X, y, _ = digits
     cv = SemiSupervisedShuffleSplit(2, test_size=0.3, random_state=0)
     scoring = {"accuracy": labeled_scorer("accuracy"), "log_loss": labeled_scorer("neg_log_loss")}
@@ -280,7 +280,7 @@ def weights_of_class_three(y):
     return (y == 3) + 1e-12
 
 
-def test_metadata_routing_reaches_the_labelled_scorer(digits):
+def test_metadata_routing_reaches_the_labeled_scorer(digits):
     X, y, _ = digits
     weights = {"sample_weight": weights_of_class_three(y)}
     with sklearn.config_context(enable_metadata_routing=True):
@@ -344,11 +344,11 @@ ROWS = [[0.0, 7.0], [1.0, 7.0], [1.0, 7.0], [0.0, 7.0]]
     ],
     ids=["list", "int", "float", "object", "pandas", "polars"],
 )
-def test_the_labelled_scorer_takes_every_container(X, y):
+def test_the_labeled_scorer_takes_every_container(X, y):
     assert labeled_scorer()(ReadsLabelFromX(), X, y) == pytest.approx(2 / 3)
 
 
-def test_the_labelled_scorer_drops_the_weights_of_unlabelled_rows():
+def test_the_labeled_scorer_drops_the_weights_of_unlabeled_rows():
     y = np.array([0, -1, 0, 0])
     weighted = labeled_scorer("accuracy")(ReadsLabelFromX(), np.array(ROWS), y, sample_weight=[1.0, 50.0, 2.0, 1.0])
     assert weighted == pytest.approx(0.5)
@@ -359,7 +359,7 @@ def score_with_offset(estimator, X, y, offset):
     return float(np.mean(estimator.predict(X) == y)) + offset
 
 
-def test_the_labelled_scorer_wraps_functions_and_passes_their_other_arguments():
+def test_the_labeled_scorer_wraps_functions_and_passes_their_other_arguments():
     scorer = labeled_scorer(score_with_offset)
     assert scorer(ReadsLabelFromX(), np.array(ROWS), [0, -1, 0, 0], offset=10.0) == pytest.approx(10 + 2 / 3)
     assert not scorer._accept_sample_weight()
@@ -367,7 +367,7 @@ def test_the_labelled_scorer_wraps_functions_and_passes_their_other_arguments():
     assert without_weights == pytest.approx(2 / 3)
 
 
-def test_the_labelled_scorer_can_be_pickled_and_printed():
+def test_the_labeled_scorer_can_be_pickled_and_printed():
     scorer = labeled_scorer("balanced_accuracy", unlabeled=99)
     twin = pickle.loads(pickle.dumps(scorer))
     assert twin(ReadsLabelFromX(), ROWS, [0, 99, 1, 1]) == scorer(ReadsLabelFromX(), ROWS, [0, 99, 1, 1]) == 0.75
@@ -382,13 +382,13 @@ def test_the_labelled_scorer_can_be_pickled_and_printed():
         ({"scoring": accuracy_score}, "looks like it is a metric"),
     ],
 )
-def test_the_labelled_scorer_refuses_what_is_no_scorer(arguments, message):
+def test_the_labeled_scorer_refuses_what_is_no_scorer(arguments, message):
     with pytest.raises(ValueError, match=message):
         labeled_scorer(**arguments)
 
 
 def test_a_test_set_without_labels_cannot_be_scored():
-    with pytest.raises(ValueError, match="none of the 4 rows is labelled"):
+    with pytest.raises(ValueError, match="none of the 4 rows is labeled"):
         labeled_scorer()(ReadsLabelFromX(), ROWS, [-1, -1, None, -1])
 
 
@@ -400,7 +400,7 @@ def test_rows_of_the_scored_X_and_y_must_agree():
 @given(counts=st.lists(st.integers(1, 30), min_size=2, max_size=5), share=st.floats(0, 1), seed=st.integers(0, 20))
 @settings(max_examples=100, deadline=None)
 def test_hidden_labels_are_stratified_with_one_at_least_per_class(counts, share, seed):
-    truth = labels_with_counts(counts, n_unlabelled=3, seed=seed)
+    truth = labels_with_counts(counts, n_unlabeled=3, seed=seed)
     n_labeled = len(counts) + int(share * (sum(counts) - len(counts)))
     y = hide_labels(truth, n_labeled, random_state=seed)
     kept = y != -1
@@ -456,7 +456,7 @@ def test_hidden_labels_hold_the_marker_unchanged_and_leave_the_input_alone(truth
     np.testing.assert_array_equal(y[~np.array(kept)], np.array([unlabeled] * 2, dtype=y.dtype))
 
 
-def test_rows_unlabelled_before_stay_so():
+def test_rows_unlabeled_before_stay_so():
     y = hide_labels([0, None, 1, 1, float("nan"), -1], 2, random_state=0)
     assert y.dtype == np.int64
     np.testing.assert_array_equal(y[[1, 4, 5]], -1)

@@ -1,4 +1,4 @@
-"""Classification with several sensors, many unlabelled recordings and a handful of labels."""
+"""Classification with several sensors, many unlabeled recordings and a handful of labels."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,5 @@
 """``python -m cmvmed``: the command line without its script."""
 
-from cmvmed.cli import main
+from cmvmed.cli.main import main
 
 main()

@@ -1,8 +1,8 @@
-"""Cross-validation and scores for data whose rows are only partly labelled.
+"""Cross-validation and scores for data whose rows are only partly labeled.
 
-scikit-learn's splitters put unlabelled rows into the test folds, and its scores then count the marker -1 as a class.
-Here a test fold holds labelled rows only, every unlabelled row stays in every training set, and no class ever vanishes
-from a training set. scikit-learn's own stratified splitters and scorers do the work on the labelled rows.
+scikit-learn's splitters put unlabeled rows into the test folds, and its scores then count the marker -1 as a class.
+Here a test fold holds labeled rows only, every unlabeled row stays in every training set, and no class ever vanishes
+from a training set. scikit-learn's own stratified splitters and scorers do the work on the labeled rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.model_selection import BaseShuffleSplit, StratifiedKFold, Stratifie
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_scalar, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from cmvmed.labels import Labels, labeled_part, read_labels
+from cmvmed.data.labels import Labels, labeled_part, read_labels
 
 __all__ = ["SemiSupervisedKFold", "SemiSupervisedShuffleSplit", "hide_labels", "labeled_scorer"]
 
@@ -31,10 +31,10 @@ _DEFAULT_TEST_FRACTION = 0.1  # as in scikit-learn's ShuffleSplit
 
 
 class SemiSupervisedKFold(StratifiedKFold):
-    """Stratified k-fold whose test folds hold labelled rows only.
+    """Stratified k-fold whose test folds hold labeled rows only.
 
-    Every training set consists of all rows outside the test fold: the other labelled rows and all unlabelled rows. A
-    labelled row is in exactly one test fold, unless it is the only one of its class: that row stays in every training
+    Every training set consists of all rows outside the test fold: the other labeled rows and all unlabeled rows. A
+    labeled row is in exactly one test fold, unless it is the only one of its class: that row stays in every training
     set, because the class would otherwise be unknown to the model that is tested on it, and a UserWarning names the
     class. The test folds are those of :class:`sklearn.model_selection.StratifiedKFold` on the rows that can be tested.
 
@@ -47,7 +47,7 @@ class SemiSupervisedKFold(StratifiedKFold):
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling; only with ``shuffle=True``.
     unlabeled : scalar, default=-1
-        Value of y that marks an unlabelled row. None and NaN always count as unlabelled.
+        Value of y that marks an unlabeled row. None and NaN always count as unlabeled.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class SemiSupervisedKFold(StratifiedKFold):
         X : array-like of shape (n, n_features)
             Only its number of rows matters.
         y : array-like of shape (n,)
-            Labels, with the marker (or None, NaN) in unlabelled rows.
+            Labels, with the marker (or None, NaN) in unlabeled rows.
         groups : object
             Ignored with a warning, exists for API compatibility.
 
@@ -83,7 +83,7 @@ class SemiSupervisedKFold(StratifiedKFold):
         train : ndarray of intp
             All rows outside the test fold, ascending.
         test : ndarray of intp
-            Labelled rows, ascending.
+            Labeled rows, ascending.
         """
         labels = _labels_of_rows(X, y, groups, self)
         testable = _testable_rows(labels)
@@ -99,10 +99,10 @@ class SemiSupervisedKFold(StratifiedKFold):
 
 
 class SemiSupervisedShuffleSplit(BaseShuffleSplit):
-    """Stratified random splits whose test sets hold labelled rows only.
+    """Stratified random splits whose test sets hold labeled rows only.
 
-    Every training set holds all unlabelled rows and at least one row of each class. The only labelled row of a class
-    stays in every training set, and a UserWarning names the class; the other labelled rows are split by
+    Every training set holds all unlabeled rows and at least one row of each class. The only labeled row of a class
+    stays in every training set, and a UserWarning names the class; the other labeled rows are split by
     :class:`sklearn.model_selection.StratifiedShuffleSplit`. Where that leaves a rare class without a training row, one
     row of that class is moved into the training set.
 
@@ -111,14 +111,14 @@ class SemiSupervisedShuffleSplit(BaseShuffleSplit):
     n_splits : int, default=10
         Number of splits.
     test_size : float or int, default=None
-        Share (float) or number (int) of test rows among the labelled rows of classes with at least two labels. None:
+        Share (float) or number (int) of test rows among the labeled rows of classes with at least two labels. None:
         all that ``train_size`` leaves; if that is None too, a tenth, but at least one row per class.
     train_size : float or int, default=None
         Share or number of training rows among the same rows. None: all that ``test_size`` leaves.
     random_state : int, RandomState instance or None, default=None
         Seed of the splits.
     unlabeled : scalar, default=-1
-        Value of y that marks an unlabelled row. None and NaN always count as unlabelled.
+        Value of y that marks an unlabeled row. None and NaN always count as unlabeled.
 
     Examples
     --------
@@ -153,16 +153,16 @@ class SemiSupervisedShuffleSplit(BaseShuffleSplit):
         X : array-like of shape (n, n_features)
             Only its number of rows matters.
         y : array-like of shape (n,)
-            Labels, with the marker (or None, NaN) in unlabelled rows.
+            Labels, with the marker (or None, NaN) in unlabeled rows.
         groups : object
             Ignored with a warning, exists for API compatibility.
 
         Yields
         ------
         train : ndarray of intp
-            Labelled training rows in random order, then the rows that are in every training set, ascending.
+            Labeled training rows in random order, then the rows that are in every training set, ascending.
         test : ndarray of intp
-            Labelled rows in random order.
+            Labeled rows in random order.
         """
         labels = _labels_of_rows(X, y, groups, self)
         testable = _testable_rows(labels)
@@ -194,11 +194,11 @@ def _labels_of_rows(X: Any, y: Any, groups: Any, splitter: Any) -> Labels:
 
 
 def _testable_rows(labels: Labels) -> NDArray[np.intp]:
-    """Find the labelled rows, ascending, whose class keeps a label when the row is held out."""
+    """Find the labeled rows, ascending, whose class keeps a label when the row is held out."""
     single = labels.counts == 1
     if single.all():
         raise ValueError(
-            f"Each of the {labels.n_classes} classes has one label only, so no labelled row can be held out for a "
+            f"Each of the {labels.n_classes} classes has one label only, so no labeled row can be held out for a "
             "test: its class would be unknown in training. Label at least two rows of a class."
         )
     if single.any():
@@ -227,18 +227,18 @@ def _with_every_class_in_training(
 
 @dataclass(frozen=True)
 class _LabeledScorer:
-    """A scorer that leaves unlabelled rows out; see :func:`labeled_scorer`."""
+    """A scorer that leaves unlabeled rows out; see :func:`labeled_scorer`."""
 
     scorer: Callable[..., Any]
     unlabeled: Any
 
     def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> Any:
-        """Score the estimator on the labelled rows of (X, y); metadata such as sample_weight has one entry per row."""
+        """Score the estimator on the labeled rows of (X, y); metadata such as sample_weight has one entry per row."""
         X, y = indexable(X, y)
         rows, labels = labeled_part(y, self.unlabeled)
         if not len(rows):
             raise ValueError(
-                f"There is nothing to score: none of the {len(y)} rows is labelled. Use a splitter that keeps labelled "
+                f"There is nothing to score: none of the {len(y)} rows is labeled. Use a splitter that keeps labeled "
                 "rows in every test set, such as SemiSupervisedKFold."
             )
         given = {name: value for name, value in metadata.items() if value is not None}
@@ -266,15 +266,15 @@ def _is_per_row(value: Any, n_rows: int) -> bool:
 
 
 def labeled_scorer(scoring: Any = "accuracy", unlabeled: Any = -1) -> Callable[..., Any]:
-    """Make a scorer that leaves the unlabelled rows out.
+    """Make a scorer that leaves the unlabeled rows out.
 
     Parameters
     ----------
     scoring : str, callable, or collection of these, default="accuracy"
-        What to compute on the labelled rows: a name from ``sklearn.metrics.get_scorer_names()``, a scorer with the
+        What to compute on the labeled rows: a name from ``sklearn.metrics.get_scorer_names()``, a scorer with the
         signature ``scorer(estimator, X, y)``, or a list of names or dict of scorers, which gives a dict of scores.
     unlabeled : scalar, default=-1
-        Value of y that marks an unlabelled row. None and NaN always count as unlabelled.
+        Value of y that marks an unlabeled row. None and NaN always count as unlabeled.
 
     Returns
     -------
@@ -315,13 +315,13 @@ def hide_labels(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels; rows that are unlabelled already stay so.
+        Labels; rows that are unlabeled already stay so.
     n_labeled : int, optional
         How many labels to keep, at least one per class. Give either this or ``fraction``.
     fraction : float in (0, 1], optional
         Which share of the labels to keep, rounded to the nearest number of rows.
     unlabeled : scalar, default=-1
-        Value that marks an unlabelled row, both in y and in the result.
+        Value that marks an unlabeled row, both in y and in the result.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw.
 
@@ -345,7 +345,7 @@ def hide_labels(
 
 
 def _stratified_order(labels: Labels, random: np.random.RandomState) -> NDArray[np.intp]:
-    """Order the labelled rows so that every beginning of the order holds the classes in proportion, all of them first.
+    """Order the labeled rows so that every beginning of the order holds the classes in proportion, all of them first.
 
     The j-th row (from 0) of a class with c labels has the place (j + 1/2) / c, after the first row of each class.
     """

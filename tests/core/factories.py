@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cmvmed.annealing import Problem, pooled_consensus, step_view
-from cmvmed.annealing import objective as core_objective
-from cmvmed.exact_views import CholeskyView, KernelBlocks, SpectralView
-from cmvmed.posterior import supervised_state
+from cmvmed.core.annealing import Problem, pooled_consensus, step_view
+from cmvmed.core.annealing import objective as core_objective
+from cmvmed.core.exact import CholeskyView, KernelBlocks, SpectralView
+from cmvmed.core.posterior import supervised_state
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ def make_sensor(Phi_L, Phi_U, *, prior_variance=1.7, weights=None):
     return Sensor(Phi_L, Phi_U, blocks)
 
 
-def draw_sensor(seed, *, n_labelled=8, n_unlabelled=14, n_features=5, prior_variance=1.7, weighted=False):
+def draw_sensor(seed, *, n_labeled=8, n_unlabeled=14, n_features=5, prior_variance=1.7, weighted=False):
     rng = np.random.default_rng(seed)
-    weights = rng.uniform(0.3, 3.0, n_unlabelled) if weighted else None
-    Phi = rng.normal(size=(n_labelled + n_unlabelled, n_features))
-    return make_sensor(Phi[:n_labelled], Phi[n_labelled:], prior_variance=prior_variance, weights=weights)
+    weights = rng.uniform(0.3, 3.0, n_unlabeled) if weighted else None
+    Phi = rng.normal(size=(n_labeled + n_unlabeled, n_features))
+    return make_sensor(Phi[:n_labeled], Phi[n_labeled:], prior_variance=prior_variance, weights=weights)
 
 
-def draw_labels(seed, n_labelled, n_functions=1):
+def draw_labels(seed, n_labeled, n_functions=1):
     """Labels ±1 (l, F) in which both signs occur."""
     rng = np.random.default_rng(seed)
-    Y = rng.choice([-1.0, 1.0], size=(n_labelled, n_functions))
+    Y = rng.choice([-1.0, 1.0], size=(n_labeled, n_functions))
     Y[0], Y[1] = 1.0, -1.0
     return Y
 
@@ -54,8 +54,8 @@ def draw_problem(
     *,
     n_classes=2,
     n_views=2,
-    n_labelled=12,
-    n_unlabelled=24,
+    n_labeled=12,
+    n_unlabeled=24,
     n_features=5,
     missing=0.0,
     weighted=False,
@@ -63,26 +63,26 @@ def draw_problem(
     prior_variance=2.0,
     C=1.0,
 ):
-    """A problem of noisy class centres, and the sensors it was built from; a row keeps at least one view."""
+    """A problem of noisy class centers, and the sensors it was built from; a row keeps at least one view."""
     rng = np.random.default_rng(seed)
-    codes_L = np.arange(n_labelled) % n_classes
-    codes_U = rng.integers(n_classes, size=n_unlabelled)
-    weights_U = rng.uniform(0.3, 3.0, n_unlabelled) if weighted else np.ones(n_unlabelled)
+    codes_L = np.arange(n_labeled) % n_classes
+    codes_U = rng.integers(n_classes, size=n_unlabeled)
+    weights_U = rng.uniform(0.3, 3.0, n_unlabeled) if weighted else np.ones(n_unlabeled)
     seen_L, seen_U = (
-        _draw_present(rng, n_labelled, n_views, missing),
-        _draw_present(rng, n_unlabelled, n_views, missing),
+        _draw_present(rng, n_labeled, n_views, missing),
+        _draw_present(rng, n_unlabeled, n_views, missing),
     )
     rows_L = tuple(np.flatnonzero(seen_L[:, i]) for i in range(n_views))
     rows_U = tuple(np.flatnonzero(seen_U[:, i]) for i in range(n_views))
     sensors = []
     for rows, others in zip(rows_L, rows_U, strict=True):
-        centres = rng.normal(size=(n_classes, n_features))
-        noise = rng.normal(size=(n_labelled + n_unlabelled, n_features))
-        Phi = 0.6 * (centres[np.concatenate([codes_L, codes_U])] + noise)
+        centers = rng.normal(size=(n_classes, n_features))
+        noise = rng.normal(size=(n_labeled + n_unlabeled, n_features))
+        Phi = 0.6 * (centers[np.concatenate([codes_L, codes_U])] + noise)
         sensors.append(
             make_sensor(
-                Phi[:n_labelled][rows],
-                Phi[n_labelled:][others],
+                Phi[:n_labeled][rows],
+                Phi[n_labeled:][others],
                 prior_variance=prior_variance,
                 weights=weights_U[others],
             )
@@ -93,7 +93,7 @@ def draw_problem(
         rows_L=rows_L,
         rows_U=rows_U,
         Y=np.where(one_hot[:, 1:] if n_classes == 2 else one_hot, 1.0, -1.0),
-        box=tuple(np.full(n_labelled, C) for _ in range(n_views)),
+        box=tuple(np.full(n_labeled, C) for _ in range(n_views)),
         weights_U=weights_U,
         n_classes=n_classes,
     )

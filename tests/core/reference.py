@@ -10,7 +10,7 @@ from scipy import sparse
 
 
 def clarabel_box_qp(Q, g, upper):
-    """Maximise g·α - ½ αᵀQα over 0 <= α <= upper by an interior-point solver."""
+    """Maximize g·α - ½ αᵀQα over 0 <= α <= upper by an interior-point solver."""
     n = g.size
     settings = clarabel.DefaultSettings()
     settings.verbose = False

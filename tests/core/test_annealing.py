@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmvmed.annealing import (
+from cmvmed.auto.class_prior import ClassBalance
+from cmvmed.core.annealing import (
     Problem,
     Schedule,
     anneal,
@@ -15,12 +16,11 @@ from cmvmed.annealing import (
     pooled_consensus,
     step_view,
 )
-from cmvmed.consensus import balancing_offset, positive, soft_labels
-from cmvmed.exact_views import SpectralView
-from cmvmed.prior import Balance
-from cmvmed.surrogates import Bohning, JaakkolaJordan, Literal, Newton
-from core.factories import draw_problem, half_steps, independent_states, rejects
-from core.reference import expected_log_partition, gaussian_kl, gaussian_posterior, state_weights
+from cmvmed.core.consensus import balancing_offset, positive_probability, soft_labels
+from cmvmed.core.exact import SpectralView
+from cmvmed.core.surrogates import AsPrinted, Bohning, JaakkolaJordan, Newton
+from tests.core.factories import draw_problem, half_steps, independent_states, rejects
+from tests.core.reference import expected_log_partition, gaussian_kl, gaussian_posterior, state_weights
 
 ROUTES = {
     "bohning, eigen": (Bohning(), True),
@@ -36,7 +36,7 @@ def uneven_prior(n_classes):
 
 def textbook_objective(energy, problem, sensors, states, pi, consensus, lam, temperature):
     """Objective (1) from weights, covariances and the KL divergence of two Gaussians; ``energy(m, s)`` stands for E A(f)."""
-    total, q = 0.0, positive(consensus.q)
+    total, q = 0.0, positive_probability(consensus.q)
     for i, (sensor, state) in enumerate(zip(sensors, states, strict=True)):
         W = state_weights(sensor, state)
         rows_L, rows_U = problem.rows_L[i], problem.rows_U[i]
@@ -60,9 +60,9 @@ def textbook_objective(energy, problem, sensors, states, pi, consensus, lam, tem
 
 def run_case(surrogate, *, n_classes, missing, weighted, spectral, balanced, temperature, seed=0, **named):
     problem, sensors = draw_problem(
-        seed, n_classes=n_classes, n_views=3, n_labelled=8, missing=missing, weighted=weighted, spectral=spectral
+        seed, n_classes=n_classes, n_views=3, n_labeled=8, missing=missing, weighted=weighted, spectral=spectral
     )
-    balance = Balance(uneven_prior(n_classes)) if balanced else None
+    balance = ClassBalance(uneven_prior(n_classes)) if balanced else None
     pi = np.array([0.5, 0.3, 0.2])
     values, states, consensus = half_steps(
         problem, surrogate, lam=LAM, temperature=temperature, balance=balance, pi=pi, **named
@@ -160,7 +160,7 @@ def test_c10_objective_never_rises_with_a_fixed_offset(n_classes):
         start = pooled_consensus(problem, states, pi, None, stage, temperature, None)
         return pooled_consensus(problem, states, pi, balance, stage, temperature, replace(start, offset=offset))
 
-    balance = Balance(uneven_prior(n_classes), constrained_stages=1)
+    balance = ClassBalance(uneven_prior(n_classes), constrained_stages=1)
     named = {"temperature": 0.5, "balance": balance, "stage": 2, "consensus_step": released}
     check_never_rises(half_steps(problem, Bohning(), **named)[0])
 
@@ -171,8 +171,8 @@ def test_c10_objective_never_rises_with_a_fixed_offset(n_classes):
 
 
 def test_c10_objective_never_rises_under_the_guard_of_a_released_balance():
-    problem, _ = draw_problem(0, n_classes=4, n_unlabelled=60)
-    guard = Balance(
+    problem, _ = draw_problem(0, n_classes=4, n_unlabeled=60)
+    guard = ClassBalance(
         np.full(4, 0.25),
         constrained_stages=1,
         lower=np.array([0.5, 0.02, 0.02, 0.02]),
@@ -247,8 +247,8 @@ def test_newton_steps_are_shortened_until_the_objective_falls(n_classes):
 def test_literal_mean_is_shorter_by_the_prior_variance():
     problem, _ = draw_problem(1, spectral=False, prior_variance=2.0)
     state, q = independent_states(problem)[0], np.full((24, 2), 0.5)
-    printed = step_view(problem, 0, Literal(), state, q, LAM)
-    kept = step_view(problem, 0, Literal(drops_prior_variance=False), state, q, LAM)
+    printed = step_view(problem, 0, AsPrinted(), state, q, LAM)
+    kept = step_view(problem, 0, AsPrinted(drops_prior_variance=False), state, q, LAM)
     np.testing.assert_allclose(2.0 * printed.m_U, kept.m_U, rtol=1e-12)
     assert np.abs(kept.m_U).max() > 0.1
 
@@ -278,25 +278,25 @@ def test_schedule_grows_the_weight_and_lowers_the_temperature():
 
 def test_a_short_schedule_ends_where_the_long_one_does():
     schedule = Schedule(consensus_weight=0.7, temperature=0.25, n_stages=8, max_iter=100, tol=1e-3)
-    short = schedule.shortened()
+    short = schedule.short()
     assert short.n_stages < schedule.n_stages
     assert short.max_iter < schedule.max_iter
     np.testing.assert_allclose(short.stage(short.n_stages), schedule.stage(8), rtol=1e-12)
     lams = [short.stage(s)[0] for s in range(1, short.n_stages + 1)]
     assert (np.diff(lams) > 0.0).all()
-    assert short.shortened() == short
+    assert short.short() == short
 
 
 def test_a_schedule_of_one_stage_or_sweep_is_not_lengthened():
-    short = Schedule(consensus_weight=0.7, temperature=0.25, n_stages=1, max_iter=1, tol=0.0).shortened()
+    short = Schedule(consensus_weight=0.7, temperature=0.25, n_stages=1, max_iter=1, tol=0.0).short()
     assert (short.n_stages, short.max_iter) == (1, 1)
 
 
 @pytest.mark.parametrize("n_stages", [1, 2, 8])
 def test_a_schedule_reaches_the_weight_asked_for(n_stages):
     schedule = Schedule(consensus_weight=None, temperature=0.25, n_stages=n_stages, max_iter=3, tol=0.0)
-    for form in (schedule, schedule.shortened()):
-        assert form.reaching(0.3).stage(form.n_stages)[0] == pytest.approx(0.3, rel=1e-12)
+    for form in (schedule, schedule.short()):
+        assert form.ending_at(0.3).stage(form.n_stages)[0] == pytest.approx(0.3, rel=1e-12)
 
 
 SCHEDULE = Schedule(consensus_weight=1.0, temperature=0.3, n_stages=3, max_iter=25, tol=1e-7)
@@ -305,7 +305,7 @@ SCHEDULE = Schedule(consensus_weight=1.0, temperature=0.3, n_stages=3, max_iter=
 @pytest.fixture(scope="module")
 def annealed():
     problem, _ = draw_problem(2, n_classes=3, n_views=3, missing=0.2)
-    return problem, anneal(problem, Bohning(), SCHEDULE, Balance(uneven_prior(3)), None)
+    return problem, anneal(problem, Bohning(), SCHEDULE, ClassBalance(uneven_prior(3)), None)
 
 
 def test_history_starts_at_the_independent_views_and_falls_within_stages(annealed):
@@ -336,7 +336,7 @@ def test_final_consensus_belongs_to_the_final_states(annealed):
         problem,
         result.states,
         result.view_weights,
-        Balance(uneven_prior(3)),
+        ClassBalance(uneven_prior(3)),
         3,
         result.temperature,
         result.consensus,
@@ -363,14 +363,14 @@ def test_endings():
     assert stopped.history[-1].stage == 2
 
 
-def test_c11_without_weight_or_without_unlabelled_rows_the_views_stay_independent():
+def test_c11_without_weight_or_without_unlabeled_rows_the_views_stay_independent():
     problem, _ = draw_problem(3)
     expected = independent_states(problem)
     silent = anneal(problem, Bohning(), replace(SCHEDULE, consensus_weight=0.0), None, None)
-    alone, _ = draw_problem(3, n_unlabelled=0)
+    alone, _ = draw_problem(3, n_unlabeled=0)
     for result, states in (
         (silent, expected),
-        (anneal(alone, Bohning(), SCHEDULE, Balance(np.array([0.5, 0.5])), None), independent_states(alone)),
+        (anneal(alone, Bohning(), SCHEDULE, ClassBalance(np.array([0.5, 0.5])), None), independent_states(alone)),
     ):
         assert result.converged
         assert len(result.history) == 1
@@ -401,7 +401,7 @@ def test_rows_without_any_weighted_view_get_the_prior():
         n_classes=2,
     )
     prior = np.array([0.3, 0.7])
-    result = anneal(partial, Bohning(), SCHEDULE, Balance(prior), np.array([1.0, 0.0]))
+    result = anneal(partial, Bohning(), SCHEDULE, ClassBalance(prior), np.array([1.0, 0.0]))
     np.testing.assert_array_equal(result.consensus.coverage, np.repeat([1.0, 0.0], 12))
     np.testing.assert_array_equal(result.consensus.q[12:], np.tile(prior, (12, 1)))
     np.testing.assert_allclose(result.consensus.q[:12].mean(axis=0), prior, rtol=0.0, atol=1e-8)

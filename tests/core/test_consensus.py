@@ -1,4 +1,4 @@
-"""The consensus: exact minimiser, one formula for two and many classes, class balance, view weights."""
+"""The consensus: exact minimizer, one formula for two and many classes, class balance, view weights."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from cmvmed.consensus import (
+from cmvmed.core.consensus import (
     agreement,
     agreement_weights,
     balancing_offset,
+    class_scores,
     class_shares,
     entropy,
-    expand,
     mean_agreement,
     n_functions,
     pool,
-    positive,
+    positive_probability,
     prior_scores,
     soft_labels,
 )
-from core.factories import rejects
+from tests.core.factories import rejects
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -37,19 +37,21 @@ def draw_scores(seed, n_classes, *, n_rows=40, scale=1.0):
 def test_shapes_of_functions_and_classes():
     assert [n_functions(k) for k in (2, 3, 7)] == [1, 3, 7]
     q = np.array([[0.2, 0.8]])
-    np.testing.assert_array_equal(positive(q), [[0.8]])
-    np.testing.assert_array_equal(positive(np.eye(3)), np.eye(3))
-    np.testing.assert_array_equal(expand(np.array([[2.0]])), [[-2.0, 2.0]])
-    np.testing.assert_array_equal(expand(np.eye(3)), np.eye(3))
+    np.testing.assert_array_equal(positive_probability(q), [[0.8]])
+    np.testing.assert_array_equal(positive_probability(np.eye(3)), np.eye(3))
+    np.testing.assert_array_equal(class_scores(np.array([[2.0]])), [[-2.0, 2.0]])
+    np.testing.assert_array_equal(class_scores(np.eye(3)), np.eye(3))
 
 
 def check_two_classes_are_a_softmax(soft):
-    """Softmax of expand(m + o)/2T over two classes is σ((m + o)/T)."""
+    """Softmax of class_scores(m + o)/2T over two classes is σ((m + o)/T)."""
     m, offset = np.linspace(-4.0, 4.0, 17)[:, None], np.array([0.3])
     for temperature in (1.0, 0.3):
         binary = soft(m, offset, temperature)
         np.testing.assert_allclose(binary[:, 1:], expit((m + offset) / temperature), rtol=1e-14)
-        np.testing.assert_allclose(soft(expand(m), expand(offset[None])[0], temperature), binary, rtol=1e-12)
+        np.testing.assert_allclose(
+            soft(class_scores(m), class_scores(offset[None])[0], temperature), binary, rtol=1e-12
+        )
 
 
 def test_c20_two_classes_are_a_softmax():
@@ -86,10 +88,12 @@ def test_pool_averages_the_views_a_row_has():
 def free_energy(q, scores, offset, mass, temperature):
     """The part of objective (1) that depends on q: Σ mass {-(q - ½)·(m + o) - κT H(q)}."""
     kappa = float(min(q.shape[1] - 1, 2))
-    return mass @ (-((positive(q) - 0.5) * (scores + offset)).sum(axis=1) - kappa * temperature * entropy(q))
+    return mass @ (
+        -((positive_probability(q) - 0.5) * (scores + offset)).sum(axis=1) - kappa * temperature * entropy(q)
+    )
 
 
-def neighbours(q, rng):
+def neighbors(q, rng):
     """Distributions near q and far from it: sharper, flatter, tilted towards or away from a class, mixed with noise."""
     for power in (0.98, 1.02):
         yield q**power / (q**power).sum(axis=1, keepdims=True)
@@ -99,7 +103,7 @@ def neighbours(q, rng):
         yield (1.0 - step) * q + step * rng.dirichlet(np.ones(q.shape[1]), size=len(q))
 
 
-def check_exact_minimiser(soft, n_classes):
+def check_exact_minimizer(soft, n_classes):
     """Every other distribution has a higher objective."""
     rng = np.random.default_rng(n_classes)
     scores, mass, _ = draw_scores(1, n_classes)
@@ -107,16 +111,16 @@ def check_exact_minimiser(soft, n_classes):
     for temperature in (1.0, 0.5, 0.3):
         q = soft(scores, offset, temperature)
         least = free_energy(q, scores, offset, mass, temperature)
-        for other in neighbours(q, rng):
+        for other in neighbors(q, rng):
             assert free_energy(other, scores, offset, mass, temperature) > least
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_consensus_is_the_exact_minimiser(n_classes):
-    check_exact_minimiser(soft_labels, n_classes)
-    rejects(check_exact_minimiser, lambda m, o, t: soft_labels(m, o, 1.1 * t), n_classes)
-    rejects(check_exact_minimiser, lambda m, o, t: soft_labels(m, 0.0 * o, t), n_classes)
-    rejects(check_exact_minimiser, lambda m, o, t: soft_labels(-m, o, t), n_classes)
+def test_consensus_is_the_exact_minimizer(n_classes):
+    check_exact_minimizer(soft_labels, n_classes)
+    rejects(check_exact_minimizer, lambda m, o, t: soft_labels(m, o, 1.1 * t), n_classes)
+    rejects(check_exact_minimizer, lambda m, o, t: soft_labels(m, 0.0 * o, t), n_classes)
+    rejects(check_exact_minimizer, lambda m, o, t: soft_labels(-m, o, t), n_classes)
 
 
 def check_balance(offset_of, seed, n_classes, *, scale=1.0, temperature=0.3, atol=1e-8):
@@ -149,7 +153,7 @@ def test_c13_check_rejects_wrong_offsets(n_classes):
 @pytest.mark.parametrize("scale", [1e2, 1e4, 1e6])
 @pytest.mark.parametrize("n_classes", [2, 4, 10])
 def test_c13_balance_meets_the_prior_for_extreme_scores(n_classes, scale, temperature):
-    """From one side hard labelling, from the other scores that dwarf the temperature."""
+    """From one side hard labeling, from the other scores that dwarf the temperature."""
     for seed in range(3):
         check_balance(balancing_offset, seed, n_classes, scale=scale, temperature=temperature)
 
@@ -178,7 +182,7 @@ def test_balance_is_unique_and_follows_a_permutation_of_classes():
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_balanced_consensus_is_the_minimiser_among_balanced_ones(n_classes):
+def test_balanced_consensus_is_the_minimizer_among_balanced_ones(n_classes):
     """Perturbations that keep every row a distribution and every class share raise the objective."""
     scores, mass, prior = draw_scores(4, n_classes)
     offset = balancing_offset(scores, mass, prior, 0.5, np.zeros(n_functions(n_classes)))

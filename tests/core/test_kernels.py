@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from cmvmed.kernels import Kernel, fit_kernel
-from core.factories import rejects
+from cmvmed.core.kernels import Kernel, fit_kernel
+from tests.core.factories import rejects
 
 
 def fitted(train, *, kind="rbf", gamma="median", weights=None, seed=0, view="sonar"):
@@ -224,6 +224,6 @@ def check_same_kernel(kernel, rows, expected):
 def test_rows_worked_on_in_blocks_give_the_same_kernel(monkeypatch):
     rows, kernel = np.random.default_rng(0).normal(size=(23, 4)), Kernel("v", "linear+rbf", 0.3)
     whole = kernel.gram(rows, np.arange(23))
-    monkeypatch.setattr("cmvmed.kernels.BLOCK_SIZE", 23 * 5)  # five rows at a time, and three at the end
+    monkeypatch.setattr("cmvmed.core.kernels.BLOCK_SIZE", 23 * 5)  # five rows at a time, and three at the end
     check_same_kernel(kernel, rows, whole)
     rejects(check_same_kernel, kernel, rows[::-1], whole)

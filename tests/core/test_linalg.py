@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmvmed.linalg import (
+from cmvmed.core.linalg import (
     cholesky,
     inverse_diagonal,
     inverse_lower_half,
     solve_semidefinite,
     whitening,
 )
-from core.factories import rejects
+from tests.core.factories import rejects
 
 
 def draw_matrix(n):

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmvmed.annealing import Problem, Schedule, anneal
-from cmvmed.exact_views import KernelBlocks, SpectralView
-from cmvmed.kernels import Kernel
-from cmvmed.low_rank import LowRankConditioned, LowRankView
-from cmvmed.nystroem import TrainingRows, fit_basis
-from cmvmed.posterior import supervised_state, update_view
-from cmvmed.prior import Balance
-from cmvmed.surrogates import Bohning
-from core.factories import draw_labels, draw_problem, draw_sensor, half_steps, rejects
-from core.reference import gaussian_posterior
-from core.test_posterior import check_same_gaussian
+from cmvmed.auto.class_prior import ClassBalance
+from cmvmed.core.annealing import Problem, Schedule, anneal
+from cmvmed.core.exact import KernelBlocks, SpectralView
+from cmvmed.core.kernels import Kernel
+from cmvmed.core.low_rank import LowRankConditioned, LowRankView
+from cmvmed.core.nystroem import TrainingRows, fit_basis
+from cmvmed.core.posterior import supervised_state, update_view
+from cmvmed.core.surrogates import Bohning
+from tests.core.factories import draw_labels, draw_problem, draw_sensor, half_steps, rejects
+from tests.core.reference import gaussian_posterior
+from tests.core.test_posterior import check_same_gaussian
 
 BIAS = 0.2
 
@@ -85,16 +85,16 @@ def test_weights_are_the_textbook_posterior_mean():
         )
     expected = (state.m_gamma**2).sum() / sensor.blocks.prior_variance
     np.testing.assert_allclose(state.squared_norm, expected, rtol=1e-10)
-    assert abs((state.gamma * state.m_gamma).sum() - expected) > 1e-3  # without the labelled rows' part
+    assert abs((state.gamma * state.m_gamma).sum() - expected) > 1e-3  # without the labeled rows' part
 
 
-def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=None, n_unlabelled=120):
+def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=None, n_unlabeled=120):
     """The same problem with exact kernels and through Nyström features of some or all rows."""
     problem, _ = draw_problem(
-        seed, n_classes=n_classes, n_unlabelled=n_unlabelled, n_labelled=12, missing=missing, weighted=weighted
+        seed, n_classes=n_classes, n_unlabeled=n_unlabeled, n_labeled=12, missing=missing, weighted=weighted
     )
     rng = np.random.default_rng(seed)
-    codes = np.concatenate([np.arange(12) % n_classes, rng.integers(n_classes, size=n_unlabelled)])
+    codes = np.concatenate([np.arange(12) % n_classes, rng.integers(n_classes, size=n_unlabeled)])
     exact, low_rank = [], []
     for rows_L, rows_U in zip(problem.rows_L, problem.rows_U, strict=True):
         X = rng.normal(size=(n_classes, 4))[codes] + 0.8 * rng.normal(size=(codes.size, 4))
@@ -119,7 +119,7 @@ def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=
 
 def fitted(problem: Problem, n_classes):
     schedule = Schedule(consensus_weight=0.5, temperature=0.3, n_stages=4, max_iter=30, tol=1e-6)
-    balance = Balance(np.full(n_classes, 1.0 / n_classes))
+    balance = ClassBalance(np.full(n_classes, 1.0 / n_classes))
     return anneal(problem, Bohning(), schedule, balance, None)
 
 
@@ -167,7 +167,7 @@ class HalvesTheCurvature(LowRankView):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("balance", [None, "equal"])
 def test_objective_falls_at_every_half_step(n_classes, balance):
-    tied = None if balance is None else Balance(np.full(n_classes, 1.0 / n_classes))
+    tied = None if balance is None else ClassBalance(np.full(n_classes, 1.0 / n_classes))
     _, problem = rbf_problems(1, n_classes=n_classes, missing=0.2, weighted=True, n_landmarks=20)
     values, _, _ = half_steps(problem, Bohning(), lam=2.0, temperature=0.3, balance=tied, n_sweeps=15)
     check_falls(values)
@@ -195,7 +195,7 @@ def test_total_variance_is_the_sum_over_rows():
 def test_features_of_many_rows_are_kept_in_single_precision_and_tell_the_same(monkeypatch):
     sensor = draw_sensor(0, n_features=12, weighted=True)
     double = feature_view(sensor)
-    monkeypatch.setattr("cmvmed.low_rank.DOUBLE_ROWS", 0)
+    monkeypatch.setattr("cmvmed.core.low_rank.DOUBLE_ROWS", 0)
     single = feature_view(sensor)
     assert (single.blocks.Z_U.dtype, double.blocks.Z_U.dtype) == (np.float32, np.float64)
     Y = draw_labels(0, len(sensor.Phi_L))
@@ -213,7 +213,7 @@ def test_features_of_many_rows_are_kept_in_single_precision_and_tell_the_same(mo
 
 
 def test_features_beyond_the_range_of_single_precision_stay_in_double(monkeypatch):
-    monkeypatch.setattr("cmvmed.low_rank.DOUBLE_ROWS", 0)
+    monkeypatch.setattr("cmvmed.core.low_rank.DOUBLE_ROWS", 0)
     sensor = draw_sensor(0)
     view = feature_view(replace(sensor, Phi_U=1e20 * sensor.Phi_U))
     assert view.blocks.Z_U.dtype == np.float64

@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cmvmed.kernels import Kernel
-from cmvmed.nystroem import LANDMARK_CHOICES, Basis, TrainingRows, choose_landmarks, drawn, fit_basis, residual
-from core.factories import rejects
+from cmvmed.core.kernels import Kernel
+from cmvmed.core.nystroem import (
+    LANDMARK_CHOICES,
+    Basis,
+    TrainingRows,
+    choose_landmarks,
+    fit_basis,
+    residual,
+    weighted_sample,
+)
+from tests.core.factories import rejects
 
 BIAS = 0.3
 
@@ -91,17 +99,17 @@ def test_residual_falls_with_landmarks_and_vanishes_with_all_rows():
 
 @pytest.mark.parametrize("method", LANDMARK_CHOICES)
 @pytest.mark.parametrize("kind", ["rbf", "sparse rbf", "precomputed"])
-def test_landmarks_are_different_rows_of_weight_and_hold_the_labelled_ones(method, kind):
+def test_landmarks_are_different_rows_of_weight_and_hold_the_labeled_ones(method, kind):
     rows = training_rows(kind, draw_rows(n=300))
     weights = np.random.default_rng(2).integers(0, 3, 300).astype(float)
-    labelled = np.arange(8)
-    chosen = choose_landmarks(rows, labelled, np.arange(8, 300), weights, 60, method, np.random.default_rng(0))
+    labeled = np.arange(8)
+    chosen = choose_landmarks(rows, labeled, np.arange(8, 300), weights, 60, method, np.random.default_rng(0))
     assert chosen.size == np.unique(chosen).size == 60
-    np.testing.assert_array_equal(chosen[:8], labelled)
+    np.testing.assert_array_equal(chosen[:8], labeled)
     assert (weights[chosen[8:]] > 0.0).all()
 
 
-def test_labelled_rows_leave_half_of_the_landmarks_to_others():
+def test_labeled_rows_leave_half_of_the_landmarks_to_others():
     rows, weights = training_rows("rbf", draw_rows(n=300)), np.ones(300)
     chosen = choose_landmarks(
         rows, np.arange(100), np.arange(100, 300), weights, 60, "uniform", np.random.default_rng(0)
@@ -137,9 +145,9 @@ def test_far_rows_are_found_by_distance_and_leverage_not_by_chance():
 def test_draws_follow_their_mass():
     rng = np.random.default_rng(0)
     rows, mass = np.arange(10, 20), np.array([0.0, 1, 1, 1, 1, 1, 1, 1, 1, 1000.0])
-    draws = [drawn(rows, mass, 3, rng) for _ in range(50)]
+    draws = [weighted_sample(rows, mass, 3, rng) for _ in range(50)]
     assert all(19 in draw and 10 not in draw and (np.diff(draw) > 0).all() for draw in draws)
-    np.testing.assert_array_equal(drawn(rows, mass, 9, rng), rows[1:])
+    np.testing.assert_array_equal(weighted_sample(rows, mass, 9, rng), rows[1:])
 
 
 def test_equal_rows_leave_the_rank_they_have():

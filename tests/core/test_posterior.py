@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmvmed.exact_views import CholeskyView, SpectralView, predictive_variance
-from cmvmed.posterior import cavity_scores, interpolate, scaled, supervised_state, update_view
-from cmvmed.surrogates import Bohning, JaakkolaJordan, Newton
-from core.factories import draw_labels, draw_sensor, make_sensor, rejects
-from core.reference import gaussian_posterior, state_weights
+from cmvmed.core.exact import CholeskyView, SpectralView, predictive_variance
+from cmvmed.core.posterior import cavity_scores, interpolate, scaled, supervised_state, update_view
+from cmvmed.core.surrogates import Bohning, JaakkolaJordan, Newton
+from tests.core.factories import draw_labels, draw_sensor, make_sensor, rejects
+from tests.core.reference import gaussian_posterior, state_weights
 
 QUARTER = 0.25
 SURROGATES = {"bohning": Bohning(), "jj": JaakkolaJordan(), "newton": Newton()}
@@ -28,16 +28,16 @@ def observable(conditioned, b, tau):
         "S_LL": conditioned.S_LL,
         "variance_U": conditioned.variance_U,
         "log_det": np.array(conditioned.log_det),
-        "mean_L": conditioned.labelled_mean(pull),
-        "mean_U": conditioned.unlabelled_mean(nothing, conditioned.coefficients(pull, nothing)),
-        "spread": conditioned.unlabelled_mean(tau, conditioned.coefficients(np.zeros_like(pull), tau)),
+        "mean_L": conditioned.labeled_mean(pull),
+        "mean_U": conditioned.unlabeled_mean(nothing, conditioned.coefficients(pull, nothing)),
+        "spread": conditioned.unlabeled_mean(tau, conditioned.coefficients(np.zeros_like(pull), tau)),
     }
 
 
 def check_same_gaussian(first, second, *, n_functions=3, rtol=1e-10):
     rng = np.random.default_rng(5)
-    u, n_labelled = first.blocks.UL.shape
-    b, tau = rng.normal(size=(u, n_functions)), rng.normal(size=(n_labelled, n_functions))
+    u, n_labeled = first.blocks.UL.shape
+    b, tau = rng.normal(size=(u, n_functions)), rng.normal(size=(n_labeled, n_functions))
     a = np.full(u, QUARTER)
     for lam in (0.0, 1e-3, 0.6, 40.0):
         expected = observable(second.condition(lam, a), b, tau)
@@ -49,14 +49,14 @@ def check_same_gaussian(first, second, *, n_functions=3, rtol=1e-10):
 @settings(derandomize=True, max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    n_labelled=st.integers(0, 6),
-    n_unlabelled=st.integers(1, 10),
+    n_labeled=st.integers(0, 6),
+    n_unlabeled=st.integers(1, 10),
     n_features=st.integers(1, 15),
     weighted=st.booleans(),
 )
-def test_eigen_route_equals_cholesky_route(seed, n_labelled, n_unlabelled, n_features, weighted):
+def test_eigen_route_equals_cholesky_route(seed, n_labeled, n_unlabeled, n_features, weighted):
     blocks = draw_sensor(
-        seed, n_labelled=n_labelled, n_unlabelled=n_unlabelled, n_features=n_features, weighted=weighted
+        seed, n_labeled=n_labeled, n_unlabeled=n_unlabeled, n_features=n_features, weighted=weighted
     ).blocks
     check_same_gaussian(SpectralView(blocks), CholeskyView(blocks))
 
@@ -159,7 +159,7 @@ def test_weighted_row_equals_repeated_rows(name, view_class):
 
 
 def leave_one_out_means(sensor, state, lam):
-    """The mean of each unlabelled row when its own (a, b) are dropped and everything else, the dual included, is kept."""
+    """The mean of each unlabeled row when its own (a, b) are dropped and everything else, the dual included, is kept."""
     means = np.empty_like(state.m_U)
     for c in range(state.m_U.shape[1]):
         for m in range(state.m_U.shape[0]):
@@ -235,20 +235,20 @@ def test_rank_deficient_and_duplicated_rows_need_no_jitter():
     check_same_gaussian(SpectralView(blocks), CholeskyView(blocks), rtol=1e-7)  # λσ²aω is 1e6 here
 
 
-def test_view_without_unlabelled_or_without_labelled_rows():
-    for n_labelled, n_unlabelled in ((6, 0), (0, 6)):
-        sensor = draw_sensor(11, n_labelled=n_labelled, n_unlabelled=n_unlabelled)
-        Y, q = np.ones((n_labelled, 1)), np.full((n_unlabelled, 1), 0.9)
+def test_view_without_unlabeled_or_without_labeled_rows():
+    for n_labeled, n_unlabeled in ((6, 0), (0, 6)):
+        sensor = draw_sensor(11, n_labeled=n_labeled, n_unlabeled=n_unlabeled)
+        Y, q = np.ones((n_labeled, 1)), np.full((n_unlabeled, 1), 0.9)
         for view_class in (SpectralView, CholeskyView):
-            state = run_sweeps(view_class(sensor.blocks), Bohning(), q, Y, np.ones(n_labelled))
-            assert state.m_L.shape == (n_labelled, 1)
-            assert state.m_U.shape == (n_unlabelled, 1)
+            state = run_sweeps(view_class(sensor.blocks), Bohning(), q, Y, np.ones(n_labeled))
+            assert state.m_L.shape == (n_labeled, 1)
+            assert state.m_U.shape == (n_unlabeled, 1)
             assert np.isfinite(state.squared_norm)
 
 
 def check_variance_keeps_its_digits(*, power=1.0):
     """Curvatures from nothing to much in one view: neither way to a variance may lose what the other keeps."""
-    sensor = draw_sensor(11, n_unlabelled=40, n_features=30)
+    sensor = draw_sensor(11, n_unlabeled=40, n_features=30)
     a = 10.0 ** np.linspace(-14.0, 3.0, 40)
     _, covariance = gaussian_posterior(sensor, LAM, a, np.zeros(40), np.zeros(8))
     expected = np.einsum("ni,ij,nj->n", sensor.Phi_U, covariance, sensor.Phi_U)
@@ -259,5 +259,5 @@ def check_variance_keeps_its_digits(*, power=1.0):
 def test_variance_keeps_its_digits_at_any_curvature(monkeypatch):
     check_variance_keeps_its_digits()
     rejects(check_variance_keeps_its_digits, power=1.001)
-    monkeypatch.setattr("cmvmed.exact_views.LEAST_INFORMATION", 0.0)
+    monkeypatch.setattr("cmvmed.core.exact.LEAST_INFORMATION", 0.0)
     rejects(check_variance_keeps_its_digits)

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from cmvmed.surrogates import (
+from cmvmed.core.surrogates import (
+    AsPrinted,
     Bohning,
     JaakkolaJordan,
-    Literal,
     Newton,
     jaakkola_curvature,
     log_partition,
     logistic_curvature,
 )
-from core.factories import rejects
-from core.reference import expected_log_partition
+from tests.core.factories import rejects
+from tests.core.reference import expected_log_partition
 
 BOUNDS = [Bohning(), JaakkolaJordan()]
 COMPLETE = [*BOUNDS, Newton()]
@@ -43,7 +43,7 @@ def test_log_partition_and_its_derivatives():
     rejects(check_derivatives, log_partition, jaakkola_curvature)
 
 
-def test_likelihood_is_normalised():
+def test_likelihood_is_normalized():
     f = np.linspace(-40.0, 40.0, 81)
     np.testing.assert_allclose(
         np.exp(f / 2.0 - log_partition(f)) + np.exp(-f / 2.0 - log_partition(f)), np.ones(81), rtol=1e-12
@@ -54,7 +54,7 @@ def test_extreme_scores_stay_finite():
     f = np.array([-1e150, -800.0, -1e-300, 0.0, 1e-300, 800.0, 1e150])
     np.testing.assert_allclose(log_partition(f), np.maximum(np.abs(f) / 2.0, np.log(2.0)), rtol=1e-15)
     np.testing.assert_allclose(logistic_curvature(f), [0.0, 0.0, 0.25, 0.25, 0.25, 0.0, 0.0], rtol=0.0, atol=1e-16)
-    for surrogate in [*COMPLETE, Literal()]:
+    for surrogate in [*COMPLETE, AsPrinted()]:
         m, q = f[:, None], np.full((7, 1), 0.3)
         a = surrogate.curvature(m, np.ones((7, 1)))
         assert np.isfinite(a).all()
@@ -130,22 +130,22 @@ class WrongSign(Bohning):
 def test_models_have_the_gradient_of_what_they_replace():
     for surrogate in COMPLETE:
         check_gradient_at_the_mean(surrogate)
-    for twin in (Literal(), WithoutLinearTerm(), WrongSign()):
+    for twin in (AsPrinted(), WithoutLinearTerm(), WrongSign()):
         rejects(check_gradient_at_the_mean, twin)
 
 
 def test_literal_is_newton_without_the_linear_term():
     m, s, q = column(-1.0, 0.5), column(1.0, 2.0), column(0.2, 0.9)
-    np.testing.assert_array_equal(Literal().curvature(m, s), Newton().curvature(m, s))
-    np.testing.assert_array_equal(Literal().response(m, q, Literal().curvature(m, s)), np.zeros((2, 1)))
+    np.testing.assert_array_equal(AsPrinted().curvature(m, s), Newton().curvature(m, s))
+    np.testing.assert_array_equal(AsPrinted().response(m, q, AsPrinted().curvature(m, s)), np.zeros((2, 1)))
     assert (Newton().response(m, q, Newton().curvature(m, s)) != 0.0).all()
 
 
 def test_shared_curvature_is_one_column():
     m, s = np.ones((5, 3)), np.ones((5, 1))
     assert Bohning().curvature(m, s).shape == (5, 1)
-    assert all(surrogate.curvature(m, s).shape == (5, 3) for surrogate in (JaakkolaJordan(), Newton(), Literal()))
-    assert [surrogate.shared_curvature for surrogate in (Bohning(), JaakkolaJordan(), Newton(), Literal())] == [
+    assert all(surrogate.curvature(m, s).shape == (5, 3) for surrogate in (JaakkolaJordan(), Newton(), AsPrinted()))
+    assert [surrogate.shared_curvature for surrogate in (Bohning(), JaakkolaJordan(), Newton(), AsPrinted())] == [
         True,
         False,
         False,

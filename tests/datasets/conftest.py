@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cmvmed.datasets import DatasetError, sources
+from cmvmed.datasets import DatasetError, locations
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -24,8 +24,8 @@ def isolated(monkeypatch, tmp_path_factory):
     """No data folder in the environment, an empty cache, and a network that fails as it does offline."""
     monkeypatch.delenv("CMVMED_DATA", raising=False)
     cache = tmp_path_factory.mktemp("cache")
-    monkeypatch.setattr(sources, "cache_folders", lambda: [cache])
-    monkeypatch.setattr(sources, "_downloader", lambda: _offline)
+    monkeypatch.setattr(locations, "cache_folders", lambda: [cache])
+    monkeypatch.setattr(locations, "_downloader", lambda: _offline)
     return cache
 
 

@@ -54,7 +54,7 @@ def test_no_separation_leaves_the_most_frequent_class():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
-def test_simplex_vertices_are_centred_unit_and_equidistant(n_classes):
+def test_simplex_vertices_are_centered_unit_and_equidistant(n_classes):
     vertices = simplex_vertices(n_classes)
     gram = np.full((n_classes, n_classes), -1 / (n_classes - 1))
     np.fill_diagonal(gram, 1.0)

@@ -93,9 +93,9 @@ class TestPublishedHtml:
         parts = {name: name.split("/") for name in pages}
         moved = {f"{view}/{other_class[label]}/{page}": pages[name] for name, (_, view, label, page) in parts.items()}
         write_archive(tmp_path, moved)
-        relabelled = fetch_webkb_course(data_home=tmp_path, verify=False)
-        assert np.bincount(relabelled.target).tolist() == [230, 821]
-        assert relabelled.feature_names == raw.feature_names
+        relabeled = fetch_webkb_course(data_home=tmp_path, verify=False)
+        assert np.bincount(relabeled.target).tolist() == [230, 821]
+        assert relabeled.feature_names == raw.feature_names
 
 
 class TestPublishedFeatures:

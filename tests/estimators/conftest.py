@@ -1,4 +1,4 @@
-"""Small partly labelled problems that the estimator tests share."""
+"""Small partly labeled problems that the estimator tests share."""
 
 from dataclasses import dataclass
 
@@ -11,13 +11,13 @@ COLUMNS = ["a_0", "a_1", "a_2", "b_0", "b_1"]
 
 @dataclass(frozen=True)
 class Partly:
-    """A problem of two views, columns 0-2 and 3-4, of which a few rows are labelled.
+    """A problem of two views, columns 0-2 and 3-4, of which a few rows are labeled.
 
     The features are whole numbers, so that every number type holds them unchanged.
     """
 
     X: np.ndarray  # (n, 5)
-    y: np.ndarray  # (n,), -1 for unlabelled rows
+    y: np.ndarray  # (n,), -1 for unlabeled rows
     truth: np.ndarray  # (n,)
 
     @property
@@ -33,14 +33,14 @@ class Partly:
         return self.y == -1
 
 
-def partly_labelled(n_classes, n_rows, n_labelled, seed):
-    """Labelled rows first, one class after the other; each class has its own centre in both views."""
+def partly_labeled(n_classes, n_rows, n_labeled, seed):
+    """Labeled rows first, one class after the other; each class has its own center in both views."""
     random = np.random.default_rng(seed)
     truth = np.arange(n_rows) % n_classes
-    centres = random.normal(size=(n_classes, 5))
-    centres *= 2.2 / np.linalg.norm(centres - centres.mean(axis=0), axis=1, keepdims=True)
-    X = np.round(4.0 * (centres[truth] + random.normal(size=(n_rows, 5))))
-    y = np.where(np.arange(n_rows) < n_labelled, truth, -1)
+    centers = random.normal(size=(n_classes, 5))
+    centers *= 2.2 / np.linalg.norm(centers - centers.mean(axis=0), axis=1, keepdims=True)
+    X = np.round(4.0 * (centers[truth] + random.normal(size=(n_rows, 5))))
+    y = np.where(np.arange(n_rows) < n_labeled, truth, -1)
     for array in (X, y, truth):
         array.setflags(write=False)  # shared by many tests
     return Partly(X, y, truth)
@@ -49,19 +49,19 @@ def partly_labelled(n_classes, n_rows, n_labelled, seed):
 @pytest.fixture(scope="session")
 def partly():
     """Two classes, 40 rows, 10 labels."""
-    return partly_labelled(2, 40, 10, seed=0)
+    return partly_labeled(2, 40, 10, seed=0)
 
 
 @pytest.fixture(scope="session")
 def partly_three():
     """Three classes, 42 rows, 12 labels."""
-    return partly_labelled(3, 42, 12, seed=1)
+    return partly_labeled(3, 42, 12, seed=1)
 
 
 @pytest.fixture(scope="session")
 def fresh_rows():
     """Rows that no model was fitted to, for the two-class problem."""
-    return partly_labelled(2, 20, 20, seed=0).X[::-1] + 1.0
+    return partly_labeled(2, 20, 20, seed=0).X[::-1] + 1.0
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def assert_finite():
 
 @pytest.fixture
 def fitted():
-    """Fit a copy of a model, so that parametrised models stay unfitted."""
+    """Fit a copy of a model, so that parametrized models stay unfitted."""
 
     def fit(model, X, y, **metadata):
         return clone(model).fit(X, y, **metadata)

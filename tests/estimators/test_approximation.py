@@ -10,17 +10,17 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cmvmed import CMVMED
+from cmvmed.core.surrogates import Bohning, Newton
+from cmvmed.data.sources.base import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.estimators import fit_rows
-from cmvmed.estimators.approximation import EXACT_ROWS, LARGEST_EXACT_ROWS, default_components, read_approximation
+from cmvmed.estimators._approximation import EXACT_ROWS, LARGEST_EXACT_ROWS, default_components, read_approximation
 from cmvmed.model_selection import hide_labels
-from cmvmed.sources.rows import RowCheck
-from cmvmed.surrogates import Bohning, Newton
+from cmvmed.scale import sampling as fit_rows
 
 
-def draw_task(seed=0, n=260, n_labelled=20, n_classes=2):
+def draw_task(seed=0, n=260, n_labeled=20, n_classes=2):
     data = make_multiview_gaussian(n, n_classes=n_classes, separation=1.5, random_state=seed)
-    y = hide_labels(data.target, n_labelled, random_state=seed)
+    y = hide_labels(data.target, n_labeled, random_state=seed)
     return data.data, y, data.target, data.views
 
 
@@ -95,7 +95,7 @@ def test_precomputed_and_callable_kernels_agree_too():
 
 
 def test_few_landmarks_stay_close_and_say_how_close():
-    X, y, truth, views = draw_task(n=900, n_labelled=30)
+    X, y, truth, views = draw_task(n=900, n_labeled=30)
     exact, low_rank = fit_both(X, y, views, n_components=300)
     assert np.abs(exact.label_distributions_ - low_rank.label_distributions_).mean() < 0.02
     assert abs(exact.score(X, truth) - low_rank.score(X, truth)) < 0.01
@@ -113,7 +113,7 @@ def test_single_precision_changes_no_probability_by_much(monkeypatch):
     X, y, _, views = draw_task(n=500)
     model = CMVMED(views=views, approximation="nystroem", n_components=100)
     double = clone(model).fit(X, y)
-    monkeypatch.setattr("cmvmed.low_rank.DOUBLE_ROWS", 0)
+    monkeypatch.setattr("cmvmed.core.low_rank.DOUBLE_ROWS", 0)
     single = clone(model).fit(X, y)
     difference = np.abs(single.label_distributions_ - double.label_distributions_).max()
     assert 0.0 < difference < 1e-5
@@ -123,9 +123,9 @@ def test_single_precision_changes_no_probability_by_much(monkeypatch):
 def test_predictions_on_training_rows_are_the_consensus_found():
     X, y, _, views = draw_task()
     model = CMVMED(views=views, approximation="nystroem", n_components=50).fit(X, y)
-    unlabelled = y == -1
+    unlabeled = y == -1
     np.testing.assert_allclose(
-        model.predict_proba(X)[unlabelled], model.label_distributions_[unlabelled], rtol=0.0, atol=1e-8
+        model.predict_proba(X)[unlabeled], model.label_distributions_[unlabeled], rtol=0.0, atol=1e-8
     )
 
 
@@ -150,7 +150,7 @@ def test_a_fit_repeats_itself_and_survives_cloning_and_pickling():
 def test_a_low_rank_model_keeps_its_landmarks_not_its_rows():
     X, y, _, views = draw_task(n=900)
     sizes = {
-        kind: len(pickle.dumps(CMVMED(views=views, approximation=kind, n_components=30).fit(X, y)._machines))
+        kind: len(pickle.dumps(CMVMED(views=views, approximation=kind, n_components=30).fit(X, y)._predictors))
         for kind in ("exact", "nystroem")
     }
     assert sizes["nystroem"] < 0.3 * sizes["exact"]
@@ -216,7 +216,7 @@ def fit_low_rank(X, y, views, sample_weight=None, **parameters):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_annealing_on_a_sample_ends_near_annealing_on_all_rows(small_sample, monkeypatch, n_classes):
-    X, y, truth, views = draw_task(n=2400, n_labelled=30, n_classes=n_classes)
+    X, y, truth, views = draw_task(n=2400, n_labeled=30, n_classes=n_classes)
     sampled = fit_low_rank(X, y, views)
     monkeypatch.setattr(fit_rows, "SAMPLE_ROWS", 10_000)
     whole = fit_low_rank(X, y, views)
@@ -238,13 +238,13 @@ def test_a_streamed_fit_with_missing_views_and_weights_gives_every_row_its_conse
     weight[y != -1] = 1.0
     model = fit_low_rank(X, y, views, weight)
     assert model.approximation_["n_annealed"] == 600
-    unlabelled = y == -1
+    unlabeled = y == -1
     np.testing.assert_allclose(
-        model.predict_proba(X)[unlabelled], model.label_distributions_[unlabelled], rtol=0.0, atol=1e-10
+        model.predict_proba(X)[unlabeled], model.label_distributions_[unlabeled], rtol=0.0, atol=1e-10
     )
-    np.testing.assert_array_equal(model.transduction_[~unlabelled], y[~unlabelled])
-    mass = weight[unlabelled] * np.where(np.isnan(X[unlabelled][:, first[0]]), model.view_weights_[1], 1.0)
-    consensus = fit_low_rank(X, y, views, weight, calibrate=False).label_distributions_[unlabelled]
+    np.testing.assert_array_equal(model.transduction_[~unlabeled], y[~unlabeled])
+    mass = weight[unlabeled] * np.where(np.isnan(X[unlabeled][:, first[0]]), model.view_weights_[1], 1.0)
+    consensus = fit_low_rank(X, y, views, weight, calibrate=False).label_distributions_[unlabeled]
     np.testing.assert_allclose(mass @ consensus / mass.sum(), model.class_prior_, rtol=0.0, atol=1e-4)
 
 
@@ -271,10 +271,10 @@ def test_memory_limits_the_sample_or_refuses_the_fit(monkeypatch):
     X, y, _, views = draw_task(n=2600)
     model = fit_low_rank(X, y, views, memory_limit="20MiB")
     assert 1000 <= model.approximation_["n_annealed"] < 2580
-    with pytest.raises(MemoryError, match=r"n_components=150 in 2 views and 20 labelled rows needs at least .* Lower"):
+    with pytest.raises(MemoryError, match=r"n_components=150 in 2 views and 20 labeled rows needs at least .* Lower"):
         fit_low_rank(X, y, views, memory_limit="10MiB")
-    monkeypatch.setattr(fit_rows, "MOST_LABELLED_ROWS", 10)
-    with pytest.raises(MemoryError, match="20 labelled rows"):
+    monkeypatch.setattr(fit_rows, "MOST_LABELED_ROWS", 10)
+    with pytest.raises(MemoryError, match="20 labeled rows"):
         fit_low_rank(X, y, views, memory_limit="20MiB")
 
 

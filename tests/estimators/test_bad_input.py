@@ -37,7 +37,7 @@ def changed(X, row, column, value):
     [
         (
             np.r_[np.ones(10, int), np.full(30, -1)],
-            r"only the values -1 and 1, and -1 marks unlabelled rows.*unlabeled=None",
+            r"only the values -1 and 1, and -1 marks unlabeled rows.*unlabeled=None",
         ),
         (
             np.where(np.arange(40) % 2, 1, -1),
@@ -47,8 +47,8 @@ def changed(X, row, column, value):
             np.array(["cat"] * 10 + [None] * 30, dtype=object),
             r"labels of 1 class only \('cat'\).*Label at least one row of a",
         ),
-        (np.full(40, -1), r"y holds no label: all 40 rows are unlabelled.*Label at least one row of each"),
-        (np.full(40, np.nan), r"y holds no label: all 40 rows are unlabelled"),
+        (np.full(40, -1), r"y holds no label: all 40 rows are unlabeled.*Label at least one row of each"),
+        (np.full(40, np.nan), r"y holds no label: all 40 rows are unlabeled"),
         (np.arange(39) % 2, r"X has 40 rows, y 39"),
         (np.linspace(0.0, 1.0, 40), "Unknown label type: continuous"),
         (np.array([0, "a", 1.5] + [None] * 37, dtype=object), "y mixes labels of different types"),
@@ -260,7 +260,7 @@ def test_a_given_kernel_must_be_symmetric(partly):
     K = grams(partly)
     K["video"][3, 7] += 1.0
     with pytest.raises(
-        ValueError, match=r"kernel matrix of view 'video' is not symmetric: entry \(\d+, \d+\) is.*symmetrise"
+        ValueError, match=r"kernel matrix of view 'video' is not symmetric: entry \(\d+, \d+\) is.*symmetrize"
     ):
         CMVMED(kernel="precomputed").fit(K, partly.y)
 
@@ -422,16 +422,16 @@ def test_weights_that_are_none(weights, message, estimator, partly, fitted):
 def test_a_class_of_zero_weight_is_named(partly_three):
     weights = (partly_three.y != 2).astype(float)
     with pytest.raises(
-        ValueError, match=r"All labelled rows of class 2 have zero sample_weight; give one of them weight"
+        ValueError, match=r"All labeled rows of class 2 have zero sample_weight; give one of them weight"
     ):
         CMVMED().fit(partly_three.X, partly_three.y, sample_weight=weights)
 
 
-def test_a_class_whose_labelled_rows_are_all_missing_is_named(partly):
+def test_a_class_whose_labeled_rows_are_all_missing_is_named(partly):
     X = partly.X.copy()
     X[partly.y == 1] = np.nan
     with pytest.raises(
-        ValueError, match=r"Every labelled row of class 1 has all views missing.*label a row that has a view"
+        ValueError, match=r"Every labeled row of class 1 has all views missing.*label a row that has a view"
     ):
         CMVMED(views=VIEWS).fit(X, partly.y)
 
@@ -462,7 +462,7 @@ UNKNOWN_VALUES = [
     ("C", True, "C of view 'audio' must be a number greater than 0, but is True"),
     ("bias_variance", -0.1, "bias_variance of view 'audio' must be a number at least 0"),
     ("missing", "drop", "missing must be one of 'ignore', 'error', but is 'drop'"),
-    ("unlabeled", [0, 1], r"unlabeled must be one value that marks unlabelled rows, or None; got \[0, 1\]"),
+    ("unlabeled", [0, 1], r"unlabeled must be one value that marks unlabeled rows, or None; got \[0, 1\]"),
     ("class_weight", "auto", "class_weight"),
     ("class_weight", {0: 1.0, 7: 2.0}, "class_weight"),
     ("random_state", "seed", "'seed' cannot be used to seed"),
@@ -595,9 +595,9 @@ def test_unknown_parameters_are_refused_by_name():
 
 
 def test_nothing_can_be_scored_without_labels(partly, model):
-    with pytest.raises(ValueError, match=r"No row of y is labelled, so there is nothing to score; pass true classes"):
+    with pytest.raises(ValueError, match=r"No row of y is labeled, so there is nothing to score; pass true classes"):
         model.score(partly.X, np.full(40, -1))
-    with pytest.raises(ValueError, match=r"No row of y is labelled"):
+    with pytest.raises(ValueError, match=r"No row of y is labeled"):
         model.score_by_view(partly.X, np.full(40, None))
 
 
@@ -638,7 +638,7 @@ def test_out_of_iterations_warns_and_names_what_to_raise(partly):
 
 
 def test_a_lost_class_is_reported(partly):
-    X = np.where(partly.hidden[:, None], partly.X[0], partly.X)  # every unlabelled row is a copy of a row of class 0
+    X = np.where(partly.hidden[:, None], partly.X[0], partly.X)  # every unlabeled row is a copy of a row of class 0
     with pytest.warns(
         UserWarning, match=r"drifted away from class 1: .*class_prior=\"labels\" or give the class prior"
     ):

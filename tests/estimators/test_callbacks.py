@@ -108,7 +108,7 @@ def moved_prior(monkeypatch):
         ask(0.5)
         return 0.9
 
-    monkeypatch.setattr("cmvmed.balanced_training.inferred_share", infer)
+    monkeypatch.setattr("cmvmed.auto.plan.inferred_share", infer)
 
 
 @pytest.mark.usefixtures("moved_prior")
@@ -208,8 +208,8 @@ def test_low_rank_views_share_the_threads_of_the_linear_algebra(settings, thread
 
     model = CMVMED(views=WIDTHS, n_stages=2, approximation="nystroem", n_components=20, n_jobs=1)
     alone = clone(model).fit(partly_three.X, partly_three.y).predict_proba(partly_three.X)
-    monkeypatch.setattr("cmvmed.parallel.algebra_threads", lambda: 5)
-    monkeypatch.setattr("cmvmed.parallel.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("cmvmed.core.threads.algebra_threads", lambda: 5)
+    monkeypatch.setattr("cmvmed.core.threads.ThreadPoolExecutor", Pool)
     together = model.set_params(**{"n_jobs": None, **settings}).fit(partly_three.X, partly_three.y)
     assert used == threads
     if model.approximation == "nystroem":

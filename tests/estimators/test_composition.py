@@ -182,7 +182,7 @@ def test_a_search_over_the_steps_of_a_pipeline(partly):
     assert len(search.cv_results_["params"]) == 8
 
 
-def test_a_search_counts_labelled_rows_only(partly):
+def test_a_search_counts_labeled_rows_only(partly):
     search = GridSearchCV(quick(), {"C": [1.0]}, cv=SemiSupervisedKFold(5)).fit(partly.X, partly.y)
     by_hand = []
     for train, test in SemiSupervisedKFold(5).split(partly.X, partly.y):
@@ -227,7 +227,7 @@ def test_the_scores_of_scikit_learn_for_three_classes(scoring, partly_three):
     assert np.isfinite(scores).all()
 
 
-def test_splitters_of_scikit_learn_with_a_scorer_that_knows_unlabelled_rows(partly):
+def test_splitters_of_scikit_learn_with_a_scorer_that_knows_unlabeled_rows(partly):
     scores = cross_validate(quick(), partly.X, partly.y, cv=2, scoring=labeled_scorer(["accuracy", "f1"]))
     assert np.isfinite(scores["test_accuracy"]).all()
     assert get_scorer("accuracy")(quick().fit(partly.X, partly.y), partly.X, partly.truth) > 0.7
@@ -257,13 +257,13 @@ def test_permutation_importance_finds_the_columns_that_matter(partly):
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("name", ["med", "cmvmed"])
-def test_calibration_of_labelled_rows(name, method, partly):
+def test_calibration_of_labeled_rows(name, method, partly):
     calibrated = CalibratedClassifierCV(ESTIMATORS[name], method=method, cv=3).fit(partly.X, partly.truth)
     np.testing.assert_allclose(calibrated.predict_proba(partly.X).sum(axis=1), 1.0, atol=1e-12)
     assert calibrated.score(partly.X, partly.truth) > 0.7
 
 
-def test_calibration_of_a_model_that_saw_unlabelled_rows(partly):
+def test_calibration_of_a_model_that_saw_unlabeled_rows(partly):
     y = np.where(np.arange(40) < 24, partly.truth, -1)
     train, held_out = next(SemiSupervisedShuffleSplit(1, test_size=0.5, random_state=0).split(partly.X, y))
     model = quick().fit(partly.X[train], y[train])
@@ -280,17 +280,17 @@ def test_calibration_of_three_classes(partly_three):
 
 
 @pytest.mark.parametrize("name", ["med", "cmvmed"])
-def test_bagging_of_labelled_rows(name, partly):
+def test_bagging_of_labeled_rows(name, partly):
     bagging = BaggingClassifier(ESTIMATORS[name], n_estimators=4, random_state=0).fit(partly.X, partly.truth)
     assert bagging.score(partly.X, partly.truth) > 0.7
 
 
-def test_bagging_of_unlabelled_rows(partly):
+def test_bagging_of_unlabeled_rows(partly):
     """Bagging numbers the values of y, and -1 becomes 0: the marker of the model inside."""
     bagging = BaggingClassifier(quick(unlabeled=0), n_estimators=5, max_samples=0.9, bootstrap=False, random_state=0)
     bagging.fit(partly.X, partly.y)
     assert set(bagging.predict(partly.X)) == {0, 1}
-    np.testing.assert_allclose(bagging.predict_proba(partly.X)[:, 0], 0.0, atol=0.0)  # nobody is "unlabelled"
+    np.testing.assert_allclose(bagging.predict_proba(partly.X)[:, 0], 0.0, atol=0.0)  # nobody is "unlabeled"
     assert (bagging.predict(partly.X) == partly.truth).mean() > 0.7
 
 

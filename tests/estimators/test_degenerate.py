@@ -58,11 +58,11 @@ def with_rows(X, rows, values):
 
 # Each problem: data -> X, y
 PROBLEMS = {
-    "no unlabelled row": lambda d: (d.X, d.truth),
-    "one unlabelled row": lambda d: (d.X, np.r_[d.truth[:-1], -1]),
+    "no unlabeled row": lambda d: (d.X, d.truth),
+    "one unlabeled row": lambda d: (d.X, np.r_[d.truth[:-1], -1]),
     "one label per class": lambda d: (d.X, one_label_per_class(d.truth)),
     "one label per class, nothing else": lambda d: (d.X[:3], d.truth[:3]),
-    "one label and one unlabelled row per class": lambda d: (d.X[:6], one_label_per_class(d.truth[:6])),
+    "one label and one unlabeled row per class": lambda d: (d.X[:6], one_label_per_class(d.truth[:6])),
     "more columns than rows": lambda d: (d.X[:4], d.y[:4]),
     "a constant column": lambda d: (with_columns(d.X, 1, 7.0), d.y),
     "a column of zeros": lambda d: (with_columns(d.X, 1, 0.0), d.y),
@@ -73,7 +73,7 @@ PROBLEMS = {
     "two equal views": lambda d: (with_columns(d.X, [3, 4], d.X[:, [0, 1]]), d.y),
     "some rows of zeros": lambda d: (with_rows(d.X, slice(6, 18), 0.0), d.y),
     "all rows equal": lambda d: (np.tile(d.X[:1], (len(d.y), 1)), d.y),
-    "all unlabelled rows equal": lambda d: (with_rows(d.X, d.hidden, d.X[0]), d.y),
+    "all unlabeled rows equal": lambda d: (with_rows(d.X, d.hidden, d.X[0]), d.y),
     "every row twice": lambda d: (np.vstack([d.X, d.X]), np.r_[d.y, d.y]),
     "equal rows of opposite labels": lambda d: (
         np.vstack([d.X, d.X[:8]]),
@@ -121,7 +121,7 @@ def test_equal_rows_of_opposite_labels_leave_the_question_open(partly):
     np.testing.assert_allclose(probability, 0.5, atol=1e-6)
 
 
-def test_without_unlabelled_rows_each_view_is_a_med(partly):
+def test_without_unlabeled_rows_each_view_is_a_med(partly):
     model = CMVMED(views={"a": 3, "b": 2}).fit(partly.X, partly.truth)
     alone = MED(**{name: getattr(model, name) for name in MED().get_params() if name != "class_weight"})
     expected = alone.fit(partly.a, partly.truth).decision_function(partly.a)

@@ -139,7 +139,7 @@ def test_a_sparse_view_is_scaled_by_row_length_unless_told_otherwise(partly, uni
 
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_matrix])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "polynomial", "cosine"])
-def test_sparse_views_can_be_standardised(form, kernel, partly, assert_same_model):
+def test_sparse_views_can_be_standardized(form, kernel, partly, assert_same_model):
     model = one_stage(views=WIDTHS, scaling="standard", kernel=kernel)
     reference = clone(model).fit(partly.X, partly.y)
     assert_same_model(clone(model).fit(form(partly.X), partly.y), form(partly.X), reference, partly.X)
@@ -262,7 +262,7 @@ def test_every_way_to_name_the_columns_of_a_frame_gives_the_same_model(
         {"a": [True, False, True, False, True], "b": [False, True, False, True, False]},
     ],
 )
-def test_the_columns_of_a_view_need_not_be_neighbours(views, partly, reference, assert_same_model):
+def test_the_columns_of_a_view_need_not_be_neighbors(views, partly, reference, assert_same_model):
     X = pd.DataFrame(interleaved(partly.X), columns=["a_0", "b_0", "a_1", "b_1", "a_2"])
     assert_same_model(one_stage(views=views).fit(X, partly.y), X, reference, partly.X, atol=1e-12)
 

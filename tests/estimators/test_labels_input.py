@@ -17,33 +17,33 @@ NAN = float("nan")
 NAMES = np.array(["cat", "dog"])
 
 
-def relabelled(y, first, second, marker, dtype=object):
+def relabeled(y, first, second, marker, dtype=object):
     """Write the codes 0, 1, -1 as the given labels and marker."""
     return np.array([{0: first, 1: second, -1: marker}[code] for code in y.tolist()], dtype=dtype)
 
 
-# Each entry: y with -1 where unlabelled -> (the same y in another form, its two classes)
+# Each entry: y with -1 where unlabeled -> (the same y in another form, its two classes)
 LABEL_FORMS = {
     "ints": (lambda y: y, [0, 1]),
     "small ints": (lambda y: y.astype(np.int8), [0, 1]),
-    "other ints": (lambda y: relabelled(y, 3, 7, -1, int), [3, 7]),
+    "other ints": (lambda y: relabeled(y, 3, 7, -1, int), [3, 7]),
     "list of ints": (lambda y: y.tolist(), [0, 1]),
     "floats with NaN": (lambda y: np.where(y == -1, NAN, y), [0.0, 1.0]),
     "floats with -1": (lambda y: y.astype(float), [0.0, 1.0]),
-    "bools with None": (lambda y: relabelled(y, False, True, None), [False, True]),
-    "strings with None": (lambda y: relabelled(y, "cat", "dog", None), ["cat", "dog"]),
-    "strings with -1": (lambda y: relabelled(y, "cat", "dog", -1), ["cat", "dog"]),
-    "strings with '-1'": (lambda y: relabelled(y, "cat", "dog", -1, "U3"), ["cat", "dog"]),
-    "list of strings with NaN": (lambda y: relabelled(y, "cat", "dog", NAN).tolist(), ["cat", "dog"]),
+    "bools with None": (lambda y: relabeled(y, False, True, None), [False, True]),
+    "strings with None": (lambda y: relabeled(y, "cat", "dog", None), ["cat", "dog"]),
+    "strings with -1": (lambda y: relabeled(y, "cat", "dog", -1), ["cat", "dog"]),
+    "strings with '-1'": (lambda y: relabeled(y, "cat", "dog", -1, "U3"), ["cat", "dog"]),
+    "list of strings with NaN": (lambda y: relabeled(y, "cat", "dog", NAN).tolist(), ["cat", "dog"]),
     "pandas ints": (lambda y: pd.Series(y, index=np.arange(len(y))[::-1]), [0, 1]),
-    "pandas Int64": (lambda y: pd.Series(relabelled(y, 0, 1, None), dtype="Int64"), [0, 1]),
-    "pandas boolean": (lambda y: pd.Series(relabelled(y, False, True, None), dtype="boolean"), [False, True]),
-    "pandas string": (lambda y: pd.Series(relabelled(y, "cat", "dog", None), dtype="string"), ["cat", "dog"]),
-    "pandas category": (lambda y: pd.Series(relabelled(y, "cat", "dog", None), dtype="category"), ["cat", "dog"]),
-    "polars ints": (lambda y: pl.Series(relabelled(y, 0, 1, None).tolist()), [0, 1]),
-    "polars strings": (lambda y: pl.Series(relabelled(y, "cat", "dog", None).tolist()), ["cat", "dog"]),
+    "pandas Int64": (lambda y: pd.Series(relabeled(y, 0, 1, None), dtype="Int64"), [0, 1]),
+    "pandas boolean": (lambda y: pd.Series(relabeled(y, False, True, None), dtype="boolean"), [False, True]),
+    "pandas string": (lambda y: pd.Series(relabeled(y, "cat", "dog", None), dtype="string"), ["cat", "dog"]),
+    "pandas category": (lambda y: pd.Series(relabeled(y, "cat", "dog", None), dtype="category"), ["cat", "dog"]),
+    "polars ints": (lambda y: pl.Series(relabeled(y, 0, 1, None).tolist()), [0, 1]),
+    "polars strings": (lambda y: pl.Series(relabeled(y, "cat", "dog", None).tolist()), ["cat", "dog"]),
     "polars categories": (
-        lambda y: pl.Series(relabelled(y, "cat", "dog", None).tolist(), dtype=pl.Categorical),
+        lambda y: pl.Series(relabeled(y, "cat", "dog", None).tolist(), dtype=pl.Categorical),
         ["cat", "dog"],
     ),
 }
@@ -62,9 +62,9 @@ def test_labels_of_every_form_give_the_same_model(form, classes, partly, plain):
     np.testing.assert_array_equal(model.predict_proba(partly.X), expected.predict_proba(partly.X))
     np.testing.assert_array_equal(model.predict(partly.X), model.classes_[expected.predict(partly.X)])
     np.testing.assert_array_equal(model.transduction_, model.classes_[expected.transduction_])
-    labelled = ~partly.hidden
-    right = model.predict(partly.X[labelled]) == np.array(classes)[partly.y[labelled]]
-    assert model.score(partly.X, form(partly.y)) == right.mean()  # over labelled rows only
+    labeled = ~partly.hidden
+    right = model.predict(partly.X[labeled]) == np.array(classes)[partly.y[labeled]]
+    assert model.score(partly.X, form(partly.y)) == right.mean()  # over labeled rows only
 
 
 @parametrize_labels
@@ -80,7 +80,7 @@ def test_labels_of_every_form_give_the_same_med(form, classes, partly):
 )
 @pytest.mark.parametrize("model", [MED(), CMVMED(n_stages=2)])
 def test_the_marker_can_be_chosen(model, first, second, marker, partly):
-    y = relabelled(partly.y, first, second, marker)
+    y = relabeled(partly.y, first, second, marker)
     fitted = clone(model).set_params(unlabeled=marker).fit(partly.X, y)
     assert fitted.classes_.tolist() == [first, second]
     expected = clone(model).fit(partly.X, partly.y).predict_proba(partly.X)
@@ -88,7 +88,7 @@ def test_the_marker_can_be_chosen(model, first, second, marker, partly):
 
 
 def test_minus_one_can_be_a_class_of_its_own(partly):
-    y = relabelled(partly.y, -1, 1, None)
+    y = relabeled(partly.y, -1, 1, None)
     model = CMVMED(views=WIDTHS, unlabeled=None).fit(partly.X, y)
     assert model.classes_.tolist() == [-1, 1]
     expected = CMVMED(views=WIDTHS).fit(partly.X, partly.y)
@@ -96,7 +96,7 @@ def test_minus_one_can_be_a_class_of_its_own(partly):
 
 
 def test_with_a_marker_of_its_own_minus_one_counts_in_the_score(partly):
-    model = CMVMED(views=WIDTHS, unlabeled=None).fit(partly.X, relabelled(partly.y, -1, 1, None))
+    model = CMVMED(views=WIDTHS, unlabeled=None).fit(partly.X, relabeled(partly.y, -1, 1, None))
     truth = np.array([-1, 1])[partly.truth]
     assert model.score(partly.X, truth) == accuracy_score(truth, model.predict(partly.X))
 
@@ -153,12 +153,12 @@ def three_classes(request, partly_three):
 
 
 def check_consensus(model, data):
-    consensus, labelled = model.label_distributions_, ~data.hidden
+    consensus, labeled = model.label_distributions_, ~data.hidden
     assert consensus.shape == (len(data.y), len(model.classes_))
-    np.testing.assert_array_equal(consensus[labelled], np.eye(len(model.classes_))[data.y[labelled]])
+    np.testing.assert_array_equal(consensus[labeled], np.eye(len(model.classes_))[data.y[labeled]])
     np.testing.assert_allclose(consensus[data.hidden], model.predict_proba(data.X[data.hidden]), atol=1e-8)
     np.testing.assert_array_equal(model.transduction_, model.classes_[consensus.argmax(axis=1)])
-    np.testing.assert_array_equal(model.transduction_[labelled], data.y[labelled])
+    np.testing.assert_array_equal(model.transduction_[labeled], data.y[labeled])
     np.testing.assert_array_equal(model.transduction_[data.hidden], model.predict(data.X[data.hidden]))
 
 
@@ -291,12 +291,12 @@ def test_the_deviation_of_a_views_score_is_at_most_that_of_the_prior(settings, p
     data = request.getfixturevalue(problem)
     model = CMVMED(views=WIDTHS, prior_variance=4.0, bias_variance=0.5, **settings).fit(data.X, data.y)
     prior_only = CMVMED(views=WIDTHS, prior_variance=4.0, bias_variance=0.5, consensus_weight=0.0, **settings)
-    without_unlabelled = prior_only.fit(data.X, data.y).decision_function_by_view(data.X, return_std=True)
+    without_unlabeled = prior_only.fit(data.X, data.y).decision_function_by_view(data.X, return_std=True)
     for name, (score, deviation) in model.decision_function_by_view(data.X, return_std=True).items():
         assert deviation.shape == score.shape
         assert (deviation > 0.0).all()
-        assert (deviation <= without_unlabelled[name][1] + 1e-12).all()
-        assert (deviation < 0.9 * without_unlabelled[name][1]).any()
+        assert (deviation <= without_unlabeled[name][1] + 1e-12).all()
+        assert (deviation < 0.9 * without_unlabeled[name][1]).any()
 
 
 def test_far_from_all_rows_an_rbf_view_knows_no_more_than_the_prior(partly):

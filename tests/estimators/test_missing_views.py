@@ -28,7 +28,7 @@ def without(X, rows, columns):
 
 @pytest.fixture(scope="module")
 def gappy(partly):
-    """Rows 0 and 11-14 lack view a, rows 3 and 20-23 lack view b; rows 0 and 3 are labelled."""
+    """Rows 0 and 11-14 lack view a, rows 3 and 20-23 lack view b; rows 0 and 3 are labeled."""
     X = without(partly.X, [0, 11, 12, 13, 14], VIEWS["a"])
     return without(X, [3, 20, 21, 22, 23], VIEWS["b"])
 
@@ -138,7 +138,7 @@ def test_a_view_that_no_training_row_has_changes_nothing(mode, weights, weights_
 
 
 @parametrize_modes
-def test_no_labelled_row_has_one_of_the_views(mode, partly, assert_finite):
+def test_no_labeled_row_has_one_of_the_views(mode, partly, assert_finite):
     X = without(partly.X, slice(0, 10), VIEWS["b"])
     assert_finite(few_stages(views=VIEWS, **mode).fit(X, partly.y), partly.X)
 
@@ -151,24 +151,24 @@ def test_a_view_that_no_training_row_has_does_not_count_as_disagreement(partly):
     np.testing.assert_allclose(model.label_distributions_, expected.label_distributions_, atol=1e-8)
 
 
-def learned_by_unlabelled_view(partly, **settings):
-    """Accuracy of view b, which no labelled row has."""
+def learned_by_unlabeled_view(partly, **settings):
+    """Accuracy of view b, which no labeled row has."""
     X = without(partly.X, slice(0, 10), VIEWS["b"])
     return CMVMED(views=VIEWS, **settings).fit(X, partly.y).score_by_view(partly.X, partly.truth)["b"]
 
 
 @pytest.mark.parametrize("mode", [{}, {"bound": "jj"}, {"mode": "newton"}])
 def test_a_view_without_labels_learns_from_the_others(mode, partly):
-    assert learned_by_unlabelled_view(partly, consensus_weight=1.0, **mode) > 0.7
-    assert learned_by_unlabelled_view(partly, consensus_weight=0.0, **mode) == 0.5
+    assert learned_by_unlabeled_view(partly, consensus_weight=1.0, **mode) > 0.7
+    assert learned_by_unlabeled_view(partly, consensus_weight=0.0, **mode) == 0.5
 
 
 def test_a_view_without_labels_learns_from_the_others_by_default(partly):
-    assert learned_by_unlabelled_view(partly) > 0.7
+    assert learned_by_unlabeled_view(partly) > 0.7
 
 
 @parametrize_modes
-def test_only_labelled_rows_have_one_of_the_views(mode, partly, assert_finite):
+def test_only_labeled_rows_have_one_of_the_views(mode, partly, assert_finite):
     X = without(partly.X, slice(10, None), VIEWS["b"])
     assert_finite(few_stages(views=VIEWS, **mode).fit(X, partly.y), partly.X)
 
@@ -202,7 +202,7 @@ def test_new_rows_without_any_view_of_three_classes(partly_three):
 
 @parametrize_modes
 def test_training_rows_without_any_view_teach_nothing(mode, partly):
-    keep = np.delete(np.arange(len(partly.y)), [2, 15])  # one labelled, one not
+    keep = np.delete(np.arange(len(partly.y)), [2, 15])  # one labeled, one not
     expected = few_stages(views=VIEWS, **mode).fit(partly.X[keep], partly.y[keep])
     with pytest.warns(UserWarning, match="2 training rows have all views missing"):
         model = few_stages(views=VIEWS, **mode).fit(without(partly.X, [2, 15], slice(None)), partly.y)
@@ -281,9 +281,9 @@ def test_a_weight_counts_a_row_that_often(mode, problem, request):
     assert np.abs(unweighted.predict_proba(data.X) - expected.predict_proba(data.X)).max() > 1e-3
 
 
-@pytest.mark.parametrize(("labelled", "unlabelled"), [(3, 1), (1, 2)])
-def test_weights_of_labelled_and_unlabelled_rows_count_alike(labelled, unlabelled, partly):
-    counts = np.where(partly.hidden, unlabelled, labelled)
+@pytest.mark.parametrize(("labeled", "unlabeled"), [(3, 1), (1, 2)])
+def test_weights_of_labeled_and_unlabeled_rows_count_alike(labeled, unlabeled, partly):
+    counts = np.where(partly.hidden, unlabeled, labeled)
     repeated = np.repeat(np.arange(len(partly.y)), counts)
     model = few_stages(views=VIEWS, class_prior="labels")
     weighted = clone(model).fit(partly.X, partly.y, sample_weight=counts).predict_proba(partly.X)
@@ -308,7 +308,7 @@ def test_a_weight_counts_a_row_that_often_in_the_weights_of_views(weighting, par
     np.testing.assert_allclose(weighted.predict_proba(X), expected.predict_proba(X), atol=1e-6)
 
 
-def test_one_heavy_unlabelled_row_counts_like_many(partly):
+def test_one_heavy_unlabeled_row_counts_like_many(partly):
     rows = np.r_[:10, 12]
     repeated = np.r_[:10, [12] * 8]
     model = few_stages(views=VIEWS, class_prior=[0.8, 0.2])
@@ -346,7 +346,7 @@ RAW = {"kernel": "linear", "scaling": None, "prior_variance": 0.01}  # nothing h
 
 
 @pytest.mark.parametrize("model", [MED(**RAW), few_stages(views=VIEWS, class_prior=0.5, **RAW)])
-def test_class_weights_multiply_the_labelled_rows_hinge(model, partly):
+def test_class_weights_multiply_the_labeled_rows_hinge(model, partly):
     weighted = clone(model).set_params(class_weight={0: 1.0, 1: 5.0}).fit(partly.X, partly.y)
     by_row = clone(model).fit(partly.X, partly.y, sample_weight=np.where(partly.y == 1, 5.0, 1.0))
     np.testing.assert_allclose(weighted.decision_function(partly.X), by_row.decision_function(partly.X), atol=1e-6)

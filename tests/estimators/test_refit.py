@@ -112,7 +112,7 @@ class EarlyMED(MED):
 
     def _read_columns(self, X):
         columns, matrices = super()._read_columns(X)
-        self._become(columns.attributes)
+        self._set_fitted_attributes(columns.attributes)
         return columns, matrices
 
 

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cmvmed import CMVMED, MED
 
 MARKER_COLLISION = (
-    "The check fits y of -1 and +1, where -1 means 'unlabelled' for a semi-supervised classifier. That is one labelled "
+    "The check fits y of -1 and +1, where -1 means 'unlabeled' for a semi-supervised classifier. That is one labeled "
     "class, which fit refuses with an explanation instead of losing a class in silence."
 )
 

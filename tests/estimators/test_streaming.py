@@ -18,8 +18,8 @@ import zarr
 from distributed import Client, LocalCluster
 
 from cmvmed import CMVMED, MED
+from cmvmed.data.sources import DaskRows
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.sources import DaskRows
 
 N_ROWS, WIDTH = 240, 4
 NAMES = [f"{view}{i}" for view in ("first_", "second_") for i in range(WIDTH)]
@@ -249,7 +249,7 @@ def test_what_is_no_file(tmp_path):
         CMVMED().fit(tmp_path / "nowhere.parquet", "label")
 
 
-MANY = 12_000  # more unlabelled rows than are annealed in memory
+MANY = 12_000  # more unlabeled rows than are annealed in memory
 STREAMED = {"n_components": 40, "n_stages": 2, "tol": 1e-6, "max_iter": 400}
 
 
@@ -288,8 +288,8 @@ def test_streamed_fits_are_the_same_from_anywhere(tmp_path, many, streamed_in_me
 @pytest.fixture
 def many_enough(monkeypatch):
     """As if 12 000 rows were enough for a larger sample."""
-    monkeypatch.setattr("cmvmed.estimators.fit_rows.BETWEEN_ROWS", 6000)
-    monkeypatch.setattr("cmvmed.estimators.fit_rows.LEAST_OF_BETWEEN", 1)
+    monkeypatch.setattr("cmvmed.scale.sampling.BETWEEN_ROWS", 6000)
+    monkeypatch.setattr("cmvmed.scale.sampling.LEAST_OF_BETWEEN", 1)
 
 
 def test_a_larger_sample_spares_sweeps_over_very_many_rows(many, streamed_in_memory, many_enough):
@@ -371,7 +371,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from cmvmed import CMVMED
-from cmvmed.estimators.streaming import open_training_X
+from cmvmed.data.inputs import open_training_X
 
 folder, room = Path(sys.argv[1]), int(sys.argv[2])
 X = {"first": folder / "first", "second": folder / "second"}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from cmvmed.views import (
+from cmvmed.data.layout import (
     collection_items,
     is_view_collection,
     layout_of_widths,

@@ -51,7 +51,7 @@ def test_equality_rejects_one_librosa_call_on_all_segments(noise):
     assert np.abs(mfcc.transform(noise) - all_at_once).max() > 100
 
 
-def test_default_is_librosa_of_the_rms_normalised_segment_averaged_in_ten_parts(noise):
+def test_default_is_librosa_of_the_rms_normalized_segment_averaged_in_ten_parts(noise):
     mfcc = MFCC(RATE).fit(noise)
     segment = noise[3] / np.sqrt(np.mean(noise[3] ** 2))
     frames = frames_by_librosa(segment, mfcc)
@@ -102,9 +102,9 @@ def test_a_tone_lies_in_its_mel_band_at_all_times(hertz):
     mfcc = MFCC(RATE, n_coefficients=40).fit(np.zeros((1, RATE)))
     tone = np.sin(2 * np.pi * hertz * np.arange(RATE) / RATE)
     bands = log_mel(mfcc, tone)
-    centres = librosa.mel_frequencies(n_mels=42, fmin=0, fmax=RATE / 2)[1:-1]
+    centers = librosa.mel_frequencies(n_mels=42, fmin=0, fmax=RATE / 2)[1:-1]
     inner = bands[:, 3:-3]  # frames wholly inside the segment
-    expected = np.argmin(np.abs(centres - hertz))
+    expected = np.argmin(np.abs(centers - hertz))
     assert np.abs(inner.argmax(axis=0) - expected).max() <= 1
     parts = mfcc.transform(tone[np.newaxis]).reshape(40, 10)
     np.testing.assert_allclose(parts[:, 1:-1], parts[:, [5]] * np.ones(8), atol=0.5)
@@ -127,7 +127,7 @@ def test_flatness_rejects_a_tone():
     assert np.abs(MFCC(RATE).fit_transform(tone[np.newaxis]).reshape(20, 10)[1:]).max() > 10
 
 
-# ---- normalisation
+# ---- normalization
 
 
 def test_rms_and_peak_make_the_gain_irrelevant_and_none_does_not(noise):
@@ -144,17 +144,17 @@ def test_dropping_the_energy_shifts_to_coefficient_one(noise):
     np.testing.assert_allclose(without, with_energy[:, 1:], atol=1e-9)
 
 
-def test_cepstral_mean_normalisation_removes_a_fixed_filter():
+def test_cepstral_mean_normalization_removes_a_fixed_filter():
     noise = np.random.default_rng(1).normal(size=(4, 4 * RATE))
     filtered = np.diff(noise, axis=1, append=0.0)  # a high-pass, the same for all frames
-    plain, centred = MFCC(RATE), MFCC(RATE, cepstral="mean")
+    plain, centered = MFCC(RATE), MFCC(RATE, cepstral="mean")
     changed = np.abs(plain.fit_transform(filtered) - plain.fit_transform(noise)).max()
-    left = np.abs(centred.fit_transform(filtered) - centred.fit_transform(noise)).max()
+    left = np.abs(centered.fit_transform(filtered) - centered.fit_transform(noise)).max()
     assert changed > 20
     assert left < changed / 10
 
 
-def test_mean_and_variance_normalisation_over_the_frames(noise):
+def test_mean_and_variance_normalization_over_the_frames(noise):
     features = MFCC(RATE, cepstral="mean_variance", n_frames=101).fit_transform(noise).reshape(12, 20, 101)
     np.testing.assert_allclose(features.mean(axis=2), 0.0, atol=1e-9)
     np.testing.assert_allclose(features.std(axis=2), 1.0, rtol=1e-9)

@@ -36,7 +36,7 @@ def make_footsteps(
     background_coherence: float = 0.5,
     random_state: int | None = None,
 ) -> Bunch:
-    """Simulate synchronised sound segments of walking people, some of whom lead an animal.
+    """Simulate synchronized sound segments of walking people, some of whom lead an animal.
 
     1. **Gait.** A person sets a foot down every 0.5 to 0.69 s; the toe follows the heel by 0.12 to 0.17 s. A led
     horse or
@@ -45,7 +45,7 @@ def make_footsteps(
     2. **Impact.** A thump (30 to 90 Hz) and a knock (120 to 320 Hz of a shoe, 300 to 700 Hz and shorter of a hoof),
     both
        damped oscillations, and a scuff (noise burst of the friction).
-    3. **Way to the sensor.** Delay d / c, spreading 1 / d, absorption per metre that grows with frequency; each
+    3. **Way to the sensor.** Delay d / c, spreading 1 / d, absorption per meter that grows with frequency; each
     contact has
        its own distance. The ground at each sensor has its own resonance.
     4. **Noise.** Wind (power ~ f^(-5/3), independent at each sensor, in gusts) and background (~ 1 / f, in part a
@@ -62,7 +62,7 @@ def make_footsteps(
     seconds : float
         Length of a segment.
     sensor_positions : sequence of (x, y)
-        Sensors in metres; the trail runs along the x axis from -12 to 12.
+        Sensors in meters; the trail runs along the x axis from -12 to 12.
     snr_db : float, sequence of float or None
         Mean power of the footsteps over mean power of the noise at each sensor, over all segments, in dB. ``np.inf``:
         no noise. None: ``SNR_DB``, for which one sensor with 50 labels is about as hard as in the paper.
@@ -135,7 +135,7 @@ def make_footsteps(
 def _checked_positions(sensor_positions: Sequence[tuple[float, float]]) -> FloatArray:
     positions = np.asarray(sensor_positions, dtype=float)
     if positions.ndim != 2 or positions.shape[1] != 2 or len(positions) == 0 or not np.isfinite(positions).all():
-        raise ValueError(f"sensor_positions must be (x, y) pairs in metres, one per sensor, got {sensor_positions!r}.")
+        raise ValueError(f"sensor_positions must be (x, y) pairs in meters, one per sensor, got {sensor_positions!r}.")
     return positions
 
 
@@ -179,7 +179,7 @@ def _describe(
         [
             "Simulated footsteps at several sensors (cmvmed.datasets.make_footsteps)",
             f"{n_human} segments of a person alone, {n_animal} of a person leading an animal",
-            f"{shape[1]} synchronised sensors, {shape[2]} samples each at {rate} Hz",
+            f"{shape[1]} synchronized sensors, {shape[2]} samples each at {rate} Hz",
             f"signal-to-noise ratio of the sensors: {', '.join(f'{value:g}' for value in snr)} dB",
             f"noise power: {wind_share:.0%} wind; {background_coherence:.0%} of the background common to all sensors",
         ]

@@ -35,8 +35,8 @@ class Contacts:
 
     rows: IntArray  # (m,) segments
     seconds: FloatArray  # (m,) time since the start of the segment
-    position: FloatArray  # (m, 2) metres
-    strength: FloatArray  # (m, 3) thump, knock, scuff at one metre
+    position: FloatArray  # (m, 2) meters
+    strength: FloatArray  # (m, 3) thump, knock, scuff at one meter
     hertz: FloatArray  # (m, 2) thump, knock
     decay: FloatArray  # (m, 3) seconds
 
@@ -56,10 +56,10 @@ class Walks:
     stride_period: FloatArray  # (n,) s
     animal_hertz: FloatArray  # (n, 2)
     animal_gain: FloatArray  # (n,)
-    animal_lag: FloatArray  # (n,) metres behind the person
+    animal_lag: FloatArray  # (n,) meters behind the person
 
     def position(self, rows: IntArray, elapsed: FloatArray, lag: FloatArray | float = 0.0) -> FloatArray:
-        """Return the (m, 2) place ``elapsed`` seconds after the middle of the segment, ``lag`` metres behind."""
+        """Return the (m, 2) place ``elapsed`` seconds after the middle of the segment, ``lag`` meters behind."""
         along = self.velocity[rows] * elapsed - np.sign(self.velocity[rows]) * lag
         return self.middle[rows] + np.column_stack([along, np.zeros(len(rows))])
 

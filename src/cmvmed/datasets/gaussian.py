@@ -2,7 +2,7 @@ r"""Gaussian views whose Bayes error is known exactly.
 
 The construction, for K classes and V informative views:
 
-* the K class centres u_1 .. u_K are the vertices of a regular simplex with circumradius 1 (two classes: +1 and -1);
+* the K class centers u_1 .. u_K are the vertices of a regular simplex with circumradius 1 (two classes: +1 and -1);
 * view v sees the class through ``separation[v] * u_y`` plus standard normal noise, and the same noise coordinate of two
   views has correlation rho given the class: R = (1 - rho) I + rho 11' is its covariance between views;
 * every view is filled up to its width with coordinates that know nothing of the class, then rotated at random.
@@ -57,7 +57,7 @@ def make_multiview_gaussian(
     n_classes : int
         Number of classes K.
     separation : float or sequence of float
-        Distance of each class mean from the centre of all class means, per view, in within-class standard deviations.
+        Distance of each class mean from the center of all class means, per view, in within-class standard deviations.
         Two class means are ``2 * separation`` apart for K = 2, ``separation * sqrt(2 K / (K - 1))`` in general.
     class_weights : sequence of float, optional
         Class probabilities up to a factor; equal if left out. The class counts are these shares of ``n_samples``,

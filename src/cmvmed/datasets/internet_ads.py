@@ -12,7 +12,7 @@ from cmvmed.datasets.archives import zip_files
 from cmvmed.datasets.bunch import Dataset, View, to_bunch
 from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
-from cmvmed.datasets.sources import DataFile, Lookup, first_there, read
+from cmvmed.datasets.locations import DataFile, Lookup, first_there, read
 
 HOME = "https://archive.ics.uci.edu/dataset/51/internet+advertisements"
 PACKED_ARCHIVE = DataFile(

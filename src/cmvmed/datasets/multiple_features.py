@@ -11,7 +11,7 @@ from cmvmed.datasets.archives import zip_files
 from cmvmed.datasets.bunch import Dataset, View, to_bunch
 from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
-from cmvmed.datasets.sources import DataFile, Lookup, first_there, read
+from cmvmed.datasets.locations import DataFile, Lookup, first_there, read
 
 WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
 ROWS, ROWS_PER_DIGIT = 2000, 200

@@ -14,7 +14,7 @@ from cmvmed.datasets.archives import bunzip2
 from cmvmed.datasets.bunch import Dataset, View, to_bunch
 from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
-from cmvmed.datasets.sources import DataFile, Lookup, first_there, read
+from cmvmed.datasets.locations import DataFile, Lookup, first_there, read
 
 SENSORS = {"acoustic": 50, "seismic": 50}
 WIDTH = sum(SENSORS.values())

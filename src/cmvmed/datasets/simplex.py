@@ -15,13 +15,13 @@ def simplex_vertices(n_classes: int) -> NDArray[np.float64]:
 
     For two classes: +1 and -1.
     """
-    centred = np.eye(n_classes) - 1.0 / n_classes
+    centered = np.eye(n_classes) - 1.0 / n_classes
     # Helmert's orthonormal basis of the space orthogonal to the ones vector, whose signs no solver chooses
     basis = np.zeros((n_classes, n_classes - 1))
     for j in range(1, n_classes):
         basis[:j, j - 1] = 1.0 / np.sqrt(j * (j + 1))
         basis[j, j - 1] = -j / np.sqrt(j * (j + 1))
-    return np.asarray(centred @ basis * np.sqrt(n_classes / (n_classes - 1)))
+    return np.asarray(centered @ basis * np.sqrt(n_classes / (n_classes - 1)))
 
 
 def simplex_bayes_error(circumradius: float, class_probabilities: ArrayLike) -> float:
@@ -30,7 +30,7 @@ def simplex_bayes_error(circumradius: float, class_probabilities: ArrayLike) -> 
     Parameters
     ----------
     circumradius : float
-        Distance r of every class mean from the centre, in units of the common standard deviation.
+        Distance r of every class mean from the center, in units of the common standard deviation.
     class_probabilities : (K,)
         Class probabilities, summing to one.
 

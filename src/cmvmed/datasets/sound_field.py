@@ -92,8 +92,8 @@ def add_noise(
         Mean power of the noise.
     """
     n_segments, n_sensors, n_samples = sound.shape
-    centred = positions - positions.mean(axis=0)
-    reach = int(np.ceil(np.linalg.norm(centred, axis=1).max() / SPEED_OF_SOUND * sampling_rate)) + 1
+    centered = positions - positions.mean(axis=0)
+    reach = int(np.ceil(np.linalg.norm(centered, axis=1).max() / SPEED_OF_SOUND * sampling_rate)) + 1
     size = next_fast_len(n_samples + 2 * reach, real=True)
     wind = wind_share * _unit_power_spectrum(size, sampling_rate, WIND_EXPONENT)
     background = (1.0 - wind_share) * _unit_power_spectrum(size, sampling_rate, BACKGROUND_EXPONENT)
@@ -103,7 +103,7 @@ def add_noise(
         gusts = _gust_power(len(block), n_sensors, rng)[:, :, np.newaxis]
         own = _gaussian(wind * gusts + (1.0 - background_coherence) * background, size, rng)[:, :, :n_samples]
         common = _gaussian(np.tile(background_coherence * background, (len(block), 1)), size, rng)
-        delayed = _plane_wave(common, centred, reach, n_samples, sampling_rate, rng)
+        delayed = _plane_wave(common, centered, reach, n_samples, sampling_rate, rng)
         noise = (own + delayed) * rms.astype(np.float32)[:, np.newaxis]
         power[start : start + NOISE_BLOCK] = np.mean(noise**2, axis=2)
         block += noise
@@ -134,7 +134,7 @@ def _gust_power(n_segments: int, n_sensors: int, rng: np.random.Generator) -> Fl
 
 def _plane_wave(
     common: Float32Array,
-    centred: FloatArray,
+    centered: FloatArray,
     reach: int,
     n_samples: int,
     sampling_rate: float,
@@ -142,7 +142,7 @@ def _plane_wave(
 ) -> Float32Array:
     """Return (m, n_sensors, n_samples): each segment's common wave, delayed by its way across the sensors."""
     angle = rng.uniform(0, 2 * np.pi, len(common))
-    way = np.column_stack([np.cos(angle), np.sin(angle)]) @ centred.T
+    way = np.column_stack([np.cos(angle), np.sin(angle)]) @ centered.T
     start = reach - np.rint(way / SPEED_OF_SOUND * sampling_rate).astype(int)
     windows = np.lib.stride_tricks.sliding_window_view(common, n_samples, axis=1)
     return np.asarray(windows[np.arange(len(common))[:, np.newaxis], start])

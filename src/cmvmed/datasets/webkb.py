@@ -14,8 +14,8 @@ from cmvmed.datasets.bunch import Dataset, View, missing_rows, to_bunch
 from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
 from cmvmed.datasets.html_text import html_to_text
+from cmvmed.datasets.locations import DataFile, Lookup, find, read, read_checked
 from cmvmed.datasets.matfile import read_arrays
-from cmvmed.datasets.sources import DataFile, Lookup, find, read, read_checked
 
 HOME = "http://www.cs.cmu.edu/afs/cs.cmu.edu/project/theo-51/www"
 RAW_ARCHIVE = DataFile(

@@ -1,4 +1,4 @@
-"""CMVMED: several views, many unlabelled rows, a handful of labels."""
+"""CMVMED: several views, many unlabeled rows, a handful of labels."""
 
 import warnings
 from dataclasses import replace
@@ -12,26 +12,26 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from cmvmed.balanced_training import fit_consensus, most_stages
-from cmvmed.calibration import AccuracyEstimate, calibrate
-from cmvmed.consensus import expand, prior_scores, soft_labels
-from cmvmed.estimators.approximation import described
-from cmvmed.estimators.base import MultiViewClassifier
-from cmvmed.estimators.consensus_parameters import read_schedule
-from cmvmed.estimators.fit_rows import read_fit_rows
-from cmvmed.estimators.fitted import attributes_of_all_rows, doubts, fitted_attributes
-from cmvmed.estimators.progress import StageReporter
-from cmvmed.estimators.views_of_fit import finished_on_all_rows, read_views_of_fit
-from cmvmed.linalg import Array, BoolArray, Matrix
-from cmvmed.parallel import parallel_map
-from cmvmed.views import with_rows
+from cmvmed.auto.calibration import AccuracyEstimate, calibrate
+from cmvmed.auto.plan import fit_consensus, max_stages
+from cmvmed.core.consensus import class_scores, prior_scores, soft_labels
+from cmvmed.core.linalg import Array, BoolArray, Matrix
+from cmvmed.core.threads import parallel_map
+from cmvmed.data.layout import with_rows
+from cmvmed.estimators._approximation import approximation_summary
+from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._callbacks import StageReporter
+from cmvmed.estimators._fitted import attributes_of_all_rows, fit_warnings, fitted_attributes
+from cmvmed.estimators._settings import read_schedule
+from cmvmed.estimators._views_of_fit import continue_on_all_rows, read_views_of_fit
+from cmvmed.scale.sampling import read_fit_rows
 
 
 class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
-    unlabelled rows ties the views together: it pools their opinions, and each view is drawn towards it. The pull grows, and
+    unlabeled rows ties the views together: it pools their opinions, and each view is drawn towards it. The pull grows, and
     the consensus sharpens, over the stages of an annealing that starts from the views' independent classifiers.
 
     Parameters
@@ -53,40 +53,40 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     coef0 : float, or one per view, default=1
         Constant of the "polynomial" kernel.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
-        How features are scaled before a named kernel: "standard" centres, divides by the standard deviation and clips at
+        How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips at
         two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words views, else "standard".
     prior_variance : "auto" or float, or one per view, default="auto"
         σ², prior variance of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
     C : float, or one per view, default=1
-        Weight of the hinge loss of the labelled rows.
+        Weight of the hinge loss of the labeled rows.
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
     consensus_weight : "auto" or float, default="auto"
-        λ, the weight of an unlabelled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1 is the paper's.
-        "auto" is 0.5 if the independent views agree on the unlabelled rows (mean correlation of their scores at least
+        λ, the weight of an unlabeled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1 is the paper's.
+        "auto" is 0.5 if the independent views agree on the unlabeled rows (mean correlation of their scores at least
         0.25), and proportionally less if they agree less.
     temperature : float, default=0.2
         T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is the
         paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
-        The share of each class that the consensus must keep among the unlabelled rows. "labels" takes that of the labelled
-        rows, "auto" also learns it from the unlabelled rows. A number is the share of the second of two classes, an array or
+        The share of each class that the consensus must keep among the unlabeled rows. "labels" takes that of the labeled
+        rows, "auto" also learns it from the unlabeled rows. A number is the share of the second of two classes, an array or
         dict gives one share per class. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     neighbors : "auto", int or None, default="auto"
         Whether the nearest training rows, by all views together, have a say: one more opinion in the consensus, for data whose
-        rows form clusters. "auto" hears five neighbours as far as the unlabelled rows vouch for them: if they foretell, from one
+        rows form clusters. "auto" hears five neighbors as far as the unlabeled rows vouch for them: if they foretell, from one
         view, the scores of another. A number always hears so many; None hears none. They are heard only if kernels are
         "linear+rbf" or "rbf" and handled exactly, and not in mode "literal".
     mode : {"complete", "newton", "literal"}, default="complete"
-        "complete" minimises a bound of the objective, "newton" follows its second-order expansion, both with the consensus
+        "complete" minimizes a bound of the objective, "newton" follows its second-order expansion, both with the consensus
         in each view's update. "literal" is the algorithm as printed in the paper, whose views never see the consensus; it
         takes ``temperature=1``, ``class_prior=None``, no bias, uniform weights and λ = 1 unless given, and one sweep a
         stage.
     bound : {"bohning", "jj"}, default="bohning"
         The bound of mode "complete". "bohning" has constant curvature: one eigendecomposition per view serves all stages
-        and classes. "jj" is tighter and includes the variance, at one Cholesky factorisation per view, class and sweep.
+        and classes. "jj" is tighter and includes the variance, at one Cholesky factorization per view, class and sweep.
     n_stages : int, default=8
         Stages of the annealing.
     max_iter : int, default=100
@@ -94,26 +94,26 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     tol : float, default=1e-3
         A stage ends when a sweep changes the objective by less than this share of its size.
     calibrate : bool, default=True
-        Whether probabilities are scaled by a cross-fit on the labelled rows: five short fits, each without the labels of a fifth of
+        Whether probabilities are scaled by a cross-fit on the labeled rows: five short fits, each without the labels of a fifth of
         them, tell how sure the consensus may be. No predicted class changes. Mode "literal" is never calibrated.
     missing : {"ignore", "error"}, default="ignore"
         What to do with a view whose values are all NaN in a row: leave it out of the row's consensus, or refuse it.
     unlabeled : scalar, default=-1
-        Marks unlabelled rows in ``y``; None and NaN always do.
+        Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the hinge loss.
     approximation : {"auto", "exact", "nystroem"}, default="auto"
-        How kernels are handled. "exact" costs the cube of the number of unlabelled rows. "nystroem" sees each kernel through
+        How kernels are handled. "exact" costs the cube of the number of unlabeled rows. "nystroem" sees each kernel through
         some landmark rows; its cost is proportional to the number of rows. It needs mode "complete" and bound "bohning".
-        "auto" is exact up to 2000 unlabelled rows.
+        "auto" is exact up to 2000 unlabeled rows.
     n_components : int or None, default=None
         Number of landmark rows of each view with "nystroem"; None takes nine times the square root of the number of
-        unlabelled rows, but at least 600 and at most 1000.
+        unlabeled rows, but at least 600 and at most 1000.
     landmarks : {"k-means++", "uniform", "leverage"}, default="k-means++"
-        How landmarks are chosen, beside the labelled rows: far from each other, at random, or where others explain little.
+        How landmarks are chosen, beside the labeled rows: far from each other, at random, or where others explain little.
     memory_limit : int, str or None, default=None
         Memory that a fit with "nystroem" and predictions may take beside X itself, in bytes or as a text such as "1.5GiB"; None
-        for half of the free memory. With more than 5000 unlabelled rows (fewer if the limit asks for it) the annealing runs on a
+        for half of the free memory. With more than 5000 unlabeled rows (fewer if the limit asks for it) the annealing runs on a
         sample of them, and its last stage is continued on all rows, in chunks.
     n_jobs : int or None, default=None
         Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with "nystroem" and
@@ -130,7 +130,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     transduction_ : ndarray of shape (n_rows,)
         Class of each training row: its label, or the consensus if it had none.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Probability of the classes of each training row: the consensus, calibrated; certain for labelled rows. It and
+        Probability of the classes of each training row: the consensus, calibrated; certain for labeled rows. It and
         ``transduction_`` are None if they would not fit ``memory_limit``.
     probability_scale_ : float
         What the log-odds of the consensus were multiplied with to calibrate them; 1 if they were not.
@@ -141,7 +141,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     view_names_ : list of str
     view_weights_ : ndarray of shape (n_views,)
     neighbor_weight_ : float
-        Weight of the neighbours' opinion in the consensus; the views share the rest.
+        Weight of the neighbors' opinion in the consensus; the views share the rest.
     n_views_ : int
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
@@ -150,16 +150,16 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         ``class_prior="auto"`` for three or more classes steps in.
     history_ : dict of ndarrays
         Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap, entropy
-        (mean over unlabelled rows), class_shares, n_rows (unlabelled rows that took part) and seconds.
+        (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
     dual_gap_ : float
-        Primal minus dual objective of the views' labelled parts at the end, recomputed from the problem.
+        Primal minus dual objective of the views' labeled parts at the end, recomputed from the problem.
     converged_ : bool
         Whether the last stage ended by ``tol``.
     approximation_ : dict
         How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", "landmarks" (how they were
-        chosen), and by view "rank" (of the features) and "residual" (the share of the kernel's trace over unlabelled rows that
+        chosen), and by view "rank" (of the features) and "residual" (the share of the kernel's trace over unlabeled rows that
         the features miss, estimated from at most 1000 of them: the approximation's error), and "n_annealed" if the annealing ran
-        on a sample of so many unlabelled rows.
+        on a sample of so many unlabeled rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is made of data frames with string column names.
@@ -175,7 +175,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     >>> from sklearn.datasets import load_digits
     >>> from cmvmed import CMVMED
     >>> X, y = load_digits(n_class=4, return_X_y=True)
-    >>> few = np.where(np.arange(len(y)) < 12, y, -1)  # 12 labels, the rest unlabelled
+    >>> few = np.where(np.arange(len(y)) < 12, y, -1)  # 12 labels, the rest unlabeled
     >>> model = CMVMED(views={"upper": slice(0, 32), "lower": slice(32, 64)}).fit(X, few)
     >>> bool(model.score(X[12:], y[12:]) > 0.9)
     True
@@ -248,7 +248,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to labelled and unlabelled rows.
+        """Fit to labeled and unlabeled rows.
 
         Parameters
         ----------
@@ -258,10 +258,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             CSV or npy file, of a folder of such files or of a Zarr array, a pyarrow dataset, a Zarr array, or a dask array or
             DataFrame, whose blocks are worked on where they lie.
         y : array-like of shape (n_rows,), dask series or array, or str
-            Classes, with ``unlabeled``, None or NaN for unlabelled rows. A text is the name of the column of X, in files or dask
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in files or dask
             DataFrames, that holds them.
         sample_weight : array-like of shape (n_rows,), default=None
-            How often each row counts, labelled or not.
+            How often each row counts, labeled or not.
 
         Returns
         -------
@@ -269,13 +269,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         """
         surrogate, schedule = read_schedule(self)
         fit_rows = read_fit_rows(self, X, y, sample_weight, surrogate)
-        labels, roles = fit_rows.training.labels, fit_rows.training.roles
+        labels, partition = fit_rows.training.labels, fit_rows.training.partition
         low_rank = fit_rows.approximation.kind == "nystroem"
         in_parallel = parallel_map(self.n_jobs, low_rank)
         views = read_views_of_fit(self, fit_rows, surrogate, schedule, in_parallel)
         fitted_after = partial(fitted_attributes, fit_rows.training, views)
         class_prior = None if self.mode == "literal" else self.class_prior
-        report = StageReporter(self, X, y, most_stages(class_prior, labels.n_classes, schedule), fitted_after)
+        report = StageReporter(self, X, y, max_stages(class_prior, labels.n_classes, schedule), fitted_after)
         with threadpool_limits(1 if low_rank else None):  # sweeps over features wait for memory, not for arithmetic
             annealed, prior = fit_consensus(
                 views.setting.problem,
@@ -283,30 +283,30 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 replace(schedule, consensus_weight=views.setting.consensus_weight),
                 class_prior,
                 labels,
-                roles,
+                partition,
                 views.setting.view_weights,
                 before_stage=report.begin_stage,
                 on_stage=report.end_stage,
             )
             calibration = None
             if self.calibrate and self.mode != "literal" and not annealed.stopped:
-                codes, weights = labels.codes[roles.block_L], roles.weights[roles.block_L]
+                codes, weights = labels.codes[partition.block_L], partition.weights[partition.block_L]
                 problem = views.setting.problem
                 calibration = calibrate(problem, surrogate, schedule, annealed, codes, weights, in_parallel)
         fitted = fitted_after(annealed, prior, calibration)
-        fitted["approximation_"] = described(fit_rows.approximation, views.data, views.bases, views.problem)
+        fitted["approximation_"] = approximation_summary(fit_rows.approximation, views.data, views.bases, views.problem)
         if fit_rows.everything is not None:
-            streamed = finished_on_all_rows(fit_rows, views, annealed, schedule)
+            streamed = continue_on_all_rows(fit_rows, views, annealed, schedule)
             annealed = streamed.annealed
             fitted |= fitted_after(annealed, prior, calibration)
             fitted |= attributes_of_all_rows(fit_rows, streamed, prior, fitted["_temperature"], self._memory_limit())
-            fitted["approximation_"] |= {"n_annealed": roles.block_U.size}
+            fitted["approximation_"] |= {"n_annealed": partition.block_U.size}
         settled = annealed.converged or self.mode == "literal"
-        for message, category in doubts(
-            annealed, settled, self.max_iter, labels, roles, fit_rows.everything is not None
+        for message, category in fit_warnings(
+            annealed, settled, self.max_iter, labels, partition, fit_rows.everything is not None
         ):
             warnings.warn(message, category, stacklevel=3)
-        self._become(fitted)
+        self._set_fitted_attributes(fitted)
         report.finish(fitted)
         return self
 
@@ -321,13 +321,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         -------
         probability : ndarray of shape (n_rows, n_classes)
         """
-        return self._answer(X, "probability")
+        return self._predict(X, "probability")
 
     def accuracy_estimate(self, level: float = 0.9) -> AccuracyEstimate:
-        """The accuracy to expect on rows like the unlabelled training rows, from what the fit has seen.
+        """The accuracy to expect on rows like the unlabeled training rows, from what the fit has seen.
 
-        The mean is that of the largest probability of each unlabelled row (of each labelled row as the cross-fit judged it, if
-        there are no unlabelled ones). The interval is that of a share seen in as many rows as the cross-fit judged.
+        The mean is that of the largest probability of each unlabeled row (of each labeled row as the cross-fit judged it, if
+        there are no unlabeled ones). The interval is that of a share seen in as many rows as the cross-fit judged.
 
         Parameters
         ----------
@@ -388,31 +388,31 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         return {name: self._soft(scores) for name, scores in self._scores_by_view(*self._read_views(X)).items()}
 
     def score_by_view(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        """Accuracy of each view alone, over the labelled rows of ``y`` that have the view.
+        """Accuracy of each view alone, over the labeled rows of ``y`` that have the view.
 
         Parameters
         ----------
         X : as in ``decision_function``
         y : array-like of shape (n_rows,)
-            True classes; rows marked unlabelled are left out.
+            True classes; rows marked unlabeled are left out.
         sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
         -------
         accuracies : dict from view name to float
-            A view that no labelled row has is not in it.
+            A view that no labeled row has is not in it.
         """
-        labelled, truth = self._labelled_truth(y)
+        labeled, truth = self._labeled_truth(y)
         matrices, present = self._read_views(X)
         check_consistent_length(matrices[0], y, sample_weight)
         weights = np.ones(matrices[0].shape[0]) if sample_weight is None else np.asarray(sample_weight)
         scores = self._scores_by_view(matrices, present)
         accuracies = {}
         for name, seen in zip(self.view_names_, present, strict=True):
-            has_view = seen[labelled]
-            rows = labelled[has_view]
+            has_view = seen[labeled]
+            rows = labeled[has_view]
             if weights[rows].any():
-                guess = self.classes_[expand(scores[name][rows]).argmax(axis=1)]
+                guess = self.classes_[class_scores(scores[name][rows]).argmax(axis=1)]
                 accuracies[name] = float(np.average(guess == truth[has_view], weights=weights[rows]))
         return accuracies
 
@@ -428,10 +428,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         }
 
     def _deviations(self, i: int, matrix: Matrix, present: BoolArray) -> Array:
-        machine = self._machines[i]
-        rows = np.flatnonzero(present & machine.knows_rows)
+        predictor = self._predictors[i]
+        rows = np.flatnonzero(present & predictor.has_training_rows)
         return with_rows(
-            np.sqrt(machine.variance(matrix[rows])), rows, matrix.shape[0], np.full(machine.n_functions, np.inf)
+            np.sqrt(predictor.variance(matrix[rows])), rows, matrix.shape[0], np.full(predictor.n_functions, np.inf)
         )
 
 

@@ -1,27 +1,27 @@
-"""CoRLS: functions of several views whose mean fits the labels and which agree on the unlabelled rows."""
+"""CoRLS: functions of several views whose mean fits the labels and which agree on the unlabeled rows."""
 
 from typing import Any, Self
 
 import numpy as np
 
-from cmvmed.coregularised import CoRegularisation, coregularise, fit_hinge, fit_least_squares
-from cmvmed.estimators.base import MultiViewClassifier
-from cmvmed.estimators.parameters import check_choice, check_number, view_settings
-from cmvmed.linalg import Array
-from cmvmed.machines import ViewData, ViewMachine
-from cmvmed.training import RowRoles
-from cmvmed.views import per_view
+from cmvmed.baselines.coregularization import CoRegularization, coregularize, fit_hinge, fit_least_squares
+from cmvmed.core.linalg import Array
+from cmvmed.core.problem import RowPartition
+from cmvmed.data.layout import per_view
+from cmvmed.data.view_data import KernelPredictor, ViewData
+from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._parameters import check_choice, check_number, view_settings
 
 FORMS = ("least squares", "svm")
 
 
 class CoRLS(MultiViewClassifier):
-    """Co-regularised least squares, and its support vector machine.
+    """Co-regularized least squares, and its support vector predictor.
 
-    Minimises Σ loss(y, f̄) over the labelled rows, plus Σ_v γ_v ‖f_v‖² and μ Σ (f_v - f_u)² over the unlabelled rows and pairs of
+    Minimizes Σ loss(y, f̄) over the labeled rows, plus Σ_v γ_v ‖f_v‖² and μ Σ (f_v - f_u)² over the unlabeled rows and pairs of
     views, where f̄ is the mean of the views' functions. The loss is (y - f̄)² or, with the penalties halved, [1 - y f̄]₊. Both
-    are solved through the co-regularisation kernel, the first in closed form. Several classes are each told from the
-    rest. A single view makes it regularised least squares or a support vector machine.
+    are solved through the co-regularization kernel, the first in closed form. Several classes are each told from the
+    rest. A single view makes it regularized least squares or a support vector predictor.
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class CoRLS(MultiViewClassifier):
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel, as in :class:`cmvmed.CMVMED`.
     form : {"least squares", "svm"}, default="least squares"
-        The loss of the labelled rows: squared or hinge.
+        The loss of the labeled rows: squared or hinge.
     regularization : float, or one per view, default=0.1
         γ_v, the penalty of each view's function.
     coupling : float, default=0.01
-        μ, the penalty of a difference between two views on an unlabelled row.
+        μ, the penalty of a difference between two views on an unlabeled row.
     bias_variance : float, or one per view, default=0.1
         Added to each view's kernel: the variance of a constant in its score.
     missing : {"ignore", "error"}, default="ignore"
         What to do with a view whose values are all NaN in a row: leave it out of the row's mean and differences, or refuse it.
     unlabeled : scalar, default=-1
-        Marks unlabelled rows in ``y``; None and NaN always do.
+        Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
     random_state : int, RandomState instance or None, default=0
@@ -59,7 +59,7 @@ class CoRLS(MultiViewClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class among the labelled rows, (n_c + ½)/(n + K/2); given to rows that have no view.
+        Share of each class among the labeled rows, (n_c + ½)/(n + K/2); given to rows that have no view.
     view_names_ : list of str
     n_views_ : int
     kkt_violation_ : float
@@ -83,7 +83,7 @@ class CoRLS(MultiViewClassifier):
     True
     """
 
-    # The regularisation says what a prior and a hinge weight would say twice.
+    # The regularization says what a prior and a hinge weight would say twice.
     prior_variance = 1.0
     C = 1.0
 
@@ -121,7 +121,7 @@ class CoRLS(MultiViewClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to labelled and unlabelled rows.
+        """Fit to labeled and unlabeled rows.
 
         Parameters
         ----------
@@ -129,9 +129,9 @@ class CoRLS(MultiViewClassifier):
             One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
             row is missing there.
         y : array-like of shape (n_rows,)
-            Classes, with ``unlabeled``, None or NaN for unlabelled rows.
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows.
         sample_weight : array-like of shape (n_rows,), default=None
-            How often each row counts, labelled or not.
+            How often each row counts, labeled or not.
 
         Returns
         -------
@@ -139,38 +139,38 @@ class CoRLS(MultiViewClassifier):
         """
         check_choice("form", self.form, FORMS)
         training = self._read_training(X, y, sample_weight)
-        labels, roles = training.labels, training.roles
+        labels, partition = training.labels, training.partition
         settings = view_settings(self, training.columns.view_names, labels.n_classes)
-        data = training.view_data(settings, roles.block_L, roles.block_U, self.random_state)
-        Y = training.signed_labels(roles.block_L)
-        space = self._coregularise(data, roles)
+        data = training.view_data(settings, partition.block_L, partition.block_U, self.random_state)
+        Y = training.signed_labels(partition.block_L)
+        space = self._coregularize(data, partition)
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
-        coefficients, violation = fit_loss(space.kernel, Y, roles.hinge[roles.block_L])
-        machines = [
+        coefficients, violation = fit_loss(space.kernel, Y, partition.hinge[partition.block_L])
+        predictors = [
             _machine(view, expansion @ coefficients) for view, expansion in zip(data, space.expansions, strict=True)
         ]
-        self._become(
+        self._set_fitted_attributes(
             training.fitted(
-                machines, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
+                predictors, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
             )
         )
         return self
 
-    def _coregularise(self, data: list[ViewData], roles: RowRoles) -> CoRegularisation:
-        names, n_L = [view.settings.name for view in data], roles.block_L.size
+    def _coregularize(self, data: list[ViewData], partition: RowPartition) -> CoRegularization:
+        names, n_L = [view.settings.name for view in data], partition.block_L.size
         given = per_view(self.regularization, names, "regularization")
-        return coregularise(
+        return coregularize(
             kernels=(view.kernel.gram(view.train, np.arange(view.train.shape[0])) + view.bias for view in data),
             rows=[np.concatenate([view.rows_L, n_L + view.rows_U]) for view in data],
-            n_labelled=n_L,
+            n_labeled=n_L,
             regularization=[
                 check_number("regularization", value, open_left=True, view=name)
                 for value, name in zip(given, names, strict=True)
             ],
-            coupling=check_number("coupling", self.coupling) * roles.weights[roles.block_U],
+            coupling=check_number("coupling", self.coupling) * partition.weights[partition.block_U],
         )
 
 
-def _machine(view: ViewData, coefficients: Array) -> ViewMachine:
+def _machine(view: ViewData, coefficients: Array) -> KernelPredictor:
     n_L = view.rows_L.size
-    return ViewMachine(view, coefficients[:n_L], coefficients[n_L:], np.zeros((0, 1)))
+    return KernelPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros((0, 1)))

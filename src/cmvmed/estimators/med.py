@@ -1,22 +1,22 @@
-"""MED: the Bayesian large-margin kernel classifier of one view, trained on the labelled rows alone."""
+"""MED: the Bayesian large-margin kernel classifier of one view, trained on the labeled rows alone."""
 
 from typing import Any, Self
 
 import numpy as np
 
-from cmvmed.consensus import soft_labels
-from cmvmed.estimators.base import MultiViewClassifier
-from cmvmed.estimators.parameters import view_settings
-from cmvmed.exact_views import SpectralView
-from cmvmed.machines import ViewMachine
-from cmvmed.posterior import supervised_state
+from cmvmed.core.consensus import soft_labels
+from cmvmed.core.exact import SpectralView
+from cmvmed.core.posterior import supervised_state
+from cmvmed.data.view_data import KernelPredictor
+from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._parameters import view_settings
 
 
 class MED(MultiViewClassifier):
     """Maximum entropy discrimination: the Bayesian large-margin classifier of a single view.
 
-    Minimises KL(q(w) ‖ N(0, σ²I)) + C Σ [1 - y E f(x)]₊ over the labelled rows. The posterior is Gaussian and its mean is
-    that of a kernel support vector machine with penalty Cσ². Unlabelled rows help only to set scale and bandwidth; to
+    Minimizes KL(q(w) ‖ N(0, σ²I)) + C Σ [1 - y E f(x)]₊ over the labeled rows. The posterior is Gaussian and its mean is
+    that of a kernel support vector predictor with penalty Cσ². Unlabeled rows help only to set scale and bandwidth; to
     learn from them, and from several views, use :class:`cmvmed.CMVMED`.
 
     Parameters
@@ -33,7 +33,7 @@ class MED(MultiViewClassifier):
     coef0 : float, default=1
         Constant of the "polynomial" kernel.
     scaling : {"auto", "standard", "unit", None}, default="auto"
-        How features are scaled before a named kernel: "standard" centres, divides by the standard deviation and clips at
+        How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips at
         two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words data, else "standard".
     prior_variance : "auto" or float, default="auto"
         σ², prior variance of the weights; "auto" is 2.25 for two classes and 10 for more.
@@ -44,7 +44,7 @@ class MED(MultiViewClassifier):
     missing : {"ignore", "error"}, default="ignore"
         What to do with rows whose features are all NaN: give them the class prior, or refuse them.
     unlabeled : scalar, default=-1
-        Marks unlabelled rows in ``y``; None and NaN always do.
+        Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the hinge loss.
     random_state : int, RandomState instance or None, default=0
@@ -54,7 +54,7 @@ class MED(MultiViewClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class among the labelled rows, (n_c + ½)/(n + K/2); given to rows that are missing.
+        Share of each class among the labeled rows, (n_c + ½)/(n + K/2); given to rows that are missing.
     dual_gap_ : float
         Primal minus dual objective at the solution, recomputed from the problem.
     n_features_in_ : int
@@ -63,7 +63,7 @@ class MED(MultiViewClassifier):
 
     See Also
     --------
-    cmvmed.CMVMED : several views and unlabelled rows.
+    cmvmed.CMVMED : several views and unlabeled rows.
 
     Examples
     --------
@@ -106,13 +106,13 @@ class MED(MultiViewClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to the labelled rows.
+        """Fit to the labeled rows.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
-            Classes, with ``unlabeled``, None or NaN for unlabelled rows.
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts.
 
@@ -123,14 +123,14 @@ class MED(MultiViewClassifier):
         training = self._read_training(X, y, sample_weight)
         if len(training.matrices) > 1:
             raise ValueError(f"MED has one view but X holds {len(training.matrices)}; use CMVMED for several views.")
-        labels, roles = training.labels, training.roles
+        labels, partition = training.labels, training.partition
         settings = view_settings(self, training.columns.view_names, labels.n_classes)
-        labelled = roles.block_L[labels.codes[roles.block_L] >= 0]
-        (data,) = training.view_data(settings, labelled, np.empty(0, dtype=np.intp), self.random_state)
-        Y = training.signed_labels(labelled)
-        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * roles.hinge[labelled])
-        machines = [ViewMachine.from_state(data, state, 0.0, np.empty(0))]
-        self._become(training.fitted(machines, dual_gap_=state.gap))
+        labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
+        (data,) = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
+        Y = training.signed_labels(labeled)
+        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * partition.hinge[labeled])
+        predictors = [KernelPredictor.from_state(data, state, 0.0, np.empty(0))]
+        self._set_fitted_attributes(training.fitted(predictors, dual_gap_=state.gap))
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -149,8 +149,8 @@ class MED(MultiViewClassifier):
         matrices, present = self._read_views(X)
         scores = self._scores(matrices, present)
         temperature = np.full_like(scores, self._temperature)
-        machine = self._machines[0]
-        assert isinstance(machine, ViewMachine)
-        if machine.data.kernel.kind != "precomputed":
-            temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * machine.variance(matrices[0][present[0]]))
+        predictor = self._predictors[0]
+        assert isinstance(predictor, KernelPredictor)
+        if predictor.data.kernel.kind != "precomputed":
+            temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * predictor.variance(matrices[0][present[0]]))
         return soft_labels(scores / temperature, np.zeros(scores.shape[1]), 1.0)

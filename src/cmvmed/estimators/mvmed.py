@@ -6,23 +6,23 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from cmvmed.consensus import soft_labels
-from cmvmed.estimators.base import MultiViewClassifier
-from cmvmed.estimators.parameters import check_number, view_settings
-from cmvmed.linalg import Array
-from cmvmed.machines import ViewData, ViewMachine
-from cmvmed.two_view_duals import solve_mvmed
+from cmvmed.baselines.duals import solve_mvmed
+from cmvmed.core.consensus import soft_labels
+from cmvmed.core.linalg import Array
+from cmvmed.data.view_data import KernelPredictor, ViewData
+from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._parameters import check_number, view_settings
 
 KKT_TOLERANCE = 1e-8  # largest violation of an optimality condition, in units of margin, that passes without a warning
 
 
 class MVMED(MultiViewClassifier):
-    """Multi-view maximum entropy discrimination: views that must reach the same margin on each labelled row.
+    """Multi-view maximum entropy discrimination: views that must reach the same margin on each labeled row.
 
-    Minimises KL(p ‖ p₀) over distributions of the views' functions f_v and of one margin γ per labelled row, under
+    Minimizes KL(p ‖ p₀) over distributions of the views' functions f_v and of one margin γ per labeled row, under
     E[y f_v - γ] >= 0 in every view, where p₀ holds Gaussian processes f_v and p₀(γ) = c exp(-c(1 - γ)), γ <= 1. The posterior
     of each view is Gaussian, and the sign of the mean over views predicts. Several classes are each told from the rest. A
-    single view makes it Jaakkola's maximum entropy discrimination. Unlabelled rows only set scale and bandwidth.
+    single view makes it Jaakkola's maximum entropy discrimination. Unlabeled rows only set scale and bandwidth.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class MVMED(MultiViewClassifier):
     missing : {"ignore", "error"}, default="ignore"
         What to do with a view whose values are all NaN in a row: ask no margin of it there, or refuse it.
     unlabeled : scalar, default=-1
-        Marks unlabelled rows in ``y``; None and NaN always do.
+        Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
         How often the rows of each class count.
     random_state : int, RandomState instance or None, default=0
@@ -59,7 +59,7 @@ class MVMED(MultiViewClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class among the labelled rows, (n_c + ½)/(n + K/2); given to rows that have no view.
+        Share of each class among the labeled rows, (n_c + ½)/(n + K/2); given to rows that have no view.
     view_names_ : list of str
     n_views_ : int
     kkt_violation_ : float
@@ -115,7 +115,7 @@ class MVMED(MultiViewClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to the labelled rows.
+        """Fit to the labeled rows.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class MVMED(MultiViewClassifier):
             One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
             row is missing there.
         y : array-like of shape (n_rows,)
-            Classes, with ``unlabeled``, None or NaN for unlabelled rows.
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts.
 
@@ -133,12 +133,12 @@ class MVMED(MultiViewClassifier):
         """
         c = check_number("c", self.c, least=1.0, open_left=True)
         training = self._read_training(X, y, sample_weight)
-        labels, roles = training.labels, training.roles
-        labelled = roles.block_L[labels.codes[roles.block_L] >= 0]
+        labels, partition = training.labels, training.partition
+        labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
         settings = view_settings(self, training.columns.view_names, labels.n_classes)
-        data = training.view_data(settings, labelled, np.empty(0, dtype=np.intp), self.random_state)
-        Y = training.signed_labels(labelled)
-        coefficients, violation = _solve(data, Y, roles.hinge[labelled], c)
+        data = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
+        Y = training.signed_labels(labeled)
+        coefficients, violation = _solve(data, Y, partition.hinge[labeled], c)
         if violation > KKT_TOLERANCE:
             warnings.warn(
                 f"The dual was solved only to a violation of {violation:.1e} of its optimality conditions; a smaller c or "
@@ -147,12 +147,12 @@ class MVMED(MultiViewClassifier):
                 stacklevel=2,
             )
         nothing = np.zeros((0, Y.shape[1]))
-        machines = [
-            ViewMachine(view, tau, nothing, np.zeros((0, 1))) for view, tau in zip(data, coefficients, strict=True)
+        predictors = [
+            KernelPredictor(view, tau, nothing, np.zeros((0, 1))) for view, tau in zip(data, coefficients, strict=True)
         ]
-        self._become(
+        self._set_fitted_attributes(
             training.fitted(
-                machines, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
+                predictors, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
             )
         )
         return self

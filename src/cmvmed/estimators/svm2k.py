@@ -1,4 +1,4 @@
-"""SVM2K: two support vector machines, one per view, that are asked to agree."""
+"""SVM2K: two support vector predictors, one per view, that are asked to agree."""
 
 import warnings
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from cmvmed.estimators.base import MultiViewClassifier
-from cmvmed.estimators.parameters import check_choice, check_number, view_settings
-from cmvmed.linalg import Array, Matrix
-from cmvmed.machines import ViewData, ViewMachine
-from cmvmed.training import RowRoles
-from cmvmed.two_view_duals import TwoViewSolution, solve_two_view, svm2k_program
+from cmvmed.baselines.duals import TwoViewSolution, solve_two_view, svm2k_program
+from cmvmed.core.linalg import Array, Matrix
+from cmvmed.core.problem import RowPartition
+from cmvmed.data.view_data import KernelPredictor, ViewData
+from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._parameters import check_choice, check_number, view_settings
 
 # Largest violation of an optimality condition, in units of margin, that passes without a warning: an interior-point solver leaves
 # a multiplier and its slack at the root of their product where both are zero.
@@ -21,11 +21,11 @@ KKT_TOLERANCE = 1e-5
 
 
 class SVM2K(MultiViewClassifier):
-    """SVM-2K: a support vector machine in each of two views, trained together and asked to give similar scores.
+    """SVM-2K: a support vector predictor in each of two views, trained together and asked to give similar scores.
 
-    Minimises ½‖w_A‖² + ½‖w_B‖² + Σ C_A[1 - y f_A]₊ + Σ C_B[1 - y f_B]₊ + D Σ [|f_A - f_B| - ε]₊, where each f has an
-    unpenalised bias, and predicts the sign of f_A + f_B. Several classes are each told from the rest. A single view makes it
-    a support vector machine. Needs piqp: ``pip install 'cmvmed[rivals]'``.
+    Minimizes ½‖w_A‖² + ½‖w_B‖² + Σ C_A[1 - y f_A]₊ + Σ C_B[1 - y f_B]₊ + D Σ [|f_A - f_B| - ε]₊, where each f has an
+    unpenalized bias, and predicts the sign of f_A + f_B. Several classes are each told from the rest. A single view makes it
+    a support vector predictor. Needs piqp: ``pip install 'cmvmed[rivals]'``.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ class SVM2K(MultiViewClassifier):
     C : float, or one per view, default=10
         Weight of the hinge losses.
     D : float, default=0.1
-        Weight of the views' disagreement; 0 trains two independent machines.
+        Weight of the views' disagreement; 0 trains two independent predictors.
     epsilon : float, default=0
         ε, a difference of the views' scores that costs nothing.
     transductive : bool, default=False
-        Whether the views are asked to agree on the unlabelled rows too, instead of on the labelled ones only.
+        Whether the views are asked to agree on the unlabeled rows too, instead of on the labeled ones only.
     missing : {"ignore", "error"}, default="ignore"
         What to do with a view whose values are all NaN in a row: leave its losses out and judge by the other, or refuse it.
     unlabeled : scalar, default=-1
-        Marks unlabelled rows in ``y``; None and NaN always do. Without ``transductive`` they only set scale and bandwidth.
+        Marks unlabeled rows in ``y``; None and NaN always do. Without ``transductive`` they only set scale and bandwidth.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the hinge losses.
     random_state : int, RandomState instance or None, default=0
@@ -63,7 +63,7 @@ class SVM2K(MultiViewClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class among the labelled rows, (n_c + ½)/(n + K/2); given to rows that have no view.
+        Share of each class among the labeled rows, (n_c + ½)/(n + K/2); given to rows that have no view.
     view_names_ : list of str
     n_views_ : int
     kkt_violation_ : float
@@ -86,7 +86,7 @@ class SVM2K(MultiViewClassifier):
     True
     """
 
-    # The hinge's C and the unpenalised bias say what a prior would say twice.
+    # The hinge's C and the unpenalized bias say what a prior would say twice.
     prior_variance = 1.0
     bias_variance = 0.0
 
@@ -124,7 +124,7 @@ class SVM2K(MultiViewClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to the labelled rows and, if ``transductive``, to the unlabelled ones.
+        """Fit to the labeled rows and, if ``transductive``, to the unlabeled ones.
 
         Parameters
         ----------
@@ -132,9 +132,9 @@ class SVM2K(MultiViewClassifier):
             One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
             row is missing there.
         y : array-like of shape (n_rows,)
-            Classes, with ``unlabeled``, None or NaN for unlabelled rows.
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows.
         sample_weight : array-like of shape (n_rows,), default=None
-            How often each row counts, labelled or not.
+            How often each row counts, labeled or not.
 
         Returns
         -------
@@ -143,12 +143,12 @@ class SVM2K(MultiViewClassifier):
         check_choice("transductive", self.transductive, (True, False))
         training = self._read_training(X, y, sample_weight)
         _check_two_views(training.columns.view_names)
-        labels, roles = training.labels, training.roles
-        block_U = roles.block_U if self.transductive else np.empty(0, dtype=np.intp)
+        labels, partition = training.labels, training.partition
+        block_U = partition.block_U if self.transductive else np.empty(0, dtype=np.intp)
         settings = view_settings(self, training.columns.view_names, labels.n_classes)
-        data = training.view_data(settings, roles.block_L, block_U, self.random_state)
-        Y = training.signed_labels(roles.block_L)
-        solutions = self._solve(data, roles, Y)
+        data = training.view_data(settings, partition.block_L, block_U, self.random_state)
+        Y = training.signed_labels(partition.block_L)
+        solutions = self._solve(data, partition, Y)
         violation = max(solution.violation for solution in solutions)
         if violation > KKT_TOLERANCE:
             warnings.warn(
@@ -157,23 +157,23 @@ class SVM2K(MultiViewClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        machines = [_machine(view, i, solutions) for i, view in enumerate(data)]
-        self._become(
+        predictors = [_machine(view, i, solutions) for i, view in enumerate(data)]
+        self._set_fitted_attributes(
             training.fitted(
-                machines, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
+                predictors, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
             )
         )
         return self
 
-    def _solve(self, data: list[ViewData], roles: RowRoles, Y: Array) -> list[TwoViewSolution]:
+    def _solve(self, data: list[ViewData], partition: RowPartition, Y: Array) -> list[TwoViewSolution]:
         """One solution per column of ``Y`` (n_L, F); the kernels are computed once."""
         D, epsilon = check_number("D", self.D), check_number("epsilon", self.epsilon)
-        n_L, block_U = len(Y), roles.block_U if self.transductive else roles.block_U[:0]
+        n_L, block_U = len(Y), partition.block_U if self.transductive else partition.block_U[:0]
         rows = [np.concatenate([view.rows_L, n_L + view.rows_U]) for view in data]
         kernels = [view.kernel.gram(view.train, np.arange(view.train.shape[0])) for view in data]
         nothing = np.zeros(block_U.size)
-        hinge = [np.concatenate([view.settings.C * roles.hinge[roles.block_L], nothing]) for view in data]
-        similarity = D * roles.weights[np.concatenate([roles.block_L, block_U])]
+        hinge = [np.concatenate([view.settings.C * partition.hinge[partition.block_L], nothing]) for view in data]
+        similarity = D * partition.weights[np.concatenate([partition.block_L, block_U])]
         return [
             solve_two_view(svm2k_program(kernels, rows, np.concatenate([y, nothing]), hinge, similarity, epsilon))
             for y in Y.T
@@ -181,8 +181,8 @@ class SVM2K(MultiViewClassifier):
 
 
 @dataclass(frozen=True)
-class BiasedMachine(ViewMachine):
-    """A view's kernel machine with a constant that no prior restrains."""
+class InterceptPredictor(KernelPredictor):
+    """A view's kernel predictor with a constant that no prior restrains."""
 
     intercept: Array  # (F,)
 
@@ -199,8 +199,8 @@ def _check_two_views(names: Sequence[str]) -> None:
         )
 
 
-def _machine(view: ViewData, i: int, solutions: list[TwoViewSolution]) -> BiasedMachine:
+def _machine(view: ViewData, i: int, solutions: list[TwoViewSolution]) -> InterceptPredictor:
     coefficients = np.column_stack([solution.coefficients[i] for solution in solutions])
     n_L = view.rows_L.size
     intercept = np.array([solution.biases[i] for solution in solutions])
-    return BiasedMachine(view, coefficients[:n_L], coefficients[n_L:], np.zeros((0, 1)), intercept)
+    return InterceptPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros((0, 1)), intercept)

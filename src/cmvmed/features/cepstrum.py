@@ -63,7 +63,7 @@ def fft_length(win_length: int, rate: float, n_mels: int, fmin: float, fmax: flo
     )
 
 
-def normalise_amplitude(samples: Samples, amplitude: str | None) -> Samples:
+def normalize_amplitude(samples: Samples, amplitude: str | None) -> Samples:
     """Divide each row by its "rms" or "peak"; None leaves it."""
     if amplitude is None:
         return samples
@@ -76,15 +76,15 @@ def normalise_amplitude(samples: Samples, amplitude: str | None) -> Samples:
     return by_peak / np.maximum(rms, tiny)
 
 
-def normalise_cepstra(cepstra: Samples, cepstral: str | None) -> Samples:
+def normalize_cepstra(cepstra: Samples, cepstral: str | None) -> Samples:
     """Subtract each coefficient's "mean" over the frames and, for "mean_variance", divide by its deviation."""
     if cepstral is None:
         return cepstra
-    centred: Samples = cepstra - cepstra.mean(axis=-1, keepdims=True)
+    centered: Samples = cepstra - cepstra.mean(axis=-1, keepdims=True)
     if cepstral == "mean":
-        return centred
-    scale = centred.std(axis=-1, keepdims=True)
-    return centred / np.where(scale > 0, scale, 1.0)
+        return centered
+    scale = centered.std(axis=-1, keepdims=True)
+    return centered / np.where(scale > 0, scale, 1.0)
 
 
 def average_frames(cepstra: Samples, n_parts: int) -> Samples:

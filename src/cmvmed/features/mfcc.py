@@ -17,8 +17,8 @@ from cmvmed.features.cepstrum import (
     fft_length,
     has_flat_tops,
     mel_cepstra,
-    normalise_amplitude,
-    normalise_cepstra,
+    normalize_amplitude,
+    normalize_cepstra,
 )
 from cmvmed.features.waveforms import (
     Channel,
@@ -260,8 +260,8 @@ class MFCC(TransformerMixin, BaseEstimator):
         return np.ones_like(silent) if self.silence == "keep" else ~silent
 
     def _vectors(self, samples: Samples, rows: NDArray[np.int64]) -> FloatArray:
-        cepstra = mel_cepstra(normalise_amplitude(samples, self.amplitude), self.librosa_arguments_)
-        cepstra = normalise_cepstra(cepstra[:, int(self.drop_energy) :], self.cepstral)
+        cepstra = mel_cepstra(normalize_amplitude(samples, self.amplitude), self.librosa_arguments_)
+        cepstra = normalize_cepstra(cepstra[:, int(self.drop_energy) :], self.cepstral)
         parts = average_frames(append_slopes(cepstra, self.deltas), self.n_frames)
         vectors = parts.reshape(len(parts), -1).astype(np.float64)
         overflow = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
@@ -278,7 +278,7 @@ class MFCC(TransformerMixin, BaseEstimator):
         if not rows or self.clipping == "ignore":
             return
         message = (
-            f"{len(rows)} of {n_segments} segments have flat tops (clipped or very coarsely quantised), first segment "
+            f"{len(rows)} of {n_segments} segments have flat tops (clipped or very coarsely quantized), first segment "
             f"{min(rows)}: their spectra are distorted. Record at a lower gain or leave them out; "
             'clipping="ignore" silences this check.'
         )

@@ -30,7 +30,7 @@ def views_transformer(
         says which part of the input the transformer gets:
 
         * DataFrame: a column name (the transformer gets that column) or a list of names (it gets a frame);
-        * array (n, n_channels, n_samples) of synchronised sensors: a channel number, or a list or slice of them;
+        * array (n, n_channels, n_samples) of synchronized sensors: a channel number, or a list or slice of them;
         * array (n, n_columns): a list or slice of columns;
         * mapping: its key;
         * None: everything.
@@ -47,7 +47,7 @@ def views_transformer(
 
     Examples
     --------
-    Two synchronised microphones, one classifier:
+    Two synchronized microphones, one classifier:
 
     >>> import numpy as np
     >>> from cmvmed.features import MFCC, views_transformer

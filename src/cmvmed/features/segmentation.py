@@ -1,4 +1,4 @@
-"""Cutting a long synchronised recording into segments: fixed windows, or events found by their energy.
+"""Cutting a long synchronized recording into segments: fixed windows, or events found by their energy.
 
 All channels are cut at the same instants, so that row n of every sensor's view is the same moment.
 """
@@ -29,7 +29,7 @@ def segment_windows(
     Parameters
     ----------
     recording : (n_channels, n_samples) or (n_samples,)
-        Synchronised channels, as :func:`read_audio` returns them. A missing channel is all NaN.
+        Synchronized channels, as :func:`read_audio` returns them. A missing channel is all NaN.
     sampling_rate : float
         Samples per second.
     seconds : float
@@ -81,7 +81,7 @@ def segment_events(
     Parameters
     ----------
     recording : (n_channels, n_samples) or (n_samples,)
-        Synchronised channels, as :func:`read_audio` returns them. A channel that is all NaN is missing and ignored.
+        Synchronized channels, as :func:`read_audio` returns them. A channel that is all NaN is missing and ignored.
     sampling_rate : float
         Samples per second.
     seconds : float
@@ -113,7 +113,7 @@ def segment_events(
             f"(or three frames of {frame_seconds} s). Is the sampling rate {sampling_rate:g} Hz right?"
         )
     excess = _excess_over_background(channels, frame)
-    # a peak is higher than both neighbours: give the first and last frame one, so that an event at the very edge counts
+    # a peak is higher than both neighbors: give the first and last frame one, so that an event at the very edge counts
     padded = np.pad(excess, 1, constant_values=-np.inf)
     min_frames = max(1, round(distance * sampling_rate / frame))
     peaks = find_peaks(padded, height=threshold_db, distance=min_frames)[0] - 1

@@ -133,31 +133,31 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
 
     def _channel_features(self, signals: FloatArray) -> FloatArray:
         """Return the features of (n, n_samples) finite signals."""
-        centred = signals - signals.mean(axis=1, keepdims=True)
+        centered = signals - signals.mean(axis=1, keepdims=True)
         # a constant signal leaves rounding noise, which must not be magnified into skewness or a spectrum
         noise = 1e-12 * np.abs(signals).max(axis=1, keepdims=True, initial=0.0)
-        centred = np.where(np.abs(centred).max(axis=1, keepdims=True, initial=0.0) <= noise, 0.0, centred)
-        frequencies, power = periodogram(centred, fs=self.sampling_rate, window="hann", detrend=False, axis=1)
+        centered = np.where(np.abs(centered).max(axis=1, keepdims=True, initial=0.0) <= noise, 0.0, centered)
+        frequencies, power = periodogram(centered, fs=self.sampling_rate, window="hann", detrend=False, axis=1)
         columns = []
         if self.statistics:
-            columns += _statistics(signals, centred, self.sampling_rate)
+            columns += _statistics(signals, centered, self.sampling_rate)
         if self.spectrum:
             columns += _spectral(frequencies, power)
         columns += _log_bands(power, self.n_bands)
         return np.column_stack(columns)
 
 
-def _statistics(signals: FloatArray, centred: FloatArray, sampling_rate: float) -> list[FloatArray]:
+def _statistics(signals: FloatArray, centered: FloatArray, sampling_rate: float) -> list[FloatArray]:
     """Return the columns named in STATISTICS."""
     lower, median, upper = np.quantile(signals, [0.25, 0.5, 0.75], axis=1)
-    varies = np.ptp(centred, axis=1) > 0
+    varies = np.ptp(centered, axis=1) > 0
     third, fourth = np.zeros(len(signals)), np.zeros(len(signals))
-    third[varies], fourth[varies] = skew(centred[varies], axis=1), kurtosis(centred[varies], axis=1)
+    third[varies], fourth[varies] = skew(centered[varies], axis=1), kurtosis(centered[varies], axis=1)
     duration = signals.shape[1] / sampling_rate
-    crossings = np.count_nonzero(np.diff(np.signbit(centred), axis=1), axis=1) / duration
+    crossings = np.count_nonzero(np.diff(np.signbit(centered), axis=1), axis=1) / duration
     return [
         signals.mean(axis=1),
-        centred.std(axis=1),
+        centered.std(axis=1),
         signals.min(axis=1),
         signals.max(axis=1),
         median,

@@ -1,0 +1,51 @@
+"""``cmvmed report``: one HTML page of the results."""
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+RESULTS, OUTPUT = "cmvmed-results.sqlite", "cmvmed-report.html"
+
+
+@click.command()
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=RESULTS,
+    show_default=True,
+    help="File of results that `cmvmed reproduce` wrote.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=OUTPUT,
+    show_default=True,
+    help="Page to write; one that is there is replaced.",
+)
+@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+def command(results: Path, output: Path, open_page: bool) -> None:
+    """Make one page of the results: tables, figures, tests, which of the paper's claims hold.
+
+    The page is a single HTML file that needs no network and no script. It is made from the results alone and says what
+    is missing, so it can be made at any time, also while `cmvmed reproduce` is at work.
+
+    \b
+    Examples:
+      cmvmed reproduce table1 --quick && cmvmed report --open
+      cmvmed report --results long-run.sqlite --output long-run.html
+    """  # noqa: D301 (\b keeps click from wrapping the lines)
+    from cmvmed.reproduction.report import report_page, write_page
+    from cmvmed.reproduction.report.wording import plural
+    from cmvmed.reproduction.store import ResultStore, ResultStoreError
+
+    try:
+        with ResultStore(results, read_only=True) as store:
+            rows = store.rows()
+    except ResultStoreError as error:
+        raise click.ClickException(str(error)) from error
+    write_page(report_page(rows, str(results)), output)
+    n_failed = sum(row.status != "done" for row in rows)
+    click.echo(f"{output}: {plural(len(rows) - n_failed, 'result')}, {plural(n_failed, 'failure')}")
+    if open_page and not webbrowser.open(output.absolute().as_uri()):
+        raise click.ClickException(f"No browser could be opened; the page is {output}.")

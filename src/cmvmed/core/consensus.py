@@ -1,0 +1,214 @@
+"""The consensus q(y|x) over the unlabeled rows: pooled scores, temperature, class balance.
+
+A two-class problem has one function per view (F = 1, the score of the second class); K > 2 classes have one function each
+(F = K). The consensus is the same formula for both, equation (6) of the theory page:
+
+    q(y|x) = softmax( class_scores(m̄(x) + o) / 2T ),   class_scores(m) = (-m, m) if F = 1 else m,
+
+where m̄ is the weighted mean of the views' posterior means, T the temperature and o an offset that sets the share of each
+class. For two classes this is q(second class) = σ((m̄ + o)/T).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import entr, expit, logit, softmax
+
+from cmvmed.core.linalg import Array, BoolArray, IntArray
+
+BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
+MAX_BALANCE_STEPS = 200
+SMOOTH_RANGE = 20.0  # a range of scores, in units of 2T, over which the balance is a smooth problem
+ROUNDING = float(np.finfo(float).eps)
+MOST_OFFSET_STEPS = 1000  # halvings of the widest bracket, and some room
+COOLING = 4.0  # between the temperatures of a balance that is not
+LEAST_AGREEMENT = 1e-3  # keeps the leading eigenvector unique, so views that agree with nobody are weighted alike
+
+
+def n_functions(n_classes: int) -> int:
+    """F: one function for two classes, K functions for K > 2."""
+    return 1 if n_classes == 2 else n_classes
+
+
+def class_scores(scores: Array) -> Array:
+    """Scores of all K classes (n, K) from those of the F functions (n, F)."""
+    return np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+
+
+def positive_probability(q: Array) -> Array:
+    """The probability of each function's positive class, (n, F), from that of each class, (n, K)."""
+    return q[:, 1:] if q.shape[1] == 2 else q
+
+
+def pool(means: Sequence[Array], rows: Sequence[IntArray], weights: Array, n_rows: int) -> tuple[Array, Array]:
+    """Weighted mean of the present views' scores.
+
+    Parameters
+    ----------
+    means : per view (n_i, F), scores of the rows the view has
+    rows : per view (n_i,), which rows those are
+    weights : (V,), π
+    n_rows : number of rows of the result
+
+    Returns
+    -------
+    scores : (n_rows, F), Σ π_i m_i / Σ π_i over the present views; zero where no view is present
+    coverage : (n_rows,), ω = Σ π_i over the present views
+    """
+    total = np.zeros((n_rows, means[0].shape[1]))
+    coverage = np.zeros(n_rows)
+    for mean, index, weight in zip(means, rows, weights, strict=True):
+        total[index] += weight * mean
+        coverage[index] += weight
+    return total / np.where(coverage > 0.0, coverage, 1.0)[:, None], coverage
+
+
+def soft_labels(scores: Array, offset: Array, temperature: float) -> Array:
+    """q(y|x), (n, K), from pooled scores (n, F) and offset (F,): equation (6)."""
+    if scores.shape[1] == 1:  # the same as the softmax, but exact complements
+        p = expit((scores + offset) / temperature)
+        return np.hstack([expit(-(scores + offset) / temperature), p])
+    return np.asarray(softmax((scores + offset) / (2.0 * temperature), axis=1))
+
+
+def prior_scores(prior: Array, temperature: float) -> Array:
+    """The scores (F,) whose soft labels are the class prior (K,)."""
+    if prior.size == 2:
+        return np.array([temperature * float(logit(prior[1]))])
+    return np.asarray(2.0 * temperature * np.log(prior))
+
+
+def entropy(q: Array) -> Array:
+    """H(q) of each row, (n,)."""
+    return np.asarray(entr(q) @ np.ones(q.shape[1]))
+
+
+def class_shares(q: Array, mass: Array) -> Array:
+    """Mean of q (n, K) over rows with weights ``mass`` (n,): the share of each class, (K,)."""
+    return np.asarray(mass @ q / mass.sum())
+
+
+def balancing_offset(scores: Array, mass: Array, prior: Array, temperature: float, start: Array) -> Array:
+    """The offset (F,) at which the classes' shares of q equal ``prior`` (K,).
+
+    This is the exact minimizer of the objective in q under the linear constraint Σ_m mass_m q_m / Σ mass = prior, an
+    information projection, so the descent of the objective is kept.
+    """
+    if scores.shape[1] == 1:
+        return _two_class_offset(scores[:, 0], mass, float(prior[1]), temperature, float(start[0]))
+    return _many_class_offset(scores, mass / mass.sum(), prior, temperature, start)
+
+
+def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: float, start: float) -> Array:
+    """The root of a strictly increasing function, bracketed by the largest and smallest score.
+
+    Newton steps from ``start``; the bracket is halved instead where one leaves it, or is not half as long as the step before. The
+    logarithm of the function's slope changes by at most δ/T over a distance δ, so a Newton step of δ ends within δ²/T of the root.
+    """
+    center, share = temperature * float(logit(prior)), mass / mass.sum()
+    low, high = center - float(scores.max()), center - float(scores.min())
+    offset, step = min(max(start, low), high), high - low
+    for _ in range(MOST_OFFSET_STEPS):
+        q = expit((scores + offset) / temperature)
+        excess = float(share @ q) - prior
+        low, high = (low, offset) if excess > 0.0 else (offset, high)
+        slope = float(share @ (q * (1.0 - q))) / temperature
+        last, step = step, -excess / slope if slope > 0.0 else np.inf
+        close = max(ROUNDING**0.5 * temperature, ROUNDING * abs(offset))
+        if not (low <= offset + step <= high and abs(step) <= 0.5 * abs(last)):
+            step, close = 0.5 * (low + high) - offset, ROUNDING * max(abs(offset), temperature)
+        offset += step
+        if abs(step) <= close:
+            break
+    return np.array([offset])
+
+
+def _many_class_offset(scores: Array, share: Array, prior: Array, temperature: float, start: Array) -> Array:
+    """Minimize the convex φ(o) = 2T Σ share·logsumexp((m + o)/2T) - prior·o; its gradient is the imbalance of the shares.
+
+    Where the scores dwarf the temperature, φ is all but piecewise linear; it is then minimized at higher temperatures
+    first, each solution the start of the next.
+    """
+    scale = 2.0 * temperature
+    smooth = float(np.ptp(scores)) / SMOOTH_RANGE
+    levels = max(0, int(np.ceil(np.log(max(smooth, scale) / scale) / np.log(COOLING))))
+    offset = np.asarray(start, dtype=np.float64) if levels == 0 else np.zeros_like(start)
+    for level in range(levels, -1, -1):
+        offset = _newton_balance(scores, share, prior, scale * COOLING**level, offset)
+    return offset
+
+
+def _newton_balance(scores: Array, share: Array, prior: Array, scale: float, offset: Array) -> Array:
+    """Newton steps on φ at one temperature, each shortened until φ's slope along it has not turned steeply upwards."""
+
+    def imbalance(o: Array) -> tuple[Array, Array]:
+        q = np.asarray(softmax((scores + o) / scale, axis=1))
+        return share @ q - prior, q
+
+    gradient, q = imbalance(offset)
+    for _ in range(MAX_BALANCE_STEPS):
+        if np.abs(gradient).max() <= BALANCE_TOLERANCE:
+            break
+        hessian = np.diag(gradient + prior) - (share[:, None] * q).T @ q
+        hessian[np.diag_indices_from(hessian)] += 1e-12  # hard shares make it vanish
+        direction = -scale * np.linalg.solve(hessian, gradient)
+        direction -= direction.mean()
+        slope, length = float(gradient @ direction), 1.0
+        while length > 1e-12:
+            candidate = offset + length * direction
+            gradient, q = imbalance(candidate)
+            if float(gradient @ direction) <= -0.5 * slope:
+                break
+            length *= 0.5
+        offset = candidate
+    return np.asarray(offset - offset.mean())
+
+
+def agreement(means: Sequence[Array], rows: Sequence[IntArray], mass: Array) -> Array:
+    """How well the views' scores agree: R (V, V) with R_ij the positive part of the correlation of m_i and m_j.
+
+    Correlations are taken over the rows that both views have, weighted by ``mass`` (n,), and averaged over functions; R_ii = 1.
+    Where there is none (no row in common, or a view without labels, whose scores are constant) it is the mean of the others.
+    """
+    n_views = len(means)
+    filled = np.full((n_views, mass.size, means[0].shape[1]), np.nan)
+    for view in range(n_views):
+        filled[view, rows[view]] = means[view]
+    R = np.eye(n_views)
+    for i in range(n_views):
+        for j in range(i):
+            R[i, j] = R[j, i] = mean_correlation(filled[i], filled[j], mass)
+    known = ~np.isnan(R) & ~np.eye(n_views, dtype=bool)
+    return np.where(np.isnan(R), R[known].mean() if known.any() else 1.0, R)
+
+
+def agreement_weights(R: Array, known: BoolArray | None = None) -> Array:
+    """View weights (V,) that sum to 1: the leading eigenvector of the agreement R (V, V) of the views that are ``known``.
+
+    A view of pure noise agrees with nobody and gets almost no weight; two views are weighted equally by symmetry. A view
+    that no training row has is not known and gets none.
+    """
+    known = np.ones(len(R), dtype=bool) if known is None else known
+    among = np.maximum(R[np.ix_(known, known)], LEAST_AGREEMENT)
+    leading = np.zeros(known.size)
+    leading[known] = np.abs(np.linalg.eigh(among)[1][:, -1])
+    return np.asarray(leading / leading.sum())
+
+
+def mean_agreement(R: Array, weights: Array) -> float:
+    """Weighted mean of R_ij over pairs of different views; 1 for a single view, which cannot disagree."""
+    pairs = np.outer(weights, weights)
+    np.fill_diagonal(pairs, 0.0)
+    return float((pairs * R).sum() / pairs.sum()) if pairs.any() else 1.0
+
+
+def mean_correlation(first: Array, second: Array, mass: Array) -> float:
+    """Mean over columns of the positive part of the weighted correlation, over the rows where both are known; NaN if none."""
+    both = ~(np.isnan(first[:, 0]) | np.isnan(second[:, 0]))
+    if both.sum() < 2:
+        return float("nan")
+    w = mass[both] / mass[both].sum()
+    x, y = first[both] - w @ first[both], second[both] - w @ second[both]
+    size = np.sqrt((w @ (x * x)) * (w @ (y * y)))
+    varies = size > 0.0
+    return float(np.maximum((w @ (x * y))[varies] / size[varies], 0.0).mean()) if varies.any() else float("nan")

@@ -1,0 +1,198 @@
+"""A view whose kernel on its own rows is held whole: two bodies of the contract :class:`cmvmed.core.posterior.ViewModel`.
+
+Notation as in ``docs/notation.md``; equation numbers are those of ``docs/theory.md``. Both give the Gaussian N(m⁰, S) of
+equation 3.
+
+* :class:`SpectralView`: one curvature for all rows, so one eigendecomposition serves every λ, σ² and class.
+* :class:`CholeskyView`: any curvature, one Cholesky factorization each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import TypeVar
+
+import numpy as np
+
+from cmvmed.core.linalg import (
+    Array,
+    NotPositiveDefiniteError,
+    cholesky,
+    eigen_psd,
+    inverse_diagonal,
+    log_determinant,
+    product,
+    solve_cholesky,
+    solve_lower,
+)
+from cmvmed.core.posterior import KEPT_GAUSSIANS, Conditioned
+
+Factors = TypeVar("Factors")
+
+LEAST_INFORMATION = 1e-3  # of a row's consensus term relative to the prior's, for a variance by way of B⁻¹
+LEAST_ROOT = 1e-150  # stands in for the root of a curvature of zero
+
+
+@dataclass(frozen=True)
+class KernelBlocks:
+    """One view's kernel on its labeled (l) and unlabeled (u) rows, bias included."""
+
+    LL: Array  # (l, l)
+    UL: Array  # (u, l)
+    UU: Array  # (u, u)
+    weights: Array  # (u,) how often each unlabeled row counts, > 0
+    prior_variance: float  # σ²
+    view: str = ""  # named in errors
+
+    @property
+    def diagonal_U(self) -> Array:
+        """k(x, x) of the unlabeled rows, (u,)."""
+        return np.diagonal(self.UU)
+
+    @property
+    def n_coefficients(self) -> int:
+        """One for each unlabeled row."""
+        return int(self.UL.shape[0])
+
+    def prior_mean(self, tau: Array) -> Array:
+        """σ²K_UL τ."""
+        return np.asarray(self.prior_variance * (self.UL @ tau))
+
+    def paired_mean(self, tau: Array, gamma: Array, m_U: Array) -> Array:
+        """Φ_U w = m_U."""
+        return m_U
+
+
+class SpectralView:
+    """√w K_UU √w = Q diag(ω) Qᵀ once; conditioning at any λ and any constant a is then diagonal."""
+
+    def __init__(self, blocks: KernelBlocks) -> None:
+        self.root = np.sqrt(blocks.weights)
+        scaled = blocks.UU * self.root * self.root[:, None] if (blocks.weights != 1.0).any() else blocks.UU
+        self.omega, self.Q = _factorized(eigen_psd, scaled, blocks.view)
+        self.G = self.Q.T @ (self.root[:, None] * blocks.UL)  # (u, l)
+        self.blocks = blocks
+        self._conditioned = lru_cache(KEPT_GAUSSIANS)(partial(SpectralConditioned, self))
+
+    def condition(self, lam: float, a: Array) -> Conditioned:
+        """The Gaussian at ``lam`` and a constant curvature; kept for the fits of a short schedule, which share theirs."""
+        return self._conditioned(lam, lam * self.blocks.prior_variance * (float(a[0]) if a.size else 0.0))
+
+
+class SpectralConditioned:
+    """With ρ = λσ²a and d = 1/(1 + ρω): S_UU = σ² Q diag(ωd) Qᵀ, S_UL = σ² Q diag(d) G (rows divided by √w)."""
+
+    def __init__(self, view: SpectralView, lam: float, rho: float) -> None:
+        self.view, self.lam, self.rho = view, lam, rho
+        self.d = 1.0 / (1.0 + rho * view.omega)
+        self.sigma2 = view.blocks.prior_variance
+        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ (self.d[:, None] * view.G)))
+        self.log_det = float(np.log1p(rho * view.omega).sum())
+
+    @cached_property
+    def variance_U(self) -> Array:
+        """σ² Σ_k Q²_mk ω_k d_k / w_m."""
+        view = self.view
+        return np.asarray(self.sigma2 * ((view.Q**2) @ (view.omega * self.d)) / view.blocks.weights)
+
+    def pull(self, b: Array) -> Array:
+        """λQᵀ√w b."""
+        return np.asarray(self.lam * (self.view.Q.T @ (self.view.root[:, None] * b)))
+
+    def labeled_mean(self, pull: Array) -> Array:
+        """σ² Gᵀ d pull."""
+        return np.asarray(self.sigma2 * (self.view.G.T @ (self.d[:, None] * pull)))
+
+    def coefficients(self, pull: Array, tau: Array) -> Array:
+        """√w Q d (pull - ρGτ)."""
+        view = self.view
+        return np.asarray(view.root[:, None] * (view.Q @ (self.d[:, None] * (pull - self.rho * (view.G @ tau)))))
+
+    def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
+        """σ²(K_UL τ + K_UU γ)."""
+        blocks = self.view.blocks
+        return np.asarray(self.sigma2 * (blocks.UL @ tau + blocks.UU @ gamma))
+
+
+class CholeskyView:
+    """B = I + diag(r) K_UU diag(r) with r = √(λσ²wa), factorized for each curvature."""
+
+    def __init__(self, blocks: KernelBlocks) -> None:
+        self.blocks = blocks
+
+    def condition(self, lam: float, a: Array) -> Conditioned:
+        """The Gaussian at ``lam`` and curvature ``a`` (u,)."""
+        return CholeskyConditioned(self.blocks, lam, a)
+
+
+class CholeskyConditioned:
+    """S = σ²(K - WᵀW), W = Λ⁻¹ diag(r) K_{U·}; B >= I, so the factorization needs no jitter."""
+
+    def __init__(self, blocks: KernelBlocks, lam: float, a: Array) -> None:
+        self.blocks, self.lam = blocks, lam
+        self.r = np.sqrt(lam * blocks.prior_variance * blocks.weights * a)
+        self.factor = factor_B(blocks.UU, self.r, blocks.view)
+        self.log_det = log_determinant(self.factor)
+        self.W_L = solve_lower(self.factor, np.asfortranarray(self.r[:, None] * blocks.UL))  # (u, l)
+
+    @property
+    def S_LL(self) -> Array:
+        """σ²(K_LL - W_Lᵀ W_L)."""
+        return np.asarray(self.blocks.prior_variance * (self.blocks.LL - product(self.W_L.T, self.W_L)))
+
+    @cached_property
+    def variance_U(self) -> Array:
+        """σ²(1 - (B⁻¹)_mm)/r²_m; where r²_m K_mm is so small that the difference loses digits, σ²(K_mm - ‖W_m‖²)."""
+        K_mm, squared = np.diagonal(self.blocks.UU), self.r**2
+        weak = squared * K_mm < LEAST_INFORMATION
+        variance = (1.0 - inverse_diagonal(self.factor)) / np.where(weak, 1.0, squared)
+        W = solve_lower(self.factor, np.multiply(self.blocks.UU[:, weak], self.r[:, None], order="F"))
+        variance[weak] = K_mm[weak] - np.einsum("ij,ij->j", W, W)
+        return np.asarray(self.blocks.prior_variance * np.maximum(variance, 0.0))
+
+    def pull(self, b: Array) -> Array:
+        """λwb/r."""
+        return np.asarray(self.lam * self.blocks.weights[:, None] * b / np.maximum(self.r, LEAST_ROOT)[:, None])
+
+    def labeled_mean(self, pull: Array) -> Array:
+        """σ² W_Lᵀ Λ⁻¹ pull."""
+        return self.blocks.prior_variance * product(self.W_L.T, solve_lower(self.factor, np.array(pull, order="F")))
+
+    def coefficients(self, pull: Array, tau: Array) -> Array:
+        """R B⁻¹(pull - r K_UL τ)."""
+        r = np.maximum(self.r, LEAST_ROOT)[:, None]
+        return np.asarray(r * solve_cholesky(self.factor, pull - r * product(self.blocks.UL, tau)))
+
+    def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
+        """σ²(K_UL τ + K_UU γ)."""
+        blocks = self.blocks
+        return blocks.prior_variance * (product(blocks.UL, tau) + product(blocks.UU, gamma))
+
+
+def factor_B(K_UU: Array, r: Array, view: str = "") -> Array:
+    """Lower Cholesky factor of B = I + diag(r) K_UU diag(r)."""
+    B = K_UU.T * r  # K_UU is symmetric; its transpose is in Fortran order, so nothing is rearranged
+    B *= r[:, None]
+    B[np.diag_indices_from(B)] += 1.0
+    return _factorized(cholesky, B, view)
+
+
+def _factorized(factorize: Callable[[Array], Factors], matrix: Array, view: str) -> Factors:
+    """A factorization that names the view if rounding defeats it."""
+    try:
+        return factorize(matrix)
+    except (NotPositiveDefiniteError, np.linalg.LinAlgError) as error:
+        largest = float(np.nanmax(np.abs(matrix)))
+        raise ValueError(
+            f"The kernel of view {view!r} cannot be factorized: its values, times the prior variance, reach {largest:.1e}, where "
+            'rounding hides its structure. Use scaling="auto", or a smaller gamma or prior_variance.'
+        ) from error
+
+
+def predictive_variance(
+    K_UU: Array, K_Ux: Array, k_xx: Array, r: Array, prior_variance: float, view: str = ""
+) -> Array:
+    """s(x) = σ²(k(x,x) - ‖Λ⁻¹(r∘k_Ux)‖²) of new rows, (n,); every surrogate's curvature a enters through r."""
+    W_x = solve_lower(factor_B(K_UU, r, view), np.multiply(r[:, None], K_Ux, order="F"))
+    reduction = np.einsum("ij,ij->j", W_x, W_x)
+    return np.asarray(prior_variance * np.maximum(k_xx - reduction, 0.0))

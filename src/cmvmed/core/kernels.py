@@ -1,0 +1,246 @@
+"""Kernels of one view, with a bandwidth from the data.
+
+A fitted :class:`Kernel` compares rows with training rows; whether it computes from features or looks up a given matrix
+is its own business. Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
+from sklearn.utils.extmath import safe_sparse_dot
+
+from cmvmed.core.linalg import Array, IntArray, Matrix, is_positive_semidefinite, is_sparse, unit_rows
+
+NAMED_KERNELS = ("linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed")
+DISTANCE_KERNELS = ("linear+rbf", "rbf")  # whose gamma is in units of squared distances
+MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
+BLOCK_SIZE = 2**17  # numbers worked on at a time
+LARGEST_VALUE = 1e100  # of a kernel; beyond, products of kernels leave the range of numbers
+DISTANCE_NOISE = 1e-14  # squared distances below this share of the largest squared length are rounding
+SYMMETRY_TOLERANCE = 1e-8  # relative to the largest entry
+DEFINITENESS_TOLERANCE = 1e-8  # relative to the largest diagonal entry
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with all its numbers fixed.
+
+    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to "rbf" and
+    "polynomial", ``degree`` and ``coef0`` to "polynomial": exp(-γ‖x - x'‖²), (γ x·x' + coef0)^degree. "linear+rbf" is the mean of
+    x·x' and exp(-γ‖x - x'‖²).
+    """
+
+    view: str  # named in errors
+    kind: str | Callable[[Matrix, Matrix], Array]
+    gamma: float = 1.0
+    degree: int = 3
+    coef0: float = 1.0
+
+    def gram(self, train: Matrix, index: IntArray) -> Array:
+        """Kernel matrix (k, k) of the training rows ``index``."""
+        if self.kind == "precomputed":
+            return self._checked(train[np.ix_(index, index)])
+        rows = train[index]
+        return self._checked(self._values(rows, rows))
+
+    def cross(self, rows: Matrix, train: Matrix, index: IntArray | None = None) -> Array:
+        """Kernel matrix (n, k) between ``rows`` and the training rows ``index``; all of them if it is left out."""
+        if self.kind == "precomputed":
+            return self._checked(rows if index is None else np.ascontiguousarray(rows[:, index]))
+        chosen = train if index is None else train[index]
+        if rows.shape[0] == 0 or chosen.shape[0] == 0:
+            return np.zeros((rows.shape[0], chosen.shape[0]))
+        return self._checked(self._values(rows, chosen))
+
+    def diagonal(self, rows: Matrix) -> Array:
+        """k(x, x) of each row, (n,)."""
+        if self.kind == "precomputed":
+            raise ValueError(
+                f"View {self.view!r} has a precomputed kernel, which does not tell k(x, x) of new rows, so there is no "
+                "standard deviation; use a named kernel or ask for means only."
+            )
+        if self.kind in ("rbf", "cosine"):
+            values = np.ones(rows.shape[0])
+            return np.where(_squared_norms(rows) > 0.0, values, 0.0) if self.kind == "cosine" else values
+        if self.kind == "linear":
+            return _squared_norms(rows)
+        if self.kind == "linear+rbf":
+            return 0.5 * (_squared_norms(rows) + 1.0)
+        if self.kind == "polynomial":
+            return np.asarray((self.gamma * _squared_norms(rows) + self.coef0) ** self.degree)
+        return np.array([self._values(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])])
+
+    def _values(self, first: Matrix, second: Matrix) -> Array:
+        if callable(self.kind):
+            return self._called(first, second)
+        if first.shape[0] == 0:
+            return np.zeros((0, second.shape[0]))
+        if self.kind == "cosine":  # scikit-learn's takes very short rows for rows of zeros
+            first, second = unit_rows(first), unit_rows(second)
+            return np.asarray(pairwise_kernels(first, second, metric="linear", dense_output=True))
+        if self.kind == "linear+rbf":
+            return self._linear_and_rbf(first, second)
+        settings: dict[str, Any] = {}
+        if self.kind in ("rbf", "polynomial"):
+            settings["gamma"] = self.gamma
+        if self.kind == "polynomial":
+            settings.update(degree=self.degree, coef0=self.coef0)
+        with np.errstate(over="ignore", invalid="ignore"):  # reported by _checked, with the view's name
+            values = pairwise_kernels(first, second if second is not first else None, metric=self.kind, **settings)
+        return values.toarray() if is_sparse(values) else np.asarray(values)
+
+    def _linear_and_rbf(self, first: Matrix, second: Matrix) -> Array:
+        """½ x·x' + ½ exp(-γ‖x - x'‖²), both from one product, some rows at a time so that they stay in the cache."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = _products(first, second)
+            norms, others = _squared_norms(first), _squared_norms(second)
+            for rows in row_blocks(*values.shape):
+                distances = _distances(values[rows], norms[rows], others)
+                if first is second:
+                    np.fill_diagonal(distances[:, rows], 0.0)
+                distances *= -self.gamma
+                values[rows] += np.exp(distances, out=distances)
+                values[rows] *= 0.5
+        return values
+
+    def _called(self, first: Matrix, second: Matrix) -> Array:
+        assert callable(self.kind)
+        values = np.asarray(self.kind(first, second), dtype=np.float64)
+        expected = (first.shape[0], second.shape[0])
+        if values.shape != expected:
+            raise ValueError(
+                f"The kernel of view {self.view!r}, called with {expected[0]} and {expected[1]} rows, must return an array of "
+                f"shape {expected}, but returned one of shape {values.shape}."
+            )
+        return values
+
+    def _checked(self, values: Array) -> Array:
+        largest, smallest = values.max(initial=0.0), values.min(initial=0.0)  # NaN if any value is
+        if not (largest <= LARGEST_VALUE and smallest >= -LARGEST_VALUE):
+            raise ValueError(
+                f"The kernel of view {self.view!r} gave values that are NaN or infinite, or too large to compute with; its "
+                'features may be too large for this kernel. Use scaling="auto", rescale the view or choose another kernel or gamma.'
+            )
+        return values
+
+
+def squared_distances(first: Matrix, second: Matrix) -> Array:
+    """‖x - x'‖² of all pairs of rows, (n, k)."""
+    values = _products(first, second)
+    norms, others = _squared_norms(first), _squared_norms(second)
+    for rows in row_blocks(*values.shape):
+        values[rows] = _distances(values[rows], norms[rows], others)
+    if first is second:
+        np.fill_diagonal(values, 0.0)
+    return values
+
+
+def row_blocks(n: int, n_columns: int) -> Iterator[slice]:
+    """The rows of an (n, n_columns) matrix in blocks that the processor's cache holds."""
+    step = max(1, BLOCK_SIZE // max(1, n_columns))
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def _products(first: Matrix, second: Matrix) -> Array:
+    """x·x' of all pairs of rows, (n, k)."""
+    return np.asarray(safe_sparse_dot(first, second.T, dense_output=True))
+
+
+def _distances(products: Array, norms: Array, others: Array) -> Array:
+    """‖x‖² + ‖x'‖² - 2x·x' from the products (n, k) and the squared lengths (n,) and (k,)."""
+    distances = np.add.outer(norms, others)
+    distances -= 2.0 * products
+    return np.maximum(distances, 0.0, out=distances)
+
+
+def fit_kernel(
+    view: str,
+    kind: str | Callable[[Matrix, Matrix], Array],
+    gamma: str | float,
+    degree: int,
+    coef0: float,
+    train: Matrix,
+    weights: Array,
+    rng: np.random.Generator,
+    numbers: IntArray | None = None,
+) -> Kernel:
+    """Fix the kernel's numbers on training rows ``train`` (n, d) with row weights (n,) and check given matrices.
+
+    ``numbers`` (n,) are the rows' numbers in the user's data, for messages; 0, 1, ... if left out.
+
+    ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows for "rbf" and "linear+rbf", 1/median ‖x‖² for
+    "polynomial".
+    """
+    if kind == "precomputed" or callable(kind):
+        kernel = Kernel(view, kind)
+        everything = np.arange(train.shape[0])
+        _check_symmetric_and_definite(
+            kernel, kernel.gram(train, everything), everything if numbers is None else numbers
+        )
+        return kernel
+    value = _median_gamma(kind, train, weights, rng) if gamma == "median" else float(gamma)
+    return Kernel(view, kind, value, degree, coef0)
+
+
+def _check_symmetric_and_definite(kernel: Kernel, gram: Array, numbers: IntArray) -> None:
+    """Raise, naming the view, if a given kernel matrix is not symmetric positive semi-definite."""
+    size = np.abs(gram).max(initial=0.0)
+    asymmetry = np.abs(gram - gram.T)
+    if asymmetry.max(initial=0.0) > SYMMETRY_TOLERANCE * size:
+        i, j = np.unravel_index(int(asymmetry.argmax()), gram.shape)
+        first, second = numbers[i], numbers[j]
+        raise ValueError(
+            f"The kernel matrix of view {kernel.view!r} is not symmetric: entry ({first}, {second}) is {gram[i, j]:.6g} but entry "
+            f"({second}, {first}) is {gram[j, i]:.6g}. Pass k(x, x') of all pairs of rows, or symmetrize it as (K + K.T) / 2."
+        )
+    if not is_positive_semidefinite(gram, DEFINITENESS_TOLERANCE):
+        smallest = np.linalg.eigvalsh(gram)[0]
+        raise ValueError(
+            f"The kernel matrix of view {kernel.view!r} is not positive semi-definite (smallest eigenvalue {smallest:.3g}), so it "
+            "is no inner product. Use a valid kernel, or clip its negative eigenvalues before fitting."
+        )
+
+
+def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Generator) -> float:
+    """1/median over the rows' distribution; 1 where the median, and then the mean, is zero."""
+    if kind not in (*DISTANCE_KERNELS, "polynomial") or train.shape[0] == 0:
+        return 1.0
+    if train.shape[0] > MEDIAN_SAMPLE:
+        chosen = np.sort(rng.choice(train.shape[0], MEDIAN_SAMPLE, replace=False, p=weights / weights.sum()))
+        train, weights = train[chosen], np.ones(MEDIAN_SAMPLE)
+    values = _pair_distances(train) if kind in DISTANCE_KERNELS else _squared_norms(train)
+    if (weights == weights[0]).all():
+        middle, average = (values.size - 1) // 2, float(values.mean())
+        values.partition(middle)
+        typical = float(values[middle])
+    else:
+        mass = np.outer(weights, weights).ravel() if kind in DISTANCE_KERNELS else weights
+        typical, average = _weighted_median(values, mass), float(mass @ values / mass.sum())
+    typical = typical or average
+    return 1.0 / typical if np.isfinite(typical) and typical > 0.0 and np.isfinite(1.0 / typical) else 1.0
+
+
+def _pair_distances(train: Matrix) -> Array:
+    """Squared distances of all pairs drawn independently from the rows, (n²,).
+
+    Drawing with replacement keeps a pair of equal rows in, so that a row of weight 2 counts like two rows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        distances = euclidean_distances(train, squared=True)
+        distances[distances <= DISTANCE_NOISE * _squared_norms(train).max(initial=0.0)] = 0.0
+    return np.asarray(distances.ravel())
+
+
+def _weighted_median(values: Array, mass: Array) -> float:
+    order = np.argsort(values)
+    reached = np.cumsum(mass[order])
+    return float(values[order[np.searchsorted(reached, 0.5 * reached[-1])]])
+
+
+def _squared_norms(rows: Matrix) -> Array:
+    if is_sparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))

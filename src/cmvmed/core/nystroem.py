@@ -1,0 +1,213 @@
+"""Nyström features: a kernel seen through p landmark rows, K ≈ Z Zᵀ with features z(x) of rank r <= p + 1.
+
+With K_ZZ = RᵀR the kernel of the landmarks and k(x) the kernel between x and them,
+
+    z(x) = Tᵀ (k(x), 1),   T = [R⁻¹, 0; 0, √β],   z(x)ᵀz(x') = k(x)ᵀ K_ZZ⁻¹ k(x') + β,
+
+where β is the constant that a Gaussian bias adds to the kernel; landmarks that others explain, up to rounding, have no part in R.
+The approximation is exact between landmarks, and between a landmark and any row. The part of k(x, x) that it misses,
+k(x, x) + β - ‖z(x)‖² >= 0, is its error in x.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
+from cmvmed.core.linalg import Array, IntArray, Matrix, eigen_psd, is_sparse, whitening
+
+LANDMARK_CHOICES = ("k-means++", "uniform", "leverage")
+RANK_TOLERANCE = 1e-10  # what is left of K_ZZ below this share of its trace is rounding
+SAMPLING_ROUNDS = 10  # of "k-means++", each of which draws as many landmarks
+CANDIDATES_PER_LANDMARK = 20  # rows among which a landmark is chosen
+BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Rows that others are compared with."""
+
+    kernel: Kernel
+    landmarks: Matrix  # (p, d); for a precomputed kernel (p, n_train), the landmarks' lines of it
+    columns: IntArray  # (p,) which columns of a precomputed kernel are the landmarks; 0, 1, ... else
+
+    @property
+    def n_landmarks(self) -> int:
+        """Number of landmarks, p."""
+        return int(self.columns.size)
+
+    def raw(self, points: Matrix, weights: Array | None = None) -> Array:
+        """√w (k(x), 1) of each row, (n, p + 1); ``weights`` (n,) are 1 if left out."""
+        n = points.shape[0]
+        weights = np.ones(n) if weights is None else weights
+        values = np.empty((n, self.n_landmarks + 1))
+        if self.kernel.kind in DISTANCE_KERNELS and not is_sparse(self.landmarks) and not is_sparse(points):
+            for start in range(0, n, BLOCK_ROWS):
+                rows = slice(start, start + BLOCK_ROWS)
+                self._compare(points[rows], weights[rows], values[rows, :-1])
+        else:
+            values[:, :-1] = self.kernel.cross(points, self.landmarks, self.columns)
+            values[:, :-1] *= np.sqrt(weights)[:, None]
+        values[:, -1] = np.sqrt(weights)
+        return values
+
+    def _compare(self, points: Array, weights: Array, values: Array) -> None:
+        """Write √w k(x) of dense rows (n, d) into ``values`` (n, p): one product and one exponential.
+
+        √w exp(-γ‖x - z‖²) = exp(2γ x·z - γ‖z‖² - γ‖x‖² + ½ log w); "linear+rbf" is half of it and half of √w x·z.
+        """
+        gamma, root = self.kernel.gamma, np.sqrt(weights)[:, None]
+        products = (0.5 * root * points) @ self.landmarks.T
+        exponents = products * (4.0 * gamma / root)
+        exponents += self._of_landmarks
+        exponents += np.log(root) - gamma * np.einsum("ij,ij->i", points, points)[:, None]
+        np.exp(exponents, out=exponents)
+        np.add(exponents, products if self.kernel.kind == "linear+rbf" else 0.0, out=values)
+
+    @cached_property
+    def _of_landmarks(self) -> Array:
+        """-γ‖z‖² of each landmark, less log 2 if half of the kernel is Gaussian, (p,)."""
+        half = np.log(2.0) if self.kernel.kind == "linear+rbf" else 0.0
+        return np.asarray(-self.kernel.gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks) - half)
+
+
+@dataclass(frozen=True)
+class Basis(Landmarks):
+    """The map from rows of a view, scaled, to features: z(x) = Tᵀ (k(x), 1)."""
+
+    transform: Array  # (p + 1, r), T
+
+    @property
+    def rank(self) -> int:
+        """Number of features, r."""
+        return int(self.transform.shape[1])
+
+    @property
+    def seen(self) -> Landmarks:
+        """The landmarks alone, all that a pass over rows needs."""
+        return Landmarks(self.kernel, self.landmarks, self.columns)
+
+    def rotated(self, rotation: Array) -> "Basis":
+        """The basis of the features z(x)ᵀ V for V (r, r')."""
+        return replace(self, transform=self.transform @ rotation)
+
+    def features(self, points: Matrix) -> Array:
+        """z(x) of each row, (n, r)."""
+        return self.raw(points) @ self.transform
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """A view's training rows, scaled, as its kernel sees them; a precomputed kernel is their square matrix."""
+
+    kernel: Kernel
+    train: Matrix
+
+    def cross(self, rows: IntArray, columns: IntArray) -> Array:
+        """Kernel between two sets of the rows."""
+        return self.kernel.cross(self.train[rows], self.train, columns)
+
+    def diagonal(self, rows: IntArray) -> Array:
+        """k(x, x) of the given rows."""
+        if self.kernel.kind == "precomputed":
+            return np.asarray(np.diagonal(self.train)[rows])
+        return self.kernel.diagonal(self.train[rows])
+
+
+def fit_basis(rows: TrainingRows, landmarks: IntArray, bias: float) -> Basis:
+    """The whitened features of the given landmark rows, and a constant one for the bias β."""
+    R_inverse = whitening(rows.kernel.gram(rows.train, landmarks), RANK_TOLERANCE)
+    p, r = R_inverse.shape
+    transform = np.zeros((p + 1, r + (bias > 0.0)))
+    transform[:p, :r] = R_inverse
+    if bias > 0.0:
+        transform[p, r] = np.sqrt(bias)
+    columns = landmarks if rows.kernel.kind == "precomputed" else np.arange(p)
+    return Basis(rows.kernel, rows.train[landmarks], columns, transform)
+
+
+def residual(diagonal: Array, kept: Array) -> float:
+    """The share of the kernel that is lost: 1 - Σ‖z(x)‖² / Σ(k(x, x) + β), given both (n,) of some rows."""
+    whole = float(diagonal.sum())
+    return max(whole - float(kept.sum()), 0.0) / whole if whole > 0.0 else 0.0
+
+
+def choose_landmarks(
+    rows: TrainingRows,
+    preferred: IntArray,
+    others: IntArray,
+    weights: Array,
+    n_components: int,
+    method: str,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Numbers of the rows to see the kernel through, at most ``n_components``.
+
+    Parameters
+    ----------
+    preferred : rows that come first (labeled ones); more than half of the landmarks only if there are not enough others
+    others : the rest, of which "uniform" takes any, "k-means++" rows far from those chosen, "leverage" rows that others do
+        not explain, each as often as its weight says
+    weights : (n,), how often each row of the view counts
+    method : one of ``LANDMARK_CHOICES``
+    """
+    if preferred.size + others.size <= n_components:
+        return np.concatenate([preferred, others])
+    room = max(n_components // 2, n_components - others.size)
+    if preferred.size > room:
+        preferred = np.sort(rng.choice(preferred, room, replace=False))
+    wanted = n_components - preferred.size
+    others = weighted_sample(others, weights[others], CANDIDATES_PER_LANDMARK * n_components, rng)
+    choose = {"uniform": _uniform, "k-means++": _kmeans_pp, "leverage": _by_leverage}[method]
+    return np.concatenate([preferred, choose(rows, preferred, others, weights[others], wanted, rng)])
+
+
+def weighted_sample(rows: IntArray, mass: Array, n: int, rng: np.random.Generator) -> IntArray:
+    """At most ``n`` of the rows, drawn without replacement with probabilities in the ratio of ``mass``, in their order."""
+    possible = mass > 0.0
+    if possible.sum() <= n:
+        return rows[possible]
+    chosen = rng.choice(rows.size, n, replace=False, p=mass / mass.sum())
+    return rows[np.sort(chosen)]
+
+
+def _uniform(
+    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
+) -> IntArray:
+    return weighted_sample(others, mass, n, rng)
+
+
+def _kmeans_pp(
+    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
+) -> IntArray:
+    """Rows drawn in rounds, with probabilities in the ratio of their squared distance to the nearest landmark so far."""
+    own = rows.diagonal(others)
+    distance = np.full(others.size, np.inf)
+    chosen, batch = np.empty(0, dtype=np.intp), preferred
+    for left in range(SAMPLING_ROUNDS, 0, -1):
+        if batch.size:
+            to_batch = own[:, None] + rows.diagonal(batch) - 2.0 * rows.cross(others, batch)
+            distance = np.minimum(distance, np.maximum(to_batch.min(axis=1), 0.0))
+        distance[np.isin(others, batch)] = 0.0
+        likely = mass * (distance if np.isfinite(distance).all() else 1.0)
+        batch = weighted_sample(others, likely, -(-(n - chosen.size) // left), rng)
+        chosen = np.concatenate([chosen, batch])
+    return np.sort(chosen)
+
+
+def _by_leverage(
+    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
+) -> IntArray:
+    """Rows drawn in the ratio of their ridge leverage, estimated through as many rows drawn uniformly.
+
+    ℓ(x) = zᵀ(Σ w zzᵀ + μI)⁻¹z + (k(x, x) - ‖z‖²)/μ with μ the mean of the eigenvalues beyond the n largest, at least.
+    """
+    pilot = fit_basis(rows, np.concatenate([preferred, weighted_sample(others, mass, n, rng)]), 0.0)
+    z = pilot.features(rows.train[others])
+    missed = np.maximum(rows.diagonal(others) - np.einsum("ij,ij->i", z, z), 0.0)
+    omega, Q = eigen_psd(z.T @ (mass[:, None] * z))
+    ridge = max(float(mass @ missed), RANK_TOLERANCE * float(omega.sum())) / n
+    turned = z @ Q
+    leverage = np.einsum("ij,ij->i", turned, turned / (omega + ridge)) + missed / ridge
+    return weighted_sample(others, mass * leverage, n, rng)

@@ -1,0 +1,257 @@
+"""A view's Gaussian posterior given pseudo-data (a, b) on the unlabeled rows and the dual on the labeled ones.
+
+Notation as in ``docs/notation.md``; equation numbers are those of ``docs/theory.md``. One contract, three bodies: given a
+consensus weight λ and a curvature a, :meth:`ViewModel.condition` returns the Gaussian N(m⁰, S) that the unlabeled rows
+alone imply (equation 3); :func:`update_view` then adds the labeled rows through the dual (equation 4).
+
+* :class:`cmvmed.core.exact.SpectralView`: the kernel and one curvature for all rows.
+* :class:`cmvmed.core.exact.CholeskyView`: the kernel and any curvature.
+* :class:`cmvmed.core.low_rank.LowRankView`: one curvature, and features in place of the kernel.
+
+Rows may carry weights: weight w counts an unlabeled row w times, so that a and b are multiplied by w.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from cmvmed.core.box_qp import duality_gap, gradient, solve_box_qp
+from cmvmed.core.linalg import Array
+from cmvmed.core.surrogates import Surrogate
+
+LARGEST_SCORE = 1e50  # no sound fit comes near it
+KEPT_GAUSSIANS = 2  # of a view: the short fits that ask a question go through two stages each, at the same λ and a
+
+
+class Blocks(Protocol):
+    """What a view's prior N(0, σ²K) says of its labeled (l) and unlabeled (u) rows, bias included.
+
+    The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ): with the kernel, Ψ = Φ_U has a line for each unlabeled row; with features, one for each
+    feature. g is the number of these lines.
+    """
+
+    @property
+    def LL(self) -> Array:
+        """Kernel over the labeled rows, (l, l)."""
+
+    @property
+    def weights(self) -> Array:
+        """How often each unlabeled row counts, (u,)."""
+
+    @property
+    def prior_variance(self) -> float:
+        """σ²."""
+
+    @property
+    def view(self) -> str:
+        """The view's name, for errors."""
+
+    @property
+    def diagonal_U(self) -> Array:
+        """k(x, x) of the unlabeled rows, (u,)."""
+
+    @property
+    def n_coefficients(self) -> int:
+        """The number of lines of Ψ."""
+
+    def prior_mean(self, tau: Array) -> Array:
+        """Means of the unlabeled rows that the labeled ones alone imply, σ²K_UL τ, (u, F)."""
+
+    def paired_mean(self, tau: Array, gamma: Array, m_U: Array) -> Array:
+        """Ψw, (g, F): what γ is multiplied with in ‖w‖²/σ² = τᵀm_L + γᵀΨw."""
+
+
+class Conditioned(Protocol):
+    """The Gaussian implied by the unlabeled rows at (λ, a): its covariance S and the map from b to its mean m⁰."""
+
+    @property
+    def S_LL(self) -> Array:
+        """Covariance over the labeled rows, (l, l)."""
+
+    @property
+    def variance_U(self) -> Array:
+        """Diagonal of S over the unlabeled rows, (u,)."""
+
+    @property
+    def log_det(self) -> float:
+        """Log |B|."""
+
+    def pull(self, b: Array) -> Array:
+        """What the response b (u, F) asks for, in the coordinates of the factorization, (g, F)."""
+
+    def labeled_mean(self, pull: Array) -> Array:
+        """m⁰_L = λS_LU wb, (l, F)."""
+
+    def coefficients(self, pull: Array, tau: Array) -> Array:
+        """γ with Ψᵀγ = λΦ_Uᵀw(b - a∘m_U), (g, F), solved for: the difference would lose what the kernel then multiplies."""
+
+    def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
+        """m_U = σ²(K_UL τ + Φ_U Ψᵀγ), (u, F)."""
+
+
+class ViewModel(Protocol):
+    """A view that can be conditioned on curvature."""
+
+    @property
+    def blocks(self) -> Blocks:
+        """What the view's prior says of its rows."""
+
+    def condition(self, lam: float, a: Array) -> Conditioned:
+        """The Gaussian at consensus weight ``lam`` and curvature ``a`` (u,)."""
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """A view's posterior on its own rows: F functions, l labeled and u unlabeled rows.
+
+    The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ), see :class:`Blocks`; with a kernel the mean of any x is m(x) = σ²(k_xL τ + k_xU γ).
+    """
+
+    tau: Array  # (l, F) y∘α
+    gamma: Array  # (g, F) λw(b - a∘m_U) with a kernel
+    m_L: Array  # (l, F)
+    m_U: Array  # (u, F)
+    m_gamma: Array  # (g, F) Ψw, which is m_U with a kernel
+    s_U: Array  # (u, 1 or F); zero where the surrogate plugs in the mean
+    a: Array  # (u, 1 or F)
+    b: Array  # (u, F)
+    covariance_cost: float  # ½(log|B| - λΣwas): the part of the KL divergence that belongs to the covariance
+    gap: float  # duality gap of the labeled rows' dual, summed over functions
+
+    @property
+    def squared_norm(self) -> float:
+        """‖w‖²/σ² = τᵀm_L + γᵀΨw."""
+        return float((self.tau * self.m_L).sum() + (self.gamma * self.m_gamma).sum())
+
+
+def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
+    """The view's MED (λ = 0): labeled rows only."""
+    blocks = model.blocks
+    tau, m_L, gap = solve_dual(blocks.prior_variance * blocks.LL, np.zeros_like(Y), Y, box, np.zeros_like(Y))
+    gamma, m_U = np.zeros((blocks.n_coefficients, Y.shape[1])), blocks.prior_mean(tau)
+    return ViewState(
+        tau=tau,
+        gamma=gamma,
+        m_L=m_L,
+        m_U=m_U,
+        m_gamma=blocks.paired_mean(tau, gamma, m_U),
+        s_U=(blocks.prior_variance * blocks.diagonal_U)[:, None],
+        a=np.zeros((m_U.shape[0], 1)),
+        b=np.zeros_like(m_U),
+        covariance_cost=0.0,
+        gap=gap,
+    )
+
+
+def update_view(
+    model: ViewModel, surrogate: Surrogate, state: ViewState, q: Array, Y: Array, box: Array, lam: float
+) -> ViewState:
+    """Minimize the view's surrogate objective given the consensus (equations 3 and 4).
+
+    Parameters
+    ----------
+    q : (u, F) consensus probability of each function's positive class
+    Y : (l, F) labels ±1
+    box : (l,) hinge weight C of each labeled row
+    lam : consensus weight λ
+    """
+    a = surrogate.curvature(state.m_U, state.s_U)
+    b = surrogate.response(state.m_U, q, a)
+    columns = [slice(None)] if surrogate.shared_curvature else [slice(c, c + 1) for c in range(Y.shape[1])]
+    parts = [
+        _update_functions(model, surrogate.uses_variance, a[:, c], b[:, c], Y[:, c], box, lam, np.abs(state.tau[:, c]))
+        for c in columns
+    ]
+    return parts[0] if len(parts) == 1 else _join(parts)
+
+
+def _update_functions(
+    model: ViewModel, with_variance: bool, a: Array, b: Array, Y: Array, box: Array, lam: float, alpha: Array
+) -> ViewState:
+    """Update the functions that share the curvature ``a`` (u, 1)."""
+    conditioned = model.condition(lam, a[:, 0])
+    pull = conditioned.pull(b)
+    tau, m_L, gap = solve_dual(conditioned.S_LL, conditioned.labeled_mean(pull), Y, box, alpha)
+    gamma = conditioned.coefficients(pull, tau)
+    m_U = conditioned.unlabeled_mean(tau, gamma)
+    if not np.abs(m_U).max(initial=0.0) <= LARGEST_SCORE:
+        raise ValueError(
+            f"The scores of view {model.blocks.view!r} diverge: its kernel is so large that rounding takes over. Use "
+            'scaling="auto", or a smaller gamma or prior_variance.'
+        )
+    w = model.blocks.weights[:, None]
+    s_U, cost = np.zeros((b.shape[0], 1)), 0.0
+    if with_variance:
+        s_U = conditioned.variance_U[:, None]
+        cost = 0.5 * Y.shape[1] * (conditioned.log_det - lam * float((w * a * s_U).sum()))
+    m_gamma = model.blocks.paired_mean(tau, gamma, m_U)
+    return ViewState(tau, gamma, m_L, m_U, m_gamma, s_U, a, b, cost, gap)
+
+
+def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:
+    """Solve the dual (4) of each function; return τ = y∘α (l, F), the labeled means m_L (l, F) and the summed gap."""
+    tau, gap = np.zeros_like(Y), 0.0
+    for c in range(Y.shape[1]):
+        y = Y[:, c]
+        Q, g = S_LL * y * y[:, None], 1.0 - y * m0_L[:, c]
+        solution = solve_box_qp(Q, g, box, alpha[:, c])
+        gap += duality_gap(gradient(Q, g, solution), solution, box)
+        tau[:, c] = y * solution
+    return tau, m0_L + S_LL @ tau, gap
+
+
+def _join(parts: list[ViewState]) -> ViewState:
+    """One state from states of single functions."""
+
+    def stack(field: str) -> Array:
+        return np.hstack([getattr(part, field) for part in parts])
+
+    return ViewState(
+        tau=stack("tau"),
+        gamma=stack("gamma"),
+        m_L=stack("m_L"),
+        m_U=stack("m_U"),
+        m_gamma=stack("m_gamma"),
+        s_U=stack("s_U"),
+        a=stack("a"),
+        b=stack("b"),
+        covariance_cost=sum(part.covariance_cost for part in parts),
+        gap=sum(part.gap for part in parts),
+    )
+
+
+def interpolate(start: ViewState, end: ViewState, length: float) -> ViewState:
+    """The state at w = (1 - length) start + length end: coefficients and means are linear in w; the rest is the end's."""
+
+    def between(first: Array, second: Array) -> Array:
+        return (1.0 - length) * first + length * second
+
+    return replace(
+        end,
+        tau=between(start.tau, end.tau),
+        gamma=between(start.gamma, end.gamma),
+        m_L=between(start.m_L, end.m_L),
+        m_U=between(start.m_U, end.m_U),
+        m_gamma=between(start.m_gamma, end.m_gamma),
+    )
+
+
+def scaled(state: ViewState, factor: float) -> ViewState:
+    """The state of the weights ``factor``·w."""
+    return replace(
+        state,
+        tau=factor * state.tau,
+        gamma=factor * state.gamma,
+        m_L=factor * state.m_L,
+        m_U=factor * state.m_U,
+        m_gamma=factor * state.m_gamma,
+    )
+
+
+def cavity_scores(model: ViewModel, state: ViewState, lam: float) -> Array:
+    """Means of the unlabeled rows with each row's own consensus term removed, (m/s - λb)/(1/s - λa), (u, F)."""
+    own = lam * model.blocks.weights[:, None]
+    s = np.column_stack([model.condition(lam, a).variance_U for a in state.a.T])
+    s = np.maximum(s, np.finfo(float).tiny)
+    return np.asarray((state.m_U - own * s * state.b) / np.maximum(1.0 - own * s * state.a, np.finfo(float).eps))

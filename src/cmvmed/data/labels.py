@@ -1,0 +1,318 @@
+"""The labels y of a semi-supervised problem: which rows are labeled, and with which class.
+
+This module alone decides what "unlabeled" means. Missing values (None, NaN, NaT, pandas.NA, nulls of a polars
+series, masked entries) are unlabeled in every case; rows that equal the marker ``unlabeled`` (-1 as in scikit-learn
+unless the user says otherwise) are unlabeled as well. A blank text is a class like any other text, with a warning.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+__all__ = ["Labels", "labeled_part", "read_labeled_rows", "read_labels", "unlabeled_mask"]
+
+# Names instead of classes, so that pandas need not be imported to recognize its missing values.
+_MISSING_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of n rows as integer codes.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+        The distinct labels in ascending order, as ``numpy.unique`` sorts them.
+    codes : ndarray of intp, shape (n,)
+        ``codes[i] = k`` when row i is labeled ``classes[k]``, and -1 when row i is unlabeled.
+    """
+
+    classes: NDArray[Any]
+    codes: NDArray[np.intp]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes K."""
+        return len(self.classes)
+
+    @property
+    def labeled(self) -> NDArray[np.intp]:
+        """Indices of the labeled rows, ascending, shape (n_labeled,)."""
+        return np.flatnonzero(self.codes >= 0)
+
+    @property
+    def unlabeled(self) -> NDArray[np.intp]:
+        """Indices of the unlabeled rows, ascending, shape (n_unlabeled,)."""
+        return np.flatnonzero(self.codes < 0)
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """Number of labeled rows of each class, shape (K,)."""
+        return np.bincount(self.codes[self.labeled], minlength=self.n_classes)
+
+
+def unlabeled_mask(y: Any, unlabeled: Any = -1) -> NDArray[np.bool_]:
+    """Tell which rows of y carry no label.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels: a list, an array of any dtype, or a pandas, polars or pyarrow series. A column of shape (n, 1) is
+        raveled with scikit-learn's ``DataConversionWarning``.
+    unlabeled : scalar, default=-1
+        Value that marks an unlabeled row, besides the missing values (None, NaN, NaT, pandas.NA, polars null), which
+        always count. None: only the missing values count.
+
+    Returns
+    -------
+    mask : ndarray of bool, shape (n,)
+        True where the row is unlabeled.
+
+    Notes
+    -----
+    ``numpy.array(["a", "b", -1])`` silently turns -1 into the string "-1". A label that is a string is therefore
+    unlabeled when it equals ``str(unlabeled)``. Booleans are not numbers here: ``unlabeled=1`` does not match True.
+    """
+    labels = _as_label_array(y)
+    return _missing(labels) | _equal_to_marker(labels, unlabeled)
+
+
+def labeled_part(y: Any, unlabeled: Any = -1) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Take the labeled rows out of y; none, one or more classes may occur among them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, see :func:`unlabeled_mask`.
+    unlabeled : scalar, default=-1
+        Value that marks an unlabeled row, see :func:`unlabeled_mask`.
+
+    Returns
+    -------
+    rows : ndarray of intp, shape (m,)
+        Indices of the labeled rows, ascending.
+    labels : ndarray of shape (m,)
+        Their labels. Integer, float and boolean labels keep their kind, strings become a numpy string array.
+
+    Raises
+    ------
+    ValueError
+        If y is not one column, or mixes strings, numbers and booleans.
+    """
+    column = _as_label_array(y)
+    rows = np.flatnonzero(~unlabeled_mask(column, unlabeled))
+    return rows, _narrowed(column[rows])
+
+
+def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
+    """Read and validate the labels of a classification problem with two or more classes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, see :func:`unlabeled_mask`.
+    unlabeled : scalar, default=-1
+        Value that marks an unlabeled row, see :func:`unlabeled_mask`.
+
+    Returns
+    -------
+    labels : Labels
+        Classes, of the types :func:`labeled_part` gives, and codes.
+
+    Raises
+    ------
+    ValueError
+        If y is empty, not one column, continuous, a mixture of strings, numbers and booleans, or has labels of fewer
+        than two classes; among the latter a y of only -1 and +1, whose -1 would be taken for the unlabeled marker.
+
+    Warns
+    -----
+    UserWarning
+        If a class is a blank text, such as the empty cells of a table leave: it counts as a class unless it is the marker.
+    """
+    column = _as_label_array(y)
+    if not len(column):
+        raise ValueError("y is empty: 0 rows came, where labels of at least 2 classes are needed.")
+    rows, given = labeled_part(column, unlabeled)
+    if not len(rows):
+        raise ValueError(_no_label_message(len(column), unlabeled))
+    _check_finite(given)
+    check_classification_targets(given)
+    classes, codes_of_given = np.unique(given, return_inverse=True)
+    if len(classes) < 2:
+        collides = bool(_equal_to_marker(column, unlabeled).any())
+        raise ValueError(_one_class_message(classes[0], unlabeled, collides=collides))
+    _warn_of_blank(classes, codes_of_given)
+    codes = np.full(len(column), -1, dtype=np.intp)
+    codes[rows] = codes_of_given
+    return Labels(classes=classes, codes=codes)
+
+
+def read_labeled_rows(rows: NDArray[np.intp], labels: NDArray[Any], n_rows: int, unlabeled: Any = -1) -> Labels:
+    """Read labels of which the labeled rows have been found already, with the checks of :func:`read_labels`.
+
+    Parameters
+    ----------
+    rows : ndarray of intp, shape (m,)
+        Indices of the labeled rows, ascending.
+    labels : ndarray of object, shape (m,)
+        Their labels, as :func:`labeled_part` gives them.
+    n_rows : int
+        Number of rows, labeled or not.
+    unlabeled : scalar, default=-1
+        Value that marked the other rows.
+
+    Returns
+    -------
+    labels : Labels
+        Classes, and codes of all rows.
+    """
+    if not len(rows):
+        raise ValueError(_no_label_message(n_rows, unlabeled))
+    another = [unlabeled] if len(rows) < n_rows else []  # the checks see that there are unlabeled rows
+    found = read_labels(np.array([*labels, *another], dtype=object), unlabeled)
+    codes = np.full(n_rows, -1, dtype=np.intp)
+    codes[rows] = found.codes[: len(rows)]
+    return Labels(found.classes, codes)
+
+
+def _as_label_array(y: Any) -> NDArray[Any]:
+    """Bring y to a numpy array of shape (n,) without losing types or missing entries."""
+    if y is None:
+        raise ValueError(
+            "A semi-supervised classifier requires y to be passed, but the target y is None. "
+            "Give one entry per row, with the unlabeled marker where the label is unknown."
+        )
+    native = nw.from_native(y, allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        untyped = _series_to_numpy(native)
+    elif isinstance(native, nw.DataFrame) and native.shape[1] == 1:
+        untyped = _series_to_numpy(native[:, 0])[:, np.newaxis]
+    elif isinstance(y, np.ma.MaskedArray):
+        untyped = np.array(y.tolist(), dtype=object)  # tolist writes None for a masked entry
+    else:
+        # numpy would make strings of the list ["a", nan]; as objects the entries stay what they are.
+        untyped = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
+    labels: NDArray[Any] = column_or_1d(untyped, warn=True)
+    return labels
+
+
+def _series_to_numpy(series: nw.Series[Any]) -> NDArray[Any]:
+    """Convert a data-frame column, keeping the integers beside nulls integers: objects then, with None for a null."""
+    null = series.is_null()
+    if not null.any():
+        return series.to_numpy()
+    present = ~null.to_numpy()
+    labels = np.full(len(series), None, dtype=object)
+    labels[present] = series.filter(~null).to_numpy()
+    return labels
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of None, NaN, NaT and pandas.NA, shape (n,)."""
+    if labels.dtype.kind in "biuU":
+        return np.zeros(len(labels), dtype=bool)
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    return np.fromiter(map(_is_missing, labels.astype(object)), dtype=bool, count=len(labels))
+
+
+def _is_missing(label: Any) -> bool:
+    if type(label).__name__ in _MISSING_TYPE_NAMES:
+        return True
+    # NaN, in all its types, and NaT are the scalars that differ from themselves.
+    return isinstance(label, numbers.Number | np.datetime64 | np.timedelta64) and bool(label != label)
+
+
+def _equal_to_marker(labels: NDArray[Any], marker: Any) -> NDArray[np.bool_]:
+    """Mask of the labels that equal the unlabeled marker, shape (n,)."""
+    if np.ndim(marker) != 0:
+        raise ValueError(f"unlabeled must be one value that marks unlabeled rows, or None; got {marker!r}.")
+    if marker is None:
+        return np.zeros(len(labels), dtype=bool)
+    if labels.dtype.kind == "U":
+        return np.asarray(labels == str(marker))
+    if labels.dtype.kind in "biuf":
+        comparable = _family(marker) == ("boolean" if labels.dtype.kind == "b" else "number")
+        return np.asarray(labels == marker) if comparable else np.zeros(len(labels), dtype=bool)
+    equal = (_is_marker(label, marker) for label in labels.astype(object))
+    return np.fromiter(equal, dtype=bool, count=len(labels))
+
+
+def _is_marker(label: Any, marker: Any) -> bool:
+    if isinstance(label, str):
+        return label == str(marker)
+    return _family(label) == _family(marker) and not _is_missing(label) and bool(label == marker)
+
+
+def _family(label: Any) -> str:
+    """Kind of a label; labels of one family can be compared and sorted."""
+    if isinstance(label, bool | np.bool_):
+        return "boolean"
+    if isinstance(label, numbers.Number):
+        return "number"
+    return "string" if isinstance(label, str) else type(label).__name__
+
+
+def _narrowed(given: NDArray[Any]) -> NDArray[Any]:
+    """Give labels that came as objects the dtype they would have had by themselves."""
+    if given.dtype.kind in "biufU":
+        return given
+    example_of = {_family(label): label for label in given[::-1].astype(object)}
+    if len(example_of) > 1:
+        came = ", ".join(f"{family} ({example!r})" for family, example in sorted(example_of.items()))
+        raise ValueError(
+            f"y mixes labels of different types, which have no common order: {came}. "
+            "Convert the labels to one type; a missing label is None, NaN or the marker given as unlabeled."
+        )
+    if example_of.keys() <= {"boolean", "number", "string"}:
+        return np.array(given.tolist())
+    return given  # check_classification_targets says what is wrong with it
+
+
+def _check_finite(given: NDArray[Any]) -> None:
+    if given.dtype.kind == "f" and np.isinf(given).any():
+        raise ValueError("y contains infinity, which is no class. Mark unlabeled rows by None, NaN or the marker.")
+
+
+def _warn_of_blank(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
+    if classes.dtype.kind != "U":
+        return
+    for blank in np.flatnonzero(np.char.strip(classes) == ""):
+        text = classes[blank].item()
+        warnings.warn(
+            f"{(codes == blank).sum()} rows of y hold the blank text {text!r}, which counts as a class of its own. If it marks "
+            f"unlabeled rows, pass unlabeled={text!r} or put None in its place; if it is a class, give it a name.",
+            stacklevel=3,
+        )
+
+
+def _no_label_message(n_rows: int, unlabeled: Any) -> str:
+    marker = "" if unlabeled is None else f", or equal to the marker unlabeled={unlabeled!r}"
+    return (
+        f"y holds no label: all {n_rows} rows are unlabeled (None or NaN{marker}). "
+        "Label at least one row of each of 2 or more classes, or pass another marker as unlabeled."
+    )
+
+
+def _one_class_message(only_class: Any, unlabeled: Any, *, collides: bool) -> str:
+    the_class = only_class.item() if isinstance(only_class, np.generic) else only_class
+    if collides:
+        return (
+            f"y holds only the values {unlabeled!r} and {the_class!r}, and {unlabeled!r} marks unlabeled rows, so "
+            f"1 class is left where at least 2 classes are needed. If {unlabeled!r} is one of your classes, relabel "
+            "the classes as 0 and 1, or pass unlabeled=None; otherwise label at least one row of a second class."
+        )
+    return (
+        f"y holds labels of 1 class only ({the_class!r}), where at least 2 classes are needed. "
+        "Label at least one row of a second class."
+    )

@@ -1,0 +1,21 @@
+"""The rows of all views, wherever they lie: in memory, in files, on a cluster."""
+
+from cmvmed.data.sources.arrays import ArrayTable, LocalRows, Table, memory_rows
+from cmvmed.data.sources.base import ChunkFunction, RowFunction, RowSource, Sums
+from cmvmed.data.sources.dask import DaskRows, dask_rows
+from cmvmed.data.sources.files import open_files, open_zarr
+
+__all__ = [
+    "ArrayTable",
+    "ChunkFunction",
+    "DaskRows",
+    "LocalRows",
+    "RowFunction",
+    "RowSource",
+    "Sums",
+    "Table",
+    "dask_rows",
+    "memory_rows",
+    "open_files",
+    "open_zarr",
+]

@@ -1,0 +1,180 @@
+"""Rows on this machine, read by one thread and worked on by the others.
+
+A :class:`Table` is one rectangle of numbers that can be read block by block: an array, a memory-mapped file, a Zarr array, a folder
+of Parquet files. :class:`LocalRows` makes a source of one table and the columns of its views, or of one table per view.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from cmvmed.core.linalg import Array, IntArray, Matrix
+from cmvmed.core.threads import algebra_threads
+from cmvmed.data.layout import ViewLayout
+from cmvmed.data.sources.base import (
+    ChunkFunction,
+    RowFunction,
+    Sums,
+    add,
+    as_numbers,
+    chunk_size,
+    numbers_per_row,
+    row_bytes,
+)
+from cmvmed.scale.memory import format_bytes
+
+T = TypeVar("T")
+
+
+class Table(Protocol):
+    """A rectangle of numbers that can be read block by block."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+
+    @property
+    def column_names(self) -> list[str] | None:
+        """Names of the columns, None if they have none."""
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+
+    @property
+    def reading_bytes(self) -> int:
+        """Memory that reading takes, beside the blocks."""
+
+    def blocks(self, size: int) -> Iterator[Matrix]:
+        """The rows in blocks of ``size`` (the last may be shorter), dense or CSR, in double precision."""
+
+    def take(self, rows: IntArray) -> Matrix:
+        """The rows of the given ascending numbers."""
+
+
+@dataclass(frozen=True)
+class ArrayTable:
+    """An array, memory-mapped file, CSR matrix or Zarr array: what can be sliced by rows."""
+
+    array: Any
+    column_names: list[str] | None = None
+    reading_bytes: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.array.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.array.shape[1])
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return numbers_per_row(self.array)
+
+    def blocks(self, size: int) -> Iterator[Matrix]:
+        """The rows in blocks of ``size``."""
+        for start in range(0, self.n_rows, size):
+            yield as_numbers(self.array[start : start + size])
+
+    def take(self, rows: IntArray) -> Matrix:
+        """The rows of the given ascending numbers."""
+        return as_numbers(self.array[rows])
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """The rows of tables on this machine, in chunks worked on by threads with one thread of linear algebra each.
+
+    ``layout`` names the columns of each view if there is one table; without it each table is a view. ``memory_limit`` is in bytes.
+    ``n_threads=None`` takes as many as the linear algebra may use.
+    """
+
+    tables: Sequence[Table]
+    layout: ViewLayout | None = None
+    memory_limit: int | None = None
+    n_threads: int | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.tables[0].n_rows
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of columns of each view."""
+        return self.layout.widths if self.layout is not None else tuple(table.n_columns for table in self.tables)
+
+    def take(self, rows: IntArray) -> list[Matrix]:
+        """Per view, the rows of the given ascending numbers."""
+        return self._by_view([table.take(rows) for table in self.tables])
+
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
+        """Elementwise sums over all chunks, added in row order."""
+        total: Sums | None = None
+        for summands in self._results(function, bytes_per_row, bytes_of_sums):
+            total = add(total, summands)
+        assert total is not None
+        return total
+
+    def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
+        """Results of the chunks in row order, computed as they are asked for."""
+        return self._results(function, bytes_per_row, 0)
+
+    def _results(
+        self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int, bytes_of_sums: int
+    ) -> Iterator[T]:
+        threads = self.n_threads if self.n_threads is not None else algebra_threads()
+        in_flight = threads + 1  # one chunk more is read while the others are worked on
+        per_row = row_bytes([table.numbers_per_row for table in self.tables], bytes_per_row)
+        size = chunk_size(per_row, in_flight, self.limit_of_chunks(), bytes_of_sums)
+        if threads == 1:
+            yield from (function(first, matrices) for first, matrices in self._chunks(size))
+            return
+        waiting: deque[Future[T]] = deque()
+        with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+            for first, matrices in self._chunks(size):
+                waiting.append(pool.submit(function, first, matrices))
+                if len(waiting) == in_flight:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def limit_of_chunks(self) -> int | None:
+        """Bytes that are left for chunks beside what reading takes, or an error if nothing is."""
+        if self.memory_limit is None:
+            return None
+        reading = sum(table.reading_bytes for table in self.tables)
+        if reading >= self.memory_limit:
+            raise MemoryError(
+                f"Reading these files takes {format_bytes(reading)}, for the rows that are stored together in them, but there is "
+                f"room for {format_bytes(self.memory_limit)}. Write them with smaller row groups or chunks, or raise memory_limit."
+            )
+        return self.memory_limit - reading
+
+    def _chunks(self, size: int) -> Iterator[tuple[int, list[Matrix]]]:
+        first = 0
+        for blocks in zip(*(table.blocks(size) for table in self.tables), strict=True):
+            yield first, self._by_view(list(blocks))
+            first += blocks[0].shape[0]
+
+    def _by_view(self, blocks: list[Matrix]) -> list[Matrix]:
+        return blocks if self.layout is None else self.layout.split(blocks[0])
+
+
+def memory_rows(
+    matrices: Sequence[Matrix], *, memory_limit: int | None = None, n_threads: int | None = None
+) -> LocalRows:
+    """The rows of one array, memory-mapped file or CSR matrix per view."""
+    return LocalRows([ArrayTable(matrix) for matrix in matrices], memory_limit=memory_limit, n_threads=n_threads)

@@ -1,0 +1,125 @@
+"""What a source of rows can do, and what all sources share: chunks, their sums, and how large a chunk may be.
+
+A fit over more rows than memory holds sees them a chunk at a time. A function of a chunk must depend on nothing but its
+arguments, so that it may run in any thread or process, and again if a worker is lost.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from cmvmed.core.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
+from cmvmed.data.layout import present_rows
+
+Sums = tuple[Array, ...]
+ChunkFunction = Callable[[int, list[Matrix]], Sums]  # (number of the first row, rows of each view) -> summands
+RowFunction = Callable[[int, list[Matrix]], Array]  # the same arguments -> one line per row
+
+LARGEST_CHUNK = 4096  # rows; matrix products are not faster with more
+COPIES_OF_A_CHUNK = 5  # as it is read and joined, its unlabeled rows, and these while they are scaled
+FLOAT_BYTES = 8
+
+
+class RowSource(Protocol):
+    """The rows of all views. Every view has the same rows in the same order."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of columns of each view."""
+
+    def take(self, rows: IntArray) -> list[Matrix]:
+        """Per view, the rows of the given ascending numbers, in memory."""
+
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
+        """Elementwise sums of ``function(first_row, matrices)`` over all chunks, always added in the same order.
+
+        ``bytes_per_row`` is the memory that the function needs for each row of its chunk, beside the row itself,
+        ``bytes_of_sums`` what its result takes.
+        """
+
+    def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
+        """``function(first_row, matrices)`` of each chunk in row order, computed as it is asked for."""
+
+
+@dataclass(frozen=True)
+class RowCheck:
+    """Which rows of a chunk have which view; a bad value is named by its view, row and column."""
+
+    views: tuple[str, ...]
+    missing: str  # "ignore" or "error"
+    columns: tuple[Sequence[str] | None, ...]  # per view the names of its columns, if they have names
+    unused: tuple[BoolArray | None, ...]  # per view the columns whose values do not matter
+
+    def present(self, first_row: int, matrices: Sequence[Matrix]) -> list[BoolArray]:
+        """Per view, which rows of the chunk have it, (n,)."""
+        settings = zip(matrices, self.views, self.columns, self.unused, strict=True)
+        return [present_rows(m, view, self.missing, names, unused, first_row) for m, view, names, unused in settings]
+
+
+def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of_sums: int = 0) -> int:
+    """Rows per chunk such that ``n_chunks`` of them, the sums of each and two totals fit ``memory_limit`` bytes (None: no limit).
+
+    Raises
+    ------
+    MemoryError
+        If not even one row each does.
+    """
+    if memory_limit is None:
+        return LARGEST_CHUNK
+    fitting = (memory_limit - (n_chunks + 2) * bytes_of_sums) // (n_chunks * max(row_bytes, 1))
+    if fitting < 1:
+        raise MemoryError(
+            f"memory_limit is too small: {memory_limit} bytes of it are for chunks of rows, but {n_chunks} rows at a time, of "
+            f"{row_bytes} bytes each with what is computed from them, and sums of {bytes_of_sums} bytes do "
+            "not fit. Raise memory_limit, or use fewer threads (n_jobs) or components (n_components)."
+        )
+    return min(int(fitting), LARGEST_CHUNK)
+
+
+def numbers_per_row(matrix: Matrix) -> int:
+    """Numbers that a row takes in memory: its columns, or twice its non-zero values, on average, if it is sparse."""
+    return int(-(-2 * matrix.nnz // max(matrix.shape[0], 1)) if is_sparse(matrix) else matrix.shape[1])
+
+
+def row_bytes(widths: Sequence[int], bytes_per_row: int) -> int:
+    """Memory that one row of a chunk needs while a function works on it."""
+    return COPIES_OF_A_CHUNK * FLOAT_BYTES * sum(widths) + bytes_per_row
+
+
+def parts_of(first_row: int, matrices: list[Matrix], size: int) -> Iterator[tuple[int, list[Matrix]]]:
+    """A block of rows in chunks of at most ``size``, each with the number of its first row."""
+    n_rows = matrices[0].shape[0]
+    for start in range(0, n_rows, size):
+        yield first_row + start, [matrix[start : start + size] for matrix in matrices]
+
+
+def add(total: Sums | None, summands: Sums) -> Sums:
+    """Elementwise sums; the first summands start the total. The total is changed in place."""
+    if total is None:
+        return tuple(summand.copy() for summand in summands)
+    if len(total) != len(summands):
+        raise ValueError(
+            f"A function of chunks returned {len(summands)} arrays after {len(total)} for an earlier chunk."
+        )
+    for accumulated, summand in zip(total, summands, strict=True):
+        accumulated += summand
+    return total
+
+
+def as_numbers(block: Matrix) -> Matrix:
+    """A block of rows as float64, dense or CSR."""
+    if is_sparse(block):
+        return block.tocsr().astype(np.float64, copy=False)
+    return np.asarray(block, dtype=np.float64)
+
+
+def stacked(parts: Sequence[Matrix]) -> Matrix:
+    """Matrices one below the other, CSR if they are."""
+    return sparse.vstack(parts, format="csr") if is_sparse(parts[0]) else np.concatenate(parts)

@@ -1,0 +1,270 @@
+"""Rows in dask collections: every block is worked on where it lies, and only sums travel.
+
+The blocks are dealt out to as many chains as the cluster has threads. A task of a chain adds one block's summands to those of the
+task before it, so a chain stays on one worker, holds one block at a time and has one result. Tasks depend on nothing but their
+block and parameters: dask repeats those that a lost worker had, and the sums are added in the same order again.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from joblib import cpu_count
+from threadpoolctl import threadpool_limits
+
+from cmvmed.core.linalg import Array, IntArray, Matrix
+from cmvmed.data.layout import ViewLayout
+from cmvmed.data.sources.base import (
+    ChunkFunction,
+    RowFunction,
+    Sums,
+    add,
+    as_numbers,
+    chunk_size,
+    parts_of,
+    row_bytes,
+    stacked,
+)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Consecutive rows, as delayed parts of each array."""
+
+    number: int
+    first_row: int
+    n_rows: int
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class DaskRows:
+    """The rows of dask arrays with the same blocks of rows.
+
+    ``layout`` names the columns of each view if there is one array; without it each array is a view. ``memory_limit``, in bytes, is
+    for one thread of a worker, beside the block that it works on. ``origin`` is the collection whose blocks the arrays' blocks
+    come from, to find the workers that hold them.
+    """
+
+    arrays: Sequence[Any]
+    layout: ViewLayout | None = None
+    memory_limit: int | None = None
+    origin: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.arrays[0].shape[0])
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of columns of each view."""
+        return self.layout.widths if self.layout is not None else tuple(int(array.shape[1]) for array in self.arrays)
+
+    def take(self, rows: IntArray) -> list[Matrix]:
+        """Per view, the rows of the given ascending numbers."""
+        dask = required_dask()
+        tasks = []
+        for block in self._blocks:
+            first, last = np.searchsorted(rows, [block.first_row, block.first_row + block.n_rows])
+            if last > first:
+                tasks.append(dask.delayed(_taken)(rows[first:last] - block.first_row, self.layout, *block.parts))
+        if not tasks:
+            return [np.empty((0, width)) for width in self.widths]
+        with computing():
+            parts = dask.compute(*tasks)
+        return [stacked(view) for view in zip(*parts, strict=True)]
+
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
+        """Elementwise sums over all chunks, always added in the same order."""
+        dask = required_dask()
+        shipped = self._shipped(function, bytes_per_row, bytes_of_sums)
+        totals = []
+        for chain in self._chains:
+            total = None
+            for block in chain:
+                total = dask.delayed(_accumulated)(shipped, total, block.first_row, *block.parts)
+            totals.append(total)
+        with computing():
+            results = dask.compute(*totals)
+        sums: Sums | None = None
+        for result in results:
+            sums = add(sums, result)
+        assert sums is not None
+        return sums
+
+    def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
+        """Results of the blocks in row order, a few of them at a time."""
+        dask = required_dask()
+        shipped = self._shipped(function, bytes_per_row, 0)
+        tasks = [dask.delayed(_mapped)(shipped, block.first_row, *block.parts) for block in self._blocks]
+        at_once = sum(cluster_threads().values())
+        for start in range(0, len(tasks), at_once):
+            with computing():
+                results = dask.compute(*tasks[start : start + at_once])
+            yield from results
+
+    def _shipped(self, function: ChunkFunction | RowFunction, bytes_per_row: int, bytes_of_sums: int) -> Any:
+        size = chunk_size(row_bytes(self.widths, bytes_per_row), 1, self.memory_limit, bytes_of_sums)
+        return required_dask().delayed(_Shipped(function, self.layout, size))
+
+    @cached_property
+    def _blocks(self) -> list[_Block]:
+        """The blocks that have rows."""
+        counts = self.arrays[0].chunks[0]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        parts = zip(*(array.to_delayed()[:, 0] for array in self.arrays), strict=True)
+        return [
+            _Block(number, int(start), int(count), delayed)
+            for number, (start, count, delayed) in enumerate(zip(starts[:-1], counts, parts, strict=True))
+            if count > 0
+        ]
+
+    @cached_property
+    def _chains(self) -> list[list[_Block]]:
+        """Blocks by chain, the same in every pass over the rows.
+
+        Blocks in the memory of a worker are dealt to its threads, others in equal shares to all threads.
+        """
+        threads = cluster_threads()
+        holders = {} if self.origin is None else block_holders(self.origin)
+        if not all(holders.get(block.number) in threads for block in self._blocks):
+            return _equal_shares(self._blocks, sum(threads.values()))
+        chains = [
+            chain
+            for worker, n_threads in threads.items()
+            for chain in _equal_shares([b for b in self._blocks if holders[b.number] == worker], n_threads)
+        ]
+        return sorted(chains, key=lambda chain: chain[0].first_row)
+
+
+def dask_rows(
+    collections: Sequence[Any],
+    layout: ViewLayout | None = None,
+    memory_limit: int | None = None,
+    origin: Any = None,
+) -> DaskRows:
+    """A source of one dask array or DataFrame for all views, or of one per view; the lengths of DataFrames are computed."""
+    arrays = [_as_array(collection) for collection in collections]
+    rows = [int(array.shape[0]) for array in arrays]
+    if len(set(rows)) > 1:
+        raise ValueError(f"The views have unequal numbers of rows: {rows}; align them first.")
+    blocks = arrays[0].chunks[0]
+    whole_rows = [array.rechunk((blocks, -1)) for array in arrays]
+    return DaskRows(whole_rows, layout, memory_limit, collections[0] if origin is None else origin)
+
+
+def required_dask() -> Any:
+    """The module dask, or an error that says how to get it."""
+    try:
+        import dask
+    except ImportError as error:
+        raise ImportError("Dask collections need dask: pip install 'cmvmed[dask]'.") from error
+    return dask
+
+
+def current_client() -> Any | None:
+    """The client of dask.distributed in use, if there is one."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.get_client()
+    except ValueError:  # there is none
+        return None
+
+
+def cluster_threads() -> dict[str, int]:
+    """Threads of each worker, by its address; without a cluster those of this machine."""
+    client = current_client()
+    if client is None:
+        return {"": required_dask().config.get("num_workers", None) or cpu_count()}
+    return {str(address): int(n) for address, n in sorted(client.nthreads().items())}
+
+
+def block_holders(collection: Any) -> dict[int, str]:
+    """The address of a worker that holds a block of rows, by the block's number; empty if the blocks are not in memory.
+
+    The blocks of a persisted collection are futures whose keys are (name, number of the block of rows, ...).
+    """
+    client = current_client()
+    if client is None:
+        return {}
+    distributed = sys.modules["distributed"]
+    futures = distributed.futures_of(collection)
+    distributed.wait(futures)
+    addresses = client.who_has(futures)
+    if len({key[0] for key in addresses}) != 1:
+        return {}
+    return {int(key[1]): min(workers) for key, workers in addresses.items() if workers}
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """Compute with one thread of linear algebra per task, as workers of a cluster have it anyway.
+
+    The graph carries parameters of some megabytes, of which dask warns: scattered data would be lost with a worker.
+    """
+    with warnings.catch_warnings(), threadpool_limits(1 if current_client() is None else None):
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        yield
+
+
+def _as_array(collection: Any) -> Any:
+    """A dask array whose blocks have known numbers of rows."""
+    array = collection
+    if hasattr(collection, "to_dask_array"):
+        array = collection.to_dask_array(lengths=True)
+    elif any(np.isnan(count) for count in collection.chunks[0]):
+        array = collection.compute_chunk_sizes()
+    if array.ndim != 2:
+        raise ValueError(f"A dask collection must have rows and columns, but this one has the shape {array.shape}.")
+    return array
+
+
+def _equal_shares(blocks: list[_Block], n_shares: int) -> list[list[_Block]]:
+    """Consecutive blocks in at most ``n_shares`` lists that are not empty."""
+    bounds = np.linspace(0, len(blocks), min(n_shares, len(blocks)) + 1).astype(int)
+    return [blocks[start:stop] for start, stop in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class _Shipped:
+    """A function of chunks with what a worker needs to know to cut a block into them."""
+
+    function: Any
+    layout: ViewLayout | None
+    size: int
+
+    def results(self, first_row: int, blocks: Sequence[Matrix]) -> Iterator[Any]:
+        """Results of the chunks of one block."""
+        matrices = _by_view(blocks, self.layout)
+        return (self.function(first, chunk) for first, chunk in parts_of(first_row, matrices, self.size))
+
+
+def _accumulated(shipped: _Shipped, before: Sums | None, first_row: int, *blocks: Matrix) -> Sums:
+    """Sums of a block added to those before it, which stay as they are."""
+    total: Sums | None = None
+    for summands in shipped.results(first_row, blocks):
+        total = add(total, summands)
+    assert total is not None  # blocks have rows
+    return total if before is None else add(total, before)
+
+
+def _mapped(shipped: _Shipped, first_row: int, *blocks: Matrix) -> Array:
+    return np.concatenate(list(shipped.results(first_row, blocks)))
+
+
+def _taken(rows: IntArray, layout: ViewLayout | None, *blocks: Matrix) -> list[Matrix]:
+    return [matrix[rows] for matrix in _by_view(blocks, layout)]
+
+
+def _by_view(blocks: Sequence[Matrix], layout: ViewLayout | None) -> list[Matrix]:
+    matrices = [as_numbers(block) for block in blocks]
+    return matrices if layout is None else layout.split(matrices[0])

@@ -1,0 +1,370 @@
+"""Tables in files: Parquet, Feather (Arrow) and CSV through pyarrow datasets, and Zarr arrays.
+
+Files are read a block of rows at a time, whatever the size of their row groups, and only the columns in use. The rows of a folder
+are those of its files in the order of their names. A value that is null counts as NaN.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cmvmed.core.linalg import Array, IntArray, Matrix
+from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".ipc": "feather",
+    ".csv": "csv",
+}
+BUFFER = 1 << 16  # bytes read at once from each column of a Parquet file
+PAGE = 1 << 20  # bytes of a page of a Parquet column, and of its dictionary, as writers make them
+RECORD_BATCH = 1 << 16  # rows that writers of Feather files put together
+CSV_BLOCK = 1 << 23  # bytes that a block of a CSV file takes, as text and as numbers
+TAKEN_AT_ONCE = 4096  # rows
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """Numeric columns of one or more files that all have them."""
+
+    dataset: Any  # pyarrow.dataset.FileSystemDataset
+    columns: tuple[str, ...]
+    counts: tuple[int, ...]  # rows of each file
+    column_bytes: int  # memory that reading a column takes, at most
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(self.counts)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return self.n_columns
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
+
+    @property
+    def reading_bytes(self) -> int:
+        """Memory that reading takes, beside the blocks."""
+        return CSV_BLOCK if self.is_text else self.n_columns * self.column_bytes
+
+    @property
+    def place(self) -> str:
+        """Where the rows come from, for messages."""
+        return f"{self.dataset.files[0]}" + (f" (and {len(self.counts) - 1} more)" if len(self.counts) > 1 else "")
+
+    def select(self, columns: Sequence[str]) -> "FileTable":
+        """The same rows with the given columns, which must hold numbers."""
+        self._check_names(columns)
+        for name in columns:
+            kind = self.dataset.schema.field(name).type
+            if not _is_numeric(kind):
+                raise ValueError(
+                    f"Column {name!r} of {self.place} holds {kind} values, but features must be numbers. If it holds the classes, "
+                    "pass its name as y; else leave it out, for instance with pyarrow.dataset.dataset(path, schema=...)."
+                )
+        return replace(self, columns=tuple(columns))
+
+    def blocks(self, size: int) -> Iterator[Matrix]:
+        """The rows in blocks of ``size``."""
+        matrices = (matrix for fragment in self.dataset.get_fragments() for matrix in self._matrices(fragment, size))
+        return rebatched(matrices, size, self.n_rows, self.place)
+
+    def take(self, rows: IntArray) -> Matrix:
+        """The rows of the given ascending numbers; files that hold none of them are not read."""
+        taken = [np.empty((0, self.n_columns))]
+        start = 0
+        for fragment, count in zip(self.dataset.get_fragments(), self.counts, strict=True):
+            first, last = np.searchsorted(rows, [start, start + count])
+            if last > first:
+                taken += taken_from(self._matrices(fragment, TAKEN_AT_ONCE), rows[first:last] - start)
+            start += count
+        return np.concatenate(taken)
+
+    def label_values(self, column: str) -> Iterator[Any]:
+        """The values of one column of any type in row order, in parts; those of CSV files as text, None if empty."""
+        self._check_names([column])
+        pa, schema = required("pyarrow"), self.dataset.schema
+        if self.is_text:
+            schema = schema.set(schema.get_field_index(column), schema.field(column).with_type(pa.string()))
+        for fragment in self.dataset.get_fragments():
+            for batch in _batches(fragment, schema, [column], TAKEN_AT_ONCE):
+                part = batch.column(0)
+                part = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
+                yield [value or None for value in part.to_pylist()] if self.is_text else pa.chunked_array([part])
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the files are CSV files, whose values have no types of their own."""
+        return bool(self.dataset.format.default_extname == "csv")
+
+    def _matrices(self, fragment: Any, size: int) -> Iterator[Array]:
+        return (_as_matrix(batch) for batch in _batches(fragment, self.dataset.schema, list(self.columns), size))
+
+    def _check_names(self, columns: Sequence[str]) -> None:
+        names = self.dataset.schema.names
+        for name in columns:
+            if name not in names:
+                raise ValueError(f"{self.place} has no column {name!r}; its columns are {names}.")
+
+
+@dataclass(frozen=True)
+class ZarrTable:
+    """A two-dimensional Zarr array, read by its own chunks."""
+
+    array: Any
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.array.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.array.shape[1])
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return self.n_columns
+
+    @property
+    def column_names(self) -> None:
+        """Columns of an array have no names."""
+        return
+
+    @property
+    def reading_bytes(self) -> int:
+        """Memory that reading takes, beside the blocks: a chunk as it is stored and as numbers."""
+        return int(2 * FLOAT_BYTES * min(self.array.chunks[0], self.n_rows) * self.n_columns)
+
+    def blocks(self, size: int) -> Iterator[Matrix]:
+        """The rows in blocks of ``size``."""
+        return rebatched(self._stored(), size, self.n_rows, "the Zarr array")
+
+    def take(self, rows: IntArray) -> Matrix:
+        """The rows of the given ascending numbers; chunks that hold none of them are not read."""
+        taken = [np.empty((0, self.n_columns))]
+        for start in range(0, self.n_rows, self.array.chunks[0]):
+            stop = start + self.array.chunks[0]
+            first, last = np.searchsorted(rows, [start, stop])
+            if last > first:
+                taken.append(as_numbers(self.array[start:stop])[rows[first:last] - start])
+        return np.concatenate(taken)
+
+    def _stored(self) -> Iterator[Array]:
+        step = self.array.chunks[0]
+        return (as_numbers(self.array[start : start + step]) for start in range(0, self.n_rows, step))
+
+
+def open_files(place: Any) -> FileTable:
+    """The table in a file, in a folder of files of one format, or in a pyarrow dataset, with all of its columns."""
+    dataset = _dataset_of(place)
+    names = dataset.schema.names
+    repeated = [name for i, name in enumerate(names) if name in names[:i]]
+    if repeated:
+        raise ValueError(f"{dataset.files[0]} has two columns named {repeated[0]!r}; give each column its own name.")
+    files = [_checked_file(fragment, names) for fragment in dataset.get_fragments()]
+    counts = tuple(count for count, _ in files)
+    return FileTable(dataset, tuple(names), counts, max((n_bytes for _, n_bytes in files), default=0))
+
+
+def open_zarr(place: Any) -> ZarrTable:
+    """The table in a Zarr array, or in the folder of one."""
+    if isinstance(place, (str, PathLike)):
+        zarr = required("zarr")
+        with naming(fspath(place)):
+            place = zarr.open_array(fspath(place), mode="r")
+    if len(place.shape) != 2:
+        raise ValueError(f"A Zarr array must have rows and columns, but this one has the shape {tuple(place.shape)}.")
+    return ZarrTable(place)
+
+
+def is_zarr_folder(path: Path) -> bool:
+    """Whether a folder holds a Zarr array or group."""
+    return path.is_dir() and any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def required(module: str) -> Any:
+    """An optional module, or an error that says how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"Reading such files needs {module.split('.')[0]}: pip install 'cmvmed[files]'.") from error
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Turn what a library says of a bad file into an error that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError) as error:  # pyarrow's and Zarr's errors are of these kinds
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{path} cannot be read: {reason}. Replace the file or leave it out.") from error
+
+
+def rebatched(matrices: Iterator[Array], size: int, n_rows: int, place: str) -> Iterator[Array]:
+    """Consecutive rows in blocks of ``size``, whatever the sizes they come in."""
+    kept: list[Array] = []
+    n_kept = n_seen = 0
+    for matrix in matrices:
+        n_seen += matrix.shape[0]
+        kept.append(matrix)
+        n_kept += matrix.shape[0]
+        if n_kept >= size:
+            joined = kept[0] if len(kept) == 1 else np.concatenate(kept)
+            whole = n_kept - n_kept % size
+            yield from (joined[start : start + size] for start in range(0, whole, size))
+            kept, n_kept = [joined[whole:]], n_kept - whole
+    if n_seen != n_rows:
+        raise ValueError(
+            f"{place} had {n_rows} rows when it was opened and has {n_seen} now; do not change it meanwhile."
+        )
+    if n_kept:
+        yield np.concatenate(kept)
+
+
+def taken_from(matrices: Iterator[Array], rows: IntArray) -> list[Array]:
+    """The rows of the given ascending numbers, from consecutive blocks."""
+    taken, start = [], 0
+    for matrix in matrices:
+        first, last = np.searchsorted(rows, [start, start + matrix.shape[0]])
+        if last > first:
+            taken.append(matrix[rows[first:last] - start])
+        start += matrix.shape[0]
+    return taken
+
+
+def _dataset_of(place: Any) -> Any:
+    """A pyarrow dataset of files in one format."""
+    # A wrong path is reported as such also where pyarrow is missing.
+    files = _files_in(Path(place)) if isinstance(place, (str, PathLike)) else []
+    ds = required("pyarrow.dataset")
+    if isinstance(place, ds.Dataset):
+        if not isinstance(place, ds.FileSystemDataset):
+            raise ValueError(f"Only pyarrow datasets of files can be read, not {type(place).__name__}.")
+        return place
+    formats = sorted({FORMATS[path.suffix.lower()] for path in files})
+    if len(formats) > 1:
+        raise ValueError(
+            f"The folder {place} mixes the formats {', '.join(formats)}; keep the files of a table in one format."
+        )
+    paths = [fspath(path) for path in files]
+    with naming(paths[0]):
+        dataset = ds.dataset(paths, format=formats[0])
+        return ds.dataset(paths, format="csv", schema=_doubles(dataset)) if formats[0] == "csv" else dataset
+
+
+def _files_in(path: Path) -> list[Path]:
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file or folder {path}.")
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] not in "._")
+        if not files:
+            raise ValueError(f"The folder {path} holds no files.")
+    else:
+        files = [path]
+    for file in files:
+        if file.suffix.lower() not in FORMATS:
+            raise ValueError(f"{file} is in none of the formats that can be read: {', '.join(FORMATS)}, .npy, .zarr.")
+    return files
+
+
+def _doubles(dataset: Any) -> Any:
+    """The schema of CSV files with numbers in double precision: types are guessed from the beginning of the first file."""
+    pa = required("pyarrow")
+    if all(_is_number(name) for name in dataset.schema.names):
+        raise ValueError("its first line must hold the names of the columns, but holds numbers")
+    guessed = [(f.name, f.type) for f in dataset.schema]
+    return pa.schema([(n, pa.float64() if pa.types.is_integer(t) or pa.types.is_null(t) else t) for n, t in guessed])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_numeric(kind: Any) -> bool:
+    types = required("pyarrow").types
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def _checked_file(fragment: Any, names: Sequence[str]) -> tuple[int, int]:
+    """Rows of a file, which must have all the columns, and the memory that reading one of its columns takes."""
+    with naming(fragment.path):
+        have = set(fragment.physical_schema.names)
+        count = int(fragment.count_rows())
+        column_bytes = _parquet_column_bytes(fragment.metadata) if _is_parquet(fragment) else _batch_column_bytes(count)
+    lacking = [name for name in names if name not in have]
+    if lacking:
+        raise ValueError(f"{fragment.path} has no column {lacking[0]!r}, which other files of the table have.")
+    return count, column_bytes
+
+
+def _batch_column_bytes(count: int) -> int:
+    """A column of a record batch, as it is stored and as numbers."""
+    return 2 * FLOAT_BYTES * min(count, RECORD_BATCH)
+
+
+def _parquet_column_bytes(metadata: Any) -> int:
+    """A page of the largest column, its dictionary if it has one, and what is read at once."""
+    largest = 0
+    for g in range(metadata.num_row_groups):
+        columns = [metadata.row_group(g).column(c) for c in range(metadata.num_columns)]
+        stored = [min(c.total_uncompressed_size, PAGE) * (2 if c.has_dictionary_page else 1) for c in columns]
+        largest = max(largest, *stored)
+    return largest + BUFFER
+
+
+def _is_parquet(files: Any) -> bool:
+    """Whether a dataset or a fragment of one is of Parquet files."""
+    return bool(files.format.default_extname == "parquet")
+
+
+def _batches(fragment: Any, schema: Any, columns: list[str], size: int) -> Iterator[Any]:
+    """Record batches of about ``size`` rows of one file."""
+    with naming(fragment.path):
+        if _is_parquet(fragment):  # the dataset's own scanner would hold whole row groups
+            parquet = required("pyarrow.parquet")
+            with fragment.filesystem.open_input_file(fragment.path) as stream:
+                reader = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=BUFFER)
+                for batch in reader.iter_batches(size, columns=columns, use_threads=False):
+                    yield batch.select(columns)
+        else:
+            yield from fragment.to_batches(
+                schema, columns=columns, batch_size=size, batch_readahead=1, use_threads=False
+            )
+
+
+def _as_matrix(batch: Any) -> Array:
+    """A record batch as a matrix, null as NaN."""
+    double = required("pyarrow").float64()
+    matrix = np.empty((batch.num_rows, batch.num_columns))
+    for i, column in enumerate(batch.columns):
+        matrix[:, i] = column.cast(double).to_numpy(zero_copy_only=False)
+    return matrix

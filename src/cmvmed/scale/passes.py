@@ -1,0 +1,130 @@
+"""What one pass over the rows sums up, a chunk at a time: functions of chunks that can be sent to where the rows lie.
+
+The sums are of kernel values, in double precision, and whitened afterwards, p x p. In single precision this would break down.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmvmed.core.consensus import entropy, pool, positive_probability, soft_labels
+from cmvmed.core.linalg import Array, IntArray, Matrix
+from cmvmed.core.nystroem import Landmarks
+from cmvmed.core.surrogates import Bohning, log_partition
+from cmvmed.data.sources import Sums
+from cmvmed.data.sources.base import FLOAT_BYTES, RowCheck
+from cmvmed.data.view_data import ViewPreprocessor
+
+CURVATURE = 0.25  # of Böhning's bound
+
+
+@dataclass(frozen=True)
+class ChunkView:
+    """How a view of a chunk becomes kernel values."""
+
+    reader: ViewPreprocessor
+    landmarks: Landmarks
+
+
+@dataclass(frozen=True)
+class Unlabeled:
+    """The unlabeled rows of a chunk, with the weights that they have."""
+
+    check: RowCheck
+    labeled: IntArray
+    weights: Array | None
+
+    def rows(self, first_row: int, matrices: Sequence[Matrix]) -> tuple[Array, list[IntArray], list[IntArray]]:
+        """Weights (u,) of the rows that count, and per view which of them have it and where these are in the chunk."""
+        n = matrices[0].shape[0]
+        w = np.ones(n) if self.weights is None else self.weights[first_row : first_row + n].copy()
+        begin, end = np.searchsorted(self.labeled, [first_row, first_row + n])
+        w[self.labeled[begin:end] - first_row] = 0.0
+        counting = np.flatnonzero(w > 0.0)
+        present = [seen[counting] for seen in self.check.present(first_row, matrices)]
+        having = [np.flatnonzero(seen) for seen in present]
+        return w[counting], having, [counting[index] for index in having]
+
+
+@dataclass(frozen=True)
+class GramPass:
+    """Per view Σ_U w k(x)k(x)ᵀ, (p + 1, p + 1), constant included; then Σ_U w."""
+
+    unlabeled: Unlabeled
+    views: tuple[ChunkView, ...]
+
+    def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
+        """The sums over a chunk."""
+        w, having, places = self.unlabeled.rows(first_row, matrices)
+        sums = []
+        for view, matrix, index, where in zip(self.views, matrices, having, places, strict=True):
+            raw = view.landmarks.raw(view.reader.transform(matrix[where]), w[index])
+            sums.append(raw.T @ raw)
+        return *sums, np.array([w.sum()])
+
+    @property
+    def bytes_per_row(self) -> int:
+        """Kernel values of one view at a time."""
+        return FLOAT_BYTES * max(view.landmarks.n_landmarks + 1 for view in self.views)
+
+    @property
+    def bytes_of_sums(self) -> int:
+        """A matrix for each view."""
+        return FLOAT_BYTES * sum((view.landmarks.n_landmarks + 1) ** 2 for view in self.views)
+
+
+@dataclass(frozen=True)
+class SweepPass:
+    """One sweep's sums: per view Σ_U w b k(x), (p + 1, F); then those of :class:`SweepSums`."""
+
+    unlabeled: Unlabeled
+    views: tuple[ChunkView, ...]
+    coefficients: tuple[Array, ...]  # per view (p + 1, F), of its kernel functions
+    view_weights: Array  # (V,)
+    offset: Array  # (F,)
+    temperature: float
+
+    def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
+        """The sums over a chunk."""
+        w, having, places = self.unlabeled.rows(first_row, matrices)
+        raws = [
+            view.landmarks.raw(view.reader.transform(matrix[where]))
+            for view, matrix, where in zip(self.views, matrices, places, strict=True)
+        ]
+        means = [raw @ coefficients for raw, coefficients in zip(raws, self.coefficients, strict=True)]
+        scores, coverage = pool(means, having, self.view_weights, w.size)
+        q = soft_labels(scores, self.offset, self.temperature)
+        p, mass = positive_probability(q), w * coverage
+        pulls, energies = [], []
+        for raw, m, index in zip(raws, means, having, strict=True):
+            weight = w[index][:, None]
+            pulls.append(raw.T @ (weight * Bohning().response(m, p[index], np.full((m.shape[0], 1), CURVATURE))))
+            energies.append(float((weight * (log_partition(m) - (p[index] - 0.5) * m)).sum()))
+        tilt = float(mass @ ((p - 0.5) @ self.offset))
+        scalars = np.array([mass.sum(), mass @ entropy(q), tilt])
+        return *pulls, np.array(energies), mass @ q, (mass[:, None] * q).T @ q, scalars
+
+    @property
+    def bytes_per_row(self) -> int:
+        """Kernel values of all views."""
+        return FLOAT_BYTES * sum(view.landmarks.n_landmarks + 1 for view in self.views)
+
+
+@dataclass(frozen=True)
+class SweepSums:
+    """The sums of a sweep over all rows, named."""
+
+    pulls: tuple[Array, ...]  # per view (p + 1, F)
+    energies: Array  # (V,) Σ_U w (A(m) - (q - ½)m), summed over functions
+    shares: Array  # (K,) Σ_U ωw q
+    products: Array  # (K, K) Σ_U ωw q qᵀ
+    mass: float  # Σ_U ωw
+    entropy: float  # Σ_U ωw H(q)
+    tilt: float  # Σ_U ωw (q - ½)·offset
+
+    @classmethod
+    def read(cls, sums: Sums) -> "SweepSums":
+        """From what :class:`SweepPass` returns."""
+        *pulls, energies, shares, products, scalars = sums
+        return cls(tuple(pulls), energies, shares, products, *(float(value) for value in scalars))

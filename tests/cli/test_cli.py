@@ -1,0 +1,159 @@
+"""The command line as a user meets it: help, errors, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import cmvmed
+from cmvmed.cli import main as cli
+from cmvmed.cli.reproduce_command import command as reproduce
+from cmvmed.reproduction.evaluation import PROTOCOLS
+from cmvmed.reproduction.methods import METHODS
+from cmvmed.reproduction.spec import EXPERIMENTS
+from cmvmed.reproduction.tasks import TASKS
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.main, arguments)
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """A command ``datasets`` that raises what it is given."""
+
+    def use(error):
+        @click.command()
+        def command():
+            raise error
+
+        monkeypatch.setattr("cmvmed.cli.datasets_command.command", command)
+
+    return use
+
+
+def test_help_names_every_command_and_the_exit_codes():
+    shown = run("--help")
+    assert shown.exit_code == 0
+    assert all(f"\n  {name} " in shown.output for name in cli.COMMANDS)
+    assert "0 done, 1 the work failed, 2 the command line was wrong" in shown.output
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_every_command_teaches_by_example(name):
+    shown = run(name, "--help")
+    assert shown.exit_code == 0
+    assert f"cmvmed {name}" in shown.output.partition("Examples:")[2]
+    assert "--debug" in shown.output
+
+
+SLOW = {"numpy", "scipy", "sklearn", "pandas", "joblib", "matplotlib", "sqlite3"}
+
+
+def imported(code):
+    """Which slow libraries a fresh interpreter holds after running the code."""
+    program = f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return SLOW & set(done.stderr.split())
+
+
+def test_import_of_the_command_line_waits_for_no_library():
+    assert imported("import cmvmed.cli.main") == set()
+    assert {"numpy", "scipy", "sklearn"} <= imported("import cmvmed.cli.main, cmvmed.estimators")
+
+
+@pytest.mark.parametrize("arguments", [[], *([name] for name in cli.COMMANDS)], ids=["cmvmed", *cli.COMMANDS])
+def test_help_waits_for_no_library(arguments):
+    command = [*arguments, "--help"]
+    assert imported(f"from cmvmed.cli.main import main\nmain({command}, standalone_mode=False)") == set()
+
+
+def test_the_help_of_reproduce_names_the_choices_it_does_not_look_up():
+    shown = run("reproduce", "--help").output
+    assert f"[{'|'.join([*EXPERIMENTS, 'all'])}]" in shown
+    assert f"[{'|'.join(PROTOCOLS)}]" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["table3"], EXPERIMENTS),
+        (["--datasets", "iris"], TASKS),
+        (["--methods", "magic"], METHODS),
+        (["--protocol", "x"], PROTOCOLS),
+    ],
+)
+def test_a_wrong_choice_is_answered_with_the_right_ones(arguments, names):
+    shown = run("reproduce", *arguments)
+    assert shown.exit_code == 2
+    assert all(repr(name) in shown.output for name in names)
+
+
+def test_names_are_completed_in_the_shell():
+    (option,) = (parameter for parameter in reproduce.params if parameter.name == "datasets")
+    found = option.type.shell_complete(click.Context(reproduce), option, "web")
+    assert [item.value for item in found] == ["webkb", "webkb12"]
+
+
+def test_version_is_the_package_s():
+    assert run("--version").output == f"cmvmed {cmvmed.__version__}\n"
+
+
+def test_module_runs_as_the_script_does():
+    shown = subprocess.run([sys.executable, "-m", "cmvmed", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip().endswith(cmvmed.__version__)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dataset"], "No such command 'dataset'. Did you mean 'datasets'?"),
+        (["zzz"], "No such command 'zzz'. There are: demo, datasets"),
+        (["--fast"], "No such option"),
+        (["datasets", "--data-dir", "nowhere"], "Directory 'nowhere' does not exist"),
+        (["demo", "--splits", "0"], "0 is not in the range x>=1"),
+    ],
+)
+def test_a_wrong_command_line_exits_with_2(arguments, words):
+    shown = run(*arguments)
+    assert shown.exit_code == 2
+    assert words in shown.output
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no such view"), FileNotFoundError("no such view"), ImportError("no such view")]
+)
+def test_what_the_user_can_mend_is_one_line(failing, error):
+    failing(error)
+    shown = run("datasets")
+    assert (shown.exit_code, shown.output) == (1, "Error: no such view\n")
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "datasets"], ["datasets", "--debug"]])
+def test_debug_shows_the_traceback(failing, arguments):
+    failing(ValueError("no such view"))
+    shown = run(*arguments)
+    assert isinstance(shown.exception, ValueError)
+
+
+def test_a_bug_is_not_dressed_up_as_a_mistake(failing):
+    failing(TypeError("bug"))
+    assert isinstance(run("datasets").exception, TypeError)
+
+
+def test_a_reader_that_leaves_early_is_no_error(failing):
+    failing(BrokenPipeError(32, "Broken pipe"))
+    assert "Error" not in run("datasets").output
+
+
+def test_public_names_are_imported_when_asked_for():
+    assert {getattr(cmvmed, name).__name__ for name in cmvmed.__all__} == set(cmvmed.__all__)
+    assert set(cmvmed.__all__) <= set(dir(cmvmed))
+    assert cmvmed.estimators is import_module("cmvmed.estimators")
+    with pytest.raises(AttributeError, match="module 'cmvmed' has no attribute 'nothing'"):
+        cmvmed.nothing  # noqa: B018

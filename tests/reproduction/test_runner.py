@@ -1,0 +1,160 @@
+"""The runner: all wanted rows, each once, whatever was there before; specs and the closing table."""
+
+from dataclasses import replace
+
+import pytest
+
+from cmvmed.datasets import DatasetNotFoundError
+from cmvmed.reproduction import runner
+from cmvmed.reproduction.methods import METHODS, Method
+from cmvmed.reproduction.paper import TABLE_1 as PAPER
+from cmvmed.reproduction.paper import VIEWS, paper_figure
+from cmvmed.reproduction.result_rows import Key, ResultRow
+from cmvmed.reproduction.runner import on_this_machine, plan, run
+from cmvmed.reproduction.spec import EXPERIMENTS, FIGURE_2, TABLE_1, quick, restrict
+from cmvmed.reproduction.store import ResultStore
+from cmvmed.reproduction.summary import entries, tables
+from cmvmed.reproduction.tasks import TASKS, Task
+
+SMALL = restrict(TABLE_1, n_splits=3, datasets=["gauss"], methods=["majority class"], protocols=["defaults"])
+
+
+@pytest.fixture
+def store(tmp_path):
+    with ResultStore(tmp_path / "results.sqlite") as store:
+        yield store
+
+
+def failing(split):
+    raise RuntimeError("out of luck")
+
+
+def test_all_rows_once_and_nothing_the_second_time(store):
+    wanted = plan(SMALL).methods
+    heard = []
+    run(wanted, store, on_this_machine(1), on_row=lambda row, n_left: heard.append((row.key, n_left)))
+    assert store.done_keys() == set(wanted)
+    assert {key for key, _ in heard} == set(wanted)
+    assert [n_left for _, n_left in heard] == [2, 1, 0]
+    run(wanted, store, on_this_machine(1), on_row=lambda row, n_left: pytest.fail("done already"))
+
+
+@pytest.mark.slow
+def test_worker_processes_give_the_same_rows(store, tmp_path):
+    wanted = plan(SMALL).methods
+    run(wanted, store, on_this_machine(1))
+    with ResultStore(tmp_path / "other.sqlite") as other:
+        run(wanted, other, on_this_machine(2))
+        assert [scores(row) for row in other.rows()] == [scores(row) for row in store.rows()]
+
+
+def scores(row):
+    return replace(row, fit_seconds=None, predict_seconds=None, peak_mib=None, finished="")
+
+
+def test_failures_are_rows_and_are_retried_only_if_asked(store):
+    wanted = plan(SMALL).methods
+    broken = dict.fromkeys(wanted, Method("majority class", failing))
+    run(broken, store, on_this_machine(1))
+    assert {row.error for row in store.rows()} == {"RuntimeError: out of luck"}
+    run(wanted, store, on_this_machine(1), on_row=lambda row, n_left: pytest.fail("not asked to retry"))
+    run(wanted, store, on_this_machine(1), retry_failed=True)
+    assert {row.status for row in store.rows()} == {"done"}
+    run(broken, store, on_this_machine(1), retry_failed=True, on_row=lambda row, n_left: pytest.fail("done"))
+
+
+def test_what_another_process_has_done_meanwhile_is_skipped(store):
+    wanted = plan(restrict(SMALL, n_splits=10)).methods
+    heard = []
+    with ResultStore(store.path) as other:
+
+        def do_the_rest(row, n_left):
+            heard.append(row)
+            for key in wanted.keys() - {row.key}:
+                other.add(ResultRow(**key._asdict(), status="done", accuracy=0.125))
+
+        run(wanted, store, on_this_machine(1), on_row=do_the_rest)
+    assert sum(row.accuracy == 0.125 for row in store.rows()) == 9
+    assert len(heard) == 2  # the second was begun before the store was asked again
+
+
+def test_missing_data_sets_are_named_and_left_out(monkeypatch):
+    def not_there():
+        raise DatasetNotFoundError("put it here")
+
+    monkeypatch.setitem(TASKS, "ads", Task("ads", not_there, 50, 550))
+    planned = plan(restrict(SMALL, datasets=["ads", "gauss"]))
+    assert planned.missing_datasets == {"ads": "put it here"}
+    assert {key.dataset for key in planned.methods} == {"gauss"}
+
+
+def test_missing_packages_are_named_and_left_out(monkeypatch):
+    method = replace(METHODS["SVM-2K"], package=("no_such_package", "rivals"))
+    monkeypatch.setitem(METHODS, "SVM-2K", method)
+    planned = plan(restrict(SMALL, datasets=["gauss"], methods=["SVM-2K", "CMV-MED"]))
+    assert list(planned.missing_methods) == ["SVM-2K"]
+    assert {key.method for key in planned.methods} == {"CMV-MED"}
+
+
+def test_published_splits_are_no_more_than_there_are(monkeypatch):
+    task = replace(TASKS["gauss"], n_published=2)
+    monkeypatch.setitem(TASKS, "gauss", task)
+    assert {key.split for key in plan(SMALL).methods} == {0, 1}
+
+
+def test_every_method_sees_the_same_split(monkeypatch, store):
+    drawn = []
+    draw = runner.draw
+    monkeypatch.setattr(runner, "draw", lambda *which: drawn.append(which[1:]) or draw(*which))
+    both = restrict(SMALL, methods=["majority class", "logistic regression, labels only"])
+    run(plan(both).methods, store, on_this_machine(1))
+    assert sorted(drawn) == [(0, 30), (1, 30), (2, 30)]
+    assert len(store.rows()) == 6
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
+def test_specs_name_what_exists(experiment):
+    assert {cell.dataset for cell in experiment.cells} <= set(TASKS)
+    assert set(experiment.methods) <= {"MED, each view", *METHODS}
+    assert experiment.n_splits == 20
+    assert quick(experiment).n_splits < experiment.n_splits
+    assert quick(experiment).protocols == ("defaults",)
+    for cell in experiment.cells:
+        assert cell.n_labeled < TASKS[cell.dataset].n_train
+
+
+def test_table_1_has_the_papers_numbers_of_labels():
+    labels = {cell.dataset: cell.n_labeled for cell in TABLE_1.cells}
+    assert labels == {"footsteps": 50, "sensit": 50, "webkb": 15, "ads": 50}
+    assert TASKS["ads"].n_train == 600
+    for cell in TABLE_1.cells:
+        assert cell in FIGURE_2.cells
+
+
+def test_the_papers_figures():
+    assert len(PAPER) == 15
+    assert (paper_figure("webkb", 15, "CMV-MED").mean, paper_figure("ads", 50, "SVM-2K").mean) == (91.7, 82.5)
+    assert paper_figure("webkb", 15, "MED, view link").mean == 77.1
+    assert paper_figure("webkb", 25, "CMV-MED") is None
+    assert paper_figure("footsteps", 50, "CMV-MED") is None  # other recordings than the paper's
+    assert VIEWS == {"webkb": ("page", "link"), "ads": ("image", "context")}
+
+
+def rows_of(method, accuracies, dataset="webkb"):
+    return [
+        ResultRow(**Key("table1", dataset, 15, n, method, "defaults")._asdict(), status="done", accuracy=a, majority_rate=0.75)
+        for n, a in enumerate(accuracies)
+    ]  # fmt: skip
+
+
+def test_the_closing_table():
+    failed = ResultRow("table1", "webkb", 15, 9, "CMV-MED", "defaults", "failed", error="no")
+    rows = [*rows_of("CMV-MED", [0.9, 0.95]), failed, *rows_of("SVM-2K", [0.8]), *rows_of("MV-MED", [0.5], "ads")]
+    by_method = {(entry.dataset, entry.method): entry for entry in entries(rows)}
+    ours = by_method["webkb", "CMV-MED"]
+    assert (round(ours.mean, 3), round(ours.deviation, 3), ours.n_splits, ours.n_failed) == (92.5, 3.536, 2, 1)
+    assert (ours.paper_mean, ours.paper_deviation) == (91.7, 5.8)
+    assert by_method["webkb", "commonest class"].mean == 75.0
+    lines = tables(rows).splitlines()
+    assert "92.5 ± 3.5 [91.7 ± 5.8] (1 failed)" in lines[-1]
+    assert [line.split("  ")[0] for line in lines[2:]] == ["commonest class", "SVM-2K", "MV-MED", "CMV-MED"]

@@ -1,0 +1,318 @@
+"""Sweeps over rows in chunks against the same sweeps in memory."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from cmvmed.auto.class_prior import ClassBalance
+from cmvmed.core.annealing import AnnealingResult, Problem, Schedule, anneal, objective, pooled_consensus, step_view
+from cmvmed.core.linalg import eigen_psd
+from cmvmed.core.nystroem import Basis
+from cmvmed.core.problem import build_problem, landmark_basis, partition_rows
+from cmvmed.core.surrogates import Bohning
+from cmvmed.data.labels import Labels
+from cmvmed.data.sources import memory_rows
+from cmvmed.data.sources.base import RowCheck
+from cmvmed.data.view_data import ViewData, ViewSettings, read_view
+from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, SweepSums, Unlabeled
+from cmvmed.scale.streamed import MOST_STOOD_FOR, StreamedRows, run_streamed_stage, sample_rows
+from tests.core.factories import rejects
+
+SCHEDULE = Schedule(consensus_weight=0.3, temperature=0.3, n_stages=3, max_iter=600, tol=1e-9)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fit in memory of all rows, or of a sample of them, and all rows in chunks."""
+
+    rows: StreamedRows
+    data: list[ViewData]
+    bases: list[Basis]
+    problem: Problem
+    matrices: list[np.ndarray]
+
+    @property
+    def chunk_views(self):
+        return tuple(ChunkView(view.reader, basis.seen) for view, basis in zip(self.data, self.bases, strict=True))
+
+    @property
+    def unlabeled(self):
+        return Unlabeled(self.rows.check, self.rows.labeled, self.rows.weights)
+
+    def reduced(self, chunk_pass):
+        return self.rows.source.reduce(chunk_pass, bytes_per_row=chunk_pass.bytes_per_row)
+
+
+def draw_matrices(seed, n, n_classes, missing):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(n_classes, size=n)
+    codes[: 2 * n_classes] = np.arange(2 * n_classes) % n_classes
+    matrices = [rng.normal(size=(n_classes, 4))[codes] + rng.normal(size=(n, 4)) for _ in range(2)]
+    gone = rng.integers(2, size=n)
+    for i, matrix in enumerate(matrices):
+        matrix[(gone == i) & (rng.uniform(size=n) < missing)] = np.nan
+    return matrices, codes
+
+
+def make_case(
+    seed=0, *, n=400, n_classes=2, n_labeled=12, missing=0.0, weighted=False, sample=None, n_components=60, gamma=0.3
+):
+    """``sample`` unlabeled rows are in memory, all if None."""
+    matrices, codes = draw_matrices(seed, n, n_classes, missing)
+    rng = np.random.default_rng(seed)
+    labeled = np.arange(n_labeled) * 3
+    codes = np.where(np.isin(np.arange(n), labeled), codes, -1)
+    codes[labeled] = np.arange(n_labeled) % n_classes
+    weights = rng.integers(0, 4, n).astype(float) if weighted else None
+    if weighted:
+        weights[labeled] = 1.0
+    check = RowCheck(("one", "two"), "ignore", (None, None), (None, None))
+    rows = StreamedRows(memory_rows(matrices, memory_limit=400_000, n_threads=1), check, labeled, weights)
+    numbers, sample_weights = sample_rows(rows, n if sample is None else sample, rng)
+    taken = rows.source.take(numbers)
+    present = [~np.isnan(matrix[:, 0]) for matrix in taken]
+    labels = Labels(np.arange(n_classes), codes[numbers])
+    partition = partition_rows(labels, present, sample_weights, np.where(codes[numbers] >= 0, 1.0, 0.0))
+    settings = [ViewSettings(name, "rbf", gamma, 3, 1.0, None, 2.0, 1.0, 0.1) for name in check.views]
+    data = [
+        read_view(s, matrix, seen, partition.block_L, partition.block_U, partition.weights, rng)
+        for s, matrix, seen in zip(settings, taken, present, strict=True)
+    ]
+    bases = [landmark_basis(view, partition, n_components, "uniform", rng) for view in data]
+    one_hot = labels.codes[partition.block_L][:, None] == np.arange(n_classes)
+    Y = np.where(one_hot[:, 1:] if n_classes == 2 else one_hot, 1.0, -1.0)
+    problem = build_problem(data, partition, Y, n_classes, spectral=True, bases=bases)
+    return Case(rows, data, bases, problem, matrices)
+
+
+def annealed_in_memory(case, *, balanced=True, schedule=SCHEDULE) -> AnnealingResult:
+    n_classes = case.problem.n_classes
+    prior = np.linspace(1.0, 1.5, n_classes)
+    balance = ClassBalance(prior / prior.sum()) if balanced else None
+    return anneal(case.problem, Bohning(), schedule, balance, np.array([0.6, 0.4]))
+
+
+def continued(case, annealed, schedule=SCHEDULE, times=1):
+    readers = [view.reader for view in case.data]
+    return run_streamed_stage([case.rows] * times, readers, case.bases, case.problem, annealed, schedule)
+
+
+def means_of(predictors, matrices):
+    return [
+        predictor.mean(matrix[~np.isnan(matrix[:, 0])]) for predictor, matrix in zip(predictors, matrices, strict=True)
+    ]
+
+
+SETTINGS = pytest.mark.parametrize(
+    "settings",
+    [{}, {"n_classes": 3}, {"missing": 0.3}, {"weighted": True}, {"n_classes": 3, "missing": 0.3, "weighted": True}],
+    ids=["two classes", "three classes", "missing views", "weights", "all together"],
+)
+
+
+@SETTINGS
+@pytest.mark.parametrize("balanced", [True, False])
+def test_a_settled_fit_of_all_rows_stays_where_it_is(settings, balanced):
+    case = make_case(**settings)
+    annealed = annealed_in_memory(case, balanced=balanced)
+    end = continued(case, annealed)
+    np.testing.assert_allclose(end.annealed.history[-1].objective, annealed.history[-1].objective, rtol=1e-5)
+    np.testing.assert_allclose(end.annealed.consensus.offset, annealed.consensus.offset, rtol=0.0, atol=2e-3)
+    for predictor, model, state in zip(end.predictors, case.problem.models, annealed.states, strict=True):
+        before = case_machine(case, predictor, model, state)
+        np.testing.assert_allclose(predictor.mean(before[0]), before[1], rtol=0.0, atol=2e-3)
+
+
+@SETTINGS
+def test_sweeps_that_start_from_where_they_end_are_few_and_change_nothing(settings):
+    case = make_case(sample=80, **settings)
+    annealed = annealed_in_memory(case)
+    once, twice = continued(case, annealed), continued(case, annealed, times=2)
+    n_before, n_once, n_twice = (len(a.history) for a in (annealed, once.annealed, twice.annealed))
+    assert n_twice - n_once <= 6 < n_once - n_before
+    for one, other in zip(
+        means_of(twice.predictors, case.matrices), means_of(once.predictors, case.matrices), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-3)
+
+
+def case_machine(case, predictor, model, state):
+    """Rows of a view as they were given, and their means in memory."""
+    view = next(view for view in case.data if view.settings.name == predictor.reader.settings.name)
+    return view.train, np.vstack([state.m_L, state.m_U])
+
+
+def one_sweep(case, annealed, sweep_pass=SweepPass):
+    """The sums of one sweep from where the annealing in memory stands."""
+    coefficients = tuple(
+        basis.transform @ model.rotation @ state.m_gamma
+        for basis, model, state in zip(case.bases, case.problem.models, annealed.states, strict=True)
+    )
+    pi, offset = annealed.view_weights, annealed.consensus.offset
+    return SweepSums.read(
+        case.reduced(sweep_pass(case.unlabeled, case.chunk_views, coefficients, pi, offset, annealed.temperature))
+    )
+
+
+def check_sums(case, annealed, sums):
+    """A sweep's sums are those of the rows in memory."""
+    problem, consensus = case.problem, annealed.consensus
+    mass = problem.weights_U * consensus.coverage
+    np.testing.assert_allclose(sums.shares, mass @ consensus.q, rtol=1e-9)
+    np.testing.assert_allclose(sums.products, (mass[:, None] * consensus.q).T @ consensus.q, rtol=1e-9)
+    np.testing.assert_allclose(sums.mass, mass.sum(), rtol=1e-12)
+    surrogate = Bohning()
+    for i, (model, state) in enumerate(zip(problem.models, annealed.states, strict=True)):
+        q = consensus.q[problem.rows_U[i]]
+        b = surrogate.response(state.m_U, q[:, 1:] if q.shape[1] == 2 else q, np.full((state.m_U.shape[0], 1), 0.25))
+        expected = model.condition(1.0, np.full(state.m_U.shape[0], 0.25)).pull(b)
+        turned = model.rotation.T @ case.bases[i].transform.T @ sums.pulls[i]
+        np.testing.assert_allclose(turned, expected, rtol=0.0, atol=1e-7 * np.abs(expected).max())
+
+
+@SETTINGS
+def test_one_sweep_gives_the_sums_of_memory(settings):
+    case = make_case(**settings)
+    annealed = annealed_in_memory(case, schedule=replace(SCHEDULE, tol=1e-3))
+    check_sums(case, annealed, one_sweep(case, annealed))
+
+
+@dataclass(frozen=True)
+class ForgetsLabels(SweepPass):
+    """Counts labeled rows among the unlabeled ones."""
+
+    def __call__(self, first_row, matrices):
+        everything = replace(self.unlabeled, labeled=np.empty(0, np.intp))
+        return SweepPass.__call__(replace(self, unlabeled=everything), first_row, matrices)
+
+
+@dataclass(frozen=True)
+class ForgetsWhereItIs(SweepPass):
+    """Takes every chunk for the first."""
+
+    def __call__(self, first_row, matrices):
+        return SweepPass.__call__(self, 0, matrices)
+
+
+@pytest.mark.parametrize("twin", [ForgetsLabels, ForgetsWhereItIs])
+def test_comparison_of_sums_rejects_broken_passes(twin):
+    case = make_case(weighted=True)
+    annealed = annealed_in_memory(case, schedule=replace(SCHEDULE, tol=1e-3))
+    rejects(check_sums, case, annealed, one_sweep(case, annealed, twin))
+
+
+@SETTINGS
+def test_objective_of_chunks_is_that_of_memory(settings):
+    case = make_case(**settings)
+    annealed = annealed_in_memory(case, balanced=False, schedule=replace(SCHEDULE, max_iter=2))
+    end = continued(case, annealed, replace(SCHEDULE, max_iter=3))
+    pi, lam, temperature = annealed.view_weights, annealed.consensus_weight, annealed.temperature
+    states, consensus, expected = annealed.states, annealed.consensus, []
+    for _ in range(3):
+        consensus = pooled_consensus(case.problem, states, pi, None, 3, temperature, consensus)
+        expected.append(objective(case.problem, Bohning(), states, pi, consensus, lam, temperature))
+        states = [step_view(case.problem, i, Bohning(), states[i], consensus.q, lam) for i in range(2)]
+    values = [sweep.objective for sweep in end.annealed.history[len(annealed.history) :]]
+    np.testing.assert_allclose(values, expected, rtol=1e-9)
+    assert np.ptp(values) > 1e-6 * abs(values[0])
+
+
+@SETTINGS
+@pytest.mark.parametrize("balanced", [True, False])
+def test_sweeps_from_a_sample_end_where_all_rows_in_memory_would(settings, balanced):
+    """The features are the sample's; all rows in memory then see the same ones."""
+    case = make_case(**settings, sample=80)
+    annealed = annealed_in_memory(case, balanced=balanced)
+    end = continued(case, annealed)
+    assert end.annealed.converged
+    again = continued(
+        case, replace(annealed, consensus=end.annealed.consensus), replace(SCHEDULE, tol=0.0, max_iter=600)
+    )
+    for first, second in zip(
+        means_of(end.predictors, case.matrices), means_of(again.predictors, case.matrices), strict=True
+    ):
+        np.testing.assert_allclose(first, second, rtol=0.0, atol=5e-3)
+    values = np.array([sweep.objective for sweep in end.annealed.history[len(annealed.history) :]])
+    rise = 1e-9 if not balanced else 1e-4  # the shares are met in the limit only
+    assert np.diff(values).max(initial=0.0) <= rise * abs(values[-1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shares_of_all_rows_meet_the_prior(n_classes):
+    case = make_case(n_classes=n_classes, sample=60)
+    annealed = annealed_in_memory(case)
+    end = continued(case, annealed)
+    np.testing.assert_allclose(end.annealed.history[-1].class_shares, annealed.consensus.shares, rtol=0.0, atol=1e-4)
+    start = one_sweep(case, annealed)
+    assert np.abs(start.shares / start.mass - annealed.consensus.shares).max() > 1e-3
+
+
+def test_chunk_size_and_threads_do_not_matter():
+    case = make_case(missing=0.2, weighted=True)
+    annealed = annealed_in_memory(case, schedule=replace(SCHEDULE, tol=1e-3))
+    few = replace(case.rows, source=memory_rows(case.matrices, memory_limit=None, n_threads=2))
+    first = one_sweep(case, annealed)
+    second = one_sweep(replace(case, rows=few), annealed)
+    np.testing.assert_allclose(first.pulls[0], second.pulls[0], rtol=0.0, atol=1e-10)
+    np.testing.assert_allclose(first.energies, second.energies, rtol=1e-12)
+
+
+def test_passes_can_be_sent_to_other_processes():
+    case = make_case(n=60)
+    gram = GramPass(case.unlabeled, case.chunk_views)
+    copy = pickle.loads(pickle.dumps(gram))
+    np.testing.assert_array_equal(copy(0, case.matrices)[0], gram(0, case.matrices)[0])
+
+
+def whitened_gram(case, i, dtype):
+    """G from kernel values summed in the given precision and whitened afterwards."""
+    matrix = case.matrices[i][np.setdiff1d(np.arange(case.rows.source.n_rows), case.rows.labeled)]
+    raw = case.bases[i].raw(case.data[i].reader.transform(matrix)).astype(dtype)
+    T = case.bases[i].transform
+    return T.T @ (raw.T @ raw).astype(float) @ T
+
+
+def check_gram(case, i, G):
+    """Summing before whitening loses nothing that the posterior would notice: an error far below 1/(λσ²a)."""
+    matrix = case.matrices[i][np.setdiff1d(np.arange(case.rows.source.n_rows), case.rows.labeled)]
+    Z = case.bases[i].features(case.data[i].reader.transform(matrix))
+    error = np.abs(eigen_psd(G)[0] - eigen_psd(Z.T @ Z)[0]).max()
+    assert error < 1e-3
+    assert np.abs(G - Z.T @ Z).max() < 1e-3
+
+
+def test_statistics_need_double_precision_for_smooth_kernels():
+    case = make_case(n=2000, n_components=200, gamma=0.005)
+    e = eigen_psd(case.bases[0].kernel.gram(case.bases[0].landmarks, np.arange(200)))[0]
+    assert e[-1] / e[-40] > 1e6
+    for i in range(2):
+        *grams, _ = case.reduced(GramPass(case.unlabeled, case.chunk_views))
+        T = case.bases[i].transform
+        check_gram(case, i, T.T @ grams[i] @ T)
+        rejects(check_gram, case, i, whitened_gram(case, i, np.float32))
+
+
+def test_a_sample_stands_for_all_rows():
+    rng = np.random.default_rng(0)
+    check = RowCheck(("one",), "ignore", (None,), (None,))
+    source = memory_rows([np.zeros((1000, 2))])
+    labeled = np.array([3, 500, 999])
+    numbers, weights = sample_rows(StreamedRows(source, check, labeled), 400, rng)
+    assert numbers.size == 403
+    assert (np.diff(numbers) > 0).all()
+    assert np.isin(labeled, numbers).all()
+    np.testing.assert_allclose(weights[np.isin(numbers, labeled)], 1.0)
+    np.testing.assert_allclose(weights.sum(), 1000.0)
+    given = rng.integers(0, 3, 1000).astype(float)
+    numbers, weights = sample_rows(StreamedRows(source, check, labeled, given), 400, rng)
+    others = ~np.isin(numbers, labeled)
+    assert (given[numbers[others]] > 0.0).all()
+    rest = np.setdiff1d(np.arange(1000), labeled)
+    np.testing.assert_allclose(weights[others].sum(), given[rest].sum())
+    assert sample_rows(StreamedRows(source, check, labeled), 5000, rng)[0].size == 1000
+    numbers, weights = sample_rows(StreamedRows(source, check, labeled), 50, rng)  # too few to stand for 997
+    np.testing.assert_allclose(weights, np.where(np.isin(numbers, labeled), 1.0, MOST_STOOD_FOR))
