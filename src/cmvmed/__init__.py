@@ -4,10 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cmvmed._config import config_context
     from cmvmed.estimators import CMVMED, MED, MVMED, SVM2K, CoRLS
     from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit
 
-__all__ = ["CMVMED", "MED", "MVMED", "SVM2K", "CoRLS", "SemiSupervisedKFold", "SemiSupervisedShuffleSplit"]
+__all__ = [
+    "CMVMED",
+    "MED",
+    "MVMED",
+    "SVM2K",
+    "CoRLS",
+    "SemiSupervisedKFold",
+    "SemiSupervisedShuffleSplit",
+    "config_context",
+]
 __version__ = "0.1.0"
 
 
@@ -18,6 +28,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'cmvmed' has no attribute {name!r}")
     home = "cmvmed.model_selection" if name.startswith("SemiSupervised") else "cmvmed.estimators"
+    if name == "config_context":
+        home = "cmvmed._config"
     globals()[name] = getattr(import_module(home), name)
     return globals()[name]
 

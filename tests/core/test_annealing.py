@@ -18,14 +18,14 @@ from cmvmed.core.annealing import (
 )
 from cmvmed.core.consensus import balancing_offset, positive_probability, soft_labels
 from cmvmed.core.exact import SpectralView
-from cmvmed.core.surrogates import AsPrinted, Bohning, JaakkolaJordan, Newton
+from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton
 from tests.core.factories import draw_problem, half_steps, independent_states, rejects
 from tests.core.reference import expected_log_partition, gaussian_kl, gaussian_posterior, state_weights
 
 ROUTES = {
     "bohning, eigen": (Bohning(), True),
     "bohning, cholesky": (Bohning(), False),
-    "jj": (JaakkolaJordan(), False),
+    "jj": (Jaakkola(), False),
 }
 LAM = 0.8
 

@@ -16,7 +16,7 @@ from cmvmed.core.annealing import pooled_consensus, step_view
 from cmvmed.core.consensus import balancing_offset, positive_probability, soft_labels
 from cmvmed.core.exact import CholeskyView, SpectralView
 from cmvmed.core.posterior import scaled, supervised_state, update_view
-from cmvmed.core.surrogates import AsPrinted, Bohning, JaakkolaJordan, Newton, jaakkola_curvature, logistic_curvature
+from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, jaakkola_curvature, logistic_curvature
 from tests.core.factories import (
     draw_labels,
     draw_problem,
@@ -29,7 +29,7 @@ from tests.core.factories import (
 from tests.core.reference import clarabel_box_qp, gaussian_kl, gaussian_posterior, state_weights
 
 LAM = 0.7
-COMPLETE = {"bohning": Bohning(), "jj": JaakkolaJordan(), "newton": Newton()}
+COMPLETE = {"bohning": Bohning(), "jj": Jaakkola(), "newton": Newton()}
 
 
 def draw_table(seed, *, n_rows=50, n_views=2, width=3, n_classes=2, n_labeled=10):
@@ -187,9 +187,9 @@ def check_c04_primal(sensor, view, a, *, power=1):
     covariance = np.linalg.matrix_power(covariance, power)
     natural = sensor.Phi_L.T @ tau + LAM * sensor.Phi_U.T @ (sensor.blocks.weights * b)
     conditioned = view.condition(LAM, a)
-    pull = conditioned.pull(b[:, None])
-    m_L = conditioned.labeled_mean(pull)[:, 0] + conditioned.S_LL @ tau
-    m_U = conditioned.unlabeled_mean(tau[:, None], conditioned.coefficients(pull, tau[:, None]))[:, 0]
+    projected = conditioned.project_response(b[:, None])
+    m_L = conditioned.labeled_mean(projected)[:, 0] + conditioned.S_LL @ tau
+    m_U = conditioned.unlabeled_mean(tau[:, None], conditioned.coefficients(projected, tau[:, None]))[:, 0]
     np.testing.assert_allclose(conditioned.S_LL, sensor.Phi_L @ covariance @ sensor.Phi_L.T, rtol=0.0, atol=1e-10)
     np.testing.assert_allclose(
         conditioned.variance_U, np.diag(sensor.Phi_U @ covariance @ sensor.Phi_U.T), rtol=0.0, atol=1e-10
@@ -281,7 +281,7 @@ def test_c05_divergence_is_the_textbook_one():
     def with_wrong_sign(sensor, state):
         return -state.covariance_cost + 0.5 * state.squared_norm
 
-    for surrogate in (Bohning(), JaakkolaJordan()):
+    for surrogate in (Bohning(), Jaakkola()):
         check_c05_divergence(ours, surrogate)
         rejects(check_c05_divergence, without_trace, surrogate)
         rejects(check_c05_divergence, with_wrong_sign, surrogate)
@@ -400,12 +400,12 @@ def test_c09_views_that_agree_with_themselves_stay_meds(n_views):
     check_c09_is_med(Newton(), n_views=n_views)
     check_c09_is_med(Bohning(), n_views=n_views)
     rejects(check_c09_is_med, AsPrinted(), n_views=n_views)
-    rejects(check_c09_is_med, JaakkolaJordan(), n_views=n_views)
+    rejects(check_c09_is_med, Jaakkola(), n_views=n_views)
 
 
 def test_c09_variance_penalty_of_jj_fades_with_the_prior_variance():
-    check_c09_is_med(JaakkolaJordan(), prior_variance=1e-3, atol=1e-3)
-    rejects(check_c09_is_med, JaakkolaJordan(), prior_variance=1.0, atol=1e-3)
+    check_c09_is_med(Jaakkola(), prior_variance=1e-3, atol=1e-3)
+    rejects(check_c09_is_med, Jaakkola(), prior_variance=1.0, atol=1e-3)
 
 
 def check_c10_never_rises(surrogate, *, temperature, spectral=False, step=step_view):
@@ -417,7 +417,7 @@ def check_c10_never_rises(surrogate, *, temperature, spectral=False, step=step_v
 @pytest.mark.parametrize("temperature", [1.0, 0.5, 0.3])
 def test_c10_objective_never_rises(temperature):
     check_c10_never_rises(Bohning(), temperature=temperature, spectral=True)
-    check_c10_never_rises(JaakkolaJordan(), temperature=temperature)
+    check_c10_never_rises(Jaakkola(), temperature=temperature)
 
     def printed_step(problem, i, surrogate, state, q, lam):
         return step_view(problem, i, AsPrinted(), state, q, lam)
@@ -704,7 +704,7 @@ def one_versus_rest_loop(sensors, Y, temperature, prior, *, factor=1.0, n_sweeps
         q = soft_labels(scores, offset, factor * temperature)
         targets = q if Y.shape[1] == 2 else positive_probability(q)
         states = [
-            update_view(model, JaakkolaJordan(), state, targets, Y, box, LAM)
+            update_view(model, Jaakkola(), state, targets, Y, box, LAM)
             for model, state in zip(models, states, strict=True)
         ]
     return states, q

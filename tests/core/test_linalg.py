@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmvmed.core.linalg import (
-    cholesky,
-    inverse_diagonal,
-    inverse_lower_half,
-    solve_semidefinite,
-    whitening,
-)
+from cmvmed.core.linalg import cholesky, inverse_diagonal, inverse_lower_half, solve_semidefinite, whitening
 from tests.core.factories import rejects
 
 

@@ -11,26 +11,26 @@ from hypothesis import strategies as st
 
 from cmvmed.core.exact import CholeskyView, SpectralView, predictive_variance
 from cmvmed.core.posterior import cavity_scores, interpolate, scaled, supervised_state, update_view
-from cmvmed.core.surrogates import Bohning, JaakkolaJordan, Newton
+from cmvmed.core.surrogates import Bohning, Jaakkola, Newton
 from tests.core.factories import draw_labels, draw_sensor, make_sensor, rejects
 from tests.core.reference import gaussian_posterior, state_weights
 
 QUARTER = 0.25
-SURROGATES = {"bohning": Bohning(), "jj": JaakkolaJordan(), "newton": Newton()}
+SURROGATES = {"bohning": Bohning(), "jj": Jaakkola(), "newton": Newton()}
 LAM = 0.8
 
 
 def observable(conditioned, b, tau):
     """All that a conditioned Gaussian shows."""
-    pull = conditioned.pull(b)
+    projected = conditioned.project_response(b)
     nothing = np.zeros_like(tau)
     return {
         "S_LL": conditioned.S_LL,
         "variance_U": conditioned.variance_U,
         "log_det": np.array(conditioned.log_det),
-        "mean_L": conditioned.labeled_mean(pull),
-        "mean_U": conditioned.unlabeled_mean(nothing, conditioned.coefficients(pull, nothing)),
-        "spread": conditioned.unlabeled_mean(tau, conditioned.coefficients(np.zeros_like(pull), tau)),
+        "mean_L": conditioned.labeled_mean(projected),
+        "mean_U": conditioned.unlabeled_mean(nothing, conditioned.coefficients(projected, nothing)),
+        "spread": conditioned.unlabeled_mean(tau, conditioned.coefficients(np.zeros_like(projected), tau)),
     }
 
 

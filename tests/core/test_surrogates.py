@@ -11,7 +11,7 @@ from scipy.special import expit
 from cmvmed.core.surrogates import (
     AsPrinted,
     Bohning,
-    JaakkolaJordan,
+    Jaakkola,
     Newton,
     jaakkola_curvature,
     log_partition,
@@ -20,7 +20,7 @@ from cmvmed.core.surrogates import (
 from tests.core.factories import rejects
 from tests.core.reference import expected_log_partition
 
-BOUNDS = [Bohning(), JaakkolaJordan()]
+BOUNDS = [Bohning(), Jaakkola()]
 COMPLETE = [*BOUNDS, Newton()]
 FINITE_SCORES = st.floats(-30.0, 30.0)
 
@@ -106,7 +106,7 @@ def test_energies_are_exact_without_variance_and_jaakkola_is_the_tighter_bound_w
     m, s = column(-5.0, -1.0, 0.0, 2.0, 9.0), np.full((5, 1), 1.5)
     for surrogate in COMPLETE:
         np.testing.assert_allclose(surrogate.energy(m, np.zeros_like(s)), log_partition(m), rtol=1e-14)
-    assert (JaakkolaJordan().energy(m, s) <= Bohning().energy(m, s) + 1e-14).all()
+    assert (Jaakkola().energy(m, s) <= Bohning().energy(m, s) + 1e-14).all()
 
 
 def check_gradient_at_the_mean(surrogate):
@@ -144,8 +144,8 @@ def test_literal_is_newton_without_the_linear_term():
 def test_shared_curvature_is_one_column():
     m, s = np.ones((5, 3)), np.ones((5, 1))
     assert Bohning().curvature(m, s).shape == (5, 1)
-    assert all(surrogate.curvature(m, s).shape == (5, 3) for surrogate in (JaakkolaJordan(), Newton(), AsPrinted()))
-    assert [surrogate.shared_curvature for surrogate in (Bohning(), JaakkolaJordan(), Newton(), AsPrinted())] == [
+    assert all(surrogate.curvature(m, s).shape == (5, 3) for surrogate in (Jaakkola(), Newton(), AsPrinted()))
+    assert [surrogate.shared_curvature for surrogate in (Bohning(), Jaakkola(), Newton(), AsPrinted())] == [
         True,
         False,
         False,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from threadpoolctl import threadpool_limits
 
-from cmvmed.core.threads import algebra_threads, parallel_map
+from cmvmed.core.threads import blas_limit, blas_threads, parallel_map
 
 
 @pytest.mark.parametrize(
@@ -24,8 +25,8 @@ def test_as_many_workers_as_asked_for_or_as_the_algebra_has(n_jobs, low_rank, wo
 
 def test_workers_share_the_threads_of_the_algebra_and_give_them_back():
     with threadpool_limits(2):
-        assert list(parallel_map(2, False)(lambda item: algebra_threads(), range(2))) == [1, 1]
-        assert algebra_threads() == 2
+        assert list(parallel_map(2, False)(lambda item: blas_threads(), range(2))) == [1, 1]
+        assert blas_threads() == 2
 
 
 def test_no_items_and_errors():
@@ -33,3 +34,31 @@ def test_no_items_and_errors():
     assert list(mapper(str, [])) == []
     with pytest.raises(ZeroDivisionError):
         mapper(lambda item: 1 / item, [1, 0])
+
+
+def test_overlapping_limits_of_two_threads_leave_the_process_as_it_was():
+    entered, first_left = threading.Event(), threading.Event()
+
+    def second():
+        with blas_limit(1):
+            entered.set()
+            first_left.wait(20.0)
+            assert blas_threads() == 1  # the first limit's end does not end this one
+
+    with threadpool_limits(2):
+        other = ThreadPoolExecutor(1)
+        with blas_limit(1):
+            done = other.submit(second)
+            entered.wait(20.0)
+        first_left.set()
+        done.result()
+        assert blas_threads() == 2
+
+
+def test_the_smallest_limit_applies():
+    with threadpool_limits(3), blas_limit(2):
+        assert blas_threads() == 2
+        with blas_limit(1):
+            assert blas_threads() == 1
+        with blas_limit(None):
+            assert blas_threads() == 2

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cmvmed.estimators._approximation import EXACT_ROWS, LARGEST_EXACT_ROWS, default_components, read_approximation
 from scipy import sparse
 from sklearn.base import clone
 
@@ -13,7 +14,6 @@ from cmvmed import CMVMED
 from cmvmed.core.surrogates import Bohning, Newton
 from cmvmed.data.sources.base import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.estimators._approximation import EXACT_ROWS, LARGEST_EXACT_ROWS, default_components, read_approximation
 from cmvmed.model_selection import hide_labels
 from cmvmed.scale import sampling as fit_rows
 

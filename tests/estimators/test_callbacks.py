@@ -208,7 +208,7 @@ def test_low_rank_views_share_the_threads_of_the_linear_algebra(settings, thread
 
     model = CMVMED(views=WIDTHS, n_stages=2, approximation="nystroem", n_components=20, n_jobs=1)
     alone = clone(model).fit(partly_three.X, partly_three.y).predict_proba(partly_three.X)
-    monkeypatch.setattr("cmvmed.core.threads.algebra_threads", lambda: 5)
+    monkeypatch.setattr("cmvmed.core.threads.blas_threads", lambda: 5)
     monkeypatch.setattr("cmvmed.core.threads.ThreadPoolExecutor", Pool)
     together = model.set_params(**{"n_jobs": None, **settings}).fit(partly_three.X, partly_three.y)
     assert used == threads

@@ -169,7 +169,7 @@ def check_sums(case, annealed, sums):
     for i, (model, state) in enumerate(zip(problem.models, annealed.states, strict=True)):
         q = consensus.q[problem.rows_U[i]]
         b = surrogate.response(state.m_U, q[:, 1:] if q.shape[1] == 2 else q, np.full((state.m_U.shape[0], 1), 0.25))
-        expected = model.condition(1.0, np.full(state.m_U.shape[0], 0.25)).pull(b)
+        expected = model.condition(1.0, np.full(state.m_U.shape[0], 0.25)).project_response(b)
         turned = model.rotation.T @ case.bases[i].transform.T @ sums.pulls[i]
         np.testing.assert_allclose(turned, expected, rtol=0.0, atol=1e-7 * np.abs(expected).max())
 

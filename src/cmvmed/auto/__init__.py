@@ -1,1 +1,13 @@
-"""TODO."""
+"""Every automatic default, one module each: pure functions that return values. Their tuned numbers are in :mod:`.tuning`.
+
+========================  ==============================================================
+agreement                 view weights, and λ for ``consensus_weight="auto"``
+neighbors                 the graph of nearest rows as an additional view
+class_prior               class shares from the labels
+ranks, anchors            class shares from the unlabeled rows, for two classes
+safeguard                 less consensus where it leaves the labels behind
+cross_fitting             folds of the labeled rows and fits without their labels
+calibration               probability scale and accuracy estimate
+plan                      all of the above in order: settings -> :class:`cmvmed.core.annealing.Plan`
+========================  ==============================================================
+"""

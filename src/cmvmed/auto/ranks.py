@@ -1,76 +1,89 @@
-"""What the labels, together with the unlabeled rows, say about the share of the second of two classes.
+"""The share of the second of two classes, from the labels and the ranks of their rows among the unlabeled rows.
 
-By chance a handful of labeled rows holds too many of one class. It then also has scores that are too high or too low compared
-with the unlabeled rows, and that can be seen. With u the rank of a row's score among the unlabeled rows' scores, by views that
-did not know its label, the share is
+By chance a handful of labeled rows holds too many of one class. Their scores are then also too high or too low compared with
+the unlabeled rows. With u the rank of a row's score among the unlabeled rows' scores, by views that did not use its label, the
+share is
 
     r = ∫₀¹ σ(a + b logit u) du,   a, b: logistic regression of the labels on logit u,
 
-since the ranks of the unlabeled rows are uniform. Where scores tell nothing, b = 0 and r is the labels' share.
+since the ranks of the unlabeled rows are uniform. Where scores carry no information, b = 0 and r is the labels' share.
 """
 
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
-from cmvmed.auto.class_prior import ShareEstimate, counted_share, without_rounding
+from cmvmed.auto.class_prior import ShareEstimate, counted_share
 from cmvmed.auto.cross_fitting import held_out_folds, without_labels
-from cmvmed.core.annealing import Problem, independent_states
+from cmvmed.auto.tuning import Tuning
+from cmvmed.core.annealing import independent_states
 from cmvmed.core.consensus import pool
-from cmvmed.core.linalg import Array, IntArray
+from cmvmed.core.problem import Problem
+from cmvmed.core.types import Array, IntArray
 
-RANK_RANGE = (0.02, 0.98)  # beyond, a rank among some hundred rows is no more certain
-GRID = (np.arange(1000) + 0.5) / 1000
+GRID = (np.arange(1000) + 0.5) / 1000  # of the integral over u
+TIE_TOLERANCE = 1e-6  # of the range of scores; closer ones are those of equal rows, which rounding must not order
 
 
 def ranked_share(
-    problem: Problem, view_weights: Array, codes: IntArray, weights: Array, counts: Array
+    problem: Problem, view_weights: Array, codes: IntArray, weights: Array, counts: Array, tuning: Tuning
 ) -> ShareEstimate:
-    """What is known of the share given the labels' counts and the ranks of their rows.
+    """The share given the labels' counts and the ranks of their rows.
 
     The variance is that of the counts, less what the ranks explain of the labels.
 
     Parameters
     ----------
     problem : of two classes
-    view_weights : (V,), of the views' pooled opinion
-    codes, weights : (n_L,), the class of each row of the labeled block, negative if it has none, and how often it counts
+    view_weights : (V,), of the views' pooled scores
+    codes, weights : (n_L,), class (negative if it has none) and sample weight of each row of the labeled block
     counts : (2,), labeled rows of each class
     """
     counted = counted_share(counts)
-    u = held_out_ranks(problem, view_weights, codes, weights)
-    judged = np.isfinite(u)
-    if np.unique(codes[judged]).size < 2:
+    u = out_of_fold_ranks(problem, view_weights, codes, weights, tuning.n_folds)
+    ranked = np.isfinite(u)
+    if np.unique(codes[ranked]).size < 2:
         return counted
-    # half a row of each class that is neither high nor low: the Jeffreys prior of the counts
-    x = logit(np.clip(np.append(u[judged], [0.5, 0.5]), *RANK_RANGE))[:, None]
-    y, w = np.append(codes[judged], [0, 1]), np.append(weights[judged], [0.5, 0.5])
+    # half a row of each class at the middle rank: the Jeffreys prior of the counts
+    x = logit(np.clip(np.append(u[ranked], [0.5, 0.5]), *tuning.rank_range))[:, None]
+    y, w = np.append(codes[ranked], [0, 1]), np.append(weights[ranked], [0.5, 0.5])
     line = LogisticRegression().fit(x, y, sample_weight=w)
     a, b = float(line.intercept_[0]), float(line.coef_[0, 0])
-    share = float(expit(a + b * logit(np.clip(GRID, *RANK_RANGE))).mean())
+    share = float(expit(a + b * logit(np.clip(GRID, *tuning.rank_range))).mean())
     p = expit(a + b * x[:, 0])
     unexplained = float(w @ (p * (1.0 - p)) / w.sum() / (counted.mean * (1.0 - counted.mean)))
     return ShareEstimate(share, counted.variance * min(1.0, unexplained))
 
 
-def held_out_ranks(problem: Problem, view_weights: Array, codes: IntArray, weights: Array) -> Array:
-    """Rank of each labeled row among the unlabeled ones, by independent views without its label, (n_L,); NaN if not judged."""
+def out_of_fold_ranks(problem: Problem, view_weights: Array, codes: IntArray, weights: Array, n_folds: int) -> Array:
+    """Rank of each labeled row among the unlabeled ones, by independent views without its label, (n_L,); NaN if in no fold."""
     n_L, n_U = codes.size, problem.weights_U.size
     ranks = np.full(n_L, np.nan)
-    for out in held_out_folds(problem, view_weights, codes, weights):
+    for out in held_out_folds(problem, view_weights, codes, weights, n_folds):
         states = independent_states(without_labels(problem, out))
-        scores_L, seen_L = pool([state.m_L for state in states], problem.rows_L, view_weights, n_L)
-        scores_U, seen_U = pool([state.m_U for state in states], problem.rows_U, view_weights, n_U)
-        judged = out & (seen_L > 0.0) & bool((problem.weights_U * seen_U).any())
-        ranks[judged] = _mid_ranks(scores_L[judged, 0], scores_U[:, 0], problem.weights_U * seen_U)
+        scores_L, coverage_L = pool([state.m_L for state in states], problem.rows_L, view_weights, n_L)
+        scores_U, coverage_U = pool([state.m_U for state in states], problem.rows_U, view_weights, n_U)
+        mass = problem.weights_U * coverage_U
+        scored = out & (coverage_L > 0.0) & bool(mass.any())
+        ranks[scored] = _mid_ranks(scores_L[scored, 0], scores_U[:, 0], mass)
     return ranks
 
 
 def _mid_ranks(values: Array, among: Array, mass: Array) -> Array:
-    """Share of ``mass`` with a lower value, and half of that with the same, (n,)."""
-    together = without_rounding(np.concatenate([values, among]))
+    """Fraction of ``mass`` with a lower value, and half of that with the same, (n,)."""
+    together = merge_ties(np.concatenate([values, among]))
     values, among = together[: values.size], together[values.size :]
     order = np.argsort(among, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(mass[order])])
     left, right = (np.searchsorted(among[order], values, side=side) for side in ("left", "right"))
     return np.asarray(0.5 * (below[left] + below[right]) / below[-1])
+
+
+def merge_ties(z: Array) -> Array:
+    """The scores, with those that differ only by rounding made equal."""
+    order = np.argsort(z, kind="stable")
+    ascending = z[order]
+    differs = np.diff(ascending, prepend=-np.inf) > TIE_TOLERANCE * np.ptp(z)
+    tied = np.empty_like(z)
+    tied[order] = ascending[differs][np.cumsum(differs) - 1]
+    return tied

@@ -21,7 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.core.box_qp import kkt_violation, solve_box_qp
-from cmvmed.core.linalg import Array, IntArray, NotPositiveDefiniteError, cholesky, inverse_lower_half, solve_cholesky
+from cmvmed.core.linalg import NotPositiveDefiniteError, cholesky, inverse_lower_half, solve_cholesky
+from cmvmed.core.types import Array, IntArray
 
 
 @dataclass(frozen=True)

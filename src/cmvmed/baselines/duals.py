@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from cmvmed.core.linalg import Array, BoolArray, IntArray, solve_semidefinite
+from cmvmed.core.interior_point import interior_point, sums_by_row
+from cmvmed.core.types import Array, BoolArray, IntArray
 
 SOLVER_TOLERANCE = 1e-11  # asked of the QP solver; what it reached is measured afterwards
 MAX_SOLVER_STEPS = 100
 INTERIOR_TOLERANCE = 1e-11  # largest violation of an optimality condition, beyond rounding
-MAX_INTERIOR_STEPS = 100
-CENTERING = 0.1  # by which an interior-point step aims to reduce the complementarity
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class TwoViewProgram:
     def coefficients(self, x: Array) -> tuple[Array, ...]:
         """The coefficients g_v, per view (m_v,), that the variables (n,) imply."""
         return tuple(
-            _sums(p, s * x, K.shape[0]) for K, p, s in zip(self.kernels, self.positions, self.signs, strict=True)
+            sums_by_row(p, s * x, K.shape[0]) for K, p, s in zip(self.kernels, self.positions, self.signs, strict=True)
         )
 
     def slopes(self, x: Array, biases: Array) -> Array:
@@ -203,7 +202,7 @@ class SharedMarginDual:
 
     def room(self, lam: Array) -> Array:
         """w_t c - s_t of each row, (n,)."""
-        return self.c * self.weights - _sums(self.rows, lam, self.weights.size)
+        return self.c * self.weights - sums_by_row(self.rows, lam, self.weights.size)
 
     def slopes(self, lam: Array) -> Array:
         """Derivative (m,): the margin 1 - w/(wc - s) that the row's penalty sets, minus the margin y f_v."""
@@ -240,51 +239,23 @@ def solve_mvmed(
     Q = (np.outer(sign, sign) * block_diag(*kernels))[np.ix_(counts, counts)]
     used, index = np.unique(row[counts], return_inverse=True)
     dual = SharedMarginDual(Q, index, weights[used], c)
-    lam = _interior_point(dual)
+    lam = _best_iterate(dual)
     coefficients = np.zeros(row.size)
     coefficients[counts] = lam * sign[counts]
     ends = np.cumsum([present.size for present in rows])
     return tuple(np.split(coefficients, ends[:-1])), dual.violation(lam)
 
 
-def _interior_point(dual: SharedMarginDual) -> Array:
-    """The best point of some primal-dual interior-point steps; what they leave near zero becomes zero.
-
-    Multipliers z of λ >= 0 aim at zλ = μ -> 0, those of the room r = wc - s, u = w/r, at ur = w: 1 - u - Qλ + z = 0.
-    """
-    same_row = dual.rows[:, None] == dual.rows
-    views = np.bincount(dual.rows)[dual.rows]
-    lam = 0.5 * dual.c * dual.weights[dual.rows] / views
-    u = dual.weights / dual.room(lam)
-    z = np.maximum(1.0, np.abs(dual.slopes(lam)))
-    best, least = np.zeros_like(lam), dual.violation(np.zeros_like(lam))
-    for _ in range(MAX_INTERIOR_STEPS):
-        room, mu = dual.room(lam), CENTERING * float(z @ lam) / lam.size
-        system = dual.Q + same_row * (u / room)[dual.rows] + np.diag(z / lam)
-        step = solve_semidefinite(system, dual.slopes(lam) + mu / lam)  # equal rows make it singular
-        step_room = -_sums(dual.rows, step, room.size)
-        step_z = mu / lam - z - z / lam * step
-        step_u = dual.weights / room - u - u / room * step_room
-        length = min(_longest(lam, step), _longest(room, step_room))
-        lam = lam + length * step
-        length = min(_longest(z, step_z), _longest(u, step_u))
-        z, u = z + length * step_z, u + length * step_u
-        candidate = np.where(z > lam, 0.0, lam)
+def _best_iterate(dual: SharedMarginDual) -> Array:
+    """The best point of some interior-point steps; variables that they leave near zero become zero."""
+    best, least = np.zeros(dual.rows.size), dual.violation(np.zeros(dual.rows.size))
+    points = interior_point(dual.Q, np.ones(dual.rows.size), dual.rows, dual.c * dual.weights, dual.weights)
+    for point in points if dual.rows.size else ():
+        candidate = np.where(point.z > point.x, 0.0, point.x)
         violation = dual.violation(candidate)
         if violation < least:
             best, least = candidate, violation
-        rounding = 16.0 * np.finfo(float).eps * float((np.abs(dual.Q) @ lam).max(initial=0.0))
+        rounding = 16.0 * np.finfo(float).eps * float((np.abs(dual.Q) @ point.x).max(initial=0.0))
         if violation <= INTERIOR_TOLERANCE + rounding:
             break
     return best
-
-
-def _longest(values: Array, step: Array) -> float:
-    """Longest step, up to 1, that keeps 0.5 % of each positive value."""
-    shrink = float((-step / values).max(initial=0.0))
-    return min(1.0, 0.995 / shrink) if shrink > 0.0 else 1.0
-
-
-def _sums(index: IntArray, values: Array, size: int) -> Array:
-    """Sum of the values that belong to each index, (size,); of size 0 where all values are zero and have no place to go."""
-    return np.asarray(np.bincount(index, weights=values, minlength=size)[:size], dtype=np.float64)

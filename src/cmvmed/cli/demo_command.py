@@ -42,7 +42,8 @@ def command(splits: int, output: Path, quiet: bool, as_json: bool) -> None:
       cmvmed demo --quiet --json > demo.json
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     refuse_missing_extras()
-    from cmvmed.reproduction.demo import run as footsteps, picture
+    from cmvmed.reproduction.demo import picture
+    from cmvmed.reproduction.demo import run as footsteps
 
     with announced("Simulating 1500 recordings of footsteps at four sensors", quiet):
         steps = footsteps.simulate()

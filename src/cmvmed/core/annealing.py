@@ -1,128 +1,102 @@
-"""The annealed loop between the consensus and the views: schedule, step, objective, ending.
+"""The annealed EM algorithm of the paper: schedule (step 2(c)), plan, and the only loop over consensus and views.
 
-Stage s of S uses the consensus weight λ_s = λ(1 - e^{-s/2}) of the paper and the temperature T_s = T^{s/S}. Within a stage,
-consensus and views are updated in turn; with a bound for a surrogate, the objective (1) of the theory page falls with
-every update, so a stage ends when it falls no more.
+Stage s of S uses the consensus weight λ_s = λ(1 - e^{-s/2}) of the paper and the temperature T_s = T^{s/S}. Within a stage, the
+consensus (step 2(a)) and the views (step 2(b)) are updated in turn. If the surrogate is a bound, every update lowers
+objective (1), and a stage ends when it changes by less than a tolerance.
+
+A :class:`Plan` holds every decision; nothing in :func:`anneal` decides anything.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from cmvmed.auto.class_prior import ClassBalance
 from cmvmed.core.consensus import (
+    ClassBalance,
+    Consensus,
     agreement,
-    agreement_weights,
-    balancing_offset,
-    class_shares,
-    entropy,
-    mean_agreement,
-    n_functions,
-    pool,
     positive_probability,
-    soft_labels,
+    update_consensus,
 )
-from cmvmed.core.linalg import Array, BoolArray, IntArray
-from cmvmed.core.posterior import ViewModel, ViewState, interpolate, scaled, supervised_state, update_view
+from cmvmed.core.objective import Sweep, consensus_sums, objective, sweep_record, view_objective
+from cmvmed.core.posterior import ViewState, interpolate, scaled, supervised_state, update_view
+from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import Surrogate
+from cmvmed.core.types import Array
 
-# λ where none is given, and the mean correlation of the independent views' scores from which on it is taken in full: views
-# that do not agree on the unlabeled rows at all have nothing to teach each other. Chosen on development splits
-# (docs/accuracy.md).
-AUTO_CONSENSUS_WEIGHT = 0.5
-FULL_AGREEMENT = 0.25
-# Of a fit that only has to answer a question: its class shares and how sure it is are those of a whole fit; docs/accuracy.md.
-SHORT_STAGES = 2
-SHORT_SWEEPS = 6
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What the loop works on: V views of the same n_L labeled and n_U unlabeled rows."""
-
-    models: tuple[ViewModel, ...]
-    rows_L: tuple[IntArray, ...]  # per view, its rows of the labeled block
-    rows_U: tuple[IntArray, ...]  # per view, its rows of the unlabeled block
-    Y: Array  # (n_L, F) labels ±1
-    box: tuple[Array, ...]  # per view (n_L,), hinge weight of each labeled row
-    weights_U: Array  # (n_U,) how often each unlabeled row counts
-    n_classes: int
-    n_derived: int = 0  # how many of the views, at the end, are made of the others and no witnesses of their own
-
-    @property
-    def known_views(self) -> BoolArray:
-        """Which views any training row has, (V,)."""
-        return np.array([lab.size + unlab.size > 0 for lab, unlab in zip(self.rows_L, self.rows_U, strict=True)])
+Position = TypeVar("Position")
 
 
 @dataclass(frozen=True)
 class Schedule:
     """λ and T over the stages, and when a stage ends."""
 
-    consensus_weight: float | None  # None: from the agreement of the views
-    temperature: float
+    consensus_weight: float  # λ
+    temperature: float  # T
     n_stages: int
-    max_iter: int  # sweeps in a stage
-    tol: float  # a stage ends when the objective falls by less than this share of its size
+    max_iter: int  # sweeps per stage
+    tol: float  # a stage ends when the objective changes by less than this fraction of its size
     stage_length: float = 1.0  # in stages of the paper, by which λ grows
 
     def stage(self, s: int) -> tuple[float, float]:
-        """(λ_s, T_s) of stage s = 1..S."""
-        return (self.consensus_weight or 0.0) * self.lambda_fraction(s), self.temperature ** (s / self.n_stages)
+        """(λ_s, T_s) of stage s = 1..S: step 2(c)."""
+        return self.consensus_weight * self.lambda_fraction(s), self.temperature ** (s / self.n_stages)
 
-    def short(self) -> "Schedule":
-        """Fewer, longer stages and fewer sweeps in each, with the same end."""
-        n_stages = min(SHORT_STAGES, self.n_stages)
+    def lambda_fraction(self, s: int) -> float:
+        """λ_s/λ = 1 - e^{-s/2}."""
+        return float(-np.expm1(-0.5 * self.stage_length * s))
+
+    def short(self, max_stages: int, max_sweeps: int) -> "Schedule":
+        """At most so many longer stages and sweeps per stage, with the same end."""
+        n_stages = min(max_stages, self.n_stages)
         length = self.stage_length * self.n_stages / n_stages
-        return replace(self, n_stages=n_stages, max_iter=min(SHORT_SWEEPS, self.max_iter), stage_length=length)
+        return replace(self, n_stages=n_stages, max_iter=min(max_sweeps, self.max_iter), stage_length=length)
 
     def ending_at(self, lam: float) -> "Schedule":
         """The schedule whose last stage has the consensus weight ``lam``."""
         return replace(self, consensus_weight=lam / self.lambda_fraction(self.n_stages))
 
-    def lambda_fraction(self, s: int) -> float:
-        """The share of λ that stage s has."""
-        return float(-np.expm1(-0.5 * self.stage_length * s))
+
+@dataclass(frozen=True)
+class Start:
+    """The independent classifiers of step 1, each learned from the labeled rows of its view."""
+
+    states: tuple[ViewState, ...]
+    agreement: Array  # (V, V) correlations of the views' scores, see :func:`cmvmed.core.consensus.agreement`
+
+
+def supervised_start(problem: Problem) -> Start:
+    """Step 1: the MED of each view, and how well the views agree on the unlabeled rows."""
+    states = independent_states(problem)
+    return Start(states, agreement([state.m_U for state in states], problem.rows_U, problem.weights_U))
+
+
+def independent_states(problem: Problem) -> tuple[ViewState, ...]:
+    """Each view's MED on its labeled rows."""
+    parts = zip(problem.models, problem.rows_L, problem.box, strict=True)
+    return tuple(supervised_state(model, problem.Y[rows], box[rows]) for model, rows, box in parts)
 
 
 @dataclass(frozen=True)
-class Consensus:
-    """q over the unlabeled rows, the pooled scores it comes from, and the offset between the two."""
+class Plan:
+    """Everything that is decided before the EM algorithm runs."""
 
-    q: Array  # (n_U, K)
-    scores: Array  # (n_U, F)
-    coverage: Array  # (n_U,) weight of the views a row has
-    offset: Array  # (F,)
-    shares: Array | None  # (K,) shares that the offset was chosen to meet; None: it is a fixed term of the objective
-    stage: int
-
-    @cached_property
-    def entropy(self) -> Array:
-        """H(q) of each row, (n_U,)."""
-        return entropy(self.q)
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One row of the fit's history."""
-
-    stage: int
-    consensus_weight: float
-    temperature: float
-    objective: float
-    dual_gap: float
-    entropy: float  # mean entropy of the consensus
-    class_shares: tuple[float, ...]
-    n_rows: int  # unlabeled rows that took part
-    seconds: float  # that the sweep took
+    problem: Problem
+    start: Start
+    surrogate: Surrogate
+    schedule: Schedule
+    view_weights: Array  # (V,) π
+    class_prior: Array  # (K,) class shares that the fit reports
+    balance: ClassBalance | None  # how they are imposed on the consensus; None imposes nothing, as in the paper
+    chosen: frozenset[str] = field(default_factory=frozenset)  # what was chosen automatically, e.g. "consensus_weight"
 
 
 @dataclass(frozen=True)
 class AnnealingResult:
-    """Where the loop ended."""
+    """Where the algorithm ended."""
 
     states: tuple[ViewState, ...]
     view_weights: Array  # (V,)
@@ -133,87 +107,110 @@ class AnnealingResult:
     converged: bool
     stopped: bool = False  # by ``on_stage``
 
+    @property
+    def dual_gap(self) -> float:
+        """Weighted sum of the views' duality gaps."""
+        return float(sum(weight * state.gap for weight, state in zip(self.view_weights, self.states, strict=True)))
+
 
 def anneal(
-    problem: Problem,
-    surrogate: Surrogate,
-    schedule: Schedule,
-    balance: ClassBalance | None,
-    view_weights: Array | None,
-    independent: tuple[ViewState, ...] | None = None,
+    plan: Plan,
     *,
     before_stage: Callable[[int], None] = lambda stage: None,
-    on_stage: Callable[[int, AnnealingResult], bool] = lambda stage, annealed: False,
+    on_stage: Callable[[int, AnnealingResult], bool] = lambda stage, result: False,
 ) -> AnnealingResult:
-    """Run all stages from the independent MEDs (λ = 0) on.
+    """Run all stages, starting from the independent classifiers (λ = 0).
 
     Parameters
     ----------
-    balance : how the consensus is tied to a class prior; None leaves it alone, as the paper does
-    view_weights : (V,), π; None weights the views by their agreement
-    independent : the independent MEDs, if they are known already
     before_stage : called before each stage with its number
-    on_stage : called at the end of each stage with its number and the state; returning True ends the fit there
+    on_stage : called at the end of each stage with its number and the result so far; returning True ends the fit there
     """
-    started = perf_counter()
-    states = independent_states(problem) if independent is None else independent
-    R = agreement([state.m_U for state in states], problem.rows_U, problem.weights_U)
-    if view_weights is None:
-        view_weights = agreement_weights(R, problem.known_views)
-    if schedule.consensus_weight is None:
-        schedule = replace(schedule, consensus_weight=auto_consensus_weight(mean_agreement(R, view_weights)))
-    final = pooled_consensus(problem, states, view_weights, balance, 1, schedule.temperature, None)
-    start = _record(problem, surrogate, states, view_weights, final, 0, 0.0, schedule.temperature, started)
-    result = AnnealingResult(states, view_weights, final, 0.0, schedule.temperature, (start,), True)
-    if schedule.consensus_weight == 0.0 or not (problem.weights_U * final.coverage).any():
+    result, schedule = _start_result(plan), plan.schedule
+    mass = plan.problem.weights_U * result.consensus.coverage
+    if schedule.consensus_weight == 0.0 or not mass.any():
         return result
     for s in range(1, schedule.n_stages + 1):
         before_stage(s)
-        result = _run_stage(problem, surrogate, schedule, balance, s, result)
+        start = (result.states, result.consensus)
+        (states, consensus), history, converged = run_stage(
+            _MemoryStep(plan, s), start, schedule.max_iter, schedule.tol
+        )
+        lam, T = schedule.stage(s)
+        final = update_consensus(plan.problem, states, plan.view_weights, plan.balance, s, T, consensus)
+        converged = converged or not plan.surrogate.has_objective
+        result = AnnealingResult(states, plan.view_weights, final, lam, T, result.history + history, converged)
         if on_stage(s, result):
             return replace(result, stopped=True)
     return result
 
 
-def _run_stage(
-    problem: Problem,
-    surrogate: Surrogate,
-    schedule: Schedule,
-    balance: ClassBalance | None,
-    s: int,
-    result: AnnealingResult,
-) -> AnnealingResult:
-    """Alternate consensus and views at λ_s, T_s until the objective stands still."""
-    lam, temperature = schedule.stage(s)
-    states, pi, consensus = result.states, result.view_weights, result.consensus
-    history = list(result.history)
-    value, converged = np.inf, False
-    for _ in range(schedule.max_iter):
+def _start_result(plan: Plan) -> AnnealingResult:
+    """The independent classifiers with their pooled predictions as consensus."""
+    started, T = perf_counter(), plan.schedule.temperature
+    states = plan.start.states
+    consensus = update_consensus(plan.problem, states, plan.view_weights, plan.balance, 1, T, None)
+    record = _record(plan, states, consensus, 0, 0.0, T, started)
+    return AnnealingResult(states, plan.view_weights, consensus, 0.0, T, (record,), True)
+
+
+class EMStep(Protocol[Position]):
+    """One alternation of consensus and views, wherever the rows are."""
+
+    def sweep(self, position: Position) -> tuple[Position, Sweep]:
+        """Update the consensus (step 2(a)) and the views (step 2(b)) once; return where that leads and its record."""
+
+    def is_balanced(self, position: Position) -> bool:
+        """Whether the consensus has the class shares asked for."""
+
+
+def run_stage(
+    step: EMStep[Position], position: Position, max_iter: int, tol: float
+) -> tuple[Position, tuple[Sweep, ...], bool]:
+    """The EM loop: sweeps at one (λ, T) until the objective changes by less than ``tol`` of its size.
+
+    Returns
+    -------
+    position : where the loop ended
+    history : one record per sweep
+    converged : whether it ended by ``tol``
+    """
+    history: list[Sweep] = []
+    value = np.inf
+    for _ in range(max_iter):
+        position, record = step.sweep(position)
+        history.append(record)
+        last, value = value, record.objective
+        if abs(last - value) <= tol * abs(value) and step.is_balanced(position):
+            return position, tuple(history), True
+    return position, tuple(history), False
+
+
+@dataclass(frozen=True)
+class _MemoryStep:
+    """Sweeps over rows in memory at stage s; a position is the views' states and the consensus."""
+
+    plan: Plan
+    s: int
+
+    def sweep(
+        self, position: tuple[tuple[ViewState, ...], Consensus]
+    ) -> tuple[tuple[tuple[ViewState, ...], Consensus], Sweep]:
         started = perf_counter()
-        consensus = pooled_consensus(problem, states, pi, balance, s, temperature, consensus)
-        states = tuple(step_view(problem, i, surrogate, state, consensus.q, lam) for i, state in enumerate(states))
-        history.append(_record(problem, surrogate, states, pi, consensus, s, lam, temperature, started))
-        last, value = value, history[-1].objective
-        if abs(last - value) <= schedule.tol * abs(value):
-            converged = True
-            break
-    final = pooled_consensus(problem, states, pi, balance, s, temperature, consensus)
-    return AnnealingResult(states, pi, final, lam, temperature, tuple(history), converged)
+        plan, (states, consensus) = self.plan, position
+        lam, T = plan.schedule.stage(self.s)
+        consensus = update_consensus(plan.problem, states, plan.view_weights, plan.balance, self.s, T, consensus)
+        states = tuple(
+            step_view(plan.problem, i, plan.surrogate, state, consensus.q, lam) for i, state in enumerate(states)
+        )
+        return (states, consensus), _record(plan, states, consensus, self.s, lam, T, started)
 
-
-def independent_states(problem: Problem) -> tuple[ViewState, ...]:
-    """Each view's MED on its labeled rows."""
-    parts = zip(problem.models, problem.rows_L, problem.box, strict=True)
-    return tuple(supervised_state(model, problem.Y[rows], box[rows]) for model, rows, box in parts)
-
-
-def auto_consensus_weight(mean_correlation: float) -> float:
-    """λ where none is given, from the mean correlation of the independent views' scores."""
-    return AUTO_CONSENSUS_WEIGHT * min(1.0, mean_correlation / FULL_AGREEMENT)
+    def is_balanced(self, position: tuple[tuple[ViewState, ...], Consensus]) -> bool:
+        return True  # the offset of every consensus in memory is exact
 
 
 def step_view(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, q: Array, lam: float) -> ViewState:
-    """Update view i given the consensus q (n_U, K); shorten the step where the surrogate is no bound."""
+    """Step 2(b) for view i, given the consensus q (n_U, K); the step is shortened where the surrogate is no bound."""
     rows = problem.rows_L[i]
     q_i = positive_probability(q)[problem.rows_U[i]]
     target = update_view(problem.models[i], surrogate, state, q_i, problem.Y[rows], problem.box[i][rows], lam)
@@ -231,105 +228,18 @@ def step_view(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, 
     return state
 
 
-def view_objective(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, q_i: Array, lam: float) -> float:
-    """The bracket of objective (1): KL + C Σ_L [1 - y m]₊ + λ Σ_U w (E A(f) - (q - ½) m)."""
-    rows = problem.rows_L[i]
-    margin = np.maximum(1.0 - problem.Y[rows] * state.m_L, 0.0)
-    hinge = problem.box[i][rows] @ margin.sum(axis=1)
-    w = problem.models[i].blocks.weights
-    agreement = (w @ (surrogate.energy(state.m_U, state.s_U) - (q_i - 0.5) * state.m_U)).sum()
-    return float(0.5 * state.squared_norm + state.covariance_cost + hinge + lam * agreement)
-
-
-def objective(
-    problem: Problem,
-    surrogate: Surrogate,
-    states: Sequence[ViewState],
-    view_weights: Array,
-    consensus: Consensus,
-    lam: float,
-    temperature: float,
-) -> float:
-    """Objective (1), or its bound: Σ π_i {bracket of view i} - λ κT Σ_U w ω H(q), κ = 1 for F = 1 and 2 for F = K.
-
-    A fixed offset o is part of the model: it adds -λ Σ_U w ω (q - ½)·o.
-    """
-    q = positive_probability(consensus.q)
-    views = sum(
-        weight * view_objective(problem, i, surrogate, state, q[problem.rows_U[i]], lam)
-        for i, (weight, state) in enumerate(zip(view_weights, states, strict=True))
-    )
-    mass = problem.weights_U * consensus.coverage
-    kappa = 1.0 if n_functions(problem.n_classes) == 1 else 2.0
-    value = views - lam * kappa * temperature * float(mass @ consensus.entropy)
-    if consensus.shares is None:
-        value -= lam * float(mass @ ((q - 0.5) @ consensus.offset))
-    return float(value)
-
-
-def pooled_consensus(
-    problem: Problem,
-    states: Sequence[ViewState],
-    view_weights: Array,
-    balance: ClassBalance | None,
-    stage: int,
-    temperature: float,
-    last: Consensus | None,
-) -> Consensus:
-    """The exact minimizer of objective (1) in q, with the class balance asked for at this stage."""
-    n_rows = problem.weights_U.size
-    scores, coverage = pool([state.m_U for state in states], problem.rows_U, view_weights, n_rows)
-    mass = problem.weights_U * coverage
-    offset, shares = np.zeros(scores.shape[1]) if last is None else last.offset, None
-    if balance is not None and mass.sum() > 0.0:
-        shares = _imposed_shares(balance, stage, scores, mass, temperature, last)
-    if shares is not None:
-        offset = balancing_offset(scores, mass, shares, temperature, offset)
-    q = soft_labels(scores, offset, temperature)
-    if balance is not None:
-        q[coverage == 0.0] = balance.prior
-    return Consensus(q, scores, coverage, offset, shares, stage)
-
-
-def _imposed_shares(
-    balance: ClassBalance, stage: int, scores: Array, mass: Array, temperature: float, last: Consensus | None
-) -> Array | None:
-    """The classes' shares to impose now, (K,), or None to keep the last offset.
-
-    Shares that had to be brought back into their interval are held for the rest of the stage, so that the objective keeps
-    its meaning.
-    """
-    if last is None or balance.constrained_stages is None or stage <= balance.constrained_stages:
-        return balance.prior
-    if last.stage == stage and last.shares is not None:
-        return last.shares
-    shares = class_shares(soft_labels(scores, last.offset, temperature), mass)
-    nearest = np.clip(shares, balance.lower, balance.upper)
-    return None if np.array_equal(nearest, shares) else np.asarray(nearest / nearest.sum())
-
-
 def _record(
-    problem: Problem,
-    surrogate: Surrogate,
-    states: Sequence[ViewState],
-    view_weights: Array,
+    plan: Plan,
+    states: tuple[ViewState, ...],
     consensus: Consensus,
     stage: int,
     lam: float,
     temperature: float,
     started: float,
 ) -> Sweep:
-    """The history's row of the present state, reached since the time ``started``."""
-    mass = problem.weights_U * consensus.coverage
-    total = float(mass.sum()) or 1.0
-    return Sweep(
-        stage=stage,
-        consensus_weight=lam,
-        temperature=temperature,
-        objective=objective(problem, surrogate, states, view_weights, consensus, lam, temperature),
-        dual_gap=float(sum(weight * state.gap for weight, state in zip(view_weights, states, strict=True))),
-        entropy=float(mass @ consensus.entropy) / total,
-        class_shares=tuple(float(share) for share in mass @ consensus.q / total),
-        n_rows=problem.weights_U.size,
-        seconds=perf_counter() - started,
-    )
+    """The history's row of a state in memory, reached since the time ``started``."""
+    pi, problem = plan.view_weights, plan.problem
+    value = objective(problem, plan.surrogate, states, pi, consensus, lam, temperature)
+    gaps, sums = [state.gap for state in states], consensus_sums(problem, consensus)
+    n_rows, seconds = problem.weights_U.size, perf_counter() - started
+    return sweep_record(stage, lam, temperature, value, gaps, pi, sums, n_rows, seconds)

@@ -1,6 +1,6 @@
-"""The box-constrained dual of a view, and the certificates of its solution.
+"""The box-constrained dual of a view, paper eq. (5), and the certificates of its solution.
 
-The dual of equation (4) of the theory page is, for one function of one view,
+For one function of one view it is (equation (C) of the theory page)
 
     maximize  gᵀα - ½ αᵀ Q α   subject to  0 <= α <= C,
 
@@ -11,17 +11,17 @@ reported by the solver.
 import numpy as np
 from scipy.linalg import lapack
 
-from cmvmed.core.linalg import Array, BoolArray, solve_semidefinite
+from cmvmed.core.interior_point import interior_point
+from cmvmed.core.types import Array, BoolArray
 
 KKT_TOLERANCE = 1e-10  # largest violation of an optimality condition, in units of margin, beyond rounding
 MAX_NEWTON_STEPS = 30  # well-posed duals take a handful
 RIDGE = 1e-13  # relative to the trace: makes the Newton system of a semi-definite Q solvable, a proximal-point step
-MAX_INTERIOR_STEPS = 100
-CENTERING = 0.1  # by which an interior-point step aims to reduce the complementarity
+INTERIOR_TOLERANCE = 1e-13  # complementarity, relative to the objective, at which interior-point steps end
 
 
 def gradient(Q: Array, g: Array, alpha: Array) -> Array:
-    """G - Qα: for a view's dual, the margin residual 1 - y m of each labeled row."""
+    """g - Qα: for a view's dual, the margin residual 1 - y m of each labeled row."""
     return g - Q @ alpha
 
 
@@ -57,7 +57,7 @@ def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
     tolerance = KKT_TOLERANCE + 16.0 * np.finfo(float).eps * noise
     alpha, violation = _projected_newton(Q, g, upper, np.clip(start, 0.0, upper), tolerance)
     if violation > tolerance:
-        polished, better = _projected_newton(Q, g, upper, _interior_point(Q, g, upper), tolerance)
+        polished, better = _projected_newton(Q, g, upper, _near_optimum(Q, g, upper), tolerance)
         if better < violation:
             return polished
     return alpha
@@ -83,38 +83,19 @@ def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array, tolerance:
     return alpha, violation
 
 
-def _interior_point(Q: Array, g: Array, upper: Array) -> Array:
-    """A point near the optimum by primal-dual interior-point steps, its variables near a bound put onto it.
-
-    Q α - g - z + v = 0 with multipliers z of α >= 0 and v of α <= upper; each step aims at z α = v (upper - α) = μ.
-    """
+def _near_optimum(Q: Array, g: Array, upper: Array) -> Array:
+    """A point near the optimum by interior-point steps, its variables near a bound set to it."""
     room = upper > 0.0
-    Q_room, g_room, top = Q[np.ix_(room, room)], g[room], upper[room]
-    x, left = 0.5 * top, 0.5 * top  # α, and its distance to the upper bound
-    nearest = np.finfo(float).tiny * np.maximum(top, 1.0)
-    z = np.maximum(1.0, np.abs(g_room - Q_room @ x))
-    v = z.copy()
-    for _ in range(MAX_INTERIOR_STEPS):
-        mu = CENTERING * float((z @ x + v @ left) / (2.0 * x.size))
-        system = Q_room + np.diag(z / x + v / left)
-        dx = solve_semidefinite(system, g_room - Q_room @ x + mu / x - mu / left)
-        dz, dv = mu / x - z - z / x * dx, mu / left - v + v / left * dx
-        step = _length(x, left, dx) * dx
-        x, left = np.maximum(x + step, nearest), np.maximum(left - step, nearest)
-        length = min(_length(z, np.inf, dz), _length(v, np.inf, dv))
-        z, v = z + length * dz, v + length * dv
-        if mu <= 1e-13 * (1.0 + float(np.abs(g_room) @ x)):
-            break
     alpha = np.zeros_like(upper)
-    alpha[room] = np.where(z > 1e3 * x / top, 0.0, np.where(v > 1e3 * left / top, top, x))
+    if not room.any():
+        return alpha
+    g_room, top = g[room], upper[room]
+    for point in interior_point(Q[np.ix_(room, room)], g_room, np.arange(top.size), top):
+        if point.mu <= INTERIOR_TOLERANCE * (1.0 + float(np.abs(g_room) @ point.x)):
+            break
+    at_zero, at_top = point.z > 1e3 * point.x / top, point.u > 1e3 * point.room / top
+    alpha[room] = np.where(at_zero, 0.0, np.where(at_top, top, point.x))
     return alpha
-
-
-def _length(low: Array, high: Array | float, step: Array) -> float:
-    """Longest step, up to 1, that keeps 0.5 % of the distance to the bounds at ``low`` below and ``high`` above."""
-    with np.errstate(divide="ignore"):
-        limits = np.where(step < 0.0, -low / step, np.where(step > 0.0, high / step, np.inf))
-    return float(min(1.0, 0.995 * limits.min()))
 
 
 def _projected_newton_step(

@@ -1,7 +1,7 @@
-"""The consensus q(y|x) over the unlabeled rows: pooled scores, temperature, class balance.
+"""Step 2(a), the consensus q(y|x) over the unlabeled rows: pooled scores, temperature, class balance.
 
 A two-class problem has one function per view (F = 1, the score of the second class); K > 2 classes have one function each
-(F = K). The consensus is the same formula for both, equation (6) of the theory page:
+(F = K). The consensus is the same formula for both, equation (E) of the theory page:
 
     q(y|x) = softmax( class_scores(m̄(x) + o) / 2T ),   class_scores(m) = (-m, m) if F = 1 else m,
 
@@ -10,19 +10,94 @@ class. For two classes this is q(second class) = σ((m̄ + o)/T).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import entr, expit, logit, softmax
 
-from cmvmed.core.linalg import Array, BoolArray, IntArray
+from cmvmed.core.posterior import ViewState
+from cmvmed.core.problem import Problem
+from cmvmed.core.types import Array, IntArray
 
 BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
 MAX_BALANCE_STEPS = 200
 SMOOTH_RANGE = 20.0  # a range of scores, in units of 2T, over which the balance is a smooth problem
 ROUNDING = float(np.finfo(float).eps)
-MOST_OFFSET_STEPS = 1000  # halvings of the widest bracket, and some room
+MAX_OFFSET_STEPS = 1000  # halvings of the widest bracket, and some room
 COOLING = 4.0  # between the temperatures of a balance that is not
-LEAST_AGREEMENT = 1e-3  # keeps the leading eigenvector unique, so views that agree with nobody are weighted alike
+
+
+@dataclass(frozen=True)
+class ClassBalance:
+    """How the consensus is tied to a class prior.
+
+    ``prior`` (K,) is imposed on the class shares in the first ``constrained_stages`` stages; afterwards the last offset is
+    kept, as long as every share stays between ``lower`` and ``upper`` (numbers or (K,)).
+    """
+
+    prior: Array
+    constrained_stages: int | None = None  # None: in all stages
+    lower: Array | float = 0.0
+    upper: Array | float = 1.0
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """q over the unlabeled rows, the pooled scores it comes from, and the offset between the two."""
+
+    q: Array  # (n_U, K)
+    scores: Array  # (n_U, F)
+    coverage: Array  # (n_U,) weight of the views a row has
+    offset: Array  # (F,)
+    shares: Array | None  # (K,) shares that the offset was chosen to meet; None: it is a fixed term of the objective
+    stage: int
+
+    @cached_property
+    def entropy(self) -> Array:
+        """H(q) of each row, (n_U,)."""
+        return entropy(self.q)
+
+
+def update_consensus(
+    problem: Problem,
+    states: Sequence[ViewState],
+    view_weights: Array,
+    balance: ClassBalance | None,
+    stage: int,
+    temperature: float,
+    last: Consensus | None,
+) -> Consensus:
+    """Step 2(a): the exact minimizer of the objective in q, with the class balance of this stage."""
+    n_rows = problem.weights_U.size
+    scores, coverage = pool([state.m_U for state in states], problem.rows_U, view_weights, n_rows)
+    mass = problem.weights_U * coverage
+    offset, shares = np.zeros(scores.shape[1]) if last is None else last.offset, None
+    if balance is not None and mass.sum() > 0.0:
+        shares = _imposed_shares(balance, stage, scores, mass, temperature, last)
+    if shares is not None:
+        offset = balancing_offset(scores, mass, shares, temperature, offset)
+    q = soft_labels(scores, offset, temperature)
+    if balance is not None:
+        q[coverage == 0.0] = balance.prior
+    return Consensus(q, scores, coverage, offset, shares, stage)
+
+
+def _imposed_shares(
+    balance: ClassBalance, stage: int, scores: Array, mass: Array, temperature: float, last: Consensus | None
+) -> Array | None:
+    """The class shares to impose now, (K,), or None to keep the last offset.
+
+    Shares that had to be brought back into their interval are held for the rest of the stage, so that the objective stays
+    the same function.
+    """
+    if last is None or balance.constrained_stages is None or stage <= balance.constrained_stages:
+        return balance.prior
+    if last.stage == stage and last.shares is not None:
+        return last.shares
+    shares = class_shares(soft_labels(scores, last.offset, temperature), mass)
+    nearest = np.clip(shares, balance.lower, balance.upper)
+    return None if np.array_equal(nearest, shares) else np.asarray(nearest / nearest.sum())
 
 
 def n_functions(n_classes: int) -> int:
@@ -64,7 +139,7 @@ def pool(means: Sequence[Array], rows: Sequence[IntArray], weights: Array, n_row
 
 
 def soft_labels(scores: Array, offset: Array, temperature: float) -> Array:
-    """q(y|x), (n, K), from pooled scores (n, F) and offset (F,): equation (6)."""
+    """q(y|x), (n, K), from pooled scores (n, F) and offset (F,): equation (E)."""
     if scores.shape[1] == 1:  # the same as the softmax, but exact complements
         p = expit((scores + offset) / temperature)
         return np.hstack([expit(-(scores + offset) / temperature), p])
@@ -108,7 +183,7 @@ def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: flo
     center, share = temperature * float(logit(prior)), mass / mass.sum()
     low, high = center - float(scores.max()), center - float(scores.min())
     offset, step = min(max(start, low), high), high - low
-    for _ in range(MOST_OFFSET_STEPS):
+    for _ in range(MAX_OFFSET_STEPS):
         q = expit((scores + offset) / temperature)
         excess = float(share @ q) - prior
         low, high = (low, offset) if excess > 0.0 else (offset, high)
@@ -182,28 +257,11 @@ def agreement(means: Sequence[Array], rows: Sequence[IntArray], mass: Array) -> 
     return np.where(np.isnan(R), R[known].mean() if known.any() else 1.0, R)
 
 
-def agreement_weights(R: Array, known: BoolArray | None = None) -> Array:
-    """View weights (V,) that sum to 1: the leading eigenvector of the agreement R (V, V) of the views that are ``known``.
+def mean_correlation(first: Array, second: Array, mass: Array, *, constant: float | None = None) -> float:
+    """Mean over columns of the positive part of the weighted correlation, over the rows where both are known; NaN if none.
 
-    A view of pure noise agrees with nobody and gets almost no weight; two views are weighted equally by symmetry. A view
-    that no training row has is not known and gets none.
+    A column that does not vary counts as ``constant``, or is left out if that is None.
     """
-    known = np.ones(len(R), dtype=bool) if known is None else known
-    among = np.maximum(R[np.ix_(known, known)], LEAST_AGREEMENT)
-    leading = np.zeros(known.size)
-    leading[known] = np.abs(np.linalg.eigh(among)[1][:, -1])
-    return np.asarray(leading / leading.sum())
-
-
-def mean_agreement(R: Array, weights: Array) -> float:
-    """Weighted mean of R_ij over pairs of different views; 1 for a single view, which cannot disagree."""
-    pairs = np.outer(weights, weights)
-    np.fill_diagonal(pairs, 0.0)
-    return float((pairs * R).sum() / pairs.sum()) if pairs.any() else 1.0
-
-
-def mean_correlation(first: Array, second: Array, mass: Array) -> float:
-    """Mean over columns of the positive part of the weighted correlation, over the rows where both are known; NaN if none."""
     both = ~(np.isnan(first[:, 0]) | np.isnan(second[:, 0]))
     if both.sum() < 2:
         return float("nan")
@@ -211,4 +269,7 @@ def mean_correlation(first: Array, second: Array, mass: Array) -> float:
     x, y = first[both] - w @ first[both], second[both] - w @ second[both]
     size = np.sqrt((w @ (x * x)) * (w @ (y * y)))
     varies = size > 0.0
-    return float(np.maximum((w @ (x * y))[varies] / size[varies], 0.0).mean()) if varies.any() else float("nan")
+    correlation = np.full(size.size, np.nan if constant is None else constant)
+    correlation[varies] = np.maximum((w @ (x * y))[varies] / size[varies], 0.0)
+    known = correlation[~np.isnan(correlation)]
+    return float(known.mean()) if known.size else float("nan")

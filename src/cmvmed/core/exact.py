@@ -15,7 +15,6 @@ from typing import TypeVar
 import numpy as np
 
 from cmvmed.core.linalg import (
-    Array,
     NotPositiveDefiniteError,
     cholesky,
     eigen_psd,
@@ -26,6 +25,7 @@ from cmvmed.core.linalg import (
     solve_lower,
 )
 from cmvmed.core.posterior import KEPT_GAUSSIANS, Conditioned
+from cmvmed.core.types import Array
 
 Factors = TypeVar("Factors")
 
@@ -58,9 +58,9 @@ class KernelBlocks:
         """σ²K_UL τ."""
         return np.asarray(self.prior_variance * (self.UL @ tau))
 
-    def paired_mean(self, tau: Array, gamma: Array, m_U: Array) -> Array:
-        """Φ_U w = m_U."""
-        return m_U
+    def squared_norm(self, tau: Array, gamma: Array, m_L: Array, m_U: Array) -> float:
+        """τᵀm_L + γᵀm_U."""
+        return float((tau * m_L).sum() + (gamma * m_U).sum())
 
 
 class SpectralView:
@@ -95,18 +95,18 @@ class SpectralConditioned:
         view = self.view
         return np.asarray(self.sigma2 * ((view.Q**2) @ (view.omega * self.d)) / view.blocks.weights)
 
-    def pull(self, b: Array) -> Array:
+    def project_response(self, b: Array) -> Array:
         """λQᵀ√w b."""
         return np.asarray(self.lam * (self.view.Q.T @ (self.view.root[:, None] * b)))
 
-    def labeled_mean(self, pull: Array) -> Array:
-        """σ² Gᵀ d pull."""
-        return np.asarray(self.sigma2 * (self.view.G.T @ (self.d[:, None] * pull)))
+    def labeled_mean(self, projected: Array) -> Array:
+        """σ² Gᵀ d projected."""
+        return np.asarray(self.sigma2 * (self.view.G.T @ (self.d[:, None] * projected)))
 
-    def coefficients(self, pull: Array, tau: Array) -> Array:
-        """√w Q d (pull - ρGτ)."""
+    def coefficients(self, projected: Array, tau: Array) -> Array:
+        """√w Q d (projected - ρGτ)."""
         view = self.view
-        return np.asarray(view.root[:, None] * (view.Q @ (self.d[:, None] * (pull - self.rho * (view.G @ tau)))))
+        return np.asarray(view.root[:, None] * (view.Q @ (self.d[:, None] * (projected - self.rho * (view.G @ tau)))))
 
     def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
         """σ²(K_UL τ + K_UU γ)."""
@@ -150,18 +150,20 @@ class CholeskyConditioned:
         variance[weak] = K_mm[weak] - np.einsum("ij,ij->j", W, W)
         return np.asarray(self.blocks.prior_variance * np.maximum(variance, 0.0))
 
-    def pull(self, b: Array) -> Array:
+    def project_response(self, b: Array) -> Array:
         """λwb/r."""
         return np.asarray(self.lam * self.blocks.weights[:, None] * b / np.maximum(self.r, LEAST_ROOT)[:, None])
 
-    def labeled_mean(self, pull: Array) -> Array:
-        """σ² W_Lᵀ Λ⁻¹ pull."""
-        return self.blocks.prior_variance * product(self.W_L.T, solve_lower(self.factor, np.array(pull, order="F")))
+    def labeled_mean(self, projected: Array) -> Array:
+        """σ² W_Lᵀ Λ⁻¹ projected."""
+        return self.blocks.prior_variance * product(
+            self.W_L.T, solve_lower(self.factor, np.array(projected, order="F"))
+        )
 
-    def coefficients(self, pull: Array, tau: Array) -> Array:
-        """R B⁻¹(pull - r K_UL τ)."""
+    def coefficients(self, projected: Array, tau: Array) -> Array:
+        """r B⁻¹(projected - r K_UL τ)."""
         r = np.maximum(self.r, LEAST_ROOT)[:, None]
-        return np.asarray(r * solve_cholesky(self.factor, pull - r * product(self.blocks.UL, tau)))
+        return np.asarray(r * solve_cholesky(self.factor, projected - r * product(self.blocks.UL, tau)))
 
     def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
         """σ²(K_UL τ + K_UU γ)."""

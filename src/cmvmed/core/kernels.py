@@ -1,24 +1,23 @@
 """Kernels of one view, with a bandwidth from the data.
 
-A fitted :class:`Kernel` compares rows with training rows; whether it computes from features or looks up a given matrix
-is its own business. Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+A fitted :class:`Kernel` compares rows with training rows; it computes from features or looks values up in a given matrix.
+Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels`.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 from sklearn.utils.extmath import safe_sparse_dot
 
-from cmvmed.core.linalg import Array, IntArray, Matrix, is_positive_semidefinite, is_sparse, unit_rows
+from cmvmed.core.linalg import is_positive_semidefinite, is_sparse, unit_rows
+from cmvmed.core.types import Array, IntArray, Matrix
 
-NAMED_KERNELS = ("linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed")
+NAMED_KERNELS = ("linear+rbf", "rbf", "linear", "cosine", "precomputed")
 DISTANCE_KERNELS = ("linear+rbf", "rbf")  # whose gamma is in units of squared distances
-MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
 BLOCK_SIZE = 2**17  # numbers worked on at a time
-LARGEST_VALUE = 1e100  # of a kernel; beyond, products of kernels leave the range of numbers
+MAX_VALUE = 1e100  # of a kernel; beyond, products of kernels leave the range of numbers
 DISTANCE_NOISE = 1e-14  # squared distances below this share of the largest squared length are rounding
 SYMMETRY_TOLERANCE = 1e-8  # relative to the largest entry
 DEFINITENESS_TOLERANCE = 1e-8  # relative to the largest diagonal entry
@@ -28,16 +27,13 @@ DEFINITENESS_TOLERANCE = 1e-8  # relative to the largest diagonal entry
 class Kernel:
     """A kernel with all its numbers fixed.
 
-    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to "rbf" and
-    "polynomial", ``degree`` and ``coef0`` to "polynomial": exp(-γ‖x - x'‖²), (γ x·x' + coef0)^degree. "linear+rbf" is the mean of
-    x·x' and exp(-γ‖x - x'‖²).
+    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to "rbf", exp(-γ‖x - x'‖²).
+    "linear+rbf" is the mean of x·x' and exp(-γ‖x - x'‖²).
     """
 
     view: str  # named in errors
     kind: str | Callable[[Matrix, Matrix], Array]
     gamma: float = 1.0
-    degree: int = 3
-    coef0: float = 1.0
 
     def gram(self, train: Matrix, index: IntArray) -> Array:
         """Kernel matrix (k, k) of the training rows ``index``."""
@@ -59,7 +55,7 @@ class Kernel:
         """k(x, x) of each row, (n,)."""
         if self.kind == "precomputed":
             raise ValueError(
-                f"View {self.view!r} has a precomputed kernel, which does not tell k(x, x) of new rows, so there is no "
+                f"View {self.view!r} has a precomputed kernel, which does not hold k(x, x) of new rows, so there is no "
                 "standard deviation; use a named kernel or ask for means only."
             )
         if self.kind in ("rbf", "cosine"):
@@ -69,8 +65,6 @@ class Kernel:
             return _squared_norms(rows)
         if self.kind == "linear+rbf":
             return 0.5 * (_squared_norms(rows) + 1.0)
-        if self.kind == "polynomial":
-            return np.asarray((self.gamma * _squared_norms(rows) + self.coef0) ** self.degree)
         return np.array([self._values(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])])
 
     def _values(self, first: Matrix, second: Matrix) -> Array:
@@ -83,11 +77,7 @@ class Kernel:
             return np.asarray(pairwise_kernels(first, second, metric="linear", dense_output=True))
         if self.kind == "linear+rbf":
             return self._linear_and_rbf(first, second)
-        settings: dict[str, Any] = {}
-        if self.kind in ("rbf", "polynomial"):
-            settings["gamma"] = self.gamma
-        if self.kind == "polynomial":
-            settings.update(degree=self.degree, coef0=self.coef0)
+        settings = {"gamma": self.gamma} if self.kind == "rbf" else {}
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _checked, with the view's name
             values = pairwise_kernels(first, second if second is not first else None, metric=self.kind, **settings)
         return values.toarray() if is_sparse(values) else np.asarray(values)
@@ -119,7 +109,7 @@ class Kernel:
 
     def _checked(self, values: Array) -> Array:
         largest, smallest = values.max(initial=0.0), values.min(initial=0.0)  # NaN if any value is
-        if not (largest <= LARGEST_VALUE and smallest >= -LARGEST_VALUE):
+        if not (largest <= MAX_VALUE and smallest >= -MAX_VALUE):
             raise ValueError(
                 f"The kernel of view {self.view!r} gave values that are NaN or infinite, or too large to compute with; its "
                 'features may be too large for this kernel. Use scaling="auto", rescale the view or choose another kernel or gamma.'
@@ -160,19 +150,17 @@ def fit_kernel(
     view: str,
     kind: str | Callable[[Matrix, Matrix], Array],
     gamma: str | float,
-    degree: int,
-    coef0: float,
     train: Matrix,
     weights: Array,
     rng: np.random.Generator,
+    median_sample: int,
     numbers: IntArray | None = None,
 ) -> Kernel:
     """Fix the kernel's numbers on training rows ``train`` (n, d) with row weights (n,) and check given matrices.
 
     ``numbers`` (n,) are the rows' numbers in the user's data, for messages; 0, 1, ... if left out.
 
-    ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows for "rbf" and "linear+rbf", 1/median ‖x‖² for
-    "polynomial".
+    ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows, of at most ``median_sample`` rows drawn by weight.
     """
     if kind == "precomputed" or callable(kind):
         kernel = Kernel(view, kind)
@@ -181,8 +169,8 @@ def fit_kernel(
             kernel, kernel.gram(train, everything), everything if numbers is None else numbers
         )
         return kernel
-    value = _median_gamma(kind, train, weights, rng) if gamma == "median" else float(gamma)
-    return Kernel(view, kind, value, degree, coef0)
+    value = _median_gamma(kind, train, weights, rng, median_sample) if gamma == "median" else float(gamma)
+    return Kernel(view, kind, value)
 
 
 def _check_symmetric_and_definite(kernel: Kernel, gram: Array, numbers: IntArray) -> None:
@@ -204,20 +192,20 @@ def _check_symmetric_and_definite(kernel: Kernel, gram: Array, numbers: IntArray
         )
 
 
-def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Generator) -> float:
+def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Generator, median_sample: int) -> float:
     """1/median over the rows' distribution; 1 where the median, and then the mean, is zero."""
-    if kind not in (*DISTANCE_KERNELS, "polynomial") or train.shape[0] == 0:
+    if kind not in DISTANCE_KERNELS or train.shape[0] == 0:
         return 1.0
-    if train.shape[0] > MEDIAN_SAMPLE:
-        chosen = np.sort(rng.choice(train.shape[0], MEDIAN_SAMPLE, replace=False, p=weights / weights.sum()))
-        train, weights = train[chosen], np.ones(MEDIAN_SAMPLE)
-    values = _pair_distances(train) if kind in DISTANCE_KERNELS else _squared_norms(train)
+    if train.shape[0] > median_sample:
+        chosen = np.sort(rng.choice(train.shape[0], median_sample, replace=False, p=weights / weights.sum()))
+        train, weights = train[chosen], np.ones(median_sample)
+    values = _pair_distances(train)
     if (weights == weights[0]).all():
         middle, average = (values.size - 1) // 2, float(values.mean())
         values.partition(middle)
         typical = float(values[middle])
     else:
-        mass = np.outer(weights, weights).ravel() if kind in DISTANCE_KERNELS else weights
+        mass = np.outer(weights, weights).ravel()
         typical, average = _weighted_median(values, mass), float(mass @ values / mass.sum())
     typical = typical or average
     return 1.0 / typical if np.isfinite(typical) and typical > 0.0 and np.isfinite(1.0 / typical) else 1.0

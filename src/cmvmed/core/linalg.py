@@ -4,20 +4,14 @@ Everything rests on symmetric positive (semi-)definite matrices in double precis
 Fortran-ordered work array they are given, which is what makes them fast.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
-Array = npt.NDArray[np.float64]
-Single = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
+from cmvmed.core.types import Array, Matrix
+
 INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower solves
 RIDGE = 1e-15  # relative to the diagonal, for each row: what rounding may take from the smallest eigenvalue
-Matrix = Any  # dense (n, d) float64 array or scipy CSR matrix of the same shape
 
 
 def is_sparse(matrix: Matrix) -> bool:
@@ -125,7 +119,7 @@ def product(A: Array, B: Array) -> Array:
 
 
 def log_determinant(factor: Array) -> float:
-    """Log |Λ Λᵀ| from the lower factor."""
+    """log |Λ Λᵀ| from the lower factor."""
     return float(2.0 * np.log(np.diagonal(factor)).sum())
 
 

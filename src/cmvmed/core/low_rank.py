@@ -1,6 +1,6 @@
 """A view's posterior in weight space: features z(x) of rank r in place of the kernel, f = θᵀz with θ ~ N(0, σ²I).
 
-With G = Σ_U w z zᵀ = V diag(ω) Vᵀ, the features turned by V, ρ = λσ²a and d = 1/(1 + ρω), equations (3) to (5) of the theory
+With G = Σ_U w z zᵀ = V diag(ω) Vᵀ, the features rotated by V, ρ = λσ²a and d = 1/(1 + ρω), equations (3) to (5) of the theory
 page are diagonal for every λ, σ² and class:
 
     S(x, x') = σ² zᵀ diag(d) z',   θ = σ² d (λ Σ_U w b z + Z_Lᵀτ),   log|B| = Σ log(1 + ρω)
@@ -9,7 +9,7 @@ G and Σ_U w b z are sums over rows. :class:`LowRankView` keeps the features of 
 the labeled ones, and the sums from elsewhere.
 
 A sweep reads all features twice and does little with them, so its time is that of reading. Of many rows they are kept in single
-precision, after G was summed in double, and turned in single: scores and sums are then right to about 1e-6 of their size.
+precision, after G was summed in double, and rotated in single: scores and sums are then right to about 1e-6 of their size.
 """
 
 from collections.abc import Iterable
@@ -18,13 +18,13 @@ from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
-from cmvmed.core.linalg import Array, Single, eigen_psd
+from cmvmed.core.linalg import eigen_psd
 from cmvmed.core.posterior import KEPT_GAUSSIANS
+from cmvmed.core.types import Array, Single
 
-TURNED_ROWS = 512  # rows turned at a time
+ROTATED_ROWS = 512  # rows rotated at a time
 SQUARED_ROWS = 128  # rows squared at a time
-DOUBLE_ROWS = 2000  # unlabeled rows up to which features are kept in double precision
-LARGEST_SINGLE = 1e15  # feature that may be kept in single precision, whose squares must stay in its range
+MAX_SINGLE = 1e15  # feature that may be kept in single precision, whose squares must stay in its range
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,18 @@ class FeatureBlocks:
         """σ² Z_U Z_Lᵀτ."""
         return self.scores(self.prior_variance * (self.Z_L.T @ tau))
 
-    def paired_mean(self, tau: Array, gamma: Array, m_U: Array) -> Array:
-        """θ = σ²(Z_Lᵀτ + γ)."""
+    def mean_weights(self, tau: Array, gamma: Array) -> Array:
+        """θ = σ²(Z_Lᵀτ + γ), (r, F)."""
         return np.asarray(self.prior_variance * (self.Z_L.T @ tau + gamma))
+
+    def squared_norm(self, tau: Array, gamma: Array, m_L: Array, m_U: Array) -> float:
+        """τᵀm_L + γᵀθ."""
+        return float((tau * m_L).sum() + (gamma * self.mean_weights(tau, gamma)).sum())
 
 
 @dataclass(frozen=True)
 class WeightSpace:
-    """The labeled rows' features, turned by the eigenvectors of G, and its eigenvalues."""
+    """The labeled rows' features, rotated by the eigenvectors of G, and its eigenvalues."""
 
     Z_L: Array  # (l, r)
     omega: Array  # (r,)
@@ -94,14 +98,14 @@ class WeightGaussian:
         self.S_LL = space.prior_variance * (space.Z_L @ (self.d[:, None] * space.Z_L.T))
         self.log_det = float(np.log1p(self.rho * space.omega).sum())
 
-    def labeled_mean(self, pull: Array) -> Array:
-        """σ² Z_L d pull, with pull = λ Σ_U w b z (r, F)."""
-        return np.asarray(self.space.prior_variance * (self.space.Z_L @ (self.d[:, None] * pull)))
+    def labeled_mean(self, projected: Array) -> Array:
+        """σ² Z_L d projected, with projected = λ Σ_U w b z (r, F)."""
+        return np.asarray(self.space.prior_variance * (self.space.Z_L @ (self.d[:, None] * projected)))
 
-    def coefficients(self, pull: Array, tau: Array) -> Array:
-        """γ = d(pull - ρω Z_Lᵀτ)."""
-        resisted = (self.rho * self.space.omega)[:, None] * (self.space.Z_L.T @ tau)
-        return np.asarray(self.d[:, None] * (pull - resisted))
+    def coefficients(self, projected: Array, tau: Array) -> Array:
+        """γ = d(projected - ρω Z_Lᵀτ)."""
+        prior_part = (self.rho * self.space.omega)[:, None] * (self.space.Z_L.T @ tau)
+        return np.asarray(self.d[:, None] * (projected - prior_part))
 
     def total_variance(self) -> float:
         """Σ_U w s = σ² Σ ωd."""
@@ -109,7 +113,7 @@ class WeightGaussian:
 
 
 class LowRankView:
-    """G = V diag(ω) Vᵀ once; with the features turned by V, conditioning at any λ and any constant a is then diagonal.
+    """G = V diag(ω) Vᵀ once; with the features rotated by V, conditioning at any λ and any constant a is then diagonal.
 
     Parameters
     ----------
@@ -118,16 +122,24 @@ class LowRankView:
     weights : (u,), how often each unlabeled row counts, > 0
     prior_variance : σ²
     view : its name, for errors
+    double_precision_rows : unlabeled rows up to which features are kept in double precision
     """
 
     def __init__(
-        self, Z_L: Array, parts_U: Iterable[Array], weights: Array, prior_variance: float, view: str = ""
+        self,
+        Z_L: Array,
+        parts_U: Iterable[Array],
+        weights: Array,
+        prior_variance: float,
+        view: str = "",
+        *,
+        double_precision_rows: int,
     ) -> None:
-        Z_U, G = _gathered(parts_U, weights, Z_L.shape[1])
+        Z_U, G = _gather(parts_U, weights, Z_L.shape[1], single=weights.size > double_precision_rows)
         omega, self.rotation = eigen_psd(G)
         rotation = self.rotation.astype(Z_U.dtype)
-        for start in range(0, len(Z_U), TURNED_ROWS):
-            rows = slice(start, start + TURNED_ROWS)
+        for start in range(0, len(Z_U), ROTATED_ROWS):
+            rows = slice(start, start + ROTATED_ROWS)
             Z_U[rows] = np.matmul(Z_U[rows], rotation)
         self.space = WeightSpace(Z_L @ self.rotation, omega, prior_variance)
         self.blocks = FeatureBlocks(self.space.Z_L, Z_U, weights, prior_variance, view)
@@ -138,15 +150,15 @@ class LowRankView:
         return self._conditioned(lam, float(a[0]) if a.size else 0.0)
 
 
-def _gathered(parts: Iterable[Array], weights: Array, rank: int) -> tuple[Array | Single, Array]:
-    """The features of all rows, (u, r), in single precision if they are many, and G = Σ w z zᵀ in double."""
-    Z = np.empty((weights.size, rank), dtype=np.float32 if weights.size > DOUBLE_ROWS else np.float64)
+def _gather(parts: Iterable[Array], weights: Array, rank: int, *, single: bool) -> tuple[Array | Single, Array]:
+    """The features of all rows, (u, r), in single or double precision, and G = Σ w z zᵀ in double."""
+    Z = np.empty((weights.size, rank), dtype=np.float32 if single else np.float64)
     G, root, start = np.zeros((rank, rank)), np.sqrt(weights)[:, None], 0
     for part in parts:
         rows = slice(start, start + len(part))
         weighted = root[rows] * part
         G += weighted.T @ weighted
-        if Z.dtype == np.float32 and np.abs(part).max(initial=0.0) > LARGEST_SINGLE:
+        if Z.dtype == np.float32 and np.abs(part).max(initial=0.0) > MAX_SINGLE:
             Z = Z.astype(np.float64)
         Z[rows], start = part, rows.stop
     return Z, G
@@ -164,7 +176,7 @@ class LowRankConditioned(WeightGaussian):
         """σ² Σ_k d_k z_k²."""
         return self.blocks.squared_sums(self.space.prior_variance * self.d)
 
-    def pull(self, b: Array) -> Array:
+    def project_response(self, b: Array) -> Array:
         """λ Z_Uᵀ wb."""
         return self.lam * self.blocks.sums(self.blocks.weights[:, None] * b)
 

@@ -15,12 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
-from cmvmed.core.linalg import Array, IntArray, Matrix, eigen_psd, is_sparse, whitening
+from cmvmed.core.linalg import is_sparse, whitening
+from cmvmed.core.types import Array, IntArray, Matrix
 
-LANDMARK_CHOICES = ("k-means++", "uniform", "leverage")
 RANK_TOLERANCE = 1e-10  # what is left of K_ZZ below this share of its trace is rounding
-SAMPLING_ROUNDS = 10  # of "k-means++", each of which draws as many landmarks
-CANDIDATES_PER_LANDMARK = 20  # rows among which a landmark is chosen
 BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
 
 
@@ -84,7 +82,7 @@ class Basis(Landmarks):
         return int(self.transform.shape[1])
 
     @property
-    def seen(self) -> Landmarks:
+    def landmark_set(self) -> Landmarks:
         """The landmarks alone, all that a pass over rows needs."""
         return Landmarks(self.kernel, self.landmarks, self.columns)
 
@@ -139,28 +137,29 @@ def choose_landmarks(
     others: IntArray,
     weights: Array,
     n_components: int,
-    method: str,
     rng: np.random.Generator,
+    *,
+    rounds: int,
+    candidates: int,
 ) -> IntArray:
-    """Numbers of the rows to see the kernel through, at most ``n_components``.
+    """Numbers of the landmark rows, at most ``n_components``.
 
     Parameters
     ----------
     preferred : rows that come first (labeled ones); more than half of the landmarks only if there are not enough others
-    others : the rest, of which "uniform" takes any, "k-means++" rows far from those chosen, "leverage" rows that others do
-        not explain, each as often as its weight says
-    weights : (n,), how often each row of the view counts
-    method : one of ``LANDMARK_CHOICES``
+    others : the rest, of which rows far from those chosen are drawn, as in k-means++, each as often as its weight says
+    weights : (n,), sample weight of each row of the view
+    rounds : rounds in which landmarks are drawn
+    candidates : rows per landmark among which it is drawn
     """
     if preferred.size + others.size <= n_components:
         return np.concatenate([preferred, others])
     room = max(n_components // 2, n_components - others.size)
     if preferred.size > room:
         preferred = np.sort(rng.choice(preferred, room, replace=False))
-    wanted = n_components - preferred.size
-    others = weighted_sample(others, weights[others], CANDIDATES_PER_LANDMARK * n_components, rng)
-    choose = {"uniform": _uniform, "k-means++": _kmeans_pp, "leverage": _by_leverage}[method]
-    return np.concatenate([preferred, choose(rows, preferred, others, weights[others], wanted, rng)])
+    others = weighted_sample(others, weights[others], candidates * n_components, rng)
+    chosen = _kmeans_pp(rows, preferred, others, weights[others], n_components - preferred.size, rounds, rng)
+    return np.concatenate([preferred, chosen])
 
 
 def weighted_sample(rows: IntArray, mass: Array, n: int, rng: np.random.Generator) -> IntArray:
@@ -172,20 +171,20 @@ def weighted_sample(rows: IntArray, mass: Array, n: int, rng: np.random.Generato
     return rows[np.sort(chosen)]
 
 
-def _uniform(
-    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
-) -> IntArray:
-    return weighted_sample(others, mass, n, rng)
-
-
 def _kmeans_pp(
-    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
+    rows: TrainingRows,
+    preferred: IntArray,
+    others: IntArray,
+    mass: Array,
+    n: int,
+    rounds: int,
+    rng: np.random.Generator,
 ) -> IntArray:
     """Rows drawn in rounds, with probabilities in the ratio of their squared distance to the nearest landmark so far."""
     own = rows.diagonal(others)
     distance = np.full(others.size, np.inf)
     chosen, batch = np.empty(0, dtype=np.intp), preferred
-    for left in range(SAMPLING_ROUNDS, 0, -1):
+    for left in range(rounds, 0, -1):
         if batch.size:
             to_batch = own[:, None] + rows.diagonal(batch) - 2.0 * rows.cross(others, batch)
             distance = np.minimum(distance, np.maximum(to_batch.min(axis=1), 0.0))
@@ -194,20 +193,3 @@ def _kmeans_pp(
         batch = weighted_sample(others, likely, -(-(n - chosen.size) // left), rng)
         chosen = np.concatenate([chosen, batch])
     return np.sort(chosen)
-
-
-def _by_leverage(
-    rows: TrainingRows, preferred: IntArray, others: IntArray, mass: Array, n: int, rng: np.random.Generator
-) -> IntArray:
-    """Rows drawn in the ratio of their ridge leverage, estimated through as many rows drawn uniformly.
-
-    ℓ(x) = zᵀ(Σ w zzᵀ + μI)⁻¹z + (k(x, x) - ‖z‖²)/μ with μ the mean of the eigenvalues beyond the n largest, at least.
-    """
-    pilot = fit_basis(rows, np.concatenate([preferred, weighted_sample(others, mass, n, rng)]), 0.0)
-    z = pilot.features(rows.train[others])
-    missed = np.maximum(rows.diagonal(others) - np.einsum("ij,ij->i", z, z), 0.0)
-    omega, Q = eigen_psd(z.T @ (mass[:, None] * z))
-    ridge = max(float(mass @ missed), RANK_TOLERANCE * float(omega.sum())) / n
-    turned = z @ Q
-    leverage = np.einsum("ij,ij->i", turned, turned / (omega + ridge)) + missed / ridge
-    return weighted_sample(others, mass * leverage, n, rng)

@@ -17,8 +17,8 @@ from typing import Protocol
 import numpy as np
 
 from cmvmed.core.box_qp import duality_gap, gradient, solve_box_qp
-from cmvmed.core.linalg import Array
 from cmvmed.core.surrogates import Surrogate
+from cmvmed.core.types import Array
 
 LARGEST_SCORE = 1e50  # no sound fit comes near it
 KEPT_GAUSSIANS = 2  # of a view: the short fits that ask a question go through two stages each, at the same λ and a
@@ -58,8 +58,8 @@ class Blocks(Protocol):
     def prior_mean(self, tau: Array) -> Array:
         """Means of the unlabeled rows that the labeled ones alone imply, σ²K_UL τ, (u, F)."""
 
-    def paired_mean(self, tau: Array, gamma: Array, m_U: Array) -> Array:
-        """Ψw, (g, F): what γ is multiplied with in ‖w‖²/σ² = τᵀm_L + γᵀΨw."""
+    def squared_norm(self, tau: Array, gamma: Array, m_L: Array, m_U: Array) -> float:
+        """‖w‖²/σ² = τᵀm_L + γᵀΨw, summed over functions."""
 
 
 class Conditioned(Protocol):
@@ -75,15 +75,15 @@ class Conditioned(Protocol):
 
     @property
     def log_det(self) -> float:
-        """Log |B|."""
+        """log |B|."""
 
-    def pull(self, b: Array) -> Array:
+    def project_response(self, b: Array) -> Array:
         """What the response b (u, F) asks for, in the coordinates of the factorization, (g, F)."""
 
-    def labeled_mean(self, pull: Array) -> Array:
+    def labeled_mean(self, projected: Array) -> Array:
         """m⁰_L = λS_LU wb, (l, F)."""
 
-    def coefficients(self, pull: Array, tau: Array) -> Array:
+    def coefficients(self, projected: Array, tau: Array) -> Array:
         """γ with Ψᵀγ = λΦ_Uᵀw(b - a∘m_U), (g, F), solved for: the difference would lose what the kernel then multiplies."""
 
     def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
@@ -112,17 +112,11 @@ class ViewState:
     gamma: Array  # (g, F) λw(b - a∘m_U) with a kernel
     m_L: Array  # (l, F)
     m_U: Array  # (u, F)
-    m_gamma: Array  # (g, F) Ψw, which is m_U with a kernel
     s_U: Array  # (u, 1 or F); zero where the surrogate plugs in the mean
     a: Array  # (u, 1 or F)
     b: Array  # (u, F)
     covariance_cost: float  # ½(log|B| - λΣwas): the part of the KL divergence that belongs to the covariance
     gap: float  # duality gap of the labeled rows' dual, summed over functions
-
-    @property
-    def squared_norm(self) -> float:
-        """‖w‖²/σ² = τᵀm_L + γᵀΨw."""
-        return float((self.tau * self.m_L).sum() + (self.gamma * self.m_gamma).sum())
 
 
 def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
@@ -135,7 +129,6 @@ def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
         gamma=gamma,
         m_L=m_L,
         m_U=m_U,
-        m_gamma=blocks.paired_mean(tau, gamma, m_U),
         s_U=(blocks.prior_variance * blocks.diagonal_U)[:, None],
         a=np.zeros((m_U.shape[0], 1)),
         b=np.zeros_like(m_U),
@@ -171,9 +164,9 @@ def _update_functions(
 ) -> ViewState:
     """Update the functions that share the curvature ``a`` (u, 1)."""
     conditioned = model.condition(lam, a[:, 0])
-    pull = conditioned.pull(b)
-    tau, m_L, gap = solve_dual(conditioned.S_LL, conditioned.labeled_mean(pull), Y, box, alpha)
-    gamma = conditioned.coefficients(pull, tau)
+    projected = conditioned.project_response(b)
+    tau, m_L, gap = solve_dual(conditioned.S_LL, conditioned.labeled_mean(projected), Y, box, alpha)
+    gamma = conditioned.coefficients(projected, tau)
     m_U = conditioned.unlabeled_mean(tau, gamma)
     if not np.abs(m_U).max(initial=0.0) <= LARGEST_SCORE:
         raise ValueError(
@@ -185,8 +178,7 @@ def _update_functions(
     if with_variance:
         s_U = conditioned.variance_U[:, None]
         cost = 0.5 * Y.shape[1] * (conditioned.log_det - lam * float((w * a * s_U).sum()))
-    m_gamma = model.blocks.paired_mean(tau, gamma, m_U)
-    return ViewState(tau, gamma, m_L, m_U, m_gamma, s_U, a, b, cost, gap)
+    return ViewState(tau, gamma, m_L, m_U, s_U, a, b, cost, gap)
 
 
 def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:
@@ -212,7 +204,6 @@ def _join(parts: list[ViewState]) -> ViewState:
         gamma=stack("gamma"),
         m_L=stack("m_L"),
         m_U=stack("m_U"),
-        m_gamma=stack("m_gamma"),
         s_U=stack("s_U"),
         a=stack("a"),
         b=stack("b"),
@@ -233,7 +224,6 @@ def interpolate(start: ViewState, end: ViewState, length: float) -> ViewState:
         gamma=between(start.gamma, end.gamma),
         m_L=between(start.m_L, end.m_L),
         m_U=between(start.m_U, end.m_U),
-        m_gamma=between(start.m_gamma, end.m_gamma),
     )
 
 
@@ -245,7 +235,6 @@ def scaled(state: ViewState, factor: float) -> ViewState:
         gamma=factor * state.gamma,
         m_L=factor * state.m_L,
         m_U=factor * state.m_U,
-        m_gamma=factor * state.m_gamma,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import expit
 
-from cmvmed.core.linalg import Array
+from cmvmed.core.types import Array
 
 
 def log_partition(f: Array) -> Array:
@@ -52,6 +52,10 @@ class Surrogate(Protocol):
     def drops_prior_variance(self) -> bool:
         """The mean is taken without its factor σ²."""
 
+    @property
+    def has_objective(self) -> bool:
+        """Updates minimize an objective, so that convergence can be checked."""
+
     def curvature(self, m: Array, s: Array) -> Array:
         """a, (n_unlabeled, 1) if shared and (n_unlabeled, n_functions) else."""
 
@@ -70,13 +74,14 @@ class Bohning:
     uses_variance: bool = True
     needs_line_search: bool = False
     drops_prior_variance: bool = False
+    has_objective: bool = True
 
     def curvature(self, m: Array, s: Array) -> Array:
-        """A = 1/4."""
+        """a = 1/4."""
         return np.full((m.shape[0], 1), 0.25)
 
     def response(self, m: Array, q: Array, a: Array) -> Array:
-        """B = m/4 + q - σ(m)."""
+        """b = m/4 + q - σ(m)."""
         return np.asarray(a * m + q - expit(m))
 
     def energy(self, m: Array, s: Array) -> Array:
@@ -85,20 +90,21 @@ class Bohning:
 
 
 @dataclass(frozen=True)
-class JaakkolaJordan:
+class Jaakkola:
     """The variational bound A(f) <= A(ξ) + τ(ξ)(f² - ξ²)/2 at its best ξ² = m² + s (the Pólya-Gamma bound)."""
 
     shared_curvature: bool = False
     uses_variance: bool = True
     needs_line_search: bool = False
     drops_prior_variance: bool = False
+    has_objective: bool = True
 
     def curvature(self, m: Array, s: Array) -> Array:
-        """A = τ(ξ)."""
+        """a = τ(ξ)."""
         return jaakkola_curvature(np.sqrt(m * m + s))
 
     def response(self, m: Array, q: Array, a: Array) -> Array:
-        """B = q - 1/2."""
+        """b = q - 1/2."""
         return q - 0.5
 
     def energy(self, m: Array, s: Array) -> Array:
@@ -114,13 +120,14 @@ class Newton:
     uses_variance: bool = False
     needs_line_search: bool = True
     drops_prior_variance: bool = False
+    has_objective: bool = True
 
     def curvature(self, m: Array, s: Array) -> Array:
-        """A = ν(m)."""
+        """a = ν(m)."""
         return logistic_curvature(m)
 
     def response(self, m: Array, q: Array, a: Array) -> Array:
-        """B = ν m + q - σ(m): the working response is b/a = m + (q - p)/ν."""
+        """b = ν m + q - σ(m): the working response is b/a = m + (q - p)/ν."""
         return np.asarray(a * m + q - expit(m))
 
     def energy(self, m: Array, s: Array) -> Array:
@@ -137,7 +144,8 @@ class AsPrinted(Newton):
 
     needs_line_search: bool = False
     drops_prior_variance: bool = True
+    has_objective: bool = False
 
     def response(self, m: Array, q: Array, a: Array) -> Array:
-        """B = 0."""
+        """b = 0."""
         return np.zeros_like(m)

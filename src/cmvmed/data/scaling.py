@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.core.linalg import Array, Matrix, is_sparse, unit_rows
+from cmvmed.core.linalg import is_sparse, unit_rows
+from cmvmed.core.types import Array, Matrix
 
 SCALINGS = ("auto", "standard", "unit", None)
-CLIP = 2.0  # standard deviations
-BAG_OF_WORDS_DENSITY = 0.25
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,7 @@ class Scaling:
 
     kind: str | None
     size: float = 1.0
+    clip: float = np.inf  # standard deviations
     mean: Array | None = None  # (d,)
     factor: Array | None = None  # (d,)
 
@@ -33,23 +33,32 @@ class Scaling:
         if self.kind == "unit":
             return unit_rows(rows)
         rows = rows.toarray() if is_sparse(rows) else rows
-        return np.clip((rows / self.size - self.mean) * self.factor, -CLIP, CLIP) / np.sqrt(rows.shape[1])
+        return np.clip((rows / self.size - self.mean) * self.factor, -self.clip, self.clip) / np.sqrt(rows.shape[1])
 
 
-def fit_scaling(kind: str | None, train: Matrix, weights: Array) -> Scaling:
-    """Learn a scaling from training rows (n, d) with row weights (n,)."""
+def fit_scaling(
+    kind: str | None, train: Matrix, weights: Array, *, clip: float, bag_of_words_density: float
+) -> Scaling:
+    """Learn a scaling from training rows (n, d) with row weights (n,).
+
+    Parameters
+    ----------
+    kind : "auto", "standard", "unit" or None
+    clip : standard deviations at which "standard" clips
+    bag_of_words_density : fraction of nonzero entries up to which "auto" takes "unit" for a nonnegative view
+    """
     if kind == "auto":
-        kind = "unit" if is_sparse(train) or _is_bag_of_words(train) else "standard"
+        kind = "unit" if is_sparse(train) or _is_bag_of_words(train, bag_of_words_density) else "standard"
     if kind is None:
         return Scaling(None)
     if kind == "unit":
         return Scaling("unit")
     size = _largest(train)
     rows = train.toarray() if is_sparse(train) else train
-    return _fit_standard(rows / size, weights / weights.sum(), size)
+    return _fit_standard(rows / size, weights / weights.sum(), size, clip)
 
 
-def _fit_standard(rows: Array, share: Array, size: float) -> Scaling:
+def _fit_standard(rows: Array, share: Array, size: float, clip: float) -> Scaling:
     """Columns may still differ in magnitude by more than squares can hold, so each is measured in its own unit."""
     mean = share @ rows
     centered = rows - mean
@@ -60,13 +69,13 @@ def _fit_standard(rows: Array, share: Array, size: float) -> Scaling:
         axis=0, initial=0.0
     )  # a constant column is rounding noise after centering
     factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies & (deviation > 1e-300))
-    return Scaling("standard", size, mean, factor)
+    return Scaling("standard", size, clip, mean, factor)
 
 
-def _is_bag_of_words(train: Array) -> bool:
+def _is_bag_of_words(train: Array, density: float) -> bool:
     if train.size == 0:
         return False
-    return bool(train.min() >= 0.0 and np.count_nonzero(train) <= BAG_OF_WORDS_DENSITY * train.size)
+    return bool(train.min() >= 0.0 and np.count_nonzero(train) <= density * train.size)
 
 
 def _largest(train: Matrix) -> float:

@@ -1,21 +1,23 @@
-"""One view's array or frame as a float matrix, and the names of its columns."""
+"""Tables of numbers: conversion to matrices, missing views, and errors that name the view, row and column of a bad cell."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils import check_array
 
-from cmvmed.core.linalg import Matrix
-from cmvmed.data.layout import first_text, layout_of_widths
+from cmvmed.core.linalg import is_sparse
+from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.layout import ViewLayout, column_label, layout_of_widths
 
 
-def column_names(part: Any) -> list[str] | None:
+def column_names(part: object) -> list[str] | None:
     """Column names of a data frame, if they are text."""
     names = list(getattr(part, "columns", []))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def as_table(name: str, part: Any) -> Matrix:
+def as_table(name: str, part: object) -> Matrix:
     """One view's array or frame as a float matrix."""
     shape = np.shape(part) if isinstance(part, (list, tuple)) else getattr(part, "shape", ())
     if len(shape) != 2:
@@ -30,3 +32,126 @@ def as_table(name: str, part: Any) -> Matrix:
         if cell is None:
             raise ValueError(f"View {name!r}: {error}") from error
         raise ValueError(cell.message(layout_of_widths([name], [cell.n_columns]), column_names(part))) from error
+
+
+@dataclass(frozen=True)
+class RowCheck:
+    """Which rows of a chunk have which view; a bad value is named by its view, row and column."""
+
+    views: tuple[str, ...]
+    columns: tuple[Sequence[str] | None, ...]  # per view the names of its columns, if they have names
+    unused: tuple[BoolArray | None, ...]  # per view the columns whose values do not matter
+
+    def present(self, first_row: int, matrices: Sequence[Matrix]) -> list[BoolArray]:
+        """Per view, which rows of the chunk have it, (n,)."""
+        settings = zip(matrices, self.views, self.columns, self.unused, strict=True)
+        return [present_rows(m, view, names, unused, first_row) for m, view, names, unused in settings]
+
+
+def present_rows(
+    matrix: Matrix,
+    name: str,
+    feature_names: Sequence[str] | None,
+    unused: BoolArray | None = None,
+    first_row: int = 0,
+) -> BoolArray:
+    """Which rows have this view, (n,); a row whose values are all NaN has not.
+
+    ``unused`` marks columns whose values do not matter, such as those of a given kernel that belong to a missing row.
+    ``first_row`` is the number of the matrix's first row in the user's data, for messages.
+
+    Raises
+    ------
+    ValueError
+        For an infinite value, and for a NaN beside numbers.
+    """
+    values = matrix.data if is_sparse(matrix) else matrix
+    finite = bool(np.isfinite(values).all())
+    if finite:
+        return np.ones(matrix.shape[0], dtype=bool)
+    rows, columns = _not_finite(matrix)
+    entries = np.asarray(matrix[rows, columns]).ravel()
+    infinite = np.flatnonzero(np.isinf(entries))
+    if infinite.size:
+        row, column = rows[infinite[0]], columns[infinite[0]]
+        raise ValueError(
+            f"Input X contains infinity: view {name!r}, row {first_row + row}, {column_label(int(column), feature_names)}. "
+            "Replace it by a number, or set the whole view to NaN in that row if the sensor failed."
+        )
+    nan_count = np.bincount(rows, minlength=matrix.shape[0])
+    absent = nan_count == matrix.shape[1]
+    stray = ~absent[rows] if unused is None else ~absent[rows] & ~unused[columns]
+    if stray.any():
+        row, column = rows[stray][0], columns[stray][0]
+        raise ValueError(
+            f"Input X contains NaN: view {name!r}, row {first_row + row}, {column_label(int(column), feature_names)}, beside "
+            "values that are numbers. A row whose view is missing must be NaN in all of the view's columns; fill single gaps "
+            "before, for instance with sklearn.impute.SimpleImputer."
+        )
+    return np.asarray(~absent)
+
+
+@dataclass(frozen=True)
+class TextCell:
+    """A cell of a table of features that holds a text."""
+
+    row: int
+    column: int
+    n_columns: int  # of the table
+    text: str | bytes
+
+    def message(self, layout: ViewLayout, feature_names: Sequence[str] | None) -> str:
+        """What is wrong and what to do, with the view and the column by their names."""
+        view = next(i for i, columns in enumerate(layout.columns) if self.column in columns)
+        within = int(np.flatnonzero(layout.columns[view] == self.column)[0])
+        names = None if feature_names is None else [feature_names[c] for c in layout.columns[view]]
+        return (
+            f"Input X contains the text {self.text!r}: view {layout.names[view]!r}, row {self.row}, "
+            f"{column_label(within, names)}, but features must be numbers. Correct the cell if it is an error, set the whole "
+            "view to NaN in that row if the sensor failed, or turn a column of texts into numbers before, for instance with "
+            "sklearn.preprocessing.OneHotEncoder."
+        )
+
+
+def first_text(table: object) -> TextCell | None:
+    """The first cell of a table, row by row, with a text that spells no number; None if there is none."""
+    cells = np.asarray(table, dtype=object)
+    if cells.ndim != 2:
+        return None
+    for row, line in enumerate(cells):
+        for column, value in enumerate(line):
+            if isinstance(value, (str, bytes)) and not is_number(value):
+                return TextCell(row, column, cells.shape[1], value)
+    return None
+
+
+def is_number(text: str | bytes) -> bool:
+    """Whether a text spells a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def absent_rows(matrix: Matrix) -> BoolArray:
+    """Which rows are NaN throughout, (n,)."""
+    rows, _ = _not_finite(matrix)
+    return np.asarray(np.bincount(rows, minlength=matrix.shape[0]) == matrix.shape[1])
+
+
+def _not_finite(matrix: Matrix) -> tuple[IntArray, IntArray]:
+    """Row and column of every entry that is NaN or infinite."""
+    if is_sparse(matrix):
+        coordinates = matrix.tocoo()
+        bad = ~np.isfinite(coordinates.data)
+        return coordinates.row[bad].astype(np.intp), coordinates.col[bad].astype(np.intp)
+    rows, columns = np.nonzero(~np.isfinite(matrix))
+    return rows, columns
+
+
+def with_rows(part: Array, rows: IntArray, n_rows: int, fill: Array) -> Array:
+    """A table (n_rows, F) with ``part`` at ``rows`` and ``fill`` (F,) elsewhere."""
+    table = np.tile(fill, (n_rows, 1))
+    table[rows] = part
+    return table

@@ -1,54 +1,43 @@
-"""Progress of a fit: scikit-learn's callbacks, and a printed line per stage."""
+"""Progress of a fit, through the callbacks of scikit-learn."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cmvmed.core.annealing import AnnealingResult
-from cmvmed.core.linalg import Array
+
+if TYPE_CHECKING:
+    from cmvmed.estimators.cmvmed import CMVMED
 
 
 class StageReporter:
-    """Tells callbacks and, if asked, the terminal about each stage.
+    """Calls the callbacks at the beginning and end of each stage.
 
     Callbacks that take ``fitted_estimator`` get the estimator as if the fit had ended with this stage.
     """
 
     def __init__(
         self,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: "CMVMED",
+        X: object,
+        y: object,
         max_stages: int,
-        attributes: Callable[[AnnealingResult, Array], dict[str, Any]],
+        attributes: Callable[[AnnealingResult], dict[str, Any]],
     ) -> None:
         self.estimator, self.data, self.attributes = estimator, {"X": X, "y": y}, attributes
         self.root = estimator._init_callback_context(max_subtasks=max_stages)
         self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
         self.stage: Any = None
-        self.passes = self.n_stages = 0
 
-    def begin_stage(self, stage: int, n_stages: int) -> None:
-        """Report the beginning of a stage; the first one begins a pass, of which a new class prior asks for another."""
-        self.passes += stage == 1
-        self.n_stages = n_stages
+    def before_stage(self, stage: int) -> None:
+        """Report the beginning of a stage."""
         self.stage = self.root.subcontext(task_name="stage")
         self.stage.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
-    def end_stage(self, stage: int, annealed: AnnealingResult, prior: Array) -> bool:
+    def on_stage(self, stage: int, result: AnnealingResult) -> bool:
         """Report the end of a stage; True if a callback asks to stop."""
         stop = self.stage.call_on_fit_task_end(
-            estimator=self.estimator,
-            reconstruction_attributes=lambda: self.attributes(annealed, prior),
-            **self.data,
+            estimator=self.estimator, reconstruction_attributes=lambda: self.attributes(result), **self.data
         )
-        if self.estimator.verbose:
-            last = annealed.history[-1]
-            again = f"pass {self.passes}, " * (self.passes > 1)
-            print(
-                f"[{type(self.estimator).__name__}] {again}stage {stage}/{self.n_stages}: "
-                f"consensus weight {last.consensus_weight:.3f}, temperature {last.temperature:.3f}, "
-                f"objective {last.objective:.6g}, entropy {last.entropy:.3f}"
-            )
         return bool(stop)
 
     def finish(self, attributes: dict[str, Any]) -> None:

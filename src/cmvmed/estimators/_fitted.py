@@ -1,121 +1,191 @@
-"""What a fit of CMVMED leaves behind: its attributes, and what to say of its fit_warnings."""
+"""What a fit of CMVMED leaves behind: its model, its attributes and its warnings."""
 
-from collections.abc import Iterator
-from dataclasses import fields
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.calibration import Calibration
-from cmvmed.core.annealing import AnnealingResult, Problem, Sweep
+from cmvmed.auto.neighbors import NeighborGraph, NeighborPredictor
+from cmvmed.core.annealing import AnnealingResult, Plan
 from cmvmed.core.consensus import class_shares, pool, soft_labels
-from cmvmed.core.linalg import Array
-from cmvmed.core.problem import RowPartition, view_predictors
+from cmvmed.core.nystroem import Basis, residual
+from cmvmed.core.objective import Sweep
+from cmvmed.core.problem import Problem
+from cmvmed.core.types import Array
 from cmvmed.data.labels import Labels
-from cmvmed.estimators._base import TrainingData
-from cmvmed.estimators._views_of_fit import ViewsOfFit
-from cmvmed.scale.sampling import FitRows, consensus_of_all_rows
-from cmvmed.scale.streamed import StreamedResult
+from cmvmed.data.predictors import view_predictors
+from cmvmed.data.sources.base import FLOAT_BYTES
+from cmvmed.data.training_data import TrainingData
+from cmvmed.data.view_data import ViewData
+from cmvmed.estimators._base import model_attributes
+from cmvmed.estimators._prediction import FittedModel, fill_missing_scores
+from cmvmed.scale.passes import StreamedRows
+from cmvmed.scale.sampling import Sample
+from cmvmed.scale.streamed import StreamedResult, run_streamed_stage
+
+CONSENSUS_COPIES = 8  # scores, coverage, probabilities, and some room
+NO_VIEW_WARNING = "{} training rows have all views missing; they are not used, and get the class prior."
+
+
+@dataclass(frozen=True)
+class FitViews:
+    """The views of a fit in memory and the problem that they make."""
+
+    training: TrainingData
+    data: list[ViewData]
+    bases: list[Basis] | None  # None if kernels are exact
+    problem: Problem  # of the sensors alone
+
+
+def fitted_model(
+    fit: FitViews, plan: Plan, graph: NeighborGraph | None, result: AnnealingResult, scale: float
+) -> FittedModel:
+    """The model of a result; ``scale`` is that of the calibrated probabilities."""
+    neighbors = None
+    if graph is not None:
+        state = result.states[-1]
+        neighbors = NeighborPredictor(graph, np.concatenate([state.m_L, state.m_U])[graph.nodes])
+    return FittedModel(
+        schema=fit.training.schema,
+        classes=fit.training.labels.classes,
+        class_prior=plan.class_prior,
+        predictors=view_predictors(fit.data, fit.bases, plan.problem, result),
+        pool_weights=result.view_weights,
+        offset=result.consensus.offset,
+        temperature=result.temperature / scale,  # softmax(c z) is the consensus at temperature T/c
+        neighbors=neighbors,
+    )
 
 
 def fitted_attributes(
-    training: TrainingData,
-    views: ViewsOfFit,
-    annealed: AnnealingResult,
-    prior: Array,
+    fit: FitViews,
+    plan: Plan,
+    graph: NeighborGraph | None,
+    result: AnnealingResult,
     calibration: Calibration | None = None,
 ) -> dict[str, Any]:
     """All that ``fit`` learns, by attribute name."""
-    labels, partition, data, setting = training.labels, training.partition, views.data, views.setting
     scale = 1.0 if calibration is None else calibration.scale
-    temperature = annealed.temperature / scale  # softmax(c z) is the consensus at temperature T/c
-    distributions = _label_distributions(setting.problem, annealed, prior, temperature, labels, partition)
-    history, of_views = annealed.history, annealed.view_weights[: len(data)]
-    return training.columns.attributes | {
-        "classes_": labels.classes,
-        "class_prior_": prior,
+    model = fitted_model(fit, plan, graph, result, scale)
+    distributions = _label_distributions(fit.training, plan, result, model.temperature)
+    history, sensor_weights = result.history, result.view_weights[: len(fit.data)]
+    return model_attributes(model) | {
         "label_distributions_": distributions,
-        "transduction_": labels.classes[distributions.argmax(axis=1)],
+        "transduction_": model.classes[distributions.argmax(axis=1)],
         "probability_scale_": scale,
-        "consensus_weight_": annealed.consensus_weight,
-        "view_names_": [view.settings.name for view in data],
-        "view_weights_": of_views / of_views.sum(),
-        "neighbor_weight_": float(annealed.view_weights[len(data) :].sum()),
-        "n_views_": len(data),
+        "consensus_weight_": result.consensus_weight,
+        "view_names_": [view.settings.name for view in fit.data],
+        "view_weights_": sensor_weights / sensor_weights.sum(),
+        "neighbor_weight_": float(result.view_weights[len(fit.data) :].sum()),
+        "n_views_": len(fit.data),
         "n_iter_": len(history),
         "objective_history_": np.array([sweep.objective for sweep in history]),
         "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
-        "dual_gap_": float(sum(w * state.gap for w, state in zip(annealed.view_weights, annealed.states, strict=True))),
-        "converged_": annealed.converged,
-        "_predictors": view_predictors(data, views.bases, setting.problem, annealed),
-        "_neighbors": setting.predictor(annealed),
-        "_pool_weights": annealed.view_weights,
-        "_offset": annealed.consensus.offset,
-        "_temperature": temperature,
+        "dual_gap_": result.dual_gap,
+        "converged_": result.converged,
         "_calibration": calibration,
     }
 
 
-def _label_distributions(
-    problem: Problem,
-    annealed: AnnealingResult,
-    prior: Array,
-    temperature: float,
-    labels: Labels,
-    partition: RowPartition,
-) -> Array:
+def _label_distributions(training: TrainingData, plan: Plan, result: AnnealingResult, temperature: float) -> Array:
     """The probabilities of the classes of every training row, (n, K); certain for labeled rows."""
+    labels, partition, prior = training.labels, training.partition, plan.class_prior
     table = np.tile(prior, (labels.codes.size, 1))
-    consensus = annealed.consensus
+    consensus = result.consensus
     q = soft_labels(consensus.scores, consensus.offset, temperature)
     table[partition.block_U] = np.where(consensus.coverage[:, None] > 0.0, q, prior)
-    scores, coverage = pool(
-        [state.m_L for state in annealed.states],
-        problem.rows_L,
-        annealed.view_weights,
-        partition.block_L.size,
-    )
-    riding = (labels.codes[partition.block_L] < 0) & (coverage > 0.0)
-    table[partition.block_L[riding]] = soft_labels(scores[riding], consensus.offset, temperature)
+    means, n_L = [state.m_L for state in result.states], partition.block_L.size
+    scores, coverage = pool(means, plan.problem.rows_L, result.view_weights, n_L)
+    zero_weight = (labels.codes[partition.block_L] < 0) & (coverage > 0.0)
+    table[partition.block_L[zero_weight]] = soft_labels(scores[zero_weight], consensus.offset, temperature)
     table[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
     return table
 
 
-def attributes_of_all_rows(
-    fit_rows: FitRows, streamed: StreamedResult, prior: Array, temperature: float, memory_limit: int
-) -> dict[str, Any]:
-    """The attributes that sweeps over all rows change."""
-    q = consensus_of_all_rows(fit_rows, streamed, prior, temperature, memory_limit)
-    return {
-        "label_distributions_": q,
-        "transduction_": None if q is None else fit_rows.labels.classes[q.argmax(axis=1)],
-        "dual_gap_": streamed.dual_gap,
-        "_predictors": streamed.predictors,
+def continue_on_all_rows(
+    sample: Sample, fit: FitViews, plan: Plan, result: AnnealingResult, scale: float
+) -> tuple[AnnealingResult, FittedModel]:
+    """The last stage continued on all rows, where the consensus has weight; the result and its model."""
+    if fit.bases is None or sample.all_rows is None:
+        raise ValueError("Only a fit on a sample, with low-rank features, can be continued on all rows.")
+    if result.consensus_weight > 0.0 and not result.stopped:
+        rows = [part for part in (sample.intermediate, sample.all_rows) if part is not None]
+        preprocessors = [view.preprocessor for view in fit.data]
+        streamed = run_streamed_stage(rows, preprocessors, fit.bases, plan, result)
+    else:
+        streamed = StreamedResult(result, view_predictors(fit.data, fit.bases, plan.problem, result))
+    model = fitted_model(fit, plan, None, streamed.result, scale)
+    return streamed.result, replace(model, predictors=streamed.predictors)
+
+
+def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels, memory_limit: int) -> Array | None:
+    """The probabilities of every training row, (n, K), certain for labeled ones; None if too large for the limit."""
+    if CONSENSUS_COPIES * FLOAT_BYTES * rows.source.n_rows * labels.n_classes > memory_limit:
+        return None
+    scored = replace(model.pooled, check=rows.check).of_source(rows.source)  # type: ignore[arg-type]
+    without_views = int((scored[:, -1] == 0.0).sum())
+    if without_views:
+        warnings.warn(NO_VIEW_WARNING.format(without_views), stacklevel=4)
+    q = model.soft_labels(fill_missing_scores(scored, model.prior_scores))
+    q[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
+    return q
+
+
+def approximation_summary(approximation: Approximation, fit: FitViews, sample: Sample) -> dict[str, Any]:
+    """How kernels were handled, and the error on the unlabeled rows in memory, for the user."""
+    if fit.bases is None:
+        return {"kind": approximation.kind}
+    lost = {
+        view.settings.name: residual(view.training_rows.diagonal(view.index_U) + view.bias, model.blocks.diagonal_U)
+        for view, model in zip(fit.data, fit.problem.models, strict=True)
     }
+    summary = {
+        "kind": approximation.kind,
+        "n_components": approximation.n_components,
+        "rank": {view.settings.name: basis.rank for view, basis in zip(fit.data, fit.bases, strict=True)},
+        "residual": lost,
+    }
+    return summary if sample.is_complete else summary | {"n_annealed": fit.training.partition.block_U.size}
 
 
 def fit_warnings(
-    annealed: AnnealingResult, settled: bool, max_iter: int, labels: Labels, partition: RowPartition, sampled: bool
+    result: AnnealingResult, max_iter: int, training: TrainingData, *, complete: bool
 ) -> Iterator[tuple[str, type[Warning]]]:
-    """What a user should know of a fit that went less well than it might, each with the kind of its warning."""
-    if not settled:
+    """What a user should know of a fit, each with the category of its warning; ``complete`` if all rows are in memory."""
+    labels, partition = training.labels, training.partition
+    if not result.converged:
         yield (
-            f"The last stage did not settle within max_iter={max_iter} sweeps; raise max_iter or tol.",
+            f"The last stage did not converge within max_iter={max_iter} sweeps; raise max_iter or tol.",
             ConvergenceWarning,
         )
-    blind = labels.codes.size - partition.block_L.size - partition.block_U.size
-    if blind and not sampled:
-        yield f"{blind} training rows have all views missing; they teach nothing and get the class prior.", UserWarning
-    if annealed.consensus_weight > 0.0:
-        share = class_shares(annealed.consensus.q, partition.weights[partition.block_U] * annealed.consensus.coverage)
-        expected = partition.counts / partition.counts.sum()
-        lost = share < np.minimum(1.0 / partition.block_U.size, 0.1 * expected)
-        if lost.any():
-            name = labels.classes[lost].tolist()[0]
-            yield (
-                f"The consensus has drifted away from class {name!r}: it has {share[lost][0]:.2%} of the "
-                f"unlabeled rows, against {expected[lost][0]:.2%} of the labeled ones. "
-                'Use class_prior="labels" or give the class prior.',
-                UserWarning,
-            )
+    without_views = labels.codes.size - partition.block_L.size - partition.block_U.size
+    if without_views and complete:
+        yield NO_VIEW_WARNING.format(without_views), UserWarning
+    if result.consensus_weight > 0.0:
+        yield from _lost_classes(result, training)
+
+
+def _lost_classes(result: AnnealingResult, training: TrainingData) -> Iterator[tuple[str, type[Warning]]]:
+    """A warning if a class has almost no unlabeled rows in the consensus."""
+    labels, partition = training.labels, training.partition
+    mass = partition.weights[partition.block_U] * result.consensus.coverage
+    share, expected = class_shares(result.consensus.q, mass), partition.counts / partition.counts.sum()
+    lost = share < np.minimum(1.0 / partition.block_U.size, 0.1 * expected)
+    if lost.any():
+        name = labels.classes[lost].tolist()[0]
+        yield (
+            f"The consensus has drifted away from class {name!r}: it has {share[lost][0]:.2%} of the unlabeled rows, against "
+            f'{expected[lost][0]:.2%} of the labeled ones. Use class_prior="labels" or give the class prior.',
+            UserWarning,
+        )
+
+
+def warn_of(messages: Sequence[tuple[str, type[Warning]]]) -> None:
+    """Show warnings at the line of the user's call of ``fit``."""
+    for message, category in messages:
+        warnings.warn(message, category, stacklevel=4)

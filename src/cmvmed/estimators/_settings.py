@@ -1,101 +1,213 @@
-"""The parameters of CMVMED: what they ask for, or an error that names them."""
+"""The constructor parameters of the estimators, read once per call and checked. No other module reads an estimator."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
+from cmvmed._config import configured_memory_limit
+from cmvmed.auto.class_prior import given_prior
 from cmvmed.auto.neighbors import joins_views
-from cmvmed.core.annealing import Schedule
-from cmvmed.core.linalg import Array
-from cmvmed.core.surrogates import AsPrinted, Bohning, JaakkolaJordan, Newton, Surrogate
+from cmvmed.auto.plan import PlanSettings
+from cmvmed.auto.tuning import Tuning, current_tuning
+from cmvmed.core.kernels import NAMED_KERNELS
+from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Surrogate
+from cmvmed.core.types import Array
+from cmvmed.data.inputs import InputSettings
 from cmvmed.data.layout import per_view
+from cmvmed.data.scaling import SCALINGS
 from cmvmed.data.view_data import ViewData, ViewSettings
-from cmvmed.estimators._parameters import check_choice, check_integer, check_number, view_settings
+from cmvmed.estimators._parameters import check_choice, check_integer, check_number
+from cmvmed.scale.memory import read_memory_limit
 
-MODES = ("complete", "newton", "literal")
-BOUNDS: dict[str, Surrogate] = {"bohning": Bohning(), "jj": JaakkolaJordan()}
-CLASS_PRIORS = ("auto", "labels")
-VIEW_WEIGHTS = ("agreement", "uniform")
+if TYPE_CHECKING:
+    from cmvmed.estimators._base import MultiViewClassifier
+    from cmvmed.estimators.cmvmed import CMVMED
+
+ALGORITHMS: dict[str, Surrogate] = {
+    "bohning": Bohning(),
+    "jaakkola": Jaakkola(),
+    "newton": Newton(),
+    "printed": AsPrinted(),
+}
+APPROXIMATIONS = ("auto", "exact", "nystroem")
 
 
-def read_schedule(estimator: Any) -> tuple[Surrogate, Schedule]:
-    """The surrogate and schedule that the parameters ask for."""
-    check_choice("mode", estimator.mode, MODES)
-    check_choice("bound", estimator.bound, tuple(BOUNDS))
-    check_choice("calibrate", estimator.calibrate, (True, False))
-    check_integer("verbose", int(estimator.verbose) if isinstance(estimator.verbose, bool) else estimator.verbose, 0)
-    if not (estimator.n_jobs is None or (isinstance(estimator.n_jobs, Integral) and estimator.n_jobs != 0)):
-        raise ValueError(f"n_jobs must be None or a whole number other than 0, but is {estimator.n_jobs!r}.")
-    if isinstance(estimator.class_prior, str):
-        check_choice("class_prior", estimator.class_prior, CLASS_PRIORS)
-    literal = estimator.mode == "literal"
-    surrogates: dict[str, Surrogate] = {"complete": BOUNDS[estimator.bound], "newton": Newton(), "literal": AsPrinted()}
-    schedule = Schedule(
-        consensus_weight=_read_consensus_weight(estimator),
-        temperature=1.0 if literal else check_number("temperature", estimator.temperature, open_left=True),
-        n_stages=check_integer("n_stages", estimator.n_stages, 1),
-        max_iter=1 if literal else check_integer("max_iter", estimator.max_iter, 1),
-        tol=check_number("tol", estimator.tol),
+def read_input_settings(estimator: "MultiViewClassifier") -> InputSettings:
+    """How an estimator reads X and y; the memory limit is measured here."""
+    n_jobs = getattr(estimator, "n_jobs", None)
+    return InputSettings(
+        estimator=estimator,
+        views=estimator.views,
+        unlabeled=estimator.unlabeled,
+        memory_limit=read_memory_limit(configured_memory_limit()),
+        n_threads=None if n_jobs is None else effective_n_jobs(n_jobs),
     )
-    return surrogates[estimator.mode], schedule
 
 
-def _read_consensus_weight(estimator: Any) -> float | None:
-    """λ, or None to take it from the agreement of the views; the print has λ = 1."""
-    if isinstance(estimator.consensus_weight, str):
-        check_choice("consensus_weight", estimator.consensus_weight, ("auto",))
-        return 1.0 if estimator.mode == "literal" else None
-    return check_number("consensus_weight", estimator.consensus_weight)
+@dataclass(frozen=True)
+class ViewParameters:
+    """Parameters that may be given per view: one value, a list in the views' order, or a dict by view name."""
+
+    kernel: object
+    gamma: object = "median"
+    scaling: object = "auto"
+    prior_variance: object = "auto"
+    C: object = 1.0
+    bias_variance: object = 0.1
+
+    def by_view(self, names: Sequence[str], n_classes: int, tuning: Tuning) -> list[ViewSettings]:
+        """The checked settings of each view."""
+        fields = ("kernel", "gamma", "scaling", "prior_variance", "C", "bias_variance")
+        columns = {name: per_view(getattr(self, name), names, name) for name in fields}
+        return [
+            _view_settings(view, {name: values[i] for name, values in columns.items()}, n_classes, tuning)
+            for i, view in enumerate(names)
+        ]
 
 
-def consensus_view_settings(estimator: Any, names: Sequence[str], n_classes: int) -> list[ViewSettings]:
-    """The settings of each view; the print has no bias."""
-    settings = view_settings(estimator, names, n_classes)
-    return [replace(s, bias_variance=0.0) for s in settings] if estimator.mode == "literal" else settings
+def _view_settings(view: str, given: dict[str, Any], n_classes: int, tuning: Tuning) -> ViewSettings:
+    kernel, gamma, variance = given["kernel"], given["gamma"], given["prior_variance"]
+    if not callable(kernel):
+        kernel = check_choice("kernel", kernel, NAMED_KERNELS, view=view)
+    if gamma is None or (isinstance(gamma, str) and gamma != "median"):
+        raise ValueError(f"gamma of view {view!r} must be 'median' or a number greater than 0, but is {gamma!r}.")
+    if gamma != "median":
+        gamma = check_number("gamma", gamma, exclusive=True, view=view)
+    if isinstance(variance, str):
+        check_choice("prior_variance", variance, ("auto",), view=view)
+        variance = tuning.prior_variance_binary if n_classes == 2 else tuning.prior_variance_multiclass
+    return ViewSettings(
+        name=view,
+        kernel=kernel,
+        gamma=gamma,
+        scaling=check_choice("scaling", given["scaling"], SCALINGS, view=view),
+        prior_variance=check_number("prior_variance", variance, exclusive=True, view=view),
+        C=check_number("C", given["C"], exclusive=True, view=view),
+        bias_variance=check_number("bias_variance", given["bias_variance"], view=view),
+        clip=tuning.clip,
+        bag_of_words_density=tuning.bag_of_words_density,
+        median_sample=tuning.median_sample,
+        double_precision_rows=tuning.double_precision_rows,
+    )
 
 
-def read_neighbors(estimator: Any, data: Sequence[ViewData]) -> int | None:
-    """How many neighbors have a say: None asks the unlabeled rows, 0 is none."""
-    if estimator.neighbors is None or estimator.mode == "literal":
-        return 0
-    if isinstance(estimator.neighbors, str):
-        check_choice("neighbors", estimator.neighbors, ("auto",))
+@dataclass(frozen=True)
+class FitSettings:
+    """All parameters of a CMVMED, checked as far as they can be before X is read."""
+
+    input: InputSettings
+    views: ViewParameters
+    algorithm: str
+    consensus_weight: float | str
+    temperature: float
+    n_stages: int
+    max_iter: int
+    tol: float
+    class_prior: object
+    view_weights: object
+    n_neighbors: int | str | None
+    calibrate: bool
+    class_weight: object
+    approximation: str
+    n_components: int | None
+    n_jobs: int | None
+    random_state: object
+    tuning: Tuning
+
+    @classmethod
+    def read(cls, estimator: "CMVMED") -> "FitSettings":
+        """Read and check the parameters of an estimator."""
+        e = estimator
+        if not (e.n_jobs is None or (isinstance(e.n_jobs, Integral) and e.n_jobs != 0)):
+            raise ValueError(f"n_jobs must be None or a whole number other than 0, but is {e.n_jobs!r}.")
+        if isinstance(e.class_prior, str):
+            check_choice("class_prior", e.class_prior, ("auto", "labels"))
+        return cls(
+            input=read_input_settings(e),
+            views=ViewParameters(e.kernel, e.gamma, e.scaling, e.prior_variance, e.C, e.bias_variance),
+            algorithm=check_choice("algorithm", e.algorithm, tuple(ALGORITHMS)),
+            consensus_weight=_number_or("auto", "consensus_weight", e.consensus_weight),
+            temperature=check_number("temperature", e.temperature, exclusive=True),
+            n_stages=check_integer("n_stages", e.n_stages, 1),
+            max_iter=check_integer("max_iter", e.max_iter, 1),
+            tol=check_number("tol", e.tol),
+            class_prior=e.class_prior,
+            view_weights=e.view_weights,
+            n_neighbors=_read_n_neighbors(e.n_neighbors),
+            calibrate=check_choice("calibrate", e.calibrate, (True, False)),
+            class_weight=e.class_weight,
+            approximation=check_choice("approximation", e.approximation, APPROXIMATIONS),
+            n_components=None if e.n_components is None else check_integer("n_components", e.n_components, 1),
+            n_jobs=e.n_jobs,
+            random_state=e.random_state,
+            tuning=current_tuning(),
+        )
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The surrogate of the algorithm."""
+        return ALGORITHMS[self.algorithm]
+
+    def plan_settings(self, views: Sequence[ViewData], classes: NDArray[Any]) -> PlanSettings:
+        """What is left to decide once the views and classes are known."""
+        if isinstance(self.n_neighbors, int) and not joins_views(views):
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors} needs the distances of rows in all views, which only the kernels 'linear+rbf' "
+                "and 'rbf' give; use one of them for every view, or n_neighbors=None."
+            )
+        prior = self.class_prior
+        given = not (prior is None or isinstance(prior, str))
+        return PlanSettings(
+            surrogate=self.surrogate,
+            consensus_weight=self.consensus_weight,
+            temperature=self.temperature,
+            n_stages=self.n_stages,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            class_prior=given_prior(prior, classes) if given else prior,  # type: ignore[arg-type]
+            view_weights=_read_view_weights(self.view_weights, views),
+            n_neighbors=self.n_neighbors,
+        )
+
+
+def _number_or(word: str, name: str, value: object) -> float | str:
+    """A number of at least 0, or the word."""
+    return check_choice(name, value, (word,)) if isinstance(value, str) else check_number(name, value)
+
+
+def _read_n_neighbors(value: object) -> int | str | None:
+    if value is None:
         return None
-    number = check_integer("neighbors", estimator.neighbors, 1)
-    if not joins_views(data):
-        raise ValueError(
-            f"neighbors={number} needs the distances of rows in all views, which only the kernels 'linear+rbf' and 'rbf' give; "
-            "use one of them for every view, or neighbors=None."
-        )
-    return number
+    if isinstance(value, str):
+        return check_choice("n_neighbors", value, ("auto",))
+    return check_integer("n_neighbors", value, 1)
 
 
-def read_view_weights(estimator: Any, data: Sequence[ViewData]) -> Array | None:
-    """Given or uniform weights (V,), None for agreement; a view that no training row has gets none."""
-    names = [view.settings.name for view in data]
-    known = np.array([view.train.shape[0] > 0 for view in data])
+def _read_view_weights(given: object, views: Sequence[ViewData]) -> Array | str:
+    """Given or uniform weights (V,), or "agreement"; a view that no training row has gets none."""
+    names = [view.settings.name for view in views]
+    known = np.array([view.train.shape[0] > 0 for view in views])
     if not known.all():
-        warnings.warn(
-            f"View {names[int(np.flatnonzero(~known)[0])]!r} is missing in every training row and will be ignored.",
-            stacklevel=5,
-        )
-    if isinstance(estimator.view_weights, str):
-        check_choice("view_weights", estimator.view_weights, VIEW_WEIGHTS)
-        if estimator.view_weights == "agreement" and estimator.mode != "literal":
-            return None
+        missing = names[int(np.flatnonzero(~known)[0])]
+        warnings.warn(f"View {missing!r} is missing in every training row and will be ignored.", stacklevel=5)
+    if isinstance(given, str):
+        if check_choice("view_weights", given, ("agreement", "uniform")) == "agreement":
+            return "agreement"
         weights = np.ones(len(names))
     else:
-        if estimator.view_weights is None:
+        if given is None:
             raise ValueError(
                 f"view_weights of view {names[0]!r} must be 'agreement', 'uniform' or a number at least 0, but is None."
             )
-        given = per_view(estimator.view_weights, names, "view_weights")
-        weights = np.array([check_number("view_weights", w, view=n) for w, n in zip(given, names, strict=True)])
+        values = per_view(given, names, "view_weights")
+        weights = np.array([check_number("view_weights", w, view=n) for w, n in zip(values, names, strict=True)])
     weights = np.where(known, weights, 0.0)
     if weights.sum() == 0.0:
-        raise ValueError(f"view_weights {estimator.view_weights!r} leave no view with a positive weight.")
+        raise ValueError(f"view_weights {given!r} leave no view with a positive weight.")
     return np.asarray(weights / weights.sum())

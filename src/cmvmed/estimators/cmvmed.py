@@ -1,7 +1,5 @@
 """CMVMED: several views, many unlabeled rows, a handful of labels."""
 
-import warnings
-from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -10,29 +8,41 @@ import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
+from cmvmed.auto.approximation import Approximation, choose_approximation, view_bases
 from cmvmed.auto.calibration import AccuracyEstimate, calibrate
-from cmvmed.auto.plan import fit_consensus, max_stages
-from cmvmed.core.consensus import class_scores, prior_scores, soft_labels
-from cmvmed.core.linalg import Array, BoolArray, Matrix
-from cmvmed.core.threads import parallel_map
-from cmvmed.data.layout import with_rows
-from cmvmed.estimators._approximation import approximation_summary
-from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.auto.plan import choose_plan
+from cmvmed.auto.safeguard import anneal_with_safeguard
+from cmvmed.core.consensus import class_scores
+from cmvmed.core.problem import build_problem
+from cmvmed.core.threads import Mapper, blas_limit, parallel_map
+from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.inputs import TrainingInput, open_training
+from cmvmed.data.training_data import TrainingData, read_weights
+from cmvmed.data.validation import with_rows
+from cmvmed.estimators._base import MultiViewClassifier, model_attributes
 from cmvmed.estimators._callbacks import StageReporter
-from cmvmed.estimators._fitted import attributes_of_all_rows, fit_warnings, fitted_attributes
-from cmvmed.estimators._settings import read_schedule
-from cmvmed.estimators._views_of_fit import continue_on_all_rows, read_views_of_fit
-from cmvmed.scale.sampling import read_fit_rows
+from cmvmed.estimators._fitted import (
+    FitViews,
+    approximation_summary,
+    consensus_of_all_rows,
+    continue_on_all_rows,
+    fit_warnings,
+    fitted_attributes,
+    warn_of,
+)
+from cmvmed.estimators._prediction import scikit_shape
+from cmvmed.estimators._settings import FitSettings, read_input_settings
+from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 
 
 class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
-    unlabeled rows ties the views together: it pools their opinions, and each view is drawn towards it. The pull grows, and
-    the consensus sharpens, over the stages of an annealing that starts from the views' independent classifiers.
+    unlabeled rows ties the views together: it pools their predictions, and each view is fitted to it. The weight of the
+    consensus grows, and its temperature falls, over the stages of an annealing that starts from the views' independent
+    classifiers.
 
     Parameters
     ----------
@@ -40,18 +50,12 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Which columns of X form which view: a list of widths or slices, or a dict from view name to a width, slice, column
         prefix (for data frames), or list of column names or positions. Every column belongs to exactly one view. None
         treats all columns as one view. Leave it None if X is a list or dict with one array per view.
-    kernel : {"linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, or one per view, \
-            default="linear+rbf"
+    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="linear+rbf"
         "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their kernel
         matrix. For "precomputed", X holds the square kernel matrix of each view at fit, and the kernel between new and training
         rows at predict.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf", "linear+rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared
-        length for "polynomial") of the training rows.
-    degree : int, or one per view, default=3
-        Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
-    coef0 : float, or one per view, default=1
-        Constant of the "polynomial" kernel.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips at
         two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words views, else "standard".
@@ -74,55 +78,43 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         dict gives one share per class. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
-    neighbors : "auto", int or None, default="auto"
-        Whether the nearest training rows, by all views together, have a say: one more opinion in the consensus, for data whose
-        rows form clusters. "auto" hears five neighbors as far as the unlabeled rows vouch for them: if they foretell, from one
-        view, the scores of another. A number always hears so many; None hears none. They are heard only if kernels are
-        "linear+rbf" or "rbf" and handled exactly, and not in mode "literal".
-    mode : {"complete", "newton", "literal"}, default="complete"
-        "complete" minimizes a bound of the objective, "newton" follows its second-order expansion, both with the consensus
-        in each view's update. "literal" is the algorithm as printed in the paper, whose views never see the consensus; it
-        takes ``temperature=1``, ``class_prior=None``, no bias, uniform weights and λ = 1 unless given, and one sweep a
-        stage.
-    bound : {"bohning", "jj"}, default="bohning"
-        The bound of mode "complete". "bohning" has constant curvature: one eigendecomposition per view serves all stages
-        and classes. "jj" is tighter and includes the variance, at one Cholesky factorization per view, class and sweep.
+    n_neighbors : "auto", int or None, default="auto"
+        Number of nearest training rows, by all views together, whose graph forms an additional view; useful for data whose rows
+        form clusters. "auto" uses five neighbors, with a weight that depends on how well they predict, from one view, the scores
+        of another on the unlabeled rows. A number uses so many with full weight; None uses none. Neighbors need exact kernels
+        that are "linear+rbf" or "rbf".
+    algorithm : {"bohning", "jaakkola", "newton", "printed"}, default="bohning"
+        How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one eigendecomposition per
+        view serves all stages and classes. "jaakkola" is a tighter bound that includes the variance, at one Cholesky
+        factorization per view, class and sweep. "newton" follows the second-order expansion. "printed" is the update as printed
+        in the paper, in which a view does not depend on the consensus; ``CMVMED.paper(algorithm="printed")`` is the whole
+        algorithm as printed.
     n_stages : int, default=8
         Stages of the annealing.
     max_iter : int, default=100
-        Most sweeps in one stage.
+        Maximum number of sweeps per stage.
     tol : float, default=1e-3
-        A stage ends when a sweep changes the objective by less than this share of its size.
+        A stage ends when a sweep changes the objective by less than this fraction of its size.
     calibrate : bool, default=True
-        Whether probabilities are scaled by a cross-fit on the labeled rows: five short fits, each without the labels of a fifth of
-        them, tell how sure the consensus may be. No predicted class changes. Mode "literal" is never calibrated.
-    missing : {"ignore", "error"}, default="ignore"
-        What to do with a view whose values are all NaN in a row: leave it out of the row's consensus, or refuse it.
+        Whether probabilities are scaled by a cross-fit on the labeled rows: five short fits, each without the labels of a fifth
+        of them. No predicted class changes.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the hinge loss.
     approximation : {"auto", "exact", "nystroem"}, default="auto"
-        How kernels are handled. "exact" costs the cube of the number of unlabeled rows. "nystroem" sees each kernel through
-        some landmark rows; its cost is proportional to the number of rows. It needs mode "complete" and bound "bohning".
+        How kernels are handled. The cost of "exact" is proportional to the cube of the number of unlabeled rows. "nystroem"
+        approximates each kernel by landmark rows; its cost is proportional to the number of rows. It needs algorithm "bohning".
         "auto" is exact up to 2000 unlabeled rows.
     n_components : int or None, default=None
         Number of landmark rows of each view with "nystroem"; None takes nine times the square root of the number of
         unlabeled rows, but at least 600 and at most 1000.
-    landmarks : {"k-means++", "uniform", "leverage"}, default="k-means++"
-        How landmarks are chosen, beside the labeled rows: far from each other, at random, or where others explain little.
-    memory_limit : int, str or None, default=None
-        Memory that a fit with "nystroem" and predictions may take beside X itself, in bytes or as a text such as "1.5GiB"; None
-        for half of the free memory. With more than 5000 unlabeled rows (fewer if the limit asks for it) the annealing runs on a
-        sample of them, and its last stage is continued on all rows, in chunks.
     n_jobs : int or None, default=None
         Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with "nystroem" and
         else one.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows of which the median distance is taken if there are more than a thousand, the landmarks, and the rows
-        that are annealed if there are too many.
-    verbose : int, default=0
-        1 prints a line per stage. For a progress bar, ``set_callbacks(sklearn.callback.ProgressBar())``.
+        Draws the rows whose median distance is taken if there are more than a thousand, the landmarks, and the rows that are
+        annealed if there are too many.
 
     Attributes
     ----------
@@ -131,9 +123,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Class of each training row: its label, or the consensus if it had none.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
         Probability of the classes of each training row: the consensus, calibrated; certain for labeled rows. It and
-        ``transduction_`` are None if they would not fit ``memory_limit``.
+        ``transduction_`` are None if they would exceed the memory limit.
     probability_scale_ : float
-        What the log-odds of the consensus were multiplied with to calibrate them; 1 if they were not.
+        Factor by which the log-odds of the consensus were multiplied to calibrate them; 1 if they were not.
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class that was imposed (that of the labels, if none was).
     consensus_weight_ : float
@@ -141,13 +133,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     view_names_ : list of str
     view_weights_ : ndarray of shape (n_views,)
     neighbor_weight_ : float
-        Weight of the neighbors' opinion in the consensus; the views share the rest.
+        Weight of the neighbors in the consensus; the views share the rest.
     n_views_ : int
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each sweep. It falls within a stage and changes its meaning between stages, or where the guard of
-        ``class_prior="auto"`` for three or more classes steps in.
+        Objective after each sweep. It falls within a stage. Between stages, and where ``class_prior="auto"`` for three or more
+        classes brings a class share back into its interval, it is another function.
     history_ : dict of ndarrays
         Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap, entropy
         (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
@@ -156,10 +148,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     converged_ : bool
         Whether the last stage ended by ``tol``.
     approximation_ : dict
-        How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", "landmarks" (how they were
-        chosen), and by view "rank" (of the features) and "residual" (the share of the kernel's trace over unlabeled rows that
-        the features miss, estimated from at most 1000 of them: the approximation's error), and "n_annealed" if the annealing ran
-        on a sample of so many unlabeled rows.
+        How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", by view "rank" (of the
+        features) and "residual" (the fraction of the kernel's trace over at most 1000 unlabeled rows that the features miss:
+        the approximation's error), and "n_annealed" if the annealing ran on a sample of so many unlabeled rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is made of data frames with string column names.
@@ -184,42 +175,33 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     def __init__(
         self,
         *,
-        views: Any = None,
-        kernel: Any = "linear+rbf",
-        gamma: Any = "median",
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        scaling: Any = "auto",
-        prior_variance: Any = "auto",
-        C: Any = 1.0,
-        bias_variance: Any = 0.1,
-        consensus_weight: Any = "auto",
+        views: object = None,
+        kernel: object = "linear+rbf",
+        gamma: object = "median",
+        scaling: object = "auto",
+        prior_variance: object = "auto",
+        C: object = 1.0,
+        bias_variance: object = 0.1,
+        consensus_weight: float | str = "auto",
         temperature: float = 0.2,
-        class_prior: Any = "auto",
-        view_weights: Any = "agreement",
-        neighbors: Any = "auto",
-        mode: str = "complete",
-        bound: str = "bohning",
+        class_prior: object = "auto",
+        view_weights: object = "agreement",
+        n_neighbors: int | str | None = "auto",
+        algorithm: str = "bohning",
         n_stages: int = 8,
         max_iter: int = 100,
         tol: float = 1e-3,
         calibrate: bool = True,
-        missing: str = "ignore",
-        unlabeled: Any = -1,
-        class_weight: Any = None,
+        unlabeled: object = -1,
+        class_weight: object = None,
         approximation: str = "auto",
         n_components: int | None = None,
-        landmarks: str = "k-means++",
-        memory_limit: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
+        random_state: object = 0,
     ) -> None:
         self.views = views
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.scaling = scaling
         self.prior_variance = prior_variance
         self.C = C
@@ -228,26 +210,51 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         self.temperature = temperature
         self.class_prior = class_prior
         self.view_weights = view_weights
-        self.neighbors = neighbors
-        self.mode = mode
-        self.bound = bound
+        self.n_neighbors = n_neighbors
+        self.algorithm = algorithm
         self.n_stages = n_stages
         self.max_iter = max_iter
         self.tol = tol
         self.calibrate = calibrate
-        self.missing = missing
         self.unlabeled = unlabeled
         self.class_weight = class_weight
         self.approximation = approximation
         self.n_components = n_components
-        self.landmarks = landmarks
-        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
+        """The method of the paper, made complete and nothing else, so that every addition can be seen.
+
+        RBF kernels, equal view weights, λ = 1, T = 1, no bias, no class prior, no neighbors, no calibration. With
+        ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.
+
+        Parameters
+        ----------
+        algorithm : {"bohning", "jaakkola", "newton", "printed"}, default="bohning"
+        **parameters : further parameters of the constructor, which override those of the paper
+
+        Returns
+        -------
+        model : CMVMED
+        """
+        of_paper: dict[str, Any] = {
+            "algorithm": algorithm,
+            "kernel": "rbf",
+            "bias_variance": 0.0,
+            "consensus_weight": 1.0,
+            "temperature": 1.0,
+            "class_prior": None,
+            "view_weights": "uniform",
+            "n_neighbors": None,
+            "calibrate": False,
+            "max_iter": 1 if algorithm == "printed" else 100,
+        }
+        return cls(**(of_paper | parameters))
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Fit to labeled and unlabeled rows.
 
         Parameters
@@ -256,7 +263,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
             row is missing there. Rows need not be in memory: X may be a memory-mapped array, the path of a Parquet, Feather,
             CSV or npy file, of a folder of such files or of a Zarr array, a pyarrow dataset, a Zarr array, or a dask array or
-            DataFrame, whose blocks are worked on where they lie.
+            DataFrame, whose blocks are processed where they are stored.
         y : array-like of shape (n_rows,), dask series or array, or str
             Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in files or dask
             DataFrames, that holds them.
@@ -267,50 +274,37 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         -------
         self : object
         """
-        surrogate, schedule = read_schedule(self)
-        fit_rows = read_fit_rows(self, X, y, sample_weight, surrogate)
-        labels, partition = fit_rows.training.labels, fit_rows.training.partition
-        low_rank = fit_rows.approximation.kind == "nystroem"
-        in_parallel = parallel_map(self.n_jobs, low_rank)
-        views = read_views_of_fit(self, fit_rows, surrogate, schedule, in_parallel)
-        fitted_after = partial(fitted_attributes, fit_rows.training, views)
-        class_prior = None if self.mode == "literal" else self.class_prior
-        report = StageReporter(self, X, y, max_stages(class_prior, labels.n_classes, schedule), fitted_after)
-        with threadpool_limits(1 if low_rank else None):  # sweeps over features wait for memory, not for arithmetic
-            annealed, prior = fit_consensus(
-                views.setting.problem,
-                surrogate,
-                replace(schedule, consensus_weight=views.setting.consensus_weight),
-                class_prior,
-                labels,
-                partition,
-                views.setting.view_weights,
-                before_stage=report.begin_stage,
-                on_stage=report.end_stage,
+        settings = FitSettings.read(self)
+        data, sample, approximation = _read_sample(X, y, sample_weight, settings)
+        low_rank, training = approximation.n_components is not None, sample.training
+        map_parallel = parallel_map(settings.n_jobs, low_rank)
+        fit = _build_views(training, approximation, settings, map_parallel)
+        codes, weights = _labeled_block(training)
+        plan_settings = settings.plan_settings(fit.data, training.labels.classes)
+        with blas_limit(1 if low_rank else None):  # sweeps over features are bound by memory, not by arithmetic
+            plan, graph = choose_plan(fit.problem, fit.data, training.partition, codes, plan_settings, settings.tuning)
+            attributes_after = partial(fitted_attributes, fit, plan, graph)
+            report = StageReporter(self, X, y, 2 * settings.n_stages, attributes_after)
+            result = anneal_with_safeguard(
+                plan, settings.tuning, before_stage=report.before_stage, on_stage=report.on_stage
             )
             calibration = None
-            if self.calibrate and self.mode != "literal" and not annealed.stopped:
-                codes, weights = labels.codes[partition.block_L], partition.weights[partition.block_L]
-                problem = views.setting.problem
-                calibration = calibrate(problem, surrogate, schedule, annealed, codes, weights, in_parallel)
-        fitted = fitted_after(annealed, prior, calibration)
-        fitted["approximation_"] = approximation_summary(fit_rows.approximation, views.data, views.bases, views.problem)
-        if fit_rows.everything is not None:
-            streamed = continue_on_all_rows(fit_rows, views, annealed, schedule)
-            annealed = streamed.annealed
-            fitted |= fitted_after(annealed, prior, calibration)
-            fitted |= attributes_of_all_rows(fit_rows, streamed, prior, fitted["_temperature"], self._memory_limit())
-            fitted["approximation_"] |= {"n_annealed": partition.block_U.size}
-        settled = annealed.converged or self.mode == "literal"
-        for message, category in fit_warnings(
-            annealed, settled, self.max_iter, labels, partition, fit_rows.everything is not None
-        ):
-            warnings.warn(message, category, stacklevel=3)
-        self._set_fitted_attributes(fitted)
-        report.finish(fitted)
+            if settings.calibrate and not result.stopped:
+                calibration = calibrate(plan, result, codes, weights, settings.tuning, map_parallel)
+        fitted = attributes_after(result, calibration)
+        if sample.all_rows is not None:
+            result, model = continue_on_all_rows(sample, fit, plan, result, fitted["probability_scale_"])
+            q = consensus_of_all_rows(model, sample.all_rows, data.labels, settings.input.memory_limit)
+            fitted = attributes_after(result, calibration) | model_attributes(model)
+            fitted["label_distributions_"] = q
+            fitted["transduction_"] = None if q is None else model.classes[q.argmax(axis=1)]
+        fitted["approximation_"] = approximation_summary(approximation, fit, sample)
+        warn_of([*fit_warnings(result, settings.max_iter, training, complete=sample.is_complete)])
+        self._set_fitted_attributes(fitted.pop("_model"), **fitted)
+        report.finish(fitted | {"_model": self._model})
         return self
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> Any:
         """Probability of the classes of each row, softmax(c score / 2T) with the scale c of the calibration; σ(c score/T) for two.
 
         Parameters
@@ -324,10 +318,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         return self._predict(X, "probability")
 
     def accuracy_estimate(self, level: float = 0.9) -> AccuracyEstimate:
-        """The accuracy to expect on rows like the unlabeled training rows, from what the fit has seen.
+        """The accuracy to expect on rows like the unlabeled training rows, estimated from the fit.
 
-        The mean is that of the largest probability of each unlabeled row (of each labeled row as the cross-fit judged it, if
-        there are no unlabeled ones). The interval is that of a share seen in as many rows as the cross-fit judged.
+        The mean is that of the largest probability of each unlabeled row (of each labeled row as the cross-fit scored it, if
+        there are no unlabeled ones). The interval is that of a share seen in as many rows as the cross-fit scored.
 
         Parameters
         ----------
@@ -345,11 +339,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         if self._calibration is None:
             raise ValueError(
                 "The accuracy is estimated by the cross-fit that calibrates probabilities, which this fit did not do: use "
-                'calibrate=True, a mode other than "literal", and let the fit run to its end.'
+                "calibrate=True, and let the fit run to its end."
             )
         return self._calibration.accuracy_estimate(float(level))
 
-    def decision_function_by_view(self, X: Any, *, return_std: bool = False) -> dict[str, Any]:
+    def decision_function_by_view(self, X: object, *, return_std: bool = False) -> dict[str, Any]:
         """Score of each row by each view alone.
 
         Parameters
@@ -365,15 +359,15 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         """
         matrices, present = self._read_views(X)
         scores = self._scores_by_view(matrices, present)
-        shaped = {name: _scikit_shape(values) for name, values in scores.items()}
+        shaped = {name: scikit_shape(values) for name, values in scores.items()}
         if not return_std:
             return shaped
         return {
-            name: (shaped[name], _scikit_shape(self._deviations(i, matrices[i], present[i])))
+            name: (shaped[name], scikit_shape(self._standard_deviations(i, matrices[i], present[i])))
             for i, name in enumerate(self.view_names_)
         }
 
-    def predict_proba_by_view(self, X: Any) -> dict[str, Any]:
+    def predict_proba_by_view(self, X: object) -> dict[str, Any]:
         """Probability of each class by each view alone, at the temperature and class balance of the consensus.
 
         Parameters
@@ -385,9 +379,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         probabilities : dict from view name to an array of shape (n_rows, n_classes)
             A row without the view gets the class prior.
         """
-        return {name: self._soft(scores) for name, scores in self._scores_by_view(*self._read_views(X)).items()}
+        scores = self._scores_by_view(*self._read_views(X))
+        return {name: self._model.soft_labels(values) for name, values in scores.items()}
 
-    def score_by_view(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
+    def score_by_view(self, X: object, y: object, sample_weight: object = None) -> dict[str, float]:
         """Accuracy of each view alone, over the labeled rows of ``y`` that have the view.
 
         Parameters
@@ -408,33 +403,77 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         weights = np.ones(matrices[0].shape[0]) if sample_weight is None else np.asarray(sample_weight)
         scores = self._scores_by_view(matrices, present)
         accuracies = {}
-        for name, seen in zip(self.view_names_, present, strict=True):
-            has_view = seen[labeled]
+        for name, has in zip(self.view_names_, present, strict=True):
+            has_view = has[labeled]
             rows = labeled[has_view]
             if weights[rows].any():
-                guess = self.classes_[class_scores(scores[name][rows]).argmax(axis=1)]
-                accuracies[name] = float(np.average(guess == truth[has_view], weights=weights[rows]))
+                predicted = self.classes_[class_scores(scores[name][rows]).argmax(axis=1)]
+                accuracies[name] = float(np.average(predicted == truth[has_view], weights=weights[rows]))
         return accuracies
 
-    def _soft(self, scores: Array) -> Array:
-        return soft_labels(scores, np.zeros(scores.shape[1]), self._temperature)
+    def _read_views(self, X: object) -> tuple[list[Matrix], list[BoolArray]]:
+        check_is_fitted(self)
+        return self._model.read_views(X, read_input_settings(self))
 
     def _scores_by_view(self, matrices: list[Matrix], present: list[BoolArray]) -> dict[str, Array]:
-        rows, means = self._means_by_view(matrices, present)
-        n_rows, absent = matrices[0].shape[0], prior_scores(self.class_prior_, self._temperature)
+        """Per view the scores of all rows with the offset, (n, F); those of the class prior where the view is missing."""
+        model, n_rows = self._model, matrices[0].shape[0]
+        rows, means = model.pooled.means(matrices, present)
         return {
-            name: with_rows(mean + self._offset, index, n_rows, absent)
+            name: with_rows(mean + model.offset, index, n_rows, model.prior_scores)
             for name, index, mean in zip(self.view_names_, rows, means, strict=True)
         }
 
-    def _deviations(self, i: int, matrix: Matrix, present: BoolArray) -> Array:
-        predictor = self._predictors[i]
+    def _standard_deviations(self, i: int, matrix: Matrix, present: BoolArray) -> Array:
+        predictor = self._model.predictors[i]
         rows = np.flatnonzero(present & predictor.has_training_rows)
-        return with_rows(
-            np.sqrt(predictor.variance(matrix[rows])), rows, matrix.shape[0], np.full(predictor.n_functions, np.inf)
-        )
+        infinite = np.full(predictor.n_functions, np.inf)
+        return with_rows(np.sqrt(predictor.variance(matrix[rows])), rows, matrix.shape[0], infinite)
 
 
-def _scikit_shape(values: Array) -> Array:
-    """(n,) for one function, (n, K) for more."""
-    return values[:, 0] if values.shape[1] == 1 else values
+def _read_sample(
+    X: object, y: object, sample_weight: object, settings: FitSettings
+) -> tuple[TrainingInput, Sample, Approximation]:
+    """X and y, the rows to anneal on in memory, and how kernels are handled."""
+    data = open_training(X, y, settings.input)
+    weights = read_weights(sample_weight, settings.class_weight, data.labels)
+    n_unlabeled = count_unlabeled(data.labels, weights)
+    approximation = choose_approximation(
+        settings.approximation, settings.n_components, settings.algorithm, n_unlabeled, settings.tuning
+    )
+    sample = draw_sample(
+        data,
+        weights,
+        approximation,
+        kernel=settings.views.kernel,
+        memory_limit=settings.input.memory_limit,
+        random_state=settings.random_state,
+        tuning=settings.tuning,
+    )
+    return data, sample, approximation
+
+
+def _build_views(
+    training: TrainingData, approximation: Approximation, settings: FitSettings, map_views: Mapper
+) -> FitViews:
+    """Scale the rows of each view, and compute its kernel blocks or features."""
+    labels, partition, tuning = training.labels, training.partition, settings.tuning
+    view_settings = settings.views.by_view(training.schema.view_names, labels.n_classes, tuning)
+    data = training.view_data(view_settings, partition.block_L, partition.block_U, settings.random_state)
+    bases = view_bases(data, partition, approximation, settings.random_state, tuning, map_views)
+    problem = build_problem(
+        data,
+        partition,
+        training.signed_labels(partition.block_L),
+        labels.n_classes,
+        shared_curvature=settings.surrogate.shared_curvature,
+        bases=bases,
+        map_views=map_views,
+    )
+    return FitViews(training, data, bases, problem)
+
+
+def _labeled_block(training: TrainingData) -> tuple[IntArray, Array]:
+    """Class codes and sample weights of the rows of the labeled block."""
+    block = training.partition.block_L
+    return training.labels.codes[block], training.partition.weights[block]

@@ -4,13 +4,16 @@ from typing import Any, Self
 
 import numpy as np
 
+from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.coregularization import CoRegularization, coregularize, fit_hinge, fit_least_squares
-from cmvmed.core.linalg import Array
 from cmvmed.core.problem import RowPartition
+from cmvmed.core.types import Array
 from cmvmed.data.layout import per_view
-from cmvmed.data.view_data import KernelPredictor, ViewData
+from cmvmed.data.predictors import KernelPredictor
+from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import MultiViewClassifier
-from cmvmed.estimators._parameters import check_choice, check_number, view_settings
+from cmvmed.estimators._parameters import check_choice, check_number
+from cmvmed.estimators._settings import ViewParameters
 
 FORMS = ("least squares", "svm")
 
@@ -27,15 +30,10 @@ class CoRLS(MultiViewClassifier):
     ----------
     views : None, list or dict, default=None
         Which columns of X form which view, as in :class:`cmvmed.CMVMED`.
-    kernel : {"rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+    kernel : {"rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared length for
-        "polynomial") of the training rows.
-    degree : int, or one per view, default=3
-        Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
-    coef0 : float, or one per view, default=1
-        Constant of the "polynomial" kernel.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel, as in :class:`cmvmed.CMVMED`.
     form : {"least squares", "svm"}, default="least squares"
@@ -46,8 +44,6 @@ class CoRLS(MultiViewClassifier):
         μ, the penalty of a difference between two views on an unlabeled row.
     bias_variance : float, or one per view, default=0.1
         Added to each view's kernel: the variance of a constant in its score.
-    missing : {"ignore", "error"}, default="ignore"
-        What to do with a view whose values are all NaN in a row: leave it out of the row's mean and differences, or refuse it.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
@@ -83,44 +79,34 @@ class CoRLS(MultiViewClassifier):
     True
     """
 
-    # The regularization says what a prior and a hinge weight would say twice.
-    prior_variance = 1.0
-    C = 1.0
-
     def __init__(
         self,
         *,
-        views: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "median",
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        scaling: Any = "auto",
+        views: object = None,
+        kernel: object = "rbf",
+        gamma: object = "median",
+        scaling: object = "auto",
         form: str = "least squares",
-        regularization: Any = 0.1,
+        regularization: object = 0.1,
         coupling: float = 0.01,
-        bias_variance: Any = 0.1,
-        missing: str = "ignore",
-        unlabeled: Any = -1,
-        class_weight: Any = None,
-        random_state: Any = 0,
+        bias_variance: object = 0.1,
+        unlabeled: object = -1,
+        class_weight: object = None,
+        random_state: object = 0,
     ) -> None:
         self.views = views
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.scaling = scaling
         self.form = form
         self.regularization = regularization
         self.coupling = coupling
         self.bias_variance = bias_variance
-        self.missing = missing
         self.unlabeled = unlabeled
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: object = None) -> Self:
         """Fit to labeled and unlabeled rows.
 
         Parameters
@@ -139,20 +125,20 @@ class CoRLS(MultiViewClassifier):
         """
         check_choice("form", self.form, FORMS)
         training = self._read_training(X, y, sample_weight)
-        labels, partition = training.labels, training.partition
-        settings = view_settings(self, training.columns.view_names, labels.n_classes)
+        labels, partition, tuning = training.labels, training.partition, current_tuning()
+        parameters = ViewParameters(self.kernel, self.gamma, self.scaling, 1.0, 1.0, self.bias_variance)
+        settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
         data = training.view_data(settings, partition.block_L, partition.block_U, self.random_state)
         Y = training.signed_labels(partition.block_L)
         space = self._coregularize(data, partition)
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
         coefficients, violation = fit_loss(space.kernel, Y, partition.hinge[partition.block_L])
         predictors = [
-            _machine(view, expansion @ coefficients) for view, expansion in zip(data, space.expansions, strict=True)
+            _predictor(view, expansion @ coefficients) for view, expansion in zip(data, space.expansions, strict=True)
         ]
-        self._set_fitted_attributes(
-            training.fitted(
-                predictors, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
-            )
+        names = list(training.schema.view_names)
+        self._set_equal_weights_model(
+            training, predictors, view_names_=names, n_views_=len(data), kkt_violation_=violation
         )
         return self
 
@@ -164,13 +150,13 @@ class CoRLS(MultiViewClassifier):
             rows=[np.concatenate([view.rows_L, n_L + view.rows_U]) for view in data],
             n_labeled=n_L,
             regularization=[
-                check_number("regularization", value, open_left=True, view=name)
+                check_number("regularization", value, exclusive=True, view=name)
                 for value, name in zip(given, names, strict=True)
             ],
             coupling=check_number("coupling", self.coupling) * partition.weights[partition.block_U],
         )
 
 
-def _machine(view: ViewData, coefficients: Array) -> KernelPredictor:
+def _predictor(view: ViewData, coefficients: Array) -> KernelPredictor:
     n_L = view.rows_L.size
     return KernelPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros((0, 1)))

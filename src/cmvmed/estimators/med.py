@@ -3,13 +3,15 @@
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from cmvmed.auto.tuning import current_tuning
 from cmvmed.core.consensus import soft_labels
 from cmvmed.core.exact import SpectralView
 from cmvmed.core.posterior import supervised_state
-from cmvmed.data.view_data import KernelPredictor
+from cmvmed.data.predictors import KernelPredictor
 from cmvmed.estimators._base import MultiViewClassifier
-from cmvmed.estimators._parameters import view_settings
+from cmvmed.estimators._settings import ViewParameters, read_input_settings
 
 
 class MED(MultiViewClassifier):
@@ -21,17 +23,12 @@ class MED(MultiViewClassifier):
 
     Parameters
     ----------
-    kernel : {"linear+rbf", "rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, default="rbf"
+    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, default="rbf"
         "linear+rbf", the default of CMVMED, is the mean of a linear and an RBF kernel. Where k(x, x) differs from row to row, as
         there, a row of higher score may be less certain and so less probable. A callable takes two matrices of rows and returns
         their kernel matrix.
     gamma : "median" or float, default="median"
-        Scale of the "rbf", "linear+rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared
-        length for "polynomial") of the training rows.
-    degree : int, default=3
-        Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
-    coef0 : float, default=1
-        Constant of the "polynomial" kernel.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, default="auto"
         How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips at
         two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words data, else "standard".
@@ -41,8 +38,6 @@ class MED(MultiViewClassifier):
         Weight of the hinge loss.
     bias_variance : float, default=0.1
         Prior variance of a constant added to the score.
-    missing : {"ignore", "error"}, default="ignore"
-        What to do with rows whose features are all NaN: give them the class prior, or refuse them.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
@@ -79,33 +74,27 @@ class MED(MultiViewClassifier):
     def __init__(
         self,
         *,
-        kernel: Any = "rbf",
-        gamma: Any = "median",
-        degree: int = 3,
-        coef0: float = 1.0,
-        scaling: Any = "auto",
-        prior_variance: Any = "auto",
+        kernel: object = "rbf",
+        gamma: object = "median",
+        scaling: object = "auto",
+        prior_variance: object = "auto",
         C: float = 1.0,
         bias_variance: float = 0.1,
-        missing: str = "ignore",
-        unlabeled: Any = -1,
-        class_weight: Any = None,
-        random_state: Any = 0,
+        unlabeled: object = -1,
+        class_weight: object = None,
+        random_state: object = 0,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.scaling = scaling
         self.prior_variance = prior_variance
         self.C = C
         self.bias_variance = bias_variance
-        self.missing = missing
         self.unlabeled = unlabeled
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: object = None) -> Self:
         """Fit to the labeled rows.
 
         Parameters
@@ -123,17 +112,20 @@ class MED(MultiViewClassifier):
         training = self._read_training(X, y, sample_weight)
         if len(training.matrices) > 1:
             raise ValueError(f"MED has one view but X holds {len(training.matrices)}; use CMVMED for several views.")
-        labels, partition = training.labels, training.partition
-        settings = view_settings(self, training.columns.view_names, labels.n_classes)
+        labels, partition, tuning = training.labels, training.partition, current_tuning()
+        parameters = ViewParameters(
+            self.kernel, self.gamma, self.scaling, self.prior_variance, self.C, self.bias_variance
+        )
+        settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
         labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
         (data,) = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labeled)
         state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * partition.hinge[labeled])
-        predictors = [KernelPredictor.from_state(data, state, 0.0, np.empty(0))]
-        self._set_fitted_attributes(training.fitted(predictors, dual_gap_=state.gap))
+        predictor = KernelPredictor.from_state(data, state, 0.0, np.empty(0))
+        self._set_equal_weights_model(training, [predictor], dual_gap_=state.gap)
         return self
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> Any:
         """Probability of each class: the logistic of the score, averaged over the score's posterior.
 
         softmax(m / 2T) with T² = 1 + πs/8, where s is the posterior variance of the score; σ(m/T) for two classes.
@@ -146,11 +138,12 @@ class MED(MultiViewClassifier):
         -------
         probability : ndarray of shape (n_rows, n_classes)
         """
-        matrices, present = self._read_views(X)
-        scores = self._scores(matrices, present)
-        temperature = np.full_like(scores, self._temperature)
-        predictor = self._predictors[0]
-        assert isinstance(predictor, KernelPredictor)
-        if predictor.data.kernel.kind != "precomputed":
+        check_is_fitted(self)
+        model = self._model
+        matrices, present = model.read_views(X, read_input_settings(self))
+        scores = model.scores(matrices, present)
+        temperature = np.full_like(scores, model.temperature)
+        predictor = model.predictors[0]
+        if not (isinstance(self.kernel, str) and self.kernel == "precomputed"):
             temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * predictor.variance(matrices[0][present[0]]))
         return soft_labels(scores / temperature, np.zeros(scores.shape[1]), 1.0)

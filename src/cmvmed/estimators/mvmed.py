@@ -5,13 +5,16 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
+from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import solve_mvmed
-from cmvmed.core.consensus import soft_labels
-from cmvmed.core.linalg import Array
-from cmvmed.data.view_data import KernelPredictor, ViewData
+from cmvmed.core.types import Array
+from cmvmed.data.predictors import KernelPredictor
+from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import MultiViewClassifier
-from cmvmed.estimators._parameters import check_number, view_settings
+from cmvmed.estimators._parameters import check_number
+from cmvmed.estimators._settings import ViewParameters
 
 KKT_TOLERANCE = 1e-8  # largest violation of an optimality condition, in units of margin, that passes without a warning
 
@@ -28,15 +31,10 @@ class MVMED(MultiViewClassifier):
     ----------
     views : None, list or dict, default=None
         Which columns of X form which view, as in :class:`cmvmed.CMVMED`.
-    kernel : {"rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+    kernel : {"rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared length for
-        "polynomial") of the training rows.
-    degree : int, or one per view, default=3
-        Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
-    coef0 : float, or one per view, default=1
-        Constant of the "polynomial" kernel.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel, as in :class:`cmvmed.CMVMED`.
     prior_variance : "auto" or float, or one per view, default="auto"
@@ -46,8 +44,6 @@ class MVMED(MultiViewClassifier):
         harder a small margin is punished.
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
-    missing : {"ignore", "error"}, default="ignore"
-        What to do with a view whose values are all NaN in a row: ask no margin of it there, or refuse it.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
@@ -81,40 +77,32 @@ class MVMED(MultiViewClassifier):
     True
     """
 
-    C = 1.0  # the margin prior takes the place of the hinge
-
     def __init__(
         self,
         *,
-        views: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "median",
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        scaling: Any = "auto",
-        prior_variance: Any = "auto",
+        views: object = None,
+        kernel: object = "rbf",
+        gamma: object = "median",
+        scaling: object = "auto",
+        prior_variance: object = "auto",
         c: float = 10.0,
-        bias_variance: Any = 0.1,
-        missing: str = "ignore",
-        unlabeled: Any = -1,
-        class_weight: Any = None,
-        random_state: Any = 0,
+        bias_variance: object = 0.1,
+        unlabeled: object = -1,
+        class_weight: object = None,
+        random_state: object = 0,
     ) -> None:
         self.views = views
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.scaling = scaling
         self.prior_variance = prior_variance
         self.c = c
         self.bias_variance = bias_variance
-        self.missing = missing
         self.unlabeled = unlabeled
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: object = None) -> Self:
         """Fit to the labeled rows.
 
         Parameters
@@ -131,11 +119,14 @@ class MVMED(MultiViewClassifier):
         -------
         self : object
         """
-        c = check_number("c", self.c, least=1.0, open_left=True)
+        c = check_number("c", self.c, minimum=1.0, exclusive=True)
         training = self._read_training(X, y, sample_weight)
-        labels, partition = training.labels, training.partition
+        labels, partition, tuning = training.labels, training.partition, current_tuning()
         labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
-        settings = view_settings(self, training.columns.view_names, labels.n_classes)
+        parameters = ViewParameters(
+            self.kernel, self.gamma, self.scaling, self.prior_variance, bias_variance=self.bias_variance
+        )
+        settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
         data = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labeled)
         coefficients, violation = _solve(data, Y, partition.hinge[labeled], c)
@@ -150,14 +141,13 @@ class MVMED(MultiViewClassifier):
         predictors = [
             KernelPredictor(view, tau, nothing, np.zeros((0, 1))) for view, tau in zip(data, coefficients, strict=True)
         ]
-        self._set_fitted_attributes(
-            training.fitted(
-                predictors, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
-            )
+        names = list(training.schema.view_names)
+        self._set_equal_weights_model(
+            training, predictors, view_names_=names, n_views_=len(data), kkt_violation_=violation
         )
         return self
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> Any:
         """Probability of each class, softmax(score / 2) of the mean over views; σ(score) for two classes.
 
         The method itself predicts by sign alone. This reads the score as log-odds, as the consensus of
@@ -171,8 +161,8 @@ class MVMED(MultiViewClassifier):
         -------
         probability : ndarray of shape (n_rows, n_classes)
         """
-        scores = self._scores(*self._read_views(X))
-        return soft_labels(scores, np.zeros(scores.shape[1]), self._temperature)
+        check_is_fitted(self)
+        return self._predict(X, "probability")
 
 
 def _solve(data: list[ViewData], Y: Array, weights: Array, c: float) -> tuple[list[Array], float]:

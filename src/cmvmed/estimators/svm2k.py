@@ -2,18 +2,20 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import TwoViewSolution, solve_two_view, svm2k_program
-from cmvmed.core.linalg import Array, Matrix
 from cmvmed.core.problem import RowPartition
-from cmvmed.data.view_data import KernelPredictor, ViewData
+from cmvmed.core.types import Array
+from cmvmed.data.predictors import InterceptPredictor
+from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import MultiViewClassifier
-from cmvmed.estimators._parameters import check_choice, check_number, view_settings
+from cmvmed.estimators._parameters import check_choice, check_number
+from cmvmed.estimators._settings import ViewParameters
 
 # Largest violation of an optimality condition, in units of margin, that passes without a warning: an interior-point solver leaves
 # a multiplier and its slack at the root of their product where both are zero.
@@ -31,15 +33,10 @@ class SVM2K(MultiViewClassifier):
     ----------
     views : None, list or dict, default=None
         Which columns of X form which of the two views, as in :class:`cmvmed.CMVMED`.
-    kernel : {"rbf", "linear", "polynomial", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+    kernel : {"rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf" and "polynomial" kernels; "median" is one over the median squared distance (squared length for
-        "polynomial") of the training rows.
-    degree : int, or one per view, default=3
-        Degree of the "polynomial" kernel (γ x·x' + coef0)^degree.
-    coef0 : float, or one per view, default=1
-        Constant of the "polynomial" kernel.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel, as in :class:`cmvmed.CMVMED`.
     C : float, or one per view, default=10
@@ -50,8 +47,6 @@ class SVM2K(MultiViewClassifier):
         ε, a difference of the views' scores that costs nothing.
     transductive : bool, default=False
         Whether the views are asked to agree on the unlabeled rows too, instead of on the labeled ones only.
-    missing : {"ignore", "error"}, default="ignore"
-        What to do with a view whose values are all NaN in a row: leave its losses out and judge by the other, or refuse it.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do. Without ``transductive`` they only set scale and bandwidth.
     class_weight : dict, "balanced" or None, default=None
@@ -86,44 +81,34 @@ class SVM2K(MultiViewClassifier):
     True
     """
 
-    # The hinge's C and the unpenalized bias say what a prior would say twice.
-    prior_variance = 1.0
-    bias_variance = 0.0
-
     def __init__(
         self,
         *,
-        views: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "median",
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        scaling: Any = "auto",
-        C: Any = 10.0,
+        views: object = None,
+        kernel: object = "rbf",
+        gamma: object = "median",
+        scaling: object = "auto",
+        C: object = 10.0,
         D: float = 0.1,
         epsilon: float = 0.0,
         transductive: bool = False,
-        missing: str = "ignore",
-        unlabeled: Any = -1,
-        class_weight: Any = None,
-        random_state: Any = 0,
+        unlabeled: object = -1,
+        class_weight: object = None,
+        random_state: object = 0,
     ) -> None:
         self.views = views
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.scaling = scaling
         self.C = C
         self.D = D
         self.epsilon = epsilon
         self.transductive = transductive
-        self.missing = missing
         self.unlabeled = unlabeled
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: object = None) -> Self:
         """Fit to the labeled rows and, if ``transductive``, to the unlabeled ones.
 
         Parameters
@@ -142,10 +127,13 @@ class SVM2K(MultiViewClassifier):
         """
         check_choice("transductive", self.transductive, (True, False))
         training = self._read_training(X, y, sample_weight)
-        _check_two_views(training.columns.view_names)
-        labels, partition = training.labels, training.partition
+        _check_two_views(training.schema.view_names)
+        labels, partition, tuning = training.labels, training.partition, current_tuning()
         block_U = partition.block_U if self.transductive else np.empty(0, dtype=np.intp)
-        settings = view_settings(self, training.columns.view_names, labels.n_classes)
+        parameters = ViewParameters(
+            self.kernel, self.gamma, self.scaling, 1.0, self.C, 0.0
+        )  # C and the bias replace the prior
+        settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
         data = training.view_data(settings, partition.block_L, block_U, self.random_state)
         Y = training.signed_labels(partition.block_L)
         solutions = self._solve(data, partition, Y)
@@ -157,11 +145,10 @@ class SVM2K(MultiViewClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        predictors = [_machine(view, i, solutions) for i, view in enumerate(data)]
-        self._set_fitted_attributes(
-            training.fitted(
-                predictors, view_names_=list(training.columns.view_names), n_views_=len(data), kkt_violation_=violation
-            )
+        predictors = [_predictor(view, i, solutions) for i, view in enumerate(data)]
+        names = list(training.schema.view_names)
+        self._set_equal_weights_model(
+            training, predictors, view_names_=names, n_views_=len(data), kkt_violation_=violation
         )
         return self
 
@@ -180,17 +167,6 @@ class SVM2K(MultiViewClassifier):
         ]
 
 
-@dataclass(frozen=True)
-class InterceptPredictor(KernelPredictor):
-    """A view's kernel predictor with a constant that no prior restrains."""
-
-    intercept: Array  # (F,)
-
-    def mean(self, rows: Matrix) -> Array:
-        """Scores (n, F) of rows that have this view."""
-        return np.asarray(super().mean(rows) + self.intercept)
-
-
 def _check_two_views(names: Sequence[str]) -> None:
     if len(names) > 2:
         raise ValueError(
@@ -199,7 +175,7 @@ def _check_two_views(names: Sequence[str]) -> None:
         )
 
 
-def _machine(view: ViewData, i: int, solutions: list[TwoViewSolution]) -> InterceptPredictor:
+def _predictor(view: ViewData, i: int, solutions: list[TwoViewSolution]) -> InterceptPredictor:
     coefficients = np.column_stack([solution.coefficients[i] for solution in solutions])
     n_L = view.rows_L.size
     intercept = np.array([solution.biases[i] for solution in solutions])

@@ -138,9 +138,13 @@ def _corls(split: Split) -> Candidate:
     return Candidate(CoRLS(views=split.views), {"regularization": [0.1, 0.01, 1.0], "coupling": [0.01, 0.1]})
 
 
-def _cmvmed(split: Split, mode: str) -> Candidate:
-    grid = {"prior_variance": ["auto", 0.5, 10.0]}
-    return Candidate(CMVMED(views=split.views, mode=mode), grid, {"calibrate": False})
+def _cmvmed(split: Split) -> Candidate:
+    return Candidate(CMVMED(views=split.views), {"prior_variance": ["auto", 0.5, 10.0]}, {"calibrate": False})
+
+
+def _printed(split: Split) -> Candidate:
+    model = CMVMED.paper(algorithm="printed", views=split.views, kernel="linear+rbf")
+    return Candidate(model, {"prior_variance": ["auto", 0.5, 10.0]})
 
 
 METHODS = {
@@ -157,8 +161,8 @@ METHODS = {
         Method("SVM-2K", _svm2k, n_views=2, package=("piqp", "rivals")),
         Method("MV-MED", _mvmed),
         Method("CoRLS", _corls),
-        Method("CMV-MED as printed", partial(_cmvmed, mode="literal")),
-        Method("CMV-MED", partial(_cmvmed, mode="complete")),
+        Method("CMV-MED as printed", _printed),
+        Method("CMV-MED", _cmvmed),
     )
 }
 

@@ -5,10 +5,9 @@ import re
 from contextlib import suppress
 from numbers import Real
 from pathlib import Path
-from typing import Any
 
 DEFAULT_SHARE = 0.5  # of the free memory
-UNKNOWN = 4 << 30  # bytes, where the system does not tell
+FALLBACK = 4 << 30  # bytes, where the system does not report it
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
     "kib": 1 << 10,
     "mib": 1 << 20,
@@ -17,7 +16,7 @@ UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
 }
 
 
-def read_memory_limit(given: Any) -> int:
+def read_memory_limit(given: object) -> int:
     """Bytes: a number of them, a text such as "1.5 GiB" or "500MB", or None for half of the free memory."""
     if given is None:
         return int(DEFAULT_SHARE * free_memory())
@@ -29,15 +28,6 @@ def read_memory_limit(given: Any) -> int:
             if (limit := int(float(match[1]) * UNITS[match[2]])) >= 1:
                 return limit
     raise ValueError(f"memory_limit must be None, a number of bytes or a text such as '1.5GiB', but is {given!r}.")
-
-
-def format_bytes(n_bytes: float) -> str:
-    """A number of bytes as people read it."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if n_bytes < 1024:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1024
-    return f"{n_bytes:.3g} GiB"
 
 
 def free_memory() -> int:
@@ -53,7 +43,7 @@ def _machine() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (AttributeError, ValueError, OSError):  # not on this system
-        return UNKNOWN
+        return FALLBACK
 
 
 def _container() -> int | None:

@@ -1,4 +1,4 @@
-"""What one pass over the rows sums up, a chunk at a time: functions of chunks that can be sent to where the rows lie.
+"""One pass over the rows, a chunk at a time: functions of chunks that can be sent to where the rows are stored.
 
 The sums are of kernel values, in double precision, and whitened afterwards, p x p. In single precision this would break down.
 """
@@ -9,26 +9,42 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmvmed.core.consensus import entropy, pool, positive_probability, soft_labels
-from cmvmed.core.linalg import Array, IntArray, Matrix
 from cmvmed.core.nystroem import Landmarks
+from cmvmed.core.objective import ConsensusSums
 from cmvmed.core.surrogates import Bohning, log_partition
-from cmvmed.data.sources import Sums
-from cmvmed.data.sources.base import FLOAT_BYTES, RowCheck
+from cmvmed.core.types import Array, IntArray, Matrix
+from cmvmed.data.sources.base import FLOAT_BYTES, RowSource, Sums
+from cmvmed.data.validation import RowCheck
 from cmvmed.data.view_data import ViewPreprocessor
 
 CURVATURE = 0.25  # of Böhning's bound
 
 
 @dataclass(frozen=True)
+class StreamedRows:
+    """All rows of a fit, where they are stored."""
+
+    source: RowSource
+    check: RowCheck
+    labeled: IntArray  # numbers of the labeled rows, ascending
+    weights: Array | None = None  # (n,) sample weights; None: all 1
+
+    @property
+    def n_unlabeled(self) -> int:
+        """Number of unlabeled rows."""
+        return int(self.source.n_rows - self.labeled.size)
+
+
+@dataclass(frozen=True)
 class ChunkView:
     """How a view of a chunk becomes kernel values."""
 
-    reader: ViewPreprocessor
+    preprocessor: ViewPreprocessor
     landmarks: Landmarks
 
 
 @dataclass(frozen=True)
-class Unlabeled:
+class UnlabeledRows:
     """The unlabeled rows of a chunk, with the weights that they have."""
 
     check: RowCheck
@@ -51,7 +67,7 @@ class Unlabeled:
 class GramPass:
     """Per view Σ_U w k(x)k(x)ᵀ, (p + 1, p + 1), constant included; then Σ_U w."""
 
-    unlabeled: Unlabeled
+    unlabeled: UnlabeledRows
     views: tuple[ChunkView, ...]
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
@@ -59,7 +75,7 @@ class GramPass:
         w, having, places = self.unlabeled.rows(first_row, matrices)
         sums = []
         for view, matrix, index, where in zip(self.views, matrices, having, places, strict=True):
-            raw = view.landmarks.raw(view.reader.transform(matrix[where]), w[index])
+            raw = view.landmarks.raw(view.preprocessor.transform(matrix[where]), w[index])
             sums.append(raw.T @ raw)
         return *sums, np.array([w.sum()])
 
@@ -78,7 +94,7 @@ class GramPass:
 class SweepPass:
     """One sweep's sums: per view Σ_U w b k(x), (p + 1, F); then those of :class:`SweepSums`."""
 
-    unlabeled: Unlabeled
+    unlabeled: UnlabeledRows
     views: tuple[ChunkView, ...]
     coefficients: tuple[Array, ...]  # per view (p + 1, F), of its kernel functions
     view_weights: Array  # (V,)
@@ -89,21 +105,21 @@ class SweepPass:
         """The sums over a chunk."""
         w, having, places = self.unlabeled.rows(first_row, matrices)
         raws = [
-            view.landmarks.raw(view.reader.transform(matrix[where]))
+            view.landmarks.raw(view.preprocessor.transform(matrix[where]))
             for view, matrix, where in zip(self.views, matrices, places, strict=True)
         ]
         means = [raw @ coefficients for raw, coefficients in zip(raws, self.coefficients, strict=True)]
         scores, coverage = pool(means, having, self.view_weights, w.size)
         q = soft_labels(scores, self.offset, self.temperature)
         p, mass = positive_probability(q), w * coverage
-        pulls, energies = [], []
+        responses, energies = [], []
         for raw, m, index in zip(raws, means, having, strict=True):
             weight = w[index][:, None]
-            pulls.append(raw.T @ (weight * Bohning().response(m, p[index], np.full((m.shape[0], 1), CURVATURE))))
+            responses.append(raw.T @ (weight * Bohning().response(m, p[index], np.full((m.shape[0], 1), CURVATURE))))
             energies.append(float((weight * (log_partition(m) - (p[index] - 0.5) * m)).sum()))
         tilt = float(mass @ ((p - 0.5) @ self.offset))
         scalars = np.array([mass.sum(), mass @ entropy(q), tilt])
-        return *pulls, np.array(energies), mass @ q, (mass[:, None] * q).T @ q, scalars
+        return *responses, np.array(energies), mass @ q, (mass[:, None] * q).T @ q, scalars
 
     @property
     def bytes_per_row(self) -> int:
@@ -115,7 +131,7 @@ class SweepPass:
 class SweepSums:
     """The sums of a sweep over all rows, named."""
 
-    pulls: tuple[Array, ...]  # per view (p + 1, F)
+    responses: tuple[Array, ...]  # per view (p + 1, F)
     energies: Array  # (V,) Σ_U w (A(m) - (q - ½)m), summed over functions
     shares: Array  # (K,) Σ_U ωw q
     products: Array  # (K, K) Σ_U ωw q qᵀ
@@ -126,5 +142,10 @@ class SweepSums:
     @classmethod
     def read(cls, sums: Sums) -> "SweepSums":
         """From what :class:`SweepPass` returns."""
-        *pulls, energies, shares, products, scalars = sums
-        return cls(tuple(pulls), energies, shares, products, *(float(value) for value in scalars))
+        *responses, energies, shares, products, scalars = sums
+        return cls(tuple(responses), energies, shares, products, *(float(value) for value in scalars))
+
+    @property
+    def consensus(self) -> ConsensusSums:
+        """Those that belong to the consensus."""
+        return ConsensusSums(self.mass, self.entropy, self.shares, self.tilt)

@@ -1,176 +1,190 @@
-"""What a fit works on: all rows in memory, or a sample of them and the others where they lie."""
+"""The rows that are annealed in memory: all of them, or a sample if they are many."""
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
-from sklearn.utils import check_random_state
 
-from cmvmed.core.consensus import prior_scores, soft_labels
-from cmvmed.core.linalg import Array, BoolArray, IntArray, Matrix
-from cmvmed.core.problem import partition_rows
-from cmvmed.core.surrogates import Surrogate
-from cmvmed.data.inputs import SHARE_OF_CHUNKS, all_rows, memory_after_rows
+from cmvmed.auto.approximation import Approximation
+from cmvmed.auto.tuning import Tuning
+from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.inputs import CHUNK_MEMORY, Rows, TrainingInput
 from cmvmed.data.labels import Labels
-from cmvmed.data.sources import LocalRows, RowSource, memory_rows
-from cmvmed.data.sources.base import FLOAT_BYTES, RowCheck, numbers_per_row
-from cmvmed.data.sources.opening import is_external
-from cmvmed.estimators._approximation import Approximation, read_approximation
-from cmvmed.estimators._base import TrainingData
-from cmvmed.estimators._parameters import check_choice
-from cmvmed.estimators._prediction import PooledPredictor, filled
-from cmvmed.estimators._reading import InputSchema
-from cmvmed.scale.memory import format_bytes
-from cmvmed.scale.streamed import StreamedResult, StreamedRows, sample_rows
+from cmvmed.data.sources import LocalRows, memory_rows
+from cmvmed.data.sources.base import FLOAT_BYTES, format_bytes
+from cmvmed.data.training_data import RowWeights, TrainingData, generator, present_in_training, training_data
+from cmvmed.data.validation import RowCheck
+from cmvmed.scale.passes import StreamedRows
 
-SAMPLE_ROWS = 5000  # unlabeled rows in memory; beyond, the annealing runs on as many of them
-LEAST_SAMPLE_ROWS = 1000  # of which a memory limit must leave room for
-MOST_LABELED_ROWS = 20_000  # whose covariance is a square matrix
-BETWEEN_ROWS = 50_000  # unlabeled rows of a larger sample
-LEAST_OF_BETWEEN = 8  # times as many rows there must be: with five times as many it took as long as it spared
-SHARE_OF_BETWEEN = 4  # of the memory for chunks; it takes at most this part
-SHARE_OF_SAMPLE = 2  # the sample and what is computed from it take at most this part of the memory limit
-COPIES_OF_SAMPLE = 3  # of its rows, as they are given and while they are scaled
-COPIES_OF_FEATURES = 1  # of the sample
-MATRICES_OF_A_VIEW = 7  # p x p: its features, turned twice, their Gram matrix, and what eigendecompositions take
-COVARIANCES_OF_A_VIEW = 4  # of the labeled rows: before and, twice, after conditioning, and in a dual
-COPIES_OF_CONSENSUS = 8  # scores, coverage, probabilities, and some room
+MIN_SAMPLE_ROWS = 1000  # unlabeled rows for which a memory limit must leave room
+MAX_LABELED_ROWS = 20_000  # whose covariance is a square matrix
+# How memory is divided. The sample and what is computed from it take at most 1/SAMPLE_MEMORY of the limit.
+SAMPLE_MEMORY = 2
+INTERMEDIATE_MEMORY = 4  # the larger sample takes at most this part of the memory for chunks
+SAMPLE_COPIES = 3  # of the sample's rows, as they are given and while they are scaled
+FEATURE_COPIES = 1  # of the sample's features
+SQUARE_MATRICES = 7  # (p, p) per view: features, rotated twice, their Gram matrix, and what eigendecompositions take
+COVARIANCES = 4  # (l, l) per view: before and, twice, after conditioning, and in a dual
+BYTES_PER_ROW = 32  # its class, weights and scores, which are kept
 
 
 @dataclass(frozen=True)
-class FitRows:
+class Sample:
     """The rows to anneal on in memory and, if these are a sample, all rows."""
 
     training: TrainingData
-    approximation: Approximation
-    labels: Labels  # of all rows
-    everything: StreamedRows | None  # None if all rows are in memory
-    between: StreamedRows | None = None  # a larger sample, swept over before very many rows
+    all_rows: StreamedRows | None = None  # None if all rows are in memory
+    intermediate: StreamedRows | None = None  # a larger sample, swept over before very many rows
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are in memory."""
+        return self.all_rows is None
 
 
-def read_fit_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate: Surrogate) -> FitRows:
-    """Read what ``fit`` was given, as far as it is needed in memory."""
-    check_choice("missing", estimator.missing, ("ignore", "error"))
-    if is_external(X):
-        return _read_elsewhere(estimator, X, y, sample_weight, surrogate)
-    training = estimator._read_training(X, y, sample_weight)
-    partition = training.partition
-    approximation = read_approximation(estimator, surrogate, partition.block_U.size)
-    n_sample = sample_size(estimator, approximation, [numbers_per_row(m) for m in training.matrices], training.labels)
-    if approximation.n_components is None or partition.block_U.size <= n_sample or _has_given_kernel(estimator):
-        return FitRows(training, approximation, training.labels, None)
-    threads = None if estimator.n_jobs is None else effective_n_jobs(estimator.n_jobs)
-    source = memory_rows(training.matrices, n_threads=threads)
-    return _sampled(
-        estimator,
-        training.columns,
-        source,
-        training.labels,
-        partition.weights,
-        partition.hinge,
-        approximation,
-        n_sample,
-        sample_weight is None,
-    )
+def count_unlabeled(labels: Labels, weights: RowWeights) -> int:
+    """Unlabeled rows of positive weight."""
+    return int(((labels.codes < 0) & (weights.sample > 0.0)).sum())
 
 
-def _read_elsewhere(estimator: Any, X: Any, y: Any, sample_weight: Any, surrogate: Surrogate) -> FitRows:
-    """The same for rows that lie in files or on a cluster."""
-    columns, opened = estimator._open_training(X, y)
-    source = estimator._rows(opened, columns)
-    labels = estimator._read_labels(estimator._labels_of(opened, y), source.n_rows)
-    like = np.broadcast_to(0.0, (source.n_rows, 1))
-    weights = estimator._read_sample_weight(sample_weight, source.n_rows, like)
-    hinge = estimator._hinge_weights(labels, weights)
-    n_unlabeled = int(((labels.codes < 0) & (weights > 0.0)).sum())
-    approximation = read_approximation(estimator, surrogate, n_unlabeled)
-    n_sample = sample_size(estimator, approximation, source.widths, labels)
-    if approximation.n_components is None or n_unlabeled <= n_sample or _has_given_kernel(estimator):
-        matrices = all_rows(source, estimator._memory_limit())
-        present = estimator._present_in_training(columns, matrices)
-        training = TrainingData(columns, matrices, present, labels, partition_rows(labels, present, weights, hinge))
-        return FitRows(training, approximation, labels, None)
-    return _sampled(estimator, columns, source, labels, weights, hinge, approximation, n_sample, sample_weight is None)
+def draw_sample(
+    data: TrainingInput,
+    weights: RowWeights,
+    approximation: Approximation,
+    *,
+    kernel: object,
+    memory_limit: int,
+    random_state: object,
+    tuning: Tuning,
+) -> Sample:
+    """The rows to anneal on: all, unless low-rank features of them would be too many for memory or time."""
+    n_sample = sample_size(approximation, data, memory_limit, tuning)
+    few = count_unlabeled(data.labels, weights) <= n_sample
+    if data.matrices is not None or approximation.n_components is None or few or _has_precomputed(kernel):
+        matrices = data.load(memory_limit)
+        present = present_in_training(data.schema, matrices, kernel)
+        training = training_data(data.schema, matrices, present, data.labels, weights)
+        if approximation.n_components is None or few or _has_precomputed(kernel):
+            return Sample(training)
+    return _sampled(data, weights, n_sample, memory_limit, random_state, tuning)
 
 
-def sample_size(estimator: Any, approximation: Approximation, widths: Sequence[int], labels: Labels) -> int:
-    """Unlabeled rows to anneal on: 5000, or as many as the memory limit has room for."""
-    n_components = approximation.n_components
-    if n_components is None:
-        return SAMPLE_ROWS
-    n_rows, n_labeled, limit = labels.codes.size, labels.labeled.size, estimator._memory_limit()
-    room = memory_after_rows(limit, n_rows)
-    p, least = min(n_components, n_rows) + 1, min(LEAST_SAMPLE_ROWS, n_rows)
-    row = int(FLOAT_BYTES * (COPIES_OF_FEATURES * len(widths) * p + COPIES_OF_SAMPLE * sum(widths)))
-    squares = MATRICES_OF_A_VIEW * p**2 + COVARIANCES_OF_A_VIEW * n_labeled**2
-    fixed = FLOAT_BYTES * len(widths) * squares + n_labeled * row
-    n_sample = min(SAMPLE_ROWS, (room // SHARE_OF_SAMPLE - fixed) // row)
-    if n_sample < least:
-        needed = limit - room + SHARE_OF_SAMPLE * (fixed + least * row)
+def sample_size(approximation: Approximation, data: TrainingInput, memory_limit: int, tuning: Tuning) -> int:
+    """Unlabeled rows to anneal on: a fixed number, or as many as the memory limit has room for."""
+    if approximation.n_components is None:
+        return tuning.sample_rows
+    n_rows, n_labeled, sizes = data.source.n_rows, data.labels.labeled.size, data.source.row_sizes
+    room = memory_after_rows(memory_limit, n_rows)
+    p, least = min(approximation.n_components, n_rows) + 1, min(MIN_SAMPLE_ROWS, n_rows)
+    row = int(FLOAT_BYTES * (FEATURE_COPIES * len(sizes) * p + SAMPLE_COPIES * sum(sizes)))
+    squares = SQUARE_MATRICES * p**2 + COVARIANCES * n_labeled**2
+    fixed = FLOAT_BYTES * len(sizes) * squares + n_labeled * row
+    n_sample = min(tuning.sample_rows, (room // SAMPLE_MEMORY - fixed) // row)
+    if n_sample < min(least, tuning.sample_rows):
+        needed = memory_limit - room + SAMPLE_MEMORY * (fixed + least * row)
         raise MemoryError(
-            f"A fit with n_components={n_components} in {len(widths)} views and {n_labeled} labeled rows needs at least "
-            f"{format_bytes(needed)} of memory, but only {format_bytes(limit)} may be used. Lower n_components or raise memory_limit."
+            f"A fit with n_components={approximation.n_components} in {len(sizes)} views and {n_labeled} labeled rows needs at "
+            f"least {format_bytes(needed)} of memory, but only {format_bytes(memory_limit)} may be used. Lower n_components or "
+            "raise the limit with cmvmed.config_context(memory_limit=...)."
         )
     return int(n_sample)
 
 
-def _has_given_kernel(estimator: Any) -> bool:
+def memory_after_rows(memory_limit: int, n_rows: int) -> int:
+    """Bytes that are left beside what is kept of each row, or an error if nothing is."""
+    kept = BYTES_PER_ROW * n_rows
+    if kept >= memory_limit:
+        raise MemoryError(
+            f"The classes, weights and scores of {n_rows} rows take {format_bytes(kept)}, but only {format_bytes(memory_limit)} "
+            "of memory may be used. Take fewer rows, or raise the limit with cmvmed.config_context(memory_limit=...)."
+        )
+    return memory_limit - kept
+
+
+def _has_precomputed(kernel: object) -> bool:
     """Whether rows of some view are lines of a kernel matrix, which must be in memory as a whole."""
-    kernels = estimator.kernel
-    kernels = (
-        kernels.values() if hasattr(kernels, "values") else kernels if isinstance(kernels, (list, tuple)) else [kernels]
-    )
-    return any(isinstance(kernel, str) and kernel == "precomputed" for kernel in kernels)
+    kernels = list(kernel.values()) if isinstance(kernel, Mapping) else kernel
+    kernels = kernels if isinstance(kernels, (list, tuple)) else [kernels]
+    return any(isinstance(k, str) and k == "precomputed" for k in kernels)
 
 
 def _sampled(
-    estimator: Any,
-    columns: InputSchema,
-    source: RowSource,
-    labels: Labels,
-    weights: Array,
-    hinge: Array,
-    approximation: Approximation,
+    data: TrainingInput,
+    weights: RowWeights,
     n_sample: int,
-    equal_weights: bool,
-) -> FitRows:
-    """A sample of the rows to anneal on, with its labels and partition."""
+    memory_limit: int,
+    random_state: object,
+    tuning: Tuning,
+) -> Sample:
+    """A sample of the rows to anneal on, with its labels."""
+    labels, source = data.labels, data.source
     labeled = labels.labeled
-    if labeled.size > MOST_LABELED_ROWS:
+    if labeled.size > MAX_LABELED_ROWS:
         raise MemoryError(
             f"y has {labeled.size} labeled rows, but the labeled rows' covariance is a square matrix: at most "
-            f"{MOST_LABELED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
+            f"{MAX_LABELED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
             "unlabeled rows have little to add."
         )
-    with_between = False
-    if isinstance(source, LocalRows):  # workers of a cluster keep nothing of each row
-        room = memory_after_rows(estimator._memory_limit(), source.n_rows) // SHARE_OF_CHUNKS
-        taken = (BETWEEN_ROWS + labeled.size) * FLOAT_BYTES * sum(source.widths)
-        enough = source.n_rows - labeled.size >= LEAST_OF_BETWEEN * BETWEEN_ROWS
-        with_between = enough and taken <= room // SHARE_OF_BETWEEN
-        source = replace(source, memory_limit=room - taken * with_between)
-    check = estimator._row_check(columns, [None] * len(columns.view_names))
-    rows = StreamedRows(source, check, labeled, None if equal_weights else weights)
-    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
-    numbers, sample_weights = sample_rows(rows, n_sample, rng)
+    source, with_intermediate = _divide_memory(source, labeled.size, memory_limit, tuning)
+    check = RowCheck(data.schema.view_names, data.schema.columns_by_view, (None,) * len(data.schema.view_names))
+    rows = StreamedRows(source, check, labeled, None if weights.equal else weights.sample)
+    rng = generator(random_state)
+    numbers, sample_weights = sample_rows(rows, n_sample, rng, tuning.max_row_weight)
     matrices = source.take(numbers)
     present = _present_in_sample(check, numbers, matrices)
-    of_sample = Labels(labels.classes, labels.codes[numbers])
-    partition = partition_rows(of_sample, present, sample_weights, hinge[numbers])
-    between = larger_sample(rows, rng) if with_between else None
-    return FitRows(TrainingData(columns, matrices, present, of_sample, partition), approximation, labels, rows, between)
+    sample_labels = Labels(labels.classes, labels.codes[numbers])
+    sample = RowWeights(sample_weights, weights.hinge[numbers], weights.equal)
+    training = training_data(data.schema, matrices, present, sample_labels, sample)
+    return Sample(training, rows, _intermediate_sample(rows, rng, tuning) if with_intermediate else None)
 
 
-def larger_sample(rows: StreamedRows, rng: np.random.Generator) -> StreamedRows:
-    """``BETWEEN_ROWS`` unlabeled rows, and the labeled ones, in memory."""
-    numbers, weights = sample_rows(rows, BETWEEN_ROWS, rng)
+def _divide_memory(source: Rows, n_labeled: int, memory_limit: int, tuning: Tuning) -> tuple[Rows, bool]:
+    """The source with its share of the memory, and whether a larger sample fits beside it and is worth while."""
+    if not isinstance(source, LocalRows):  # workers of a cluster keep nothing of each row
+        return source, False
+    room = memory_after_rows(memory_limit, source.n_rows) // CHUNK_MEMORY
+    taken = (tuning.intermediate_rows + n_labeled) * FLOAT_BYTES * sum(source.widths)
+    enough = source.n_rows - n_labeled >= tuning.min_intermediate_ratio * tuning.intermediate_rows
+    with_intermediate = enough and taken <= room // INTERMEDIATE_MEMORY
+    return replace(source, memory_limit=room - taken * with_intermediate), with_intermediate
+
+
+def sample_rows(rows: StreamedRows, n: int, rng: np.random.Generator, max_row_weight: float) -> tuple[IntArray, Array]:
+    """The labeled rows and ``n`` unlabeled ones of positive weight, ascending, and the weight of each, (n_sample,).
+
+    A labeled row stands for itself; the unlabeled ones share the weight of all unlabeled rows, up to ``max_row_weight`` times
+    their own.
+    """
+    if rows.weights is None:
+        pool_size = min(rows.source.n_rows, n + rows.labeled.size)
+        candidates = np.setdiff1d(rng.choice(rows.source.n_rows, pool_size, replace=False), rows.labeled)
+        sample = np.sort(rng.choice(candidates, min(n, candidates.size), replace=False))
+        total, own = float(rows.n_unlabeled), np.ones(sample.size)
+    else:
+        with_weight = rows.weights > 0.0
+        with_weight[rows.labeled] = False
+        candidates = np.flatnonzero(with_weight)
+        sample = np.sort(rng.choice(candidates, min(n, candidates.size), replace=False))
+        total, own = float(rows.weights[candidates].sum()), rows.weights[sample]
+    numbers = np.concatenate([rows.labeled, sample])
+    labeled_weights = np.ones(rows.labeled.size) if rows.weights is None else rows.weights[rows.labeled]
+    times = min(total / own.sum(), max_row_weight) if sample.size else 1.0
+    weights = np.concatenate([labeled_weights, own * times])
+    order = np.argsort(numbers)
+    return numbers[order], weights[order]
+
+
+def _intermediate_sample(rows: StreamedRows, rng: np.random.Generator, tuning: Tuning) -> StreamedRows:
+    """A larger sample of unlabeled rows, and the labeled ones, in memory."""
+    numbers, weights = sample_rows(rows, tuning.intermediate_rows, rng, tuning.max_row_weight)
     matrices = rows.source.take(numbers)
     _present_in_sample(rows.check, numbers, matrices)
-    assert isinstance(rows.source, LocalRows)
-    source = memory_rows(matrices, memory_limit=rows.source.memory_limit, n_threads=rows.source.n_threads)
+    local = rows.source if isinstance(rows.source, LocalRows) else None
+    source = memory_rows(
+        matrices,
+        memory_limit=None if local is None else local.memory_limit,
+        n_threads=None if local is None else local.n_threads,
+    )
     return StreamedRows(source, rows.check, np.searchsorted(numbers, rows.labeled), weights)
 
 
@@ -182,28 +196,3 @@ def _present_in_sample(check: RowCheck, numbers: IntArray, matrices: list[Matrix
         for i, number in enumerate(numbers):
             check.present(int(number), [matrix[i : i + 1] for matrix in matrices])
         raise
-
-
-def consensus_of_all_rows(
-    fit_rows: FitRows, streamed: StreamedResult, prior: Array, temperature: float, memory_limit: int
-) -> Array | None:
-    """The consensus over the classes of every training row, (n, K), certain for labeled ones; None if too large for the limit.
-
-    ``temperature`` is that of the calibrated probabilities.
-    """
-    labels, rows, end = fit_rows.labels, fit_rows.everything, streamed.annealed
-    assert rows is not None
-    if COPIES_OF_CONSENSUS * FLOAT_BYTES * rows.source.n_rows * labels.n_classes > memory_limit:
-        return None
-    scored = PooledPredictor(streamed.predictors, end.view_weights, end.consensus.offset, rows.check).of_source(
-        rows.source
-    )
-    blind = int((scored[:, -1] == 0.0).sum())
-    if blind:
-        warnings.warn(
-            f"{blind} training rows have all views missing; they teach nothing and get the class prior.", stacklevel=4
-        )
-    scores = filled(scored, prior_scores(prior, temperature))
-    q = soft_labels(scores, np.zeros(scores.shape[1]), temperature)
-    q[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
-    return q

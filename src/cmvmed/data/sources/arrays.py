@@ -10,10 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from threadpoolctl import threadpool_limits
-
-from cmvmed.core.linalg import Array, IntArray, Matrix
-from cmvmed.core.threads import algebra_threads
+from cmvmed.core.threads import blas_limit, blas_threads
+from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources.base import (
     ChunkFunction,
@@ -22,10 +20,10 @@ from cmvmed.data.sources.base import (
     add,
     as_numbers,
     chunk_size,
+    format_bytes,
     numbers_per_row,
     row_bytes,
 )
-from cmvmed.scale.memory import format_bytes
 
 T = TypeVar("T")
 
@@ -116,6 +114,11 @@ class LocalRows:
         """Number of columns of each view."""
         return self.layout.widths if self.layout is not None else tuple(table.n_columns for table in self.tables)
 
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        """Numbers that a row takes in memory, per view."""
+        return self.widths if self.layout is not None else tuple(table.numbers_per_row for table in self.tables)
+
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers."""
         return self._by_view([table.take(rows) for table in self.tables])
@@ -135,15 +138,15 @@ class LocalRows:
     def _results(
         self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int, bytes_of_sums: int
     ) -> Iterator[T]:
-        threads = self.n_threads if self.n_threads is not None else algebra_threads()
+        threads = self.n_threads if self.n_threads is not None else blas_threads()
         in_flight = threads + 1  # one chunk more is read while the others are worked on
         per_row = row_bytes([table.numbers_per_row for table in self.tables], bytes_per_row)
-        size = chunk_size(per_row, in_flight, self.limit_of_chunks(), bytes_of_sums)
+        size = chunk_size(per_row, in_flight, self.chunk_memory(), bytes_of_sums)
         if threads == 1:
             yield from (function(first, matrices) for first, matrices in self._chunks(size))
             return
         waiting: deque[Future[T]] = deque()
-        with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        with blas_limit(1), ThreadPoolExecutor(threads) as pool:
             for first, matrices in self._chunks(size):
                 waiting.append(pool.submit(function, first, matrices))
                 if len(waiting) == in_flight:
@@ -151,15 +154,16 @@ class LocalRows:
             while waiting:
                 yield waiting.popleft().result()
 
-    def limit_of_chunks(self) -> int | None:
+    def chunk_memory(self) -> int | None:
         """Bytes that are left for chunks beside what reading takes, or an error if nothing is."""
         if self.memory_limit is None:
             return None
         reading = sum(table.reading_bytes for table in self.tables)
         if reading >= self.memory_limit:
             raise MemoryError(
-                f"Reading these files takes {format_bytes(reading)}, for the rows that are stored together in them, but there is "
-                f"room for {format_bytes(self.memory_limit)}. Write them with smaller row groups or chunks, or raise memory_limit."
+                f"Reading these files takes {format_bytes(reading)}, for the rows that are stored together in them, but there "
+                f"is room for {format_bytes(self.memory_limit)}. Write them with smaller row groups or chunks, or raise the limit "
+                "with cmvmed.config_context(memory_limit=...)."
             )
         return self.memory_limit - reading
 

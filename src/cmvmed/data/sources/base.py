@@ -5,21 +5,20 @@ arguments, so that it may run in any thread or process, and again if a worker is
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
-from cmvmed.core.linalg import Array, BoolArray, IntArray, Matrix, is_sparse
-from cmvmed.data.layout import present_rows
+from cmvmed.core.linalg import is_sparse
+from cmvmed.core.types import Array, IntArray, Matrix
 
 Sums = tuple[Array, ...]
 ChunkFunction = Callable[[int, list[Matrix]], Sums]  # (number of the first row, rows of each view) -> summands
 RowFunction = Callable[[int, list[Matrix]], Array]  # the same arguments -> one line per row
 
-LARGEST_CHUNK = 4096  # rows; matrix products are not faster with more
-COPIES_OF_A_CHUNK = 5  # as it is read and joined, its unlabeled rows, and these while they are scaled
+MAX_CHUNK_ROWS = 4096  # rows; matrix products are not faster with more
+CHUNK_COPIES = 5  # as it is read and joined, its unlabeled rows, and these while they are scaled
 FLOAT_BYTES = 8
 
 
@@ -33,6 +32,10 @@ class RowSource(Protocol):
     @property
     def widths(self) -> tuple[int, ...]:
         """Number of columns of each view."""
+
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        """Numbers that a row takes in memory, per view; fewer than its columns if the view is sparse."""
 
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers, in memory."""
@@ -48,21 +51,6 @@ class RowSource(Protocol):
         """``function(first_row, matrices)`` of each chunk in row order, computed as it is asked for."""
 
 
-@dataclass(frozen=True)
-class RowCheck:
-    """Which rows of a chunk have which view; a bad value is named by its view, row and column."""
-
-    views: tuple[str, ...]
-    missing: str  # "ignore" or "error"
-    columns: tuple[Sequence[str] | None, ...]  # per view the names of its columns, if they have names
-    unused: tuple[BoolArray | None, ...]  # per view the columns whose values do not matter
-
-    def present(self, first_row: int, matrices: Sequence[Matrix]) -> list[BoolArray]:
-        """Per view, which rows of the chunk have it, (n,)."""
-        settings = zip(matrices, self.views, self.columns, self.unused, strict=True)
-        return [present_rows(m, view, self.missing, names, unused, first_row) for m, view, names, unused in settings]
-
-
 def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of_sums: int = 0) -> int:
     """Rows per chunk such that ``n_chunks`` of them, the sums of each and two totals fit ``memory_limit`` bytes (None: no limit).
 
@@ -72,15 +60,15 @@ def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of
         If not even one row each does.
     """
     if memory_limit is None:
-        return LARGEST_CHUNK
+        return MAX_CHUNK_ROWS
     fitting = (memory_limit - (n_chunks + 2) * bytes_of_sums) // (n_chunks * max(row_bytes, 1))
     if fitting < 1:
         raise MemoryError(
-            f"memory_limit is too small: {memory_limit} bytes of it are for chunks of rows, but {n_chunks} rows at a time, of "
+            f"The memory limit is too small: {memory_limit} bytes of it are for chunks of rows, but {n_chunks} rows at a time, of "
             f"{row_bytes} bytes each with what is computed from them, and sums of {bytes_of_sums} bytes do "
-            "not fit. Raise memory_limit, or use fewer threads (n_jobs) or components (n_components)."
+            "not fit. Raise it with cmvmed.config_context, or use fewer threads (n_jobs) or components (n_components)."
         )
-    return min(int(fitting), LARGEST_CHUNK)
+    return min(int(fitting), MAX_CHUNK_ROWS)
 
 
 def numbers_per_row(matrix: Matrix) -> int:
@@ -90,7 +78,7 @@ def numbers_per_row(matrix: Matrix) -> int:
 
 def row_bytes(widths: Sequence[int], bytes_per_row: int) -> int:
     """Memory that one row of a chunk needs while a function works on it."""
-    return COPIES_OF_A_CHUNK * FLOAT_BYTES * sum(widths) + bytes_per_row
+    return CHUNK_COPIES * FLOAT_BYTES * sum(widths) + bytes_per_row
 
 
 def parts_of(first_row: int, matrices: list[Matrix], size: int) -> Iterator[tuple[int, list[Matrix]]]:
@@ -123,3 +111,12 @@ def as_numbers(block: Matrix) -> Matrix:
 def stacked(parts: Sequence[Matrix]) -> Matrix:
     """Matrices one below the other, CSR if they are."""
     return sparse.vstack(parts, format="csr") if is_sparse(parts[0]) else np.concatenate(parts)
+
+
+def format_bytes(n_bytes: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if n_bytes < 1024:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.3g} GiB"

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from joblib import cpu_count
-from threadpoolctl import threadpool_limits
 
-from cmvmed.core.linalg import Array, IntArray, Matrix
+from cmvmed.core.threads import blas_limit
+from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources.base import (
     ChunkFunction,
@@ -67,6 +67,11 @@ class DaskRows:
         """Number of columns of each view."""
         return self.layout.widths if self.layout is not None else tuple(int(array.shape[1]) for array in self.arrays)
 
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        """Numbers that a row takes in memory, per view."""
+        return self.widths
+
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers."""
         dask = required_dask()
@@ -77,7 +82,7 @@ class DaskRows:
                 tasks.append(dask.delayed(_taken)(rows[first:last] - block.first_row, self.layout, *block.parts))
         if not tasks:
             return [np.empty((0, width)) for width in self.widths]
-        with computing():
+        with single_threaded_blas():
             parts = dask.compute(*tasks)
         return [stacked(view) for view in zip(*parts, strict=True)]
 
@@ -91,7 +96,7 @@ class DaskRows:
             for block in chain:
                 total = dask.delayed(_accumulated)(shipped, total, block.first_row, *block.parts)
             totals.append(total)
-        with computing():
+        with single_threaded_blas():
             results = dask.compute(*totals)
         sums: Sums | None = None
         for result in results:
@@ -106,7 +111,7 @@ class DaskRows:
         tasks = [dask.delayed(_mapped)(shipped, block.first_row, *block.parts) for block in self._blocks]
         at_once = sum(cluster_threads().values())
         for start in range(0, len(tasks), at_once):
-            with computing():
+            with single_threaded_blas():
                 results = dask.compute(*tasks[start : start + at_once])
             yield from results
 
@@ -206,12 +211,12 @@ def block_holders(collection: Any) -> dict[int, str]:
 
 
 @contextmanager
-def computing() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """Compute with one thread of linear algebra per task, as workers of a cluster have it anyway.
 
     The graph carries parameters of some megabytes, of which dask warns: scattered data would be lost with a worker.
     """
-    with warnings.catch_warnings(), threadpool_limits(1 if current_client() is None else None):
+    with warnings.catch_warnings(), blas_limit(1 if current_client() is None else None):
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.core.linalg import Array, IntArray, Matrix
+from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers
 
 FORMATS = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.core.linalg import IntArray
+from cmvmed.core.types import IntArray
 from cmvmed.data.labels import labeled_part
 from cmvmed.data.sources.arrays import ArrayTable, Table
-from cmvmed.data.sources.dask import computing, required_dask
+from cmvmed.data.sources.dask import required_dask, single_threaded_blas
 from cmvmed.data.sources.files import FileTable, is_zarr_folder, naming, open_files, open_zarr
 
 
@@ -92,7 +92,7 @@ def labels_in_dask(collection: Any, unlabeled: Any) -> tuple[IntArray, Any, int]
     """Numbers and labels of the labeled rows, and the number of rows, from a dask series or array."""
     dask = required_dask()
     tasks = [dask.delayed(_labeled)(part, unlabeled) for part in np.ravel(collection.to_delayed())]
-    with computing():
+    with single_threaded_blas():
         return _joined(iter(dask.compute(*tasks)))
 
 

@@ -1,0 +1,172 @@
+"""The share of the second of two classes, from cross-view anchors.
+
+The rows of which one view is surest are anchors: nearly clean samples of the two classes for another view. Matching that view's
+mean score to its means over the anchors gives a share. A fit under an imposed share r has an observed share a(r). Where the
+views separate the classes, a hardly depends on r, and the true share is near the fixed point a(r) = r; where they do not, a(r)
+follows r and carries no information.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+
+from cmvmed.auto.class_prior import ShareEstimate, label_interval
+from cmvmed.auto.ranks import merge_ties
+from cmvmed.auto.safeguard import anneal_with_safeguard
+from cmvmed.auto.tuning import Tuning
+from cmvmed.core.annealing import Plan
+from cmvmed.core.consensus import ClassBalance
+from cmvmed.core.posterior import cavity_scores
+from cmvmed.core.types import Array, IntArray
+
+UNINFORMATIVE_VARIANCE = 0.25  # of a share that may be anything between 0 and 1
+
+
+@dataclass(frozen=True)
+class AnchorEstimate:
+    """The share of the second of two classes by the anchors of a fit under some imposed share."""
+
+    share: float
+    variance: float
+
+
+def anchored_share(plan: Plan, n_sensors: int, counts: Array, estimate: ShareEstimate, tuning: Tuning) -> float:
+    """The share by labels and anchors; it takes up to ``tuning.max_evaluations`` short fits under shares that are tried.
+
+    Parameters
+    ----------
+    plan : of two classes
+    n_sensors : number of the plan's views that are sensors, which come first; a view made of them is no anchor view
+    counts : (2,), labeled rows of each class
+    estimate : the share by the labels
+    """
+    views = anchor_views(plan, n_sensors, tuning)
+    if len(views) < 2 or plan.schedule.consensus_weight == 0.0:
+        return estimate.mean
+    problem, short = plan.problem, plan.schedule.short(tuning.short_stages, tuning.short_sweeps)
+    sensor_weight = float(plan.view_weights[:n_sensors].sum())
+
+    def evaluate(share: float) -> AnchorEstimate | None:
+        prior = np.array([1.0 - share, share])
+        trial = replace(plan, schedule=short, class_prior=prior, balance=ClassBalance(prior))
+        result = anneal_with_safeguard(trial, tuning)
+        lam = result.consensus_weight
+        if lam == 0.0:
+            return None
+        scores = [cavity_scores(problem.models[i], result.states[i], lam)[:, 0] for i in views]
+        observed = anchor_estimate(scores, [problem.rows_U[i] for i in views], problem.weights_U, share, tuning)
+        # views that have clusters in common, which is where neighbors get weight, are not independent given the class
+        return observed and replace(observed, variance=observed.variance / sensor_weight)
+
+    return infer_share(counts, estimate, evaluate, tuning)
+
+
+def anchor_views(plan: Plan, n_sensors: int, tuning: Tuning) -> list[int]:
+    """The sensors that can take part: they have weight and enough unlabeled rows."""
+    rows_U, weights = plan.problem.rows_U, plan.view_weights
+    return [i for i in range(n_sensors) if rows_U[i].size >= tuning.min_anchor_rows and weights[i] > 0.0]
+
+
+def infer_share(
+    counts: Array, estimate: ShareEstimate, evaluate: Callable[[float], AnchorEstimate | None], tuning: Tuning
+) -> float:
+    """Share of the second of two classes, from the labels' estimate and the fixed point of the anchors' estimates.
+
+    With the slope b of a(r), the fixed point (a - br)/(1 - b) has the variance of a, divided by (1 - b)². The search starts
+    from the plausible share nearest to equal classes, since a class with too small a share is not found at all. If the
+    observed share there is the imposed one, the labels' share is tried next, which gives the slope.
+
+    Parameters
+    ----------
+    counts : (2,), labeled rows of each class
+    estimate : the share by the labels
+    evaluate : fits under an imposed share and returns the share by its anchors, or None
+    """
+    lower, upper = label_interval(counts, tuning.interval_level)
+    share = float(np.clip(0.5, lower[1], upper[1]))
+    observed = evaluate(share)
+    if observed is None or (share - 0.5) * (observed.share - share) < 0.0:  # no anchors, or beyond equal classes
+        return estimate.mean
+    slope = None
+    for _ in range(tuning.max_evaluations - 1):
+        following = float(np.clip(_fixed_point(share, observed.share, slope or 0.0), *tuning.share_range))
+        if slope is None and abs(following - share) < tuning.min_share_step:
+            following = estimate.mean
+        if abs(following - share) < tuning.min_share_step:
+            break
+        next_observed = evaluate(following)
+        if next_observed is None:
+            return estimate.mean
+        slope = max(0.0, (next_observed.share - observed.share) / (following - share))
+        if slope > tuning.max_slope:
+            return estimate.mean
+        share, observed = following, next_observed
+    if slope is None:
+        return estimate.mean
+    precision = (1.0 - slope) ** 2 / observed.variance
+    fixed_point = float(np.clip(_fixed_point(share, observed.share, slope), *tuning.share_range))
+    return (estimate.mean / estimate.variance + fixed_point * precision) / (1.0 / estimate.variance + precision)
+
+
+def _fixed_point(share: float, observed: float, slope: float) -> float:
+    """Where a line of this slope through (share, observed) meets the diagonal."""
+    return (observed - slope * share) / (1.0 - slope)
+
+
+def anchor_estimate(
+    scores: Sequence[Array], rows: Sequence[IntArray], mass: Array, share: float, tuning: Tuning
+) -> AnchorEstimate | None:
+    """The share by the anchors of a fit under ``share``; None if no two views have enough rows in common.
+
+    Parameters
+    ----------
+    scores : per view (n_i,), cavity scores of the unlabeled rows the view has
+    rows : per view (n_i,), which rows those are
+    mass : (n_U,), sample weights
+    share : the share that was imposed on the fit; it sets how many rows serve as anchors
+    """
+    estimates = [
+        _pair_estimate(scores[a], rows[a], scores[b], rows[b], mass, share, tuning)
+        for a, b in permutations(range(len(scores)), 2)
+    ]
+    known = np.array([estimate for estimate in estimates if estimate is not None])
+    if len(known) == 0:
+        return None
+    variance = float(known[:, 1].mean() + known[:, 0].var() + tuning.anchor_model_sd**2)
+    return AnchorEstimate(float(known[:, 0].mean()), variance)
+
+
+def _pair_estimate(
+    first: Array, first_rows: IntArray, second: Array, second_rows: IntArray, mass: Array, share: float, tuning: Tuning
+) -> tuple[float, float] | None:
+    """Share by the first view's scores with anchors by the second's, and its variance; None if too few rows are common."""
+    common, in_first, in_second = np.intersect1d(first_rows, second_rows, return_indices=True)
+    if common.size < tuning.min_common_rows:
+        return None
+    x, z, w = first[in_first], second[in_second], mass[common]
+    correlation = float(np.corrcoef(x, z)[0, 1]) if x.std() > 0.0 and z.std() > 0.0 else 0.0
+    return _moment_match(x, z, w, share, float(np.clip(correlation, *tuning.anchor_fraction)), tuning)
+
+
+def _moment_match(x: Array, z: Array, w: Array, share: float, fraction: float, tuning: Tuning) -> tuple[float, float]:
+    """r = (x̄ - x̄_N)/(x̄_P - x̄_N) on scores x, with anchors P and N chosen by the other view's z; its variance.
+
+    The variance is that of a mean of the rows' influences on r, where a row of weight w counts as w rows.
+    """
+    order = np.argsort(merge_ties(z), kind="stable")
+    x, w = x[order], w[order]
+    reached = np.cumsum(w) - 0.5 * w
+    low = w * (reached <= fraction * (1.0 - share) * w.sum())
+    high = w * (reached >= (1.0 - fraction * share) * w.sum())
+    if low.sum() == 0.0 or high.sum() == 0.0:
+        return share, UNINFORMATIVE_VARIANCE
+    mean, x_low, x_high = w @ x / w.sum(), low @ x / low.sum(), high @ x / high.sum()
+    if not x_high > x_low:
+        return share, UNINFORMATIVE_VARIANCE
+    r = float(np.clip((mean - x_low) / (x_high - x_low), *tuning.share_range))
+    influence = (
+        w * (x - mean) / w.sum() - (1.0 - r) * low * (x - x_low) / low.sum() - r * high * (x - x_high) / high.sum()
+    ) / (x_high - x_low)
+    return r, float((influence[w > 0.0] ** 2 / w[w > 0.0]).sum())

@@ -1,0 +1,82 @@
+"""Whether a fit uses exact kernels or low-rank features: the user's choice, or by the number of rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from cmvmed.auto.tuning import Tuning
+from cmvmed.core.nystroem import Basis
+from cmvmed.core.problem import RowPartition
+from cmvmed.core.threads import Mapper
+from cmvmed.data.view_data import ViewData, landmark_basis
+
+MAX_EXACT_ROWS = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """How kernels are handled: exactly if ``n_components`` is None, otherwise through so many landmark rows."""
+
+    n_components: int | None
+
+    @property
+    def kind(self) -> str:
+        """The name of the choice, as the user would give it."""
+        return "exact" if self.n_components is None else "nystroem"
+
+
+def choose_approximation(
+    approximation: str, n_components: int | None, algorithm: str, n_unlabeled: int, tuning: Tuning
+) -> Approximation:
+    """The choice for ``n_unlabeled`` rows; only algorithm "bohning" has a low-rank form."""
+    low_rank = Approximation(n_components or default_components(n_unlabeled, tuning))
+    if approximation == "exact":
+        return Approximation(None)
+    if algorithm == "bohning":
+        wanted = approximation == "nystroem" or n_unlabeled > tuning.max_exact_rows
+        return low_rank if wanted else Approximation(None)
+    if approximation == "nystroem":
+        raise ValueError(
+            f'approximation="nystroem" needs algorithm="bohning", not {algorithm!r}; change it, or use "exact".'
+        )
+    if n_unlabeled > MAX_EXACT_ROWS:
+        raise ValueError(
+            f"{n_unlabeled} unlabeled rows are too many for algorithm={algorithm!r}, which has no low-rank form: its cost grows "
+            'with their cube. Use algorithm="bohning", or approximation="exact" to run it anyway.'
+        )
+    return Approximation(None)
+
+
+def default_components(n_unlabeled: int, tuning: Tuning) -> int:
+    """Number of landmarks: proportional to √n, within bounds."""
+    root = tuning.components_per_root * np.sqrt(n_unlabeled)
+    return int(np.clip(round(root), tuning.min_components, tuning.max_components))
+
+
+def view_bases(
+    views: Sequence[ViewData],
+    partition: RowPartition,
+    approximation: Approximation,
+    random_state: object,
+    tuning: Tuning,
+    map_views: Mapper,
+) -> list[Basis] | None:
+    """The views' low-rank features, None if kernels are exact."""
+    n_components = approximation.n_components
+    if n_components is None:
+        return None
+    seeds = check_random_state(random_state).randint(2**31, size=len(views))
+
+    def basis(i: int) -> Basis:
+        return landmark_basis(
+            views[i],
+            partition,
+            n_components,
+            np.random.default_rng(seeds[i]),
+            rounds=tuning.landmark_rounds,
+            candidates=tuning.candidates_per_landmark,
+        )
+
+    return list(map_views(basis, range(len(views))))

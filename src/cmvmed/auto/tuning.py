@@ -1,0 +1,147 @@
+"""All tuned numbers that change predictions, in one place, each with its evidence.
+
+Alternatives to any of them are compared by ``python -m benchmarks.settings --tuning '{"NAME": VALUE}'`` on development splits that
+no reported table uses. "Development splits" below are those runs; docs/accuracy.md has the figures. A number without figures is
+marked "not compared": it was chosen by the reason given.
+
+Numerical tolerances, which change nothing beyond rounding, are constants beside the code that uses them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Tuned numbers; the defaults are those of the library."""
+
+    # Views. Evidence: development splits of the nine tasks, except where noted.
+    clip: float = 2.0
+    """Standard deviations at which standardized features are clipped: bounds the influence of one outlying value."""
+    bag_of_words_density: float = 0.25
+    """Fraction of nonzero entries up to which a nonnegative view counts as bag of words. Not compared: text is far sparser."""
+    prior_variance_binary: float = 2.25
+    """σ² for two classes."""
+    prior_variance_multiclass: float = 10.0
+    """σ² for more classes: one-vs-rest functions have few positive labels each and need more freedom to become positive."""
+    median_sample: int = 1000
+    """Rows whose pairwise distances give the median bandwidth. Not compared: its sampling error is below 1 %."""
+
+    # Consensus weight and view weights (agreement.py).
+    consensus_weight: float = 0.5
+    """λ where the views agree."""
+    full_agreement: float = 0.25
+    """Mean correlation of the independent views' scores from which on λ is taken in full."""
+    min_agreement: float = 1e-3
+    """Lower bound of a correlation between views, which makes the leading eigenvector unique. Not compared."""
+
+    # Short fits, which evaluate a class share or a fold.
+    short_stages: int = 2
+    """Stages of a short fit: its class shares differ from those of a whole fit by less than their standard error."""
+    short_sweeps: int = 6
+    """Sweeps per stage of a short fit; as above."""
+
+    # Safeguard (safeguard.py).
+    min_start_correlation: float = 0.45
+    """Correlation with the independent views' scores below which a fit is repeated with less consensus."""
+    safeguard_factor: float = 0.1
+    """What the repeated fit multiplies λ with."""
+
+    # Neighbors (neighbors.py).
+    n_neighbors: int = 5
+    """Neighbors of a row in the graph."""
+    graph_regularization: float = 0.05
+    """ε of the graph kernel (Λ + εI)⁻²."""
+    probe_rows: int = 500
+    """Unlabeled rows on which the neighbors' predictability is measured. Not compared: standard error of a correlation .04."""
+    first_probe_rows: int = 100
+    """Rows of a first, cheaper measurement. Not compared."""
+    early_reject: float = 0.2
+    """Predictability on the first rows below which neighbors are left out at once. Not compared: three standard errors
+    below the next."""
+    min_predictability: float = 0.5
+    """Cross-view predictability from which on neighbors get weight."""
+    full_predictability: float = 0.75
+    """Cross-view predictability from which on neighbors get their full weight."""
+    neighbor_weight: float = 0.9
+    """Full weight of the neighbors in the consensus."""
+    neighbor_consensus_weight: float = 0.02
+    """λ beside neighbors of full weight, which already combine all views."""
+
+    # Class shares (class_prior.py, ranks.py, anchors.py).
+    interval_level: float = 0.95
+    """Level of the interval of a class share given the labels' counts. Not compared."""
+    constrained_fraction: float = 0.5
+    """Fraction of the stages in which shares of three or more classes are imposed."""
+    rank_range: tuple[float, float] = (0.02, 0.98)
+    """Ranks are clipped to this range: beyond it a rank among some hundred rows is not determined. Not compared."""
+    min_anchor_rows: int = 20
+    """Unlabeled rows that a view needs to take part in the estimate by anchors. Not compared."""
+    min_common_rows: int = 10
+    """Unlabeled rows that two views must have in common for it. Not compared."""
+    anchor_fraction: tuple[float, float] = (0.3, 0.8)
+    """Range of the fraction of a class's rows that serve as anchors; within it, the correlation of the two views. Not compared."""
+    anchor_model_sd: float = 0.03
+    """Standard deviation added for views that are not exactly independent given the class."""
+    share_range: tuple[float, float] = (0.01, 0.99)
+    """Range of an inferred share. Not compared."""
+    max_evaluations: int = 3
+    """Shares that are tried to infer one."""
+    min_share_step: float = 0.02
+    """Shares closer than this give no slope. Not compared."""
+    max_slope: float = 0.95
+    """Slope of the observed share in the imposed one from which on anchors carry no information. Not compared."""
+
+    # Cross-fitting and calibration.
+    n_folds: int = 5
+    """Folds of the labeled rows. Not compared."""
+    probability_scale: float = 0.5
+    """Center of the prior of the probability scale."""
+    log_scale_sd: float = 1.2
+    """Standard deviation of the logarithm of that scale in the prior."""
+    label_smoothing: float = 0.25
+    """Labels, in all, by which held-out labels are smoothed: no number of hits is certainty. Not compared."""
+
+    # Many rows.
+    max_exact_rows: int = 2000
+    """Unlabeled rows up to which kernels are exact: beyond, an eigendecomposition takes seconds (benchmarks.scale)."""
+    components_per_root: float = 9.0
+    """Landmarks per square root of the number of unlabeled rows (benchmarks.agreement)."""
+    min_components: int = 600
+    """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.agreement)."""
+    max_components: int = 1000
+    """Largest default number of landmarks (benchmarks.scale)."""
+    landmark_rounds: int = 10
+    """Rounds in which landmarks are drawn. Not compared."""
+    candidates_per_landmark: int = 20
+    """Rows among which a landmark is drawn. Not compared."""
+    double_precision_rows: int = 2000
+    """Unlabeled rows up to which features are kept in double precision; single precision is right to about 1e-6."""
+    sample_rows: int = 5000
+    """Unlabeled rows that are annealed in memory if there are more (benchmarks.scale)."""
+    max_row_weight: float = 3.0
+    """Rows that a row of the sample stands for at most: of 1, 3, 10 and no limit, sweeps over 256,000 rows needed fewest from 3."""
+    intermediate_rows: int = 50_000
+    """Unlabeled rows of the larger sample that is swept over before very many rows (benchmarks.scale)."""
+    min_intermediate_ratio: int = 8
+    """How many times that many rows there must be for it: with five times as many it saved nothing (benchmarks.scale)."""
+
+
+_CURRENT: ContextVar[Tuning] = ContextVar("tuning", default=Tuning())  # noqa: B039 (frozen)
+
+
+def current_tuning() -> Tuning:
+    """The numbers in force."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def tuning_context(tuning: Tuning) -> Iterator[None]:
+    """Fit with other numbers, as benchmarks do to compare them."""
+    token = _CURRENT.set(tuning)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)

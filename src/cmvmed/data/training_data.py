@@ -1,0 +1,116 @@
+"""What a fit works on: matrices, labels and weights of the training rows, read and checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from cmvmed.core.problem import RowPartition, partition_rows
+from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.inputs import InputSchema
+from cmvmed.data.labels import Labels
+from cmvmed.data.layout import per_view
+from cmvmed.data.validation import RowCheck, absent_rows
+from cmvmed.data.view_data import ViewData, ViewSettings, read_view
+
+
+@dataclass(frozen=True)
+class RowWeights:
+    """Sample weights of the training rows and the relative hinge weights that follow from them."""
+
+    sample: Array  # (n,)
+    hinge: Array  # (n,) sample weight times class weight, 0 for unlabeled rows
+    equal: bool  # whether all sample weights are 1 because none were given
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The rows that a fit holds in memory."""
+
+    schema: InputSchema
+    matrices: list[Matrix]  # per view (n, d_i)
+    present: list[BoolArray]  # per view (n,)
+    labels: Labels
+    partition: RowPartition
+
+    def view_data(
+        self, settings: Sequence[ViewSettings], block_L: IntArray, block_U: IntArray, random_state: object
+    ) -> list[ViewData]:
+        """The views' training rows, scaled, with their kernels."""
+        rng = generator(random_state)
+        return [
+            read_view(s, matrix, has_view, block_L, block_U, self.partition.weights, rng)
+            for s, matrix, has_view in zip(settings, self.matrices, self.present, strict=True)
+        ]
+
+    def signed_labels(self, rows: IntArray) -> Array:
+        """Labels ±1 of each function, (n, F): of the second class if there are two, of each class otherwise.
+
+        An unlabeled row, which may be there with a hinge weight of zero, counts as of the first class.
+        """
+        one_hot = np.maximum(self.labels.codes[rows], 0)[:, None] == np.arange(self.labels.n_classes)
+        return np.where(one_hot[:, 1:] if self.labels.n_classes == 2 else one_hot, 1.0, -1.0)
+
+
+def generator(random_state: object) -> np.random.Generator:
+    """A generator from whatever scikit-learn takes as random state."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def training_data(
+    schema: InputSchema, matrices: list[Matrix], present: list[BoolArray], labels: Labels, weights: RowWeights
+) -> TrainingData:
+    """Partition the rows; an error if all labeled rows of a class lack all views."""
+    partition = partition_rows(labels.codes, labels.n_classes, present, weights.sample, weights.hinge)
+    if (partition.counts == 0.0).any():
+        lost = labels.classes[partition.counts == 0.0].tolist()[0]
+        raise ValueError(
+            f"Every labeled row of class {lost!r} has all views missing, so nothing can be learned about it; label a row "
+            "that has a view."
+        )
+    return TrainingData(schema, matrices, present, labels, partition)
+
+
+def read_weights(sample_weight: object, class_weight: object, labels: Labels) -> RowWeights:
+    """Check the sample weights and combine them with the weights of the classes."""
+    n_rows = labels.codes.size
+    if sample_weight is None:
+        weights = np.ones(n_rows)
+    else:
+        like = np.broadcast_to(0.0, (n_rows, 1))
+        weights = np.asarray(_check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True))
+    return RowWeights(weights, _hinge_weights(class_weight, labels, weights), sample_weight is None)
+
+
+def _hinge_weights(class_weight: object, labels: Labels, weights: Array) -> Array:
+    """Relative hinge weight of each row, (n,): its sample weight times its class's weight, 0 if unlabeled."""
+    rows = labels.labeled
+    counts = np.bincount(labels.codes[rows], weights=weights[rows], minlength=labels.n_classes)
+    if (counts > 0.0).sum() < 2:
+        raise ValueError("After removing rows of zero sample_weight, labels of fewer than 2 classes are left.")
+    if (counts == 0.0).any():
+        lost = labels.classes[counts == 0.0].tolist()[0]
+        raise ValueError(
+            f"All labeled rows of class {lost!r} have zero sample_weight; give one of them weight or drop the class."
+        )
+    by_class = compute_class_weight(
+        class_weight, classes=labels.classes, y=labels.classes[labels.codes[rows]], sample_weight=weights[rows]
+    )
+    if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
+        raise ValueError(f"class_weight must give each class a number of at least 0, but is {class_weight!r}.")
+    hinge = np.zeros(weights.size)
+    hinge[rows] = weights[rows] * by_class[labels.codes[rows]]
+    return hinge
+
+
+def present_in_training(schema: InputSchema, matrices: list[Matrix], kernel: object) -> list[BoolArray]:
+    """Per view, which training rows have it; in a precomputed kernel, columns of rows without the view do not matter."""
+    kernels = per_view(kernel, schema.view_names, "kernel")
+    unused = [
+        absent_rows(m) if isinstance(k, str) and k == "precomputed" and m.shape[0] == m.shape[1] else None
+        for k, m in zip(kernels, matrices, strict=True)
+    ]
+    return RowCheck(schema.view_names, schema.columns_by_view, tuple(unused)).present(0, matrices)
