@@ -294,7 +294,7 @@ def test_one_sensor_with_50_labels_is_as_difficult_as_in_the_paper():
         ({"background_coherence": -0.1}, "background_coherence must be"),
     ],
 )
-def test_wrong_arguments_are_named(options, message):
+def test_invalid_arguments_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         make_footsteps(**{"n_human": 2, "n_animal": 2, **options})
 

@@ -161,6 +161,6 @@ def test_seed_reproduces_bytes():
         ({"n_samples": 1}, "n_samples must be at least"),
     ],
 )
-def test_wrong_arguments_are_named(options, message):
+def test_invalid_arguments_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         make_multiview_gaussian(**{"n_samples": 20, **options})

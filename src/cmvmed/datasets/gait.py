@@ -23,11 +23,8 @@ LEAD_IN = 0.4  # s before the segment in which contacts are drawn, because their
 TRAIL_HALF_LENGTH = 12.0  # m; the trail is the x axis, centered at the origin
 
 # amplitudes of thump, knock and scuff, relative to the thump of a heel
-HEEL_STRENGTH, TOE_STRENGTH, HOOF_STRENGTH = (
-    np.array([1.0, 0.6, 0.12]),
-    np.array([0.5, 0.5, 0.3]),
-    np.array([0.9, 0.9, 0.25]),
-)
+HEEL_STRENGTH, TOE_STRENGTH = np.array([1.0, 0.6, 0.12]), np.array([0.5, 0.5, 0.3])
+HOOF_STRENGTH = np.array([0.9, 0.9, 0.25])
 # decay time in s of each component, to 1/e of its amplitude
 HEEL_DECAY, TOE_DECAY = np.array([0.025, 0.012, 0.015]), np.array([0.025, 0.012, 0.030])
 HOOF_DECAY = np.array([0.030, 0.006, 0.007])
@@ -106,14 +103,11 @@ def person_contacts(walks: Walks, seconds: float, rng: np.random.Generator) -> I
         heel = first + walks.step_period * (step + 0.02 * rng.standard_normal(len(rows)))
         toe = heel + walks.toe_lag * (1 + 0.05 * rng.standard_normal(len(rows)))
         softness = rng.uniform(0.4, 0.7, (len(rows), 1))
-        for seconds_of_contact, strength, decay in (
-            (heel, HEEL_STRENGTH, HEEL_DECAY),
-            (toe, TOE_STRENGTH * softness, TOE_DECAY),
-        ):
-            position = walks.position(rows, seconds_of_contact - seconds / 2)
-            yield _random_contacts(
-                rows, seconds_of_contact, position, strength * walks.person_gain, walks.person_hertz, decay, rng
-            )
+        contacts = ((heel, HEEL_STRENGTH, HEEL_DECAY), (toe, TOE_STRENGTH * softness, TOE_DECAY))
+        for times, strength, decay in contacts:
+            position = walks.position(rows, times - seconds / 2)
+            amplitude = strength * walks.person_gain
+            yield _random_contacts(rows, times, position, amplitude, walks.person_hertz, decay, rng)
 
 
 def animal_contacts(walks: Walks, seconds: float, rng: np.random.Generator) -> Iterator[Contacts]:
@@ -122,11 +116,11 @@ def animal_contacts(walks: Walks, seconds: float, rng: np.random.Generator) -> I
     stride = walks.stride_period[rows]
     first = -LEAD_IN - rng.uniform(0, 1, len(rows)) * stride
     for beat in range(4 * (int(np.ceil((seconds + LEAD_IN) / MIN_STRIDE_PERIOD)) + 2)):
-        seconds_of_contact = first + stride * (beat / 4 + 0.025 * rng.standard_normal(len(rows)))
-        position = walks.position(rows, seconds_of_contact - seconds / 2, walks.animal_lag[rows])
+        times = first + stride * (beat / 4 + 0.025 * rng.standard_normal(len(rows)))
+        position = walks.position(rows, times - seconds / 2, walks.animal_lag[rows])
         leg_factor = 1.0 if beat % 2 else 0.8
         strength = HOOF_STRENGTH * walks.animal_gain[rows, np.newaxis] * leg_factor
-        yield _random_contacts(rows, seconds_of_contact, position, strength, walks.animal_hertz[rows], HOOF_DECAY, rng)
+        yield _random_contacts(rows, times, position, strength, walks.animal_hertz[rows], HOOF_DECAY, rng)
 
 
 def amplitude_from_db(level: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -66,8 +66,8 @@ def fetch_internet_ads(
         in the 920 rows without one of the four values. "published": each value as in the file, NaN where it is
         unknown.
     data_home : path, optional
-        Folder that holds the archive, in its subfolder ``internet_ads`` or directly; searched before the folder
-        in the environment variable ``CMVMED_DATA`` and the download cache.
+        Folder with the archive, in its subfolder ``internet_ads`` or directly; searched before the folder in
+        the environment variable ``CMVMED_DATA`` and the download cache.
     download_if_missing : bool, default=True
         Download the archive of the UCI repository if it is in no folder.
     verify : bool, default=True

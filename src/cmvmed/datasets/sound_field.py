@@ -83,8 +83,9 @@ def add_noise(
     """Add wind and background of expected root mean square ``rms`` (one per sensor) to ``sound``, in place.
 
     A share ``background_coherence`` of the background is a plane wave from a random direction, which reaches the
-    sensors with delays; the rest is independent at each sensor. Wind is independent at each sensor, and its level varies in
-    gusts. The two independent components of a sensor are drawn as one Gaussian process with the sum of their spectra.
+    sensors with delays; the rest is independent at each sensor. Wind is independent at each sensor, and its level
+    varies in gusts. The two independent components of a sensor are drawn as one Gaussian process with the sum of their
+    spectra.
 
     Returns
     -------
