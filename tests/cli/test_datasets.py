@@ -38,7 +38,7 @@ def test_without_files_only_the_bundled_data_are_there(run):
     shown = run("--json")
     entries = by_name(shown)
     assert shown.exit_code == 0
-    assert {name for name, entry in entries.items() if entry["state"] == "there"} == NO_FILES
+    assert {name for name, entry in entries.items() if entry["state"] == "available"} == NO_FILES
     assert all(entries[name]["get"] for name in set(entries) - NO_FILES)
     assert (entries["digits"]["rows"], entries["digits"]["classes"]) == (len(load_digits().target), 10)
     assert entries["digits"]["views"] == {"upper": 32, "lower": 32}
@@ -93,16 +93,16 @@ def test_file_that_is_there_is_counted(run, tmp_path, monkeypatch):
     source = Path(shutil.copy(__file__, tmp_path / "mytrain.json"))
     entry = next(entry for entry in CATALOG if entry.name == "sensit")
     stand_in = type(entry)(
-        entry.name, entry.title, entry.call, lambda **where: datasets.load_digits_views(), entry.wanted
+        entry.name, entry.title, entry.call, lambda **where: datasets.load_digits_views(), entry.files
     )
     monkeypatch.setattr("cmvmed.datasets.catalog.CATALOG", (stand_in,))
     found = by_name(run("--data-dir", tmp_path, "--json"))["sensit"]
-    assert (found["state"], found["bytes"], found["rows"]) == ("there", source.stat().st_size, 1797)
+    assert (found["state"], found["bytes"], found["rows"]) == ("available", source.stat().st_size, 1797)
     assert "1,797 rows, 10 classes; views upper (32), lower (32)" in run("--data-dir", tmp_path).output
 
 
 @pytest.mark.parametrize("entry", CATALOG, ids=lambda entry: entry.name)
 def test_the_call_that_is_named_exists(entry):
     assert callable(getattr(datasets, entry.call.partition("(")[0]))
-    assert len({file.folder for file in (*entry.wanted, *entry.others)}) <= 1
-    assert all(file.url for file in entry.wanted)
+    assert len({file.folder for file in (*entry.files, *entry.other_files)}) <= 1
+    assert all(file.url for file in entry.files)

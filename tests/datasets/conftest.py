@@ -1,4 +1,4 @@
-"""The folder of real data, and a world without cache and network for every other test of the loaders."""
+"""Folder of published data, and an empty cache without network for all other tests of the loaders."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""One matrix per view becomes one X: slices, explicit NaN for a missing view, frames."""
+"""From one matrix per view to a Bunch: slices, explicit NaN for missing views, DataFrames."""
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def dense(data):
 
 @pytest.mark.parametrize("as_type", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("as_frame", [False, True])
-def test_views_stand_side_by_side_with_nan_where_one_is_missing(as_type, as_frame):
+def test_views_are_concatenated_with_nan_where_one_is_missing(as_type, as_frame):
     bunch = to_bunch(dataset(as_type), as_frame=as_frame, return_X_y=False)
     np.testing.assert_array_equal(dense(bunch.data), EXPECTED)
     np.testing.assert_array_equal(bunch.missing, [[False, False], [False, True], [False, False]])
@@ -69,14 +69,7 @@ def test_return_x_y():
 
 
 def test_without_pandas_the_error_names_it(monkeypatch):
-    real_import = builtins.__import__
-
-    def no_pandas(name, *arguments):
-        if name == "pandas":
-            raise ImportError(name)
-        return real_import(name, *arguments)
-
-    monkeypatch.setattr(builtins, "__import__", no_pandas)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         to_bunch(dataset(np.asarray), as_frame=True, return_X_y=False)
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from cmvmed.datasets import load_breast_cancer_views, load_digits_views
 
 
-def test_digits_are_cut_into_halves():
+def test_digits_are_split_into_halves():
     bunch, digits = load_digits_views(), load_digits()
     assert bunch.views == {"upper": slice(0, 32), "lower": slice(32, 64)}
     np.testing.assert_array_equal(bunch.data[:, bunch.views["upper"]], digits.images[:, :4].reshape(-1, 32))
@@ -24,7 +24,7 @@ def test_digits_by_parity():
     np.testing.assert_array_equal(bunch.target, load_digits().target % 2)
 
 
-def test_breast_cancer_is_cut_into_mean_error_and_worst():
+def test_breast_cancer_is_split_into_mean_error_and_worst():
     bunch, cancer = load_breast_cancer_views(), load_breast_cancer()
     assert bunch.views == {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
     np.testing.assert_array_equal(bunch.data, cancer.data)
@@ -33,7 +33,7 @@ def test_breast_cancer_is_cut_into_mean_error_and_worst():
 
 
 @pytest.mark.parametrize("load", [load_digits_views, load_breast_cancer_views])
-def test_nothing_is_missing_and_no_row_is_there_twice(load):
+def test_nothing_is_missing_and_no_row_is_duplicated(load):
     bunch = load()
     assert not bunch.missing.any()
     assert np.isfinite(bunch.data).all()

@@ -1,4 +1,4 @@
-"""The code in docs/datasets.md runs, and its table names every loader."""
+"""The examples in docs/datasets.md run, and its table has every loader."""
 
 import re
 from pathlib import Path

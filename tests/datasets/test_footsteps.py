@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from cmvmed.datasets.footsteps import SENSOR_POSITIONS, SNR_DB, make_footsteps
 from cmvmed.datasets.gait import Contacts, animal_contacts, draw_walks, person_contacts
 from cmvmed.datasets.sound_field import (
-    ABSORPTION_DB_PER_METRE,
+    ABSORPTION_DB_PER_METER,
     RESONANCE_HZ,
     RESONANCE_Q,
     SPEED_OF_SOUND,
@@ -59,7 +59,7 @@ def one_contact(position, strength):
 # ---- the set as a whole
 
 
-def test_default_set_is_that_of_the_paper():
+def test_default_set_has_the_size_of_the_paper():
     steps = make_footsteps(random_state=0)
     assert steps.data.shape == (1500, 4, 6000)
     assert steps.data.dtype == np.float32
@@ -69,13 +69,13 @@ def test_default_set_is_that_of_the_paper():
     np.testing.assert_array_equal(steps.snr_db, SNR_DB)
 
 
-def test_the_noise_is_at_the_signal_to_noise_ratio_asked_for():
-    asked = np.array([4.0, 0.0, -4.0, -8.0])
+def test_the_noise_has_the_given_signal_to_noise_ratio():
+    given = np.array([4.0, 0.0, -4.0, -8.0])
     quiet = make_footsteps(150, 150, snr_db=np.inf, wind_share=0.0, random_state=0)
-    loud = make_footsteps(150, 150, snr_db=asked, wind_share=0.0, random_state=0)
+    loud = make_footsteps(150, 150, snr_db=given, wind_share=0.0, random_state=0)
     signal = (quiet.data.astype(float) ** 2).mean(axis=(0, 2))
     noise = ((loud.data - quiet.data).astype(float) ** 2).mean(axis=(0, 2))
-    np.testing.assert_allclose(10 * np.log10(signal / noise), asked, atol=0.1)
+    np.testing.assert_allclose(10 * np.log10(signal / noise), given, atol=0.1)
 
 
 def test_seed_reproduces_bytes():
@@ -84,7 +84,7 @@ def test_seed_reproduces_bytes():
     assert digest(first) != digest(make_footsteps(30, 20, random_state=4))
 
 
-def test_the_same_walks_whatever_the_noise():
+def test_walks_do_not_depend_on_the_noise():
     quiet = make_footsteps(40, 30, snr_db=np.inf, random_state=1)
     loud = make_footsteps(40, 30, snr_db=(3, 0, -3, -6), random_state=1)
     np.testing.assert_array_equal(quiet.step_period, loud.step_period)
@@ -94,7 +94,7 @@ def test_the_same_walks_whatever_the_noise():
     assert np.isposinf(quiet.segment_snr_db).all()
 
 
-def test_truth_agrees_with_the_target():
+def test_simulated_parameters_agree_with_the_target():
     steps = make_footsteps(40, 30, random_state=1)
     np.testing.assert_array_equal(steps.animal >= 0, steps.target == 1)
     np.testing.assert_array_equal(np.isnan(steps.stride_period), steps.target == 0)
@@ -102,8 +102,8 @@ def test_truth_agrees_with_the_target():
     np.testing.assert_allclose(steps.distance, expected, rtol=1e-12)
 
 
-def test_sensors_complement_each_other():
-    """Near one sensor is far from the other, and gusts are local: a sensor's luck says little about the other's."""
+def test_sensors_are_complementary():
+    """A walker near one sensor is far from the other, and gusts are local: their noise is nearly uncorrelated."""
     steps = make_footsteps(300, 300, random_state=0)
     assert np.corrcoef(steps.segment_snr_db[:, :2].T)[0, 1] < 0.2
     spread = steps.segment_snr_db[:, :2].std(axis=0)
@@ -131,7 +131,7 @@ def test_people_step_at_their_period_and_the_toe_follows_the_heel():
     assert (heels.max(axis=0) > 10.0).all()  # and steps go on to its end
 
 
-def test_animals_beat_four_times_a_stride_behind_the_person():
+def test_animals_have_four_contacts_per_stride_behind_the_person():
     with_animal = np.arange(200) % 2 == 1
     walks = draw_walks(with_animal, np.random.default_rng(0))
     contacts = list(animal_contacts(walks, 10.0, np.random.default_rng(1)))
@@ -145,7 +145,7 @@ def test_animals_beat_four_times_a_stride_behind_the_person():
     assert ((lag >= 1.0 - 1e-9) & (lag <= 2.5 + 1e-9)).all()
 
 
-def test_the_sound_has_the_rhythm_of_the_steps():
+def test_the_sound_has_the_period_of_the_steps():
     steps = make_footsteps(40, 0, seconds=6.0, snr_db=np.inf, sensor_positions=[(0, 3)], random_state=0)
     frames = (steps.data[:, 0].astype(float) ** 2).reshape(40, 600, 40).mean(axis=2)  # 10 ms
     level = np.sqrt(frames)
@@ -162,7 +162,7 @@ def test_the_sound_has_the_rhythm_of_the_steps():
 
 def test_delay_spreading_and_absorption_of_one_impact():
     near, far = 4.0, 17.0
-    # sensors 0 and 4 have the same ground, so that their sounds differ by the way alone
+    # sensors 0 and 4 have the same ground, so that their sounds differ by the distance alone
     positions = np.array([(near, 0.0), (50.0, 0.0), (50.0, 0.0), (50.0, 0.0), (-far, 0.0)])
     for part in range(2):
         strength = np.eye(3)[part]
@@ -170,14 +170,14 @@ def test_delay_spreading_and_absorption_of_one_impact():
             0
         ]
         shift = round((0.2 + far / SPEED_OF_SOUND) * RATE) - round((0.2 + near / SPEED_OF_SOUND) * RATE)
-        ratio = near / far * 10 ** (-ABSORPTION_DB_PER_METRE[part] * (far - near) / 20)
+        ratio = near / far * 10 ** (-ABSORPTION_DB_PER_METER[part] * (far - near) / 20)
         np.testing.assert_allclose(sound[4, shift:], ratio * sound[0, : RATE - shift], atol=1e-4 * sound[0].max())
         onset = round((0.2 + near / SPEED_OF_SOUND) * RATE)
         assert np.abs(sound[0, :onset]).max() == 0
         assert np.abs(sound[0, onset : onset + 20]).max() > 0
 
 
-def test_the_way_check_rejects_spreading_without_absorption():
+def test_distance_reduces_the_sound_by_more_than_spreading():
     strength = np.array([0.0, 1.0, 0.0])
     positions = np.array([(4.0, 0.0), (50.0, 0.0), (50.0, 0.0), (50.0, 0.0), (-17.0, 0.0)])
     sound = propagate([one_contact((0.0, 0.0), strength)], (1, 5, RATE), positions, RATE, np.random.default_rng(0))[0]
@@ -192,13 +192,13 @@ def test_each_sensor_adds_the_resonance_of_its_ground():
     source = np.zeros(RATE)
     onset = round((0.2 + 3.0 / SPEED_OF_SOUND) * RATE)
     source[onset : onset + len(t)] = np.sin(2 * np.pi * 300 * t) * np.exp(-t / 0.01)
-    source *= 10 ** (-ABSORPTION_DB_PER_METRE[1] * 2.0 / 20) / 3.0
+    source *= 10 ** (-ABSORPTION_DB_PER_METER[1] * 2.0 / 20) / 3.0
     for sensor in range(2):
         b, a = iirpeak(RESONANCE_HZ[sensor], RESONANCE_Q, fs=RATE)
         np.testing.assert_allclose(sound[sensor], source + lfilter(b, a, source), atol=1e-4)
 
 
-def test_sounds_cut_by_the_edges_of_the_segment_are_kept():
+def test_sounds_across_the_edges_of_the_segment_are_kept():
     contact = one_contact((0.0, 0.0), np.array([1.0, 0.0, 0.0]))
     whole = propagate([contact], (1, 1, RATE), np.array([(3.0, 0.0)]), RATE, np.random.default_rng(0))[0, 0]
     start = round((0.2 + 3.0 / SPEED_OF_SOUND) * RATE)
@@ -224,19 +224,19 @@ def test_spectra_of_wind_and_background():
 
 
 @pytest.mark.parametrize(("wind_share", "tolerance"), [(0.0, 0.03), (0.5, 0.15)])
-def test_noise_has_the_power_asked_for(wind_share, tolerance):
+def test_noise_has_the_given_power(wind_share, tolerance):
     noise = noise_only(wind_share, 0.5, n_segments=600).astype(float)
     np.testing.assert_allclose((noise**2).mean(axis=(0, 2)), 1.0, atol=tolerance)
 
 
 @pytest.mark.parametrize("coherence", [0.0, 0.5, 1.0])
-def test_background_is_common_to_the_sensors_as_far_as_asked(coherence):
+def test_background_has_the_given_coherence(coherence):
     same_place = noise_only(0.0, coherence, positions=[(1.0, 1.0), (1.0, 1.0)]).astype(float)
     correlation = np.mean(same_place[:, 0] * same_place[:, 1]) / np.mean(same_place**2)
     np.testing.assert_allclose(correlation, coherence, atol=0.02)
 
 
-def test_the_common_background_crosses_the_sensors_at_the_speed_of_sound():
+def test_the_common_background_travels_at_the_speed_of_sound():
     distance = 20.0
     noise = noise_only(0.0, 1.0, positions=[(0.0, 0.0), (distance, 0.0)]).astype(float)
     lags = np.array([correlate(b, a, method="fft").argmax() - (len(a) - 1) for a, b in noise])
@@ -259,7 +259,7 @@ def test_wind_is_local_and_gusty():
 
 
 @pytest.mark.slow
-def test_one_sensor_with_50_labels_is_as_hard_as_in_the_paper():
+def test_one_sensor_with_50_labels_is_as_difficult_as_in_the_paper():
     """Paper, table 1: MED on sensor 1 71.1 +- 5.3 %, on sensor 2 62.3 +- 10.2 %. Here: an SVM, mean over three sets."""
     accuracy = np.zeros((3, 2, 20))
     for seed in range(3):
@@ -290,11 +290,11 @@ def test_one_sensor_with_50_labels_is_as_hard_as_in_the_paper():
         ({"snr_db": np.nan}, "snr_db must be"),
         ({"sensor_positions": [1, 2]}, r"\(x, y\) pairs"),
         ({"sensor_positions": []}, r"\(x, y\) pairs"),
-        ({"wind_share": 1.1}, r"wind_share must lie in \[0, 1\]"),
-        ({"background_coherence": -0.1}, "background_coherence must lie"),
+        ({"wind_share": 1.1}, r"wind_share must be in \[0, 1\]"),
+        ({"background_coherence": -0.1}, "background_coherence must be"),
     ],
 )
-def test_wrong_arguments_are_named(options, message):
+def test_invalid_arguments_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         make_footsteps(**{"n_human": 2, "n_animal": 2, **options})
 

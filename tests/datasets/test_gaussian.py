@@ -29,7 +29,7 @@ def standard_error(rate, n):
     return np.sqrt(rate * (1 - rate) / n)
 
 
-def test_the_peers_gauss_problem_is_one_call_with_a_bayes_limit_of_91_percent():
+def test_default_two_view_problem_has_a_bayes_accuracy_of_91_percent():
     problem = make_multiview_gaussian(1730, separation=(1.1, 0.8), labeled=30, random_state=0)
     assert problem.data.shape == (1730, 40)
     assert problem.views == {"view1": slice(0, 20), "view2": slice(20, 40)}
@@ -44,12 +44,12 @@ def test_two_class_error_is_the_closed_form(priors, radius):
     np.testing.assert_allclose(simplex_bayes_error(radius, priors), two_class_error(2 * radius, priors), rtol=1e-7)
 
 
-def test_error_check_rejects_taking_the_radius_for_the_distance():
+def test_error_check_rejects_radius_used_as_distance():
     wrong = two_class_error(0.7, (0.5, 0.5))
     assert abs(simplex_bayes_error(0.7, (0.5, 0.5)) - wrong) > 0.1
 
 
-def test_no_separation_leaves_the_most_frequent_class():
+def test_no_separation_gives_the_error_of_the_majority_class():
     np.testing.assert_allclose(simplex_bayes_error(0.0, (0.2, 0.5, 0.3)), 0.5, rtol=1e-12)
 
 
@@ -85,13 +85,13 @@ def test_correlated_views_add_less():
     np.testing.assert_allclose(problem.effective_separation, np.sqrt(2 * 0.9**2 / 1.5), rtol=1e-12)
 
 
-def test_bayes_error_rejects_views_taken_as_independent():
+def test_correlation_increases_the_bayes_error():
     correlated = make_multiview_gaussian(10, separation=(0.9, 0.9), correlation=0.5, random_state=0)
     independent = make_multiview_gaussian(10, separation=(0.9, 0.9), random_state=0)
     assert correlated.bayes_error - independent.bayes_error > 0.02
 
 
-def test_moments_of_the_sample_are_those_of_the_truth():
+def test_sample_moments_are_those_of_the_distribution():
     problem = make_multiview_gaussian(
         N_LARGE, n_features=(4, 3), separation=(1.5, 0.5), n_classes=3, correlation=0.6, random_state=3
     )
@@ -106,7 +106,7 @@ def test_moments_of_the_sample_are_those_of_the_truth():
     np.testing.assert_allclose(edges, 1.5 * np.sqrt(2 * 3 / 2), rtol=1e-12)
 
 
-def test_noise_view_knows_nothing():
+def test_noise_view_is_independent_of_the_class():
     problem = make_multiview_gaussian(50, n_noise_views=1, class_weights=(3, 2), random_state=0)
     np.testing.assert_allclose(problem.view_bayes_error["noise1"], 0.4, rtol=1e-12)
     np.testing.assert_array_equal(problem.means[:, problem.views["noise1"]], 0.0)
@@ -117,11 +117,11 @@ def test_missing_views_are_whole_rows_of_nan_and_no_row_is_empty():
     absent = np.stack([np.isnan(problem.data[:, s]).sum(axis=1) for s in problem.views.values()], axis=1)
     assert set(np.unique(absent)) == {0, 3}
     assert (absent.sum(axis=1) < 6).all()
-    # 0.6 of each view goes; of the 0.36 of rows that would lose both, one half gets it back
+    # each view is missing with probability 0.6; of the rows (0.36) without both, half keep this view
     np.testing.assert_allclose(np.mean(absent == 3), 0.6 - 0.18, atol=0.03)
 
 
-def test_class_counts_follow_the_weights_and_every_class_survives():
+def test_class_counts_follow_the_weights_and_no_class_is_empty():
     problem = make_multiview_gaussian(100, n_classes=3, class_weights=(98, 1.9, 0.1), labeled=3, random_state=0)
     np.testing.assert_array_equal(np.bincount(problem.target), [97, 2, 1])
     np.testing.assert_array_equal(np.sort(problem.y[problem.y >= 0]), [0, 1, 2])
@@ -161,6 +161,6 @@ def test_seed_reproduces_bytes():
         ({"n_samples": 1}, "n_samples must be at least"),
     ],
 )
-def test_wrong_arguments_are_named(options, message):
+def test_invalid_arguments_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         make_multiview_gaussian(**{"n_samples": 20, **options})

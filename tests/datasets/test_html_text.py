@@ -1,4 +1,4 @@
-"""The text of a page."""
+"""Text of a web page."""
 
 import time
 
@@ -29,14 +29,14 @@ from cmvmed.datasets.webkb import MAX_PAGE_BYTES
         ("<script>x</SCRIPT >one", ["one"]),
     ],
 )  # fmt: skip
-def test_only_what_a_reader_sees_is_left(page, words):
+def test_markup_is_removed(page, words):
     assert html_to_text(page).split() == words
 
 
 @pytest.mark.parametrize(
     "piece", ["<", "<a ", "<!--", "</", "<!-- -", "<a b='", '<a ">" ', "<script></", "&#", "Date: x\n"]
 )
-def test_the_largest_hostile_page_takes_no_more_than_seconds(piece):
+def test_the_time_for_the_largest_page_is_limited(piece):
     page = (piece * MAX_PAGE_BYTES)[:MAX_PAGE_BYTES]
     started = time.process_time()
     html_to_text(page)

@@ -89,7 +89,7 @@ def test_the_geometry_as_published(published):
     assert len(np.unique(np.nan_to_num(published.data.toarray(), nan=-1), axis=0)) == 2420
 
 
-def test_the_geometry_whole_or_missing(data_folder, published):
+def test_the_geometry_complete_or_missing(data_folder, published):
     bunch = fetch_internet_ads(data_home=data_folder, geometry="complete")
     geometry = bunch.data[:, bunch.views["geometry"]].toarray()
     assert bunch.missing.sum(axis=0).tolist() == [0, 0, 920]
@@ -131,7 +131,7 @@ def test_the_geometry_of_a_small_archive(tmp_path, geometry, missing):
 
 def test_an_altered_archive_is_refused(tmp_path):
     write_archive(tmp_path)
-    with pytest.raises(DatasetError, match="truncated, altered or another file"):
+    with pytest.raises(DatasetError, match="truncated, altered or a different file"):
         fetch_internet_ads(data_home=tmp_path)
 
 
@@ -147,34 +147,34 @@ def test_the_archive_of_uci_has_its_counts_checked(tmp_path):
         (DATA.replace("nonad.", "maybe."), "class 'maybe.'"),
         (DATA[:-12], "not a table of numbers"),
         (DATA.replace("125", "wide"), "not a table of numbers"),
-        ("1,2,ad.\n", "2 columns of features, ad.names names 10"),
+        ("1,2,ad.\n", "2 feature columns, ad.names has 10"),
         (DATA.replace("2.0,1,1", "2.0,1,7"), "other than 0 and 1"),
         (DATA.replace("2.0,1,1", "2.0,1,?"), "other than 0 and 1"),
     ],
 )
-def test_data_of_another_form_are_one_error(tmp_path, data, message):
+def test_data_of_another_format_are_a_dataset_error(tmp_path, data, message):
     write_archive(tmp_path, data)
     with pytest.raises(DatasetError, match=message):
         fetch_internet_ads(data_home=tmp_path, verify=False)
 
 
-def test_an_empty_table_is_one_error(tmp_path):
+def test_an_empty_table_is_a_dataset_error(tmp_path):
     write_archive(tmp_path, data="")
-    with pytest.raises(DatasetError, match=r"ad.data holds no rows"):
+    with pytest.raises(DatasetError, match=r"ad.data has no rows"):
         fetch_internet_ads(data_home=tmp_path, verify=False)
 
 
-def test_names_without_geometry_are_one_error(tmp_path):
+def test_names_without_geometry_are_a_dataset_error(tmp_path):
     write_archive(tmp_path, names=NAMES.replace("aratio", "ratio"))
-    with pytest.raises(DatasetError, match="does not name the column aratio"):
+    with pytest.raises(DatasetError, match=r"ad.names has no column aratio"):
         fetch_internet_ads(data_home=tmp_path, verify=False, geometry="complete")
 
 
 def test_an_unknown_geometry_is_an_error():
-    with pytest.raises(ValueError, match="geometry='all' is none of"):
+    with pytest.raises(ValueError, match=r"geometry must be .* got 'all'"):
         fetch_internet_ads(geometry="all")
 
 
-def test_nothing_there_and_offline():
+def test_no_file_and_no_network():
     with pytest.raises(DatasetNotFoundError, match=r"archive.ics.uci.edu/dataset/51"):
         fetch_internet_ads()

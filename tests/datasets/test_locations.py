@@ -1,4 +1,4 @@
-"""Finding, downloading and checking a file, on a made-up file."""
+"""Search, download and check of a file, with an artificial file."""
 
 import hashlib
 from dataclasses import replace
@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from cmvmed.datasets import DatasetError, DatasetNotFoundError, locations
-from cmvmed.datasets.locations import DataFile, Lookup, find, first_there, read
+from cmvmed.datasets.locations import DataFile, FetchOptions, find_file, first_available, read_file
 
 CONTENT = b"rows and columns"
 FILE = DataFile(
     name="table.bin",
     folder="tables",
     url="https://example.org/table.bin",
-    home="https://example.org",
+    homepage="https://example.org",
     max_bytes=100,
     sha256=(hashlib.sha256(CONTENT).hexdigest(),),
 )
@@ -39,14 +39,14 @@ def served(monkeypatch):
 
 
 @pytest.mark.parametrize("subfolder", ["tables", "."])
-def test_a_file_lies_in_its_subfolder_or_flat(tmp_path, subfolder):
+def test_a_file_is_in_its_subfolder_or_in_the_data_folder(tmp_path, subfolder):
     put(tmp_path / subfolder)
-    assert read(FILE, Lookup(tmp_path)) == CONTENT
+    assert read_file(FILE, FetchOptions(tmp_path)) == CONTENT
 
 
 def test_data_home_may_be_a_string(tmp_path):
     put(tmp_path)
-    assert read(FILE, Lookup(str(tmp_path))) == CONTENT
+    assert read_file(FILE, FetchOptions(str(tmp_path))) == CONTENT
 
 
 def test_data_home_comes_before_the_environment_and_that_before_the_cache(tmp_path, monkeypatch, isolated):
@@ -54,23 +54,23 @@ def test_data_home_comes_before_the_environment_and_that_before_the_cache(tmp_pa
     for folder in (home, environment, isolated):
         put(folder)
     monkeypatch.setenv("CMVMED_DATA", str(environment))
-    assert find(FILE, Lookup(home)).parent == home
-    assert find(FILE, Lookup()).parent == environment
+    assert find_file(FILE, FetchOptions(home)).parent == home
+    assert find_file(FILE, FetchOptions()).parent == environment
     monkeypatch.delenv("CMVMED_DATA")
-    assert find(FILE, Lookup()).parent == isolated
+    assert find_file(FILE, FetchOptions()).parent == isolated
 
 
-def test_of_two_forms_the_one_in_the_earlier_folder_is_taken(tmp_path, monkeypatch):
+def test_of_two_versions_the_one_in_the_earlier_folder_is_taken(tmp_path, monkeypatch):
     other = replace(FILE, name="other.bin")
     put(tmp_path / "home", name=other.name)
     put(tmp_path / "environment")
     monkeypatch.setenv("CMVMED_DATA", str(tmp_path / "environment"))
-    assert first_there([FILE, other], Lookup(tmp_path / "home")) == other
-    assert first_there([FILE, other], Lookup()) == FILE
+    assert first_available([FILE, other], FetchOptions(tmp_path / "home")) == other
+    assert first_available([FILE, other], FetchOptions()) == FILE
 
 
-def test_no_form_is_there(tmp_path):
-    assert first_there([FILE], Lookup(tmp_path)) is None
+def test_no_version_is_available(tmp_path):
+    assert first_available([FILE], FetchOptions(tmp_path)) is None
 
 
 @pytest.mark.parametrize("name", ["data_home", "CMVMED_DATA"])
@@ -79,35 +79,43 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path, monkeypatch, name):
     data_home = {"data_home": folder}.get(name)
     monkeypatch.setenv("CMVMED_DATA", {"CMVMED_DATA": str(folder)}.get(name, ""))
     with pytest.raises(DatasetNotFoundError, match=rf"{name} names .*nowhere, which is not a folder"):
-        read(FILE, Lookup(data_home))
+        read_file(FILE, FetchOptions(data_home))
 
 
-def test_offline_the_error_says_where_to_get_the_file_and_where_to_put_it(tmp_path, isolated):
+def test_offline_the_error_names_source_and_destination_of_the_file(tmp_path, isolated):
     with pytest.raises(DatasetNotFoundError) as caught:
-        read(FILE, Lookup(tmp_path))
+        read_file(FILE, FetchOptions(tmp_path))
     message = str(caught.value)
-    for part in (str(tmp_path), str(isolated), FILE.home, "tables/table.bin", "data_home=", "CMVMED_DATA", FILE.url):
+    for part in (
+        str(tmp_path),
+        str(isolated),
+        FILE.homepage,
+        "tables/table.bin",
+        "data_home=",
+        "CMVMED_DATA",
+        FILE.url,
+    ):
         assert part in message
     assert isinstance(caught.value, FileNotFoundError)
     assert isinstance(caught.value, ValueError)
     assert list(isolated.iterdir()) == []
 
 
-def test_download_can_be_switched_off(served):
+def test_download_can_be_disabled(served):
     with pytest.raises(DatasetNotFoundError, match="download_if_missing=False"):
-        read(FILE, Lookup(download_if_missing=False))
+        read_file(FILE, FetchOptions(download_if_missing=False))
     assert served[1] == []
 
 
-def test_a_file_without_an_address_is_asked_for():
+def test_a_file_without_an_address_is_not_found():
     with pytest.raises(DatasetNotFoundError, match="no address to download from"):
-        read(replace(FILE, url=""), Lookup())
+        read_file(replace(FILE, url=""), FetchOptions())
 
 
 def test_without_pooch_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(locations, "find_spec", lambda name: None)
     with pytest.raises(DatasetNotFoundError, match=r"pip install 'cmvmed\[datasets\]'"):
-        read(FILE, Lookup())
+        read_file(FILE, FetchOptions())
 
 
 def test_without_pooch_there_is_no_cache(monkeypatch):
@@ -116,53 +124,53 @@ def test_without_pooch_there_is_no_cache(monkeypatch):
     assert locations.cache_folders() == []
 
 
-def test_with_pooch_the_cache_and_the_downloader_are_its_own(monkeypatch):
+def test_with_pooch_its_cache_and_downloader_are_used(monkeypatch):
     monkeypatch.undo()
     assert "cmvmed" in str(locations.cache_folders()[0])
     assert locations._downloader().kwargs["timeout"] == locations.DOWNLOAD_TIMEOUT_SECONDS
 
 
-def test_a_download_goes_to_the_cache_once(served, isolated):
+def test_a_file_is_downloaded_to_the_cache_once(served, isolated):
     contents, calls = served
     contents.append(CONTENT)
-    assert read(FILE, Lookup()) == CONTENT
-    assert read(FILE, Lookup()) == CONTENT
+    assert read_file(FILE, FetchOptions()) == CONTENT
+    assert read_file(FILE, FetchOptions()) == CONTENT
     assert calls == [FILE.url]
     assert [path.name for path in isolated.iterdir()] == [FILE.name]
 
 
 def test_a_download_with_another_checksum_is_refused_and_not_kept(served, isolated):
     served[0].append(CONTENT[:5])
-    with pytest.raises(DatasetError, match="cut short or the published file has changed"):
-        read(FILE, Lookup())
+    with pytest.raises(DatasetError, match="truncated or the published file has changed"):
+        read_file(FILE, FetchOptions())
     assert list(isolated.iterdir()) == []
 
 
 def test_a_download_is_checked_against_each_of_several_checksums(served):
     served[0].append(CONTENT)
     two = replace(FILE, sha256=("0" * 64, *FILE.sha256))
-    assert read(two, Lookup()) == CONTENT
+    assert read_file(two, FetchOptions()) == CONTENT
     with pytest.raises(DatasetError, match=r"expected 0{64} or 1{64}"):
-        read(replace(FILE, sha256=("0" * 64, "1" * 64)), Lookup())
+        read_file(replace(FILE, sha256=("0" * 64, "1" * 64)), FetchOptions())
 
 
-def test_a_download_without_a_known_checksum_is_taken(served):
+def test_a_download_without_a_known_checksum_is_accepted(served):
     served[0].append(b"anything")
-    assert read(replace(FILE, sha256=()), Lookup()) == b"anything"
+    assert read_file(replace(FILE, sha256=()), FetchOptions()) == b"anything"
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT.upper(), b""], ids=["truncated", "altered", "empty"])
-def test_another_content_is_refused_unless_the_user_says_otherwise(tmp_path, content):
+def test_a_wrong_checksum_is_refused_unless_verify_is_false(tmp_path, content):
     put(tmp_path, content)
-    with pytest.raises(DatasetError, match=r"truncated, altered or another file.*verify=False"):
-        read(FILE, Lookup(tmp_path))
-    assert read(FILE, Lookup(tmp_path, verify=False)) == content
+    with pytest.raises(DatasetError, match=r"truncated, altered or a different file.*verify=False"):
+        read_file(FILE, FetchOptions(tmp_path))
+    assert read_file(FILE, FetchOptions(tmp_path, verify=False)) == content
 
 
-def test_a_file_larger_than_its_cap_is_refused_even_unverified(tmp_path):
+def test_a_file_above_the_size_limit_is_refused_even_unverified(tmp_path):
     put(tmp_path, bytes(FILE.max_bytes + 1))
     with pytest.raises(DatasetError, match=r"has 101 bytes; table.bin has at most 100"):
-        read(FILE, Lookup(tmp_path, verify=False))
+        read_file(FILE, FetchOptions(tmp_path, verify=False))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
@@ -173,4 +181,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(tmp_path), "read_bytes", refuse)
     with pytest.raises(DatasetError, match=r"table.bin cannot be read: Permission denied"):
-        read(FILE, Lookup(tmp_path))
+        read_file(FILE, FetchOptions(tmp_path))

@@ -58,7 +58,7 @@ def test_small_csv_files_load_unverified(tmp_path):
 
 def test_altered_csv_files_are_refused(tmp_path):
     write_csv_files(tmp_path)
-    with pytest.raises(DatasetError, match="truncated, altered or another file"):
+    with pytest.raises(DatasetError, match="truncated, altered or a different file"):
         fetch_multiple_features(data_home=tmp_path)
 
 
@@ -84,20 +84,20 @@ def test_csv_files_of_other_rows_are_refused(tmp_path):
         (b"header\n1,2,3\n", "has 3 columns, expected 7"),
         (b"header\n1,2,3,4,5,6,0\n1,2\n", "not a table of numbers"),
         (b"header\n1,2,x,4,5,6,0\n", "not a table of numbers"),
-        (b"header\n1,2,nan,4,5,6,0\n", "no finite number"),
+        (b"header\n1,2,nan,4,5,6,0\n", "not finite"),
         (b"\x89PNG\r\n\x1a\n\x00\xff", "not a table of numbers"),
     ],
 )
-def test_a_csv_file_of_another_form_is_one_error(tmp_path, content, message):
+def test_a_csv_file_of_another_format_is_a_dataset_error(tmp_path, content, message):
     write_csv_files(tmp_path)
     (tmp_path / "mfeat-mor.csv").write_bytes(content)
     with pytest.raises(DatasetError, match=rf"mfeat-mor.csv.*{message}"):
         fetch_multiple_features(data_home=tmp_path, verify=False)
 
 
-def test_a_class_that_is_no_digit_is_refused(tmp_path):
+def test_a_class_that_is_not_a_digit_is_refused(tmp_path):
     write_csv_files(tmp_path, classes=[0, 1, 11])
-    with pytest.raises(DatasetError, match="none of 0 to 9"):
+    with pytest.raises(DatasetError, match="other than 0 to 9"):
         fetch_multiple_features(data_home=tmp_path, verify=False)
 
 
@@ -114,6 +114,6 @@ def test_an_archive_with_other_rows_is_refused(tmp_path):
         fetch_multiple_features(data_home=tmp_path)
 
 
-def test_nothing_there_and_offline():
+def test_no_file_and_no_network():
     with pytest.raises(DatasetNotFoundError, match=r"archive.ics.uci.edu/dataset/72"):
         fetch_multiple_features()

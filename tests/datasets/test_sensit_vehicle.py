@@ -1,4 +1,4 @@
-"""SensIT Vehicle: the published subset, and small files of both forms made here."""
+"""SensIT Vehicle: the published subset, and small files of both formats made here."""
 
 import bz2
 import json
@@ -72,7 +72,7 @@ def test_a_small_subset_keeps_the_order_of_its_users(tmp_path):
 
 def test_an_altered_subset_is_refused(tmp_path):
     write_subset(tmp_path, small_subset())
-    with pytest.raises(DatasetError, match="truncated, altered or another file"):
+    with pytest.raises(DatasetError, match="truncated, altered or a different file"):
         fetch_sensit_vehicle(data_home=tmp_path)
 
 
@@ -81,36 +81,36 @@ def test_an_altered_subset_is_refused(tmp_path):
     [b"", b'{"users": [', b"\x80\x04.", b"[" * 100_000, b"\xff\xfe\x00", b"9" * 5000],
     ids=["empty", "truncated", "pickle", "nested", "bytes", "digits"],
 )
-def test_a_file_that_is_no_json_is_one_error(tmp_path, content):
+def test_a_file_that_is_not_json_is_a_dataset_error(tmp_path, content):
     (tmp_path / "mytrain.json").write_bytes(content)
-    with pytest.raises(DatasetError, match=r"mytrain.json is not a whole JSON file"):
+    with pytest.raises(DatasetError, match=r"mytrain.json is not a valid JSON file"):
         fetch_sensit_vehicle(data_home=tmp_path, verify=False)
 
 
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ((), [], "does not hold a list 'users'"),
-        ((), 7, "does not hold a list 'users'"),
-        (("users",), [], "does not hold a list 'users'"),
-        (("users",), ["f_0"], "does not hold a list 'users'"),
-        (("users",), ["f_0", "f_1", "f_1"], "does not hold a list 'users'"),
-        (("users",), ["f_0", ["f_1"]], "does not hold a list 'users'"),
-        (("users",), "f_0", "does not hold a list 'users'"),
-        (("user_data",), [1, 2], "does not hold a list 'users'"),
-        (("user_data", "f_0"), 3, "node f_0 of mytrain.json does not hold 'x' and 'y'"),
-        (("user_data", "f_0"), {"x": []}, "node f_0 of mytrain.json does not hold 'x' and 'y'"),
-        (("user_data", "f_0", "x"), [[1, 2], [3]], "node f_0 of mytrain.json .* no table of numbers"),
-        (("user_data", "f_0", "x"), {"a": 1}, "node f_0 of mytrain.json .* no table of numbers"),
+        ((), [], "has no list 'users'"),
+        ((), 7, "has no list 'users'"),
+        (("users",), [], "has no list 'users'"),
+        (("users",), ["f_0"], "has no list 'users'"),
+        (("users",), ["f_0", "f_1", "f_1"], "has no list 'users'"),
+        (("users",), ["f_0", ["f_1"]], "has no list 'users'"),
+        (("users",), "f_0", "has no list 'users'"),
+        (("user_data",), [1, 2], "has no list 'users'"),
+        (("user_data", "f_0"), 3, "node f_0 of mytrain.json has no 'x' and 'y'"),
+        (("user_data", "f_0"), {"x": []}, "node f_0 of mytrain.json has no 'x' and 'y'"),
+        (("user_data", "f_0", "x"), [[1, 2], [3]], "node f_0 of mytrain.json .* not a table of numbers"),
+        (("user_data", "f_0", "x"), {"a": 1}, "node f_0 of mytrain.json .* not a table of numbers"),
         (("user_data", "f_0", "x"), [[1.0] * 99] * 2, r"shape \(2, 99\), expected \(2, 100\)"),
         (("user_data", "f_0", "x"), [], r"shape \(0,\), expected \(2, 100\)"),
         (("user_data", "f_0", "x"), [[float("nan")] * 100] * 2, "not finite"),
-        (("user_data", "f_0", "x"), [[10**400] * 100] * 2, "no table of numbers"),
+        (("user_data", "f_0", "x"), [[10**400] * 100] * 2, "not a table of numbers"),
         (("user_data", "f_0", "y"), [[1], [0]], "class other than -1 and 1"),
         (("user_data", "f_0", "y"), [[1]], "expected"),
     ],
 )
-def test_a_json_of_another_form_is_one_error(tmp_path, path, value, message):
+def test_a_json_file_of_another_structure_is_a_dataset_error(tmp_path, path, value, message):
     write_subset(tmp_path, replaced(small_subset(), path, value))
     with pytest.raises(DatasetError, match=message):
         fetch_sensit_vehicle(data_home=tmp_path, verify=False)
@@ -122,13 +122,13 @@ def replaced(content, path, value):
 
 
 @pytest.mark.parametrize("stem", ["combined", "combined_scale"])
-@pytest.mark.parametrize("packing", [lambda data: data, bz2.compress])
-def test_the_full_set_from_the_files_of_libsvm(tmp_path, stem, packing):
-    suffix = {bz2.compress: ".bz2"}.get(packing, "")
+@pytest.mark.parametrize("compress", [lambda data: data, bz2.compress])
+def test_the_full_set_from_the_files_of_libsvm(tmp_path, stem, compress):
+    suffix = {bz2.compress: ".bz2"}.get(compress, "")
     train, test = tmp_path / f"{stem}{suffix}", tmp_path / f"{stem}.t{suffix}"
     values = [write_svmlight(train, [1, 2, 3], seed=1), write_svmlight(test, [3, 1], seed=2)]
     for path in (train, test):
-        path.write_bytes(packing(path.read_bytes()))
+        path.write_bytes(compress(path.read_bytes()))
     bunch = fetch_sensit_vehicle(version="full", data_home=tmp_path, verify=False)
     np.testing.assert_allclose(bunch.data, np.vstack(values), rtol=1e-12)
     assert bunch.target.tolist() == [0, 1, 2, 2, 0]
@@ -140,11 +140,11 @@ def test_the_full_set_from_the_files_of_libsvm(tmp_path, stem, packing):
 def test_the_full_set_has_its_rows_counted(tmp_path):
     write_svmlight(tmp_path / "combined", [1, 2, 3])
     write_svmlight(tmp_path / "combined.t", [1, 2])
-    with pytest.raises(DatasetError, match=r"hold 5 rows of the classes \[1, 2, 3\], expected 98,528"):
+    with pytest.raises(DatasetError, match=r"have 5 rows of the classes \[1, 2, 3\], expected 98,528"):
         fetch_sensit_vehicle(version="full", data_home=tmp_path)
 
 
-def test_the_training_file_alone_is_not_taken_for_the_full_set(tmp_path):
+def test_the_training_file_alone_is_not_the_full_set(tmp_path):
     write_svmlight(tmp_path / "combined", [1, 2, 3])
     with pytest.raises(DatasetNotFoundError, match=r"combined.t was not found"):
         fetch_sensit_vehicle(version="full", data_home=tmp_path, verify=False)
@@ -161,33 +161,33 @@ def test_a_file_with_all_rows_is_the_full_set(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "holds no rows"),
-        (b"1 1:0.5 101:2\n", "not a file in LIBSVM's format with 100 features"),
-        (b"1 0:0.5\n", "not a file in LIBSVM's format"),
-        (b"1 99999999999999999999:0.5\n", "not a file in LIBSVM's format"),
-        (b"{}\n", "not a file in LIBSVM's format"),
+        (b"", "has no rows"),
+        (b"1 1:0.5 101:2\n", "not a file in LIBSVM format with 100 features"),
+        (b"1 0:0.5\n", "not a file in LIBSVM format"),
+        (b"1 99999999999999999999:0.5\n", "not a file in LIBSVM format"),
+        (b"{}\n", "not a file in LIBSVM format"),
         (b"4 1:0.5\n", "a class other than"),
         (b"1 1:inf\n", "not finite"),
     ],
 )
-def test_a_libsvm_file_of_another_form_is_one_error(tmp_path, content, message):
+def test_a_libsvm_file_of_another_format_is_a_dataset_error(tmp_path, content, message):
     (tmp_path / "combined").write_bytes(content)
     with pytest.raises(DatasetError, match=f"combined .*{message}"):
         fetch_sensit_vehicle(version="full", data_home=tmp_path, verify=False)
 
 
-def test_a_packed_libsvm_file_cut_short_is_one_error(tmp_path):
+def test_a_truncated_bzip2_file_is_a_dataset_error(tmp_path):
     (tmp_path / "combined.bz2").write_bytes(bz2.compress(b"1 1:0.5\n" * 100)[:-8])
-    with pytest.raises(DatasetError, match=r"combined.bz2 is not a whole bzip2 file"):
+    with pytest.raises(DatasetError, match=r"combined.bz2 is not a complete bzip2 file"):
         fetch_sensit_vehicle(version="full", data_home=tmp_path, verify=False)
 
 
 def test_an_unknown_version_is_an_error():
-    with pytest.raises(ValueError, match="version='half' is neither"):
+    with pytest.raises(ValueError, match=r"version must be .* got 'half'"):
         fetch_sensit_vehicle(version="half")
 
 
 @pytest.mark.parametrize(("version", "home"), [("subset", "litian96/ditto"), ("full", "libsvmtools/datasets")])
-def test_nothing_there_and_offline(version, home):
+def test_no_file_and_no_network(version, home):
     with pytest.raises(DatasetNotFoundError, match=home):
         fetch_sensit_vehicle(version=version)

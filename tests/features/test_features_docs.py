@@ -1,4 +1,4 @@
-"""The code in docs/features.md and docs/simulators.md runs and shows what it says."""
+"""The examples in docs/features.md and docs/simulators.md run and give the stated results."""
 
 import re
 from pathlib import Path

@@ -45,7 +45,7 @@ def test_frames_equal_librosa_segment_by_segment(noise, dtype, tolerance):
 
 
 def test_equality_rejects_one_librosa_call_on_all_segments(noise):
-    """The trap the class avoids: librosa's 80 dB floor is then that of the loudest segment."""
+    """In one call librosa's lower limit of 80 dB is relative to the loudest segment."""
     mfcc = MFCC(RATE, amplitude=None, n_frames=101).fit(noise)
     all_at_once = librosa.feature.mfcc(y=noise, **mfcc.librosa_arguments_).reshape(12, -1)
     assert np.abs(mfcc.transform(noise) - all_at_once).max() > 100
@@ -98,7 +98,7 @@ def log_mel(mfcc, segment):
 
 
 @pytest.mark.parametrize("hertz", [250.0, 1000.0, 3100.0])
-def test_a_tone_lies_in_its_mel_band_at_all_times(hertz):
+def test_a_tone_is_in_its_mel_band_at_all_times(hertz):
     mfcc = MFCC(RATE, n_coefficients=40).fit(np.zeros((1, RATE)))
     tone = np.sin(2 * np.pi * hertz * np.arange(RATE) / RATE)
     bands = log_mel(mfcc, tone)
@@ -118,7 +118,7 @@ def test_an_impulse_is_flat_in_frequency_and_short_in_time():
     quiet = np.delete(parts, [9, 10], axis=1)
     np.testing.assert_allclose(quiet[0], quiet[0, 0], rtol=1e-9)
     assert parts[0, [9, 10]].max() > quiet[0].max() + 100
-    # a flat spectrum has no coefficient but the first, at the impulse as in the floor around it
+    # the coefficients of a flat spectrum are zero except for the first, at the impulse and around it
     np.testing.assert_allclose(parts[1:], 0.0, atol=0.1)
 
 
@@ -130,7 +130,7 @@ def test_flatness_rejects_a_tone():
 # ---- normalization
 
 
-def test_rms_and_peak_make_the_gain_irrelevant_and_none_does_not(noise):
+def test_only_rms_and_peak_remove_the_gain(noise):
     for amplitude in ("rms", "peak"):
         mfcc = MFCC(RATE, amplitude=amplitude).fit(noise)
         np.testing.assert_allclose(mfcc.transform(noise * 37.0), mfcc.transform(noise), atol=1e-7)
@@ -240,7 +240,7 @@ def test_integer_samples_have_full_scale_one(dtype, scale, middle):
     np.testing.assert_allclose(mfcc.transform(integers), mfcc.transform(floats), atol=1e-3)
 
 
-def test_plain_whole_numbers_are_not_scaled():
+def test_64_bit_integers_are_not_scaled():
     whole = np.random.default_rng(0).integers(-100, 100, size=(2, RATE))
     mfcc = MFCC(RATE, amplitude=None).fit(whole)
     np.testing.assert_array_equal(mfcc.transform(whole), mfcc.transform(whole.astype(float)))
@@ -255,7 +255,7 @@ def test_any_sampling_rate_gives_200_finite_features(rate):
     assert np.isfinite(features).all()
 
 
-# ---- absent, silent, broken, short, clipped
+# ---- absent, silent, invalid, short, clipped
 
 
 def test_absent_segments_are_all_nan_rows(noise, tmp_path):
@@ -301,15 +301,15 @@ def test_shortest_segment_allowed_works(noise):
     assert np.isfinite(features).all()
 
 
-def test_clipping_warns_refuses_or_passes(noise):
+def test_clipping_is_a_warning_an_error_or_ignored(noise):
     tone = np.sin(2 * np.pi * 200 * np.arange(RATE) / RATE)
     clipped = np.vstack([noise[0], np.clip(tone, -0.8, 0.8)])
-    with pytest.warns(UserWarning, match="1 of 2 segments have flat tops .* first segment 1"):
+    with pytest.warns(UserWarning, match="1 of 2 segments are clipped .* first segment 1"):
         MFCC(RATE).fit_transform(clipped)
-    with pytest.raises(ValueError, match="flat tops"):
+    with pytest.raises(ValueError, match="clipped"):
         MFCC(RATE, clipping="error").fit_transform(clipped)
     assert np.isfinite(MFCC(RATE, clipping="ignore").fit_transform(clipped)).all()
-    assert np.isfinite(MFCC(RATE).fit_transform(np.vstack([noise[0], tone]))).all()  # an unclipped tone is no alarm
+    assert np.isfinite(MFCC(RATE).fit_transform(np.vstack([noise[0], tone]))).all()  # no warning for an unclipped tone
 
 
 def test_overflowing_power_is_an_error_not_a_nan():
@@ -326,14 +326,14 @@ def test_overflowing_power_is_an_error_not_a_nan():
         ({"sampling_rate": -1.0}, "positive number of Hz"),
         ({"deltas": 3}, r"deltas must be one of \(0, 1, 2\)"),
         ({"amplitude": "loud"}, "amplitude must be one of"),
-        ({"n_coefficients": 41}, "n_mels=40 Mel bands"),
-        ({"cepstral": "mean", "n_frames": 1}, "would be all 0"),
+        ({"n_coefficients": 41}, "n_mels=40 mel bands"),
+        ({"cepstral": "mean", "n_frames": 1}, "gives zeros only"),
         ({"fmax": 5000.0}, "half the sampling rate"),
-        ({"sampling_rate": None}, "Arrays carry no sampling rate"),
+        ({"sampling_rate": None}, "Arrays have no sampling rate"),
         ({"n_mels": 2000, "frame_seconds": 0.001}, "fewer bands"),
     ],
 )
-def test_wrong_parameters_are_named(noise, options, message):
+def test_invalid_parameters_are_named(noise, options, message):
     with pytest.raises(ValueError, match=message):
         MFCC(**{"sampling_rate": RATE, **options}).fit(noise)
 
@@ -349,7 +349,7 @@ def test_wrong_parameters_are_named(noise, options, message):
         (np.zeros((3, 0)), "the segments are empty"),
     ],
 )
-def test_wrong_inputs_are_named(segments, message):
+def test_invalid_inputs_are_named(segments, message):
     with pytest.raises((TypeError, ValueError, FileNotFoundError), match=message):
         MFCC(RATE).fit(segments).transform(segments)
 
@@ -368,7 +368,7 @@ def test_importing_the_package_does_not_import_librosa():
 # ---- scikit-learn conventions
 
 TINY = "the check's segments have two or three samples, too short for any frame"
-LENGTH = "segments may have any length, so that there is no number of input features to compare"
+LENGTH = "segments may have any length, so there is no number of input features to compare"
 EXPECTED_FAILURES = {
     "check_fit_score_takes_y": TINY,
     "check_pipeline_consistency": TINY,
@@ -383,7 +383,7 @@ EXPECTED_FAILURES = {
     "check_estimators_pickle": TINY,
     "check_n_features_in": LENGTH,
     "check_n_features_in_after_fitting": LENGTH,
-    "check_estimators_nan_inf": "fit only settles the sampling rate; transform refuses NaN",
+    "check_estimators_nan_inf": "fit determines the sampling rate only; transform refuses NaN",
 }
 
 
@@ -391,7 +391,7 @@ def test_scikit_learn_checks():
     tiny = MFCC(100.0, n_mels=1, n_coefficients=1, n_frames=1, clipping="ignore")
     results = check_estimator(tiny, expected_failed_checks=EXPECTED_FAILURES, on_skip=None)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
-    assert failed == set(EXPECTED_FAILURES)  # no reason outlives its failure
+    assert failed == set(EXPECTED_FAILURES)  # every listed check still fails
 
 
 def test_clone_pickle_and_unfitted(noise):

@@ -1,4 +1,5 @@
 import pickle
+import sys
 
 import numpy as np
 import pandas as pd
@@ -121,7 +122,7 @@ def test_mappings_column_lists_slices_and_everything():
     assert sparse.fit_transform(csr_array(X)).shape == (10, 2)
 
 
-def test_names_that_are_no_python_words(sound):
+def test_names_that_are_not_identifiers(sound):
     transformer = views_transformer({"sensor 1": (MFCC(RATE), 0), "class": (MFCC(RATE), 1)})
     assert list(transformer.fit(sound[0]).view_slices_) == ["sensor 1", "class"]
 
@@ -176,12 +177,12 @@ def test_clone_pickle_repr_and_nested_parameters(sound):
         ({"a__b": (MFCC(RATE), 0)}, ValueError, "'__'"),
     ],
 )
-def test_wrong_views_are_named(views, error, message):
+def test_invalid_views_are_named(views, error, message):
     with pytest.raises(error, match=message):
         views_transformer(views)
 
 
-def test_wrong_keys_and_output_are_named(sound, pages):
+def test_invalid_keys_and_output_are_named(sound, pages):
     with pytest.raises(IndexError, match="has 2 channels or columns"):
         views_transformer(a=(MFCC(RATE), 2)).fit(sound[0])
     with pytest.raises(KeyError, match=r"no column or key 'body'.*'page', 'link'"):
@@ -193,7 +194,7 @@ def test_wrong_keys_and_output_are_named(sound, pages):
 
 
 def test_a_missing_frame_library_is_named(monkeypatch):
-    monkeypatch.setattr("cmvmed.features.per_view.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match='pip install pandas; or pass output="default"'):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r'output="default"\) needs pandas. Install it with: pip install pandas'):
         two_sensors()
     assert two_sensors(output="default").views == {"left": "left__", "right": "right__"}

@@ -8,7 +8,7 @@ RATE = 1000
 
 
 def recording_with_bursts(times, *, seconds=20, n_channels=2, amplitude=(5.0, 0.0), seed=0):
-    """White noise of variance 1 with 50 ms bursts; a channel with amplitude 0 hears none."""
+    """White noise of variance 1 with 50 ms bursts; none in a channel with amplitude 0."""
     rng = np.random.default_rng(seed)
     recording = rng.normal(size=(n_channels, seconds * RATE))
     for time in times:
@@ -27,7 +27,7 @@ def test_windows_are_slices_of_all_channels(seconds, hop):
     for signal, start in zip(signals, starts, strict=True):
         first = round(start * RATE)
         np.testing.assert_array_equal(signal, recording[:, first : first + signals.shape[2]])
-    assert starts[-1] + seconds + (hop or seconds) > recording.shape[1] / RATE  # no window is left out
+    assert starts[-1] + seconds + (hop or seconds) > recording.shape[1] / RATE  # no window is omitted
 
 
 def test_windows_do_not_share_memory_with_the_recording():
@@ -42,18 +42,18 @@ def test_one_channel_may_be_one_dimensional():
     assert signals.shape == (5, 1, 20)
 
 
-def test_events_are_found_where_they_are_though_one_sensor_hears_them():
+def test_events_in_one_of_two_channels_are_detected():
     times = [1.2, 4.0, 4.9, 9.6, 15.3]
     recording = recording_with_bursts(times)
     signals, starts = segment_events(recording, RATE, seconds=0.4, threshold_db=8)
     assert signals.shape == (5, 2, 400)
-    peaks = starts + 0.1  # the peak lies a quarter into the segment
+    peaks = starts + 0.1  # the peak is a quarter into the segment
     np.testing.assert_allclose(peaks, np.array(times) + 0.025, atol=0.03)
     first = round(starts[2] * RATE)
     np.testing.assert_array_equal(signals[2], recording[:, first : first + 400])
 
 
-def test_close_events_are_one_the_louder():
+def test_of_close_events_the_louder_one_is_kept():
     recording = recording_with_bursts([5.0, 5.2])
     recording[:, 5200:5250] *= 3
     _, starts = segment_events(recording, RATE, seconds=1.0, threshold_db=8, lead_seconds=0.5)
@@ -75,7 +75,7 @@ def test_nothing_above_the_threshold_gives_no_rows():
     assert starts.shape == (0,)
 
 
-def test_gain_and_offset_of_a_sensor_do_not_matter():
+def test_gain_and_offset_of_a_sensor_have_no_effect():
     recording = recording_with_bursts([3.0, 8.0])
     _, starts = segment_events(recording, RATE, seconds=0.4, threshold_db=8)
     changed = recording * np.array([[1e-4], [50.0]]) + np.array([[7.0], [-300.0]])
@@ -89,7 +89,7 @@ def test_a_digitally_silent_background_works():
     np.testing.assert_allclose(starts, [2.02 - 0.1], atol=0.03)
 
 
-def test_a_missing_channel_stays_missing_and_does_not_disturb():
+def test_a_missing_channel_stays_missing_and_has_no_effect():
     recording = recording_with_bursts([3.0, 8.0])
     _, starts = segment_events(recording, RATE, seconds=0.4, threshold_db=8)
     with_missing = np.vstack([recording, np.full(recording.shape[1], np.nan)])
@@ -119,11 +119,11 @@ def test_from_a_stereo_file(tmp_path):
         (np.array([["a", "b"]]), {}, "real"),
     ],
 )
-def test_wrong_recordings_are_named(cut, recording, options, message):
+def test_invalid_recordings_are_named(cut, recording, options, message):
     with pytest.raises(ValueError, match=message):
         cut(recording, RATE, **{"seconds": 1.0, **options})
 
 
-def test_wrong_rate_is_named():
+def test_invalid_rate_is_named():
     with pytest.raises(ValueError, match="positive number of Hz"):
         segment_windows(np.zeros((1, 100)), 0, seconds=1)

@@ -29,7 +29,7 @@ def test_counts_and_binary_without_length():
 
 
 @pytest.mark.parametrize("sparse", [True, False])
-def test_wordless_documents_are_missing_views(sparse):
+def test_documents_without_known_words_are_missing_views(sparse):
     view = TextView(sparse_output=sparse).fit(DOCUMENTS)
     features = view.transform(["", "homework friday", None, np.nan, "unknown words only"])
     dense = features.toarray() if sparse else features
@@ -37,7 +37,7 @@ def test_wordless_documents_are_missing_views(sparse):
     np.testing.assert_allclose(dense[1], view.vectorizer_.transform(["homework friday"]).toarray()[0], rtol=1e-12)
 
 
-def test_wordless_documents_may_be_zero():
+def test_documents_without_known_words_may_be_zero():
     features = TextView(empty="zero").fit(DOCUMENTS).transform(["", "homework"])
     np.testing.assert_allclose(features.sum(axis=1), [[0.0], [1.0]], rtol=1e-12)
 
@@ -78,17 +78,17 @@ def test_frame_output():
     [
         ("one document", TypeError, "Pass a list"),
         ([1, 2], TypeError, "Document 0 must be a str"),
-        (["", None], ValueError, "Every document is empty"),
+        (["", None], ValueError, "All documents are empty"),
         (np.array([["a", "b"]]), ValueError, "one column"),
     ],
 )
-def test_wrong_documents_are_named(documents, error, message):
+def test_invalid_documents_are_named(documents, error, message):
     with pytest.raises(error, match=message):
         TextView().fit(documents)
 
 
 @pytest.mark.parametrize("options", [{"weighting": "bm25"}, {"empty": "drop"}])
-def test_wrong_options_are_named(options):
+def test_invalid_options_are_named(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         TextView(**options).fit(DOCUMENTS)
 

@@ -77,7 +77,7 @@ def test_constant_channel_is_finite(windows):
     np.testing.assert_allclose(columns["ch0_band0"], np.log10(1 / 8), rtol=1e-9)
 
 
-def test_missing_channel_is_nan_and_others_are_not_touched(windows):
+def test_missing_channel_is_nan_and_others_do_not_change(windows):
     transformer = WindowFeatures(RATE).fit(windows)
     complete = transformer.transform(windows)
     windows[2, 1] = np.nan
@@ -103,13 +103,13 @@ def test_from_a_recording_to_features():
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda w: w[:, :2], {}, "X has 2 channels, but fit saw 3"),
+        (lambda w: w[:, :2], {}, "X has 2 channels, but the data of fit had 3"),
         (lambda w: w[:, :, :10], {}, "too short for 8 frequency bands"),
         (lambda w: np.where(np.arange(128) == 5, np.nan, w), {}, "Window 0, channel 0 has some NaN"),
         (lambda w: w[np.newaxis], {}, "got shape"),
     ],
 )
-def test_wrong_windows_are_named(windows, change, options, message):
+def test_invalid_windows_are_named(windows, change, options, message):
     with pytest.raises(ValueError, match=message):
         WindowFeatures(RATE, **options).fit(windows).transform(change(windows))
 
@@ -123,12 +123,12 @@ def test_wrong_windows_are_named(windows, change, options, message):
         ({"n_bands": -1}, "n_bands must not be negative"),
     ],
 )
-def test_wrong_options_are_named(windows, options, message):
+def test_invalid_options_are_named(windows, options, message):
     with pytest.raises(ValueError, match=message):
         WindowFeatures(**options).fit(windows)
 
 
-LENGTH = "windows may have any length, so that there is no number of input features to compare"
+LENGTH = "windows may have any length, so there is no number of input features to compare"
 EXPECTED_FAILURES = {
     "check_n_features_in": LENGTH,
     "check_n_features_in_after_fitting": LENGTH,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from cmvmed.datasets.catalog import Finding
+    from cmvmed.datasets.catalog import DatasetStatus
 
-COLORS = {"there": "green", "missing": "yellow", "damaged": "red"}
+COLORS = {"available": "green", "missing": "yellow", "damaged": "red"}
 
 
 @click.command()
@@ -51,7 +51,7 @@ def command(data_dir: Path | None, as_json: bool) -> None:
     click.get_current_context().exit(any(finding.state == "damaged" for finding in findings))
 
 
-def as_dict(finding: "Finding") -> dict[str, Any]:
+def as_dict(finding: "DatasetStatus") -> dict[str, Any]:
     """The finding for a machine to read."""
     entry = finding.entry
     return {
@@ -65,7 +65,7 @@ def as_dict(finding: "Finding") -> dict[str, Any]:
         "rows": finding.rows or None,
         "classes": finding.classes or None,
         "views": dict(finding.views) or None,
-        "get": [{"put_as": f"{file.folder}/{file.name}", "from": file.url or file.home} for file in entry.wanted],
+        "get": [{"put_as": f"{file.folder}/{file.name}", "from": file.url or file.homepage} for file in entry.files],
     }
 
 
@@ -79,31 +79,31 @@ def _print_folders(folders: list[tuple[Path, str]]) -> None:
     click.echo()
 
 
-def _print_finding(finding: "Finding", destination: Path | None) -> None:
+def _print_finding(finding: "DatasetStatus", destination: Path | None) -> None:
     entry = finding.entry
-    state = click.style(f"{finding.state:8}", fg=COLORS[finding.state])
+    state = click.style(f"{finding.state:9}", fg=COLORS[finding.state])
     click.echo(f"{click.style(f'{entry.name:19}', bold=True)} {state} {entry.title}")
-    if finding.state == "there":
+    if finding.state == "available":
         views = ", ".join(f"{name} ({width})" for name, width in finding.views)
         click.echo(f"    {finding.rows:,} rows, {finding.classes} classes; views {views}")
         click.echo(f"    {_where(finding)}; {entry.call}")
     elif finding.paths:  # files that are damaged, or not all of them
         click.echo(f"    {finding.problem}")
     else:
-        for file in entry.wanted:
-            click.echo(f"    get {file.url or file.home}")
+        for file in entry.files:
+            click.echo(f"    get {file.url or file.homepage}")
             click.echo(f"    as  {destination or '<your folder>'}/{file.folder}/{file.name}")
 
 
-def _where(finding: "Finding") -> str:
+def _where(finding: "DatasetStatus") -> str:
     if not finding.paths:
         return "comes with scikit-learn"
     size = f"{finding.bytes / 1e6:.1f} MB"
     return f"{size} in {', '.join(sorted({str(path.parent) for path in finding.paths}))}"
 
 
-def _print_closing(findings: list["Finding"], destination: Path | None) -> None:
-    there = sum(finding.state == "there" for finding in findings)
+def _print_closing(findings: list["DatasetStatus"], destination: Path | None) -> None:
+    there = sum(finding.state == "available" for finding in findings)
     click.echo(f"\n{there} of {len(findings)} data sets are there.", nl=False)
     if there < len(findings):
         folder = "" if destination else " Put files in a folder of yours and name it by --data-dir or CMVMED_DATA."

@@ -1,4 +1,4 @@
-"""Multi-view data: published data sets as one X with the columns of every view, and simulators that know their truth."""
+"""Multi-view data: published data sets as one X with named columns of views, and simulators of known ground truth."""
 
 from cmvmed.datasets.bundled import load_breast_cancer_views, load_digits_views
 from cmvmed.datasets.errors import DatasetError, DatasetNotFoundError

@@ -1,4 +1,4 @@
-"""From one matrix per view to the Bunch that every loader returns."""
+"""Construction of the Bunch that every loader returns from one matrix per view."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
+from cmvmed._optional import import_optional
+
 Matrix: TypeAlias = NDArray[np.float64] | sp.csr_array
 
 
@@ -18,12 +20,12 @@ class View:
 
     Attributes
     ----------
-    values : array or CSR array, shape (n_rows, width)
+    values : array or CSR array, shape (n_rows, n_features)
         The features.
-    feature_names : sequence of str, length width
+    feature_names : sequence of str, length n_features
         Their names, without the name of the view.
     missing : bool array, shape (n_rows,), or None
-        Rows in which the view is absent; their values become NaN. None: the view is never absent.
+        Rows in which the view is missing; their values become NaN. None: the view is complete.
     """
 
     values: Matrix
@@ -33,13 +35,13 @@ class View:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Everything a loader found out; `extras` become further attributes of the Bunch."""
+    """A loaded data set; `extras` become further attributes of the Bunch."""
 
     views: Mapping[str, View]
     target: NDArray[np.int64]
     target_names: Sequence[str]
     descr: str
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    extras: Mapping[str, object] = field(default_factory=dict)
 
 
 def to_bunch(dataset: Dataset, *, as_frame: bool, return_X_y: bool) -> Any:
@@ -49,9 +51,9 @@ def to_bunch(dataset: Dataset, *, as_frame: bool, return_X_y: bool) -> Any:
     ``target`` (n_rows,) of indices into ``target_names``, ``feature_names`` (``<view>__<feature>``), ``frame`` and
     ``DESCR``.
     """
-    names = [f"{view}__{feature}" for view, block in dataset.views.items() for feature in block.feature_names]
-    missing = np.column_stack([missing_rows(block) for block in dataset.views.values()])
-    data: Any = stack([with_nan_rows(block) for block in dataset.views.values()])
+    names = [f"{name}__{feature}" for name, view in dataset.views.items() for feature in view.feature_names]
+    missing = np.column_stack([missing_rows(view) for view in dataset.views.values()])
+    data: Any = concatenate_views([with_nan_rows(view) for view in dataset.views.values()])
     target: Any = dataset.target
     frame = None
     if as_frame:
@@ -63,7 +65,7 @@ def to_bunch(dataset: Dataset, *, as_frame: bool, return_X_y: bool) -> Any:
         data=data,
         target=target,
         frame=frame,
-        views=column_slices({view: block.values.shape[1] for view, block in dataset.views.items()}),
+        views=column_slices({name: view.values.shape[1] for name, view in dataset.views.items()}),
         missing=missing,
         target_names=np.array(dataset.target_names),
         feature_names=names,
@@ -73,18 +75,18 @@ def to_bunch(dataset: Dataset, *, as_frame: bool, return_X_y: bool) -> Any:
 
 
 def column_slices(widths: Mapping[str, int]) -> dict[str, slice]:
-    """Return for each view its slice of the columns of X, in order."""
-    ends = np.cumsum(list(widths.values())).tolist()
-    return {view: slice(end - width, end) for (view, width), end in zip(widths.items(), ends, strict=True)}
+    """Return the slice of the columns of X for each view, in order."""
+    stops = np.cumsum(list(widths.values())).tolist()
+    return {view: slice(stop - width, stop) for (view, width), stop in zip(widths.items(), stops, strict=True)}
 
 
 def missing_rows(view: View) -> NDArray[np.bool_]:
-    """Return the rows in which the view is absent, shape (n_rows,)."""
+    """Return a mask of the rows in which the view is missing, shape (n_rows,)."""
     return np.zeros(view.values.shape[0], dtype=np.bool_) if view.missing is None else view.missing
 
 
 def with_nan_rows(view: View) -> Matrix:
-    """Return the values with NaN in every column of the absent rows.
+    """Return the values with NaN in every column of the missing rows.
 
     In a sparse view these NaN are stored explicitly: an entry that is not stored is a zero, which is a value.
     """
@@ -98,18 +100,15 @@ def with_nan_rows(view: View) -> Matrix:
     return sp.csr_array(view.values + nan_rows)
 
 
-def stack(blocks: Sequence[Any]) -> Matrix:
-    """Put the views side by side: CSR if they are sparse, else an array."""
+def concatenate_views(blocks: Sequence[Matrix]) -> Matrix:
+    """Concatenate the columns of the views: a CSR array if any view is sparse, else a dense array."""
     if any(sp.issparse(block) for block in blocks):
-        return sp.csr_array(sp.hstack(blocks, format="csr"))
-    return np.hstack(blocks)
+        return sp.csr_array(sp.hstack([sp.csr_array(block) for block in blocks], format="csr"))
+    return np.hstack([np.asarray(block) for block in blocks])
 
 
 def to_frame(data: Matrix, target: ArrayLike, names: Sequence[str]) -> Any:
     """Return a dense DataFrame of all features, with the target as its last column."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("as_frame=True needs pandas: pip install pandas") from error
+    pd = import_optional("pandas", None, "as_frame=True")
     frame = pd.DataFrame(data.toarray() if sp.issparse(data) else data, columns=pd.Index(names))
     return pd.concat([frame, pd.Series(target, name="target")], axis=1)

@@ -1,4 +1,4 @@
-"""Real data that comes with scikit-learn, split into natural views: no file, no download."""
+"""Data sets of scikit-learn, split into views; no files are needed."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def load_digits_views(*, parity: bool = False, as_frame: bool = False, return_X_
     Parameters
     ----------
     parity : bool, default=False
-        Make the target even (0) against odd (1) instead of the ten digits.
+        Classify even (0) against odd (1) digits instead of the ten digits.
     as_frame : bool, default=False
         Return ``data`` and ``target`` as pandas objects.
     return_X_y : bool, default=False
@@ -40,7 +40,7 @@ def load_digits_views(*, parity: bool = False, as_frame: bool = False, return_X_
 
 
 def load_breast_cancer_views(*, as_frame: bool = False, return_X_y: bool = False) -> Any:
-    """Load scikit-learn's breast cancer data with the mean, the error and the worst of ten properties as three views.
+    """Load scikit-learn's breast cancer data with mean, standard error and worst value of ten features as three views.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ def load_breast_cancer_views(*, as_frame: bool = False, return_X_y: bool = False
         See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has shape (569, 30).
     """
     cancer = load_breast_cancer()
-    # scikit-learn names the columns "mean radius", "radius error" and "worst radius"; here the view says which it is.
+    # scikit-learn names the columns "mean radius", "radius error" and "worst radius"; here the first word is the view.
     columns = {
         view: [index for index, name in enumerate(cancer.feature_names) if view in name.split()]
         for view in ("mean", "error", "worst")
     }
     views = {
-        view: View(cancer.data[:, chosen], [_without(view, cancer.feature_names[index]) for index in chosen])
-        for view, chosen in columns.items()
+        view: View(cancer.data[:, indices], [_without_word(view, cancer.feature_names[index]) for index in indices])
+        for view, indices in columns.items()
     }
     dataset = Dataset(views, cancer.target.astype(np.int64), list(cancer.target_names), describe("breast_cancer_views"))
     return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
 
 
-def _without(view: str, feature: str) -> str:
-    return " ".join(word for word in feature.split() if word != view)
+def _without_word(removed: str, feature: str) -> str:
+    return " ".join(word for word in feature.split() if word != removed)

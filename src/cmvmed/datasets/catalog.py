@@ -1,4 +1,4 @@
-"""All data sets by name, and what a search for their files finds on this machine."""
+"""List of all data sets, and a check of which are available on this machine."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from cmvmed.datasets.bundled import load_breast_cancer_views, load_digits_views
 from cmvmed.datasets.errors import DatasetError, DatasetNotFoundError
-from cmvmed.datasets.internet_ads import PACKED_ARCHIVE, UCI_ARCHIVE, fetch_internet_ads
-from cmvmed.datasets.locations import DATA_VARIABLE, DataFile, Lookup, cache_folders, data_folders, find
+from cmvmed.datasets.internet_ads import AD_DATASET_ARCHIVE, UCI_ARCHIVE, fetch_internet_ads
+from cmvmed.datasets.locations import DATA_VARIABLE, DataFile, FetchOptions, cache_folders, data_folders, find_file
 from cmvmed.datasets.multiple_features import CSV_FILES, UCI_ZIP, fetch_multiple_features
 from cmvmed.datasets.sensit_vehicle import SUBSET_FILE, TEST_FILES, fetch_sensit_vehicle
 from cmvmed.datasets.webkb import FEATURES_FILE, RAW_ARCHIVE, SPLITS_FILE, fetch_webkb_course
@@ -27,23 +27,23 @@ class CatalogEntry:
     name : str
         Short name.
     title : str
-        What it is of.
+        Short description.
     call : str
         The call of :mod:`cmvmed.datasets` that loads it.
     load : callable
-        The same call, which takes ``data_home`` and ``download_if_missing`` if there are files.
-    wanted : tuple of DataFile
-        The files to get where none is there; empty for a data set that needs none.
-    others : tuple of DataFile
-        Further forms of the same data, and files that add to it, which are read where they are there.
+        Function of this call; takes ``data_home`` and ``download_if_missing`` if the data set has files.
+    files : tuple of DataFile
+        Files to get if none is available; empty for a data set without files.
+    other_files : tuple of DataFile
+        Other versions of the same data, and optional additional files.
     """
 
     name: str
     title: str
     call: str
     load: Callable[..., Any]
-    wanted: tuple[DataFile, ...] = ()
-    others: tuple[DataFile, ...] = ()
+    files: tuple[DataFile, ...] = ()
+    other_files: tuple[DataFile, ...] = ()
 
 
 CATALOG = (
@@ -57,14 +57,23 @@ CATALOG = (
         (SPLITS_FILE,),
     ),
     CatalogEntry(
-        "ads", "internet advertisements", "fetch_internet_ads()", fetch_internet_ads, (UCI_ARCHIVE,), (PACKED_ARCHIVE,)
+        "ads",
+        "internet advertisements",
+        "fetch_internet_ads()",
+        fetch_internet_ads,
+        (UCI_ARCHIVE,),
+        (AD_DATASET_ARCHIVE,),
     ),
     CatalogEntry(
-        "sensit", "vehicles heard and felt, subset", "fetch_sensit_vehicle()", fetch_sensit_vehicle, (SUBSET_FILE,)
+        "sensit",
+        "acoustic and seismic features of vehicles, subset",
+        "fetch_sensit_vehicle()",
+        fetch_sensit_vehicle,
+        (SUBSET_FILE,),
     ),
     CatalogEntry(
         "sensit-full",
-        "vehicles heard and felt, all rows",
+        "acoustic and seismic features of vehicles, all rows",
         'fetch_sensit_vehicle(version="full")',
         partial(fetch_sensit_vehicle, version="full"),
         (FIRST_FULL_FILE, TEST_FILES[FIRST_FULL_FILE]),
@@ -72,24 +81,24 @@ CATALOG = (
     ),
     CatalogEntry(
         "mfeat",
-        "handwritten digits in six descriptions",
+        "six sets of features of handwritten digits",
         "fetch_multiple_features()",
         fetch_multiple_features,
         (UCI_ZIP,),
         tuple(CSV_FILES.values()),
     ),
     CatalogEntry("digits", "halves of handwritten digits", "load_digits_views()", load_digits_views),
-    CatalogEntry("breast-cancer", "three views of tumours", "load_breast_cancer_views()", load_breast_cancer_views),
+    CatalogEntry("breast-cancer", "three views of tumors", "load_breast_cancer_views()", load_breast_cancer_views),
 )
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What the search for one data set found; the numbers are counted in the loaded data, zero where there are none."""
+class DatasetStatus:
+    """Result of the check of one data set; the numbers are those of the loaded data, zero if it was not loaded."""
 
     entry: CatalogEntry
-    state: Literal["there", "missing", "damaged"]
-    problem: str = ""  # the loader's own words
+    state: Literal["available", "missing", "damaged"]
+    problem: str = ""  # error message of the loader
     paths: tuple[Path, ...] = ()  # files of this data set that were found
     rows: int = 0
     classes: int = 0
@@ -97,35 +106,35 @@ class Finding:
 
     @property
     def bytes(self) -> int:
-        """Size of the files together."""
+        """Total size of the files."""
         return sum(path.stat().st_size for path in self.paths)
 
 
 def searched_folders(data_home: str | os.PathLike[str] | None = None) -> list[tuple[Path, str]]:
-    """Return the folders that are searched, in order, each with who named it."""
-    named = data_folders(Lookup(data_home))
+    """Return the folders that are searched, in order, each with its origin."""
+    folders = data_folders(FetchOptions(data_home))
     origins = ["data folder given"] * (data_home is not None) + [DATA_VARIABLE]
-    folders = list(zip(named, origins, strict=False))
-    return folders + [(folder, "download cache") for folder in cache_folders()]
+    named_folders = list(zip(folders, origins, strict=False))
+    return named_folders + [(folder, "download cache") for folder in cache_folders()]
 
 
-def check_datasets(data_home: str | os.PathLike[str] | None = None) -> Iterator[Finding]:
-    """Look for every data set and load what is there; nothing is downloaded."""
+def check_datasets(data_home: str | os.PathLike[str] | None = None) -> Iterator[DatasetStatus]:
+    """Search for the files of every data set and load it if they are available; nothing is downloaded."""
     for entry in CATALOG:
-        yield look_for(entry, data_home)
+        yield check_dataset(entry, data_home)
 
 
-def look_for(entry: CatalogEntry, data_home: str | os.PathLike[str] | None = None) -> Finding:
-    """Look for one data set and load it if it is there; nothing is downloaded."""
-    lookup = Lookup(data_home, download_if_missing=False)
-    found = (find(file, lookup) for file in (*entry.wanted, *entry.others))
+def check_dataset(entry: CatalogEntry, data_home: str | os.PathLike[str] | None = None) -> DatasetStatus:
+    """Search for the files of one data set and load it if they are available; nothing is downloaded."""
+    options = FetchOptions(data_home, download_if_missing=False)
+    found = (find_file(file, options) for file in (*entry.files, *entry.other_files))
     paths = tuple(path for path in found if path is not None)
-    where = {"data_home": data_home, "download_if_missing": False} if entry.wanted else {}
+    arguments = {"data_home": data_home, "download_if_missing": False} if entry.files else {}
     try:
-        bunch = entry.load(**where)
+        bunch = entry.load(**arguments)
     except DatasetNotFoundError as error:
-        return Finding(entry, "missing", str(error), paths)
+        return DatasetStatus(entry, "missing", str(error), paths)
     except DatasetError as error:
-        return Finding(entry, "damaged", str(error), paths)
+        return DatasetStatus(entry, "damaged", str(error), paths)
     views = tuple((name, columns.stop - columns.start) for name, columns in bunch.views.items())
-    return Finding(entry, "there", "", paths, bunch.data.shape[0], len(bunch.target_names), views)
+    return DatasetStatus(entry, "available", "", paths, bunch.data.shape[0], len(bunch.target_names), views)

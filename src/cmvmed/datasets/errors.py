@@ -1,8 +1,8 @@
-"""The errors of the loaders: a file that is not there, and a file that is not what it should be."""
+"""Errors of the loaders."""
 
 
 class DatasetError(ValueError):
-    """A data file is truncated, altered, of another format, or hostile; the message says which and what to do."""
+    """A data file is truncated, altered, malicious or of another format; the message names it and says what to do."""
 
 
 class DatasetNotFoundError(DatasetError, FileNotFoundError):

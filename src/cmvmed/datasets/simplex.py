@@ -1,4 +1,4 @@
-"""Gaussians on the vertices of a regular simplex: where they lie, and the error of the best classifier between them."""
+"""Gaussian classes on the vertices of a regular simplex: their means, and the Bayes error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def simplex_vertices(n_classes: int) -> NDArray[np.float64]:
     For two classes: +1 and -1.
     """
     centered = np.eye(n_classes) - 1.0 / n_classes
-    # Helmert's orthonormal basis of the space orthogonal to the ones vector, whose signs no solver chooses
+    # Helmert's orthonormal basis of the space orthogonal to the ones vector, with fixed signs
     basis = np.zeros((n_classes, n_classes - 1))
     for j in range(1, n_classes):
         basis[:j, j - 1] = 1.0 / np.sqrt(j * (j + 1))
@@ -25,7 +25,7 @@ def simplex_vertices(n_classes: int) -> NDArray[np.float64]:
 
 
 def simplex_bayes_error(circumradius: float, class_probabilities: ArrayLike) -> float:
-    r"""Error of the best classifier between unit Gaussians on a regular simplex.
+    r"""Return the Bayes error of Gaussian classes of unit variance on the vertices of a regular simplex.
 
     Parameters
     ----------
@@ -41,8 +41,9 @@ def simplex_bayes_error(circumradius: float, class_probabilities: ArrayLike) -> 
 
     Notes
     -----
-    The simplex is the set of K orthogonal vectors of length a = r sqrt(K / (K - 1)) less its mean, and a shift changes
-    no error. In orthogonal coordinates the K scores are independent normals, so that with class probabilities pi
+    The vertices are K orthogonal vectors of length a = r sqrt(K / (K - 1)) minus their mean, and a translation does
+    not change the error. In orthogonal coordinates the K scores are independent normal variables, so that with class
+    probabilities pi
 
     .. math::
         P(\text{correct}) = \sum_k \pi_k \int \phi(t - a)
@@ -53,7 +54,7 @@ def simplex_bayes_error(circumradius: float, class_probabilities: ArrayLike) -> 
     priors = np.asarray(class_probabilities, dtype=float)
     n_classes = len(priors)
     a = circumradius * np.sqrt(n_classes / (n_classes - 1))
-    if a < 1e-9:  # no information: always the most frequent class
+    if a < 1e-9:  # no information: predict the majority class
         return float(1.0 - priors.max())
 
     def correct(t: float, k: int) -> float:

@@ -1,4 +1,4 @@
-"""WebKB course pages: web pages of computer science departments, home page of a course or not."""
+"""WebKB course pages: web pages of computer science departments, home pages of courses and others."""
 
 import os
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfTransformer
 
-from cmvmed.datasets.archives import gunzip, tar_files
+from cmvmed.datasets.archives import gunzip, read_tar
 from cmvmed.datasets.bunch import Dataset, View, missing_rows, to_bunch
 from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
 from cmvmed.datasets.html_text import html_to_text
-from cmvmed.datasets.locations import DataFile, Lookup, find, read, read_checked
-from cmvmed.datasets.matfile import read_arrays
+from cmvmed.datasets.locations import DataFile, FetchOptions, find_file, read_file, read_verified
+from cmvmed.datasets.matfile import load_matrices
 
-HOME = "http://www.cs.cmu.edu/afs/cs.cmu.edu/project/theo-51/www"
+HOMEPAGE = "http://www.cs.cmu.edu/afs/cs.cmu.edu/project/theo-51/www"
 RAW_ARCHIVE = DataFile(
     name="course-cotrain-data.tar.gz",
     folder="webkb_course",
     url="https://www.cs.cmu.edu/afs/cs.cmu.edu/project/theo-51/www/co-training/data/course-cotrain-data.tar.gz",
-    home=f"{HOME}/co-training/data/course-cotrain-data.tar.gz",
+    homepage=f"{HOMEPAGE}/co-training/data/course-cotrain-data.tar.gz",
     max_bytes=16_000_000,
     sha256=(
-        # The copy that the facts in DESCR were counted in; then the archive at CMU, as other projects recorded it.
+        # The copy in which the numbers of DESCR were counted, and the archive at CMU as recorded by other projects.
         "7d984a8c897db1c80e4bcbb3378d744940819daecf3968f30d81f96218bca222",
         "1f0d9d7f55c90754e7581272d67613e7c358323e44e2b84c438bed063653e7db",
     ),
@@ -34,43 +34,32 @@ FEATURES_FILE = DataFile(
     name="WebKB.mat",
     folder="webkb_course",
     url="https://raw.githubusercontent.com/benyangxjtu/EMKMC/105aff81da2eb11942caa177f87039585c794e0d/WebKB.mat",
-    home="https://github.com/benyangxjtu/EMKMC (WebKB.mat)",
+    homepage="https://github.com/benyangxjtu/EMKMC (WebKB.mat)",
     max_bytes=16_000_000,
     sha256=("1a9cd6bc1b0dac7e6290779ff3bc792bb01307ca0b80851632abfc0b5ac426d8",),
+    always_verify=True,
 )
 SPLITS_FILE = DataFile(
     name="PAGELINK.mat",
     folder="webkb_course",
-    url="",  # read where it is there, never asked for
-    home="https://github.com/Multiviewdata/dataset4 (PAGELINK.mat)",
+    url="",  # optional: read if available
+    homepage="https://github.com/Multiviewdata/dataset4 (PAGELINK.mat)",
     max_bytes=16_000_000,
     sha256=("664d165f1831bcf2584c72d45aed8fe87e93eab5a4d7a957f17cc3be536fac97",),
+    always_verify=True,
 )
 MAX_TAR_BYTES, MAX_PAGE_BYTES = 64_000_000, 100_000
 
-ROWS, PAGE_WIDTH, LINK_WIDTH = 1051, 3000, 1840
+N_ROWS, PAGE_WIDTH, LINK_WIDTH = 1051, 3000, 1840
 N_SPLITS, LABELS_PER_SPLIT = 100, 12
 TARGET_NAMES = ["non-course", "course"]
 CLASS_COUNTS = [821, 230]
 
-# Runs of letters, so that "CS414" and "CS537" both say "cs"; scikit-learn's own pattern takes each for a new word.
-WORD = r"[^\W\d_]{2,}"
-# Words of scikit-learn's list that carry meaning on a page of a computer science department.
-CONTENT_WORDS = {
-    "amount",
-    "bill",
-    "bottom",
-    "cry",
-    "describe",
-    "detail",
-    "fire",
-    "front",
-    "interest",
-    "mill",
-    "move",
-    "next",
-}
-CONTENT_WORDS |= {"serious", "side", "sincere", "system", "top"}
+# Sequences of letters, so that "CS414" and "CS537" both contain "cs"; in scikit-learn's pattern they are two words.
+TOKEN_PATTERN = r"[^\W\d_]{2,}"
+# Stop words of scikit-learn that are informative on a page of a computer science department.
+CONTENT_WORDS = {"amount", "bill", "bottom", "cry", "describe", "detail", "fire", "front", "interest", "mill", "move"}
+CONTENT_WORDS |= {"next", "serious", "side", "sincere", "system", "top"}
 
 
 @dataclass(frozen=True)
@@ -97,18 +86,19 @@ def fetch_webkb_course(
     ----------
     preprocessed : bool, default=False
         False: compute tf-idf features from the raw html, with a vocabulary chosen without labels. True: the 3000 +
-        1840 features of the paper from WebKB.mat, whose vocabulary was chosen with all labels in sight, and the
-        published splits.
+        1840 features of the paper from WebKB.mat, whose vocabulary was chosen with the labels of all pages, and
+        the published splits.
     max_words : int or None, default=3000
-        With ``preprocessed=False``, keep in each view at most so many words, those found in the most pages. None
-        keeps all.
+        With ``preprocessed=False``, the largest number of words in each view; those with the highest document
+        frequency are kept. None: keep all.
     data_home : path, optional
-        Folder that holds the files, either in a subfolder ``webkb_course`` or directly; searched before the folder in
+        Folder with the files, in its subfolder ``webkb_course`` or directly; searched before the folder in
         the environment variable ``CMVMED_DATA`` and the download cache.
     download_if_missing : bool, default=True
-        Download the file if no folder has it.
+        Download the file if it is in no folder.
     verify : bool, default=True
-        Check the file's SHA-256, and the numbers of rows and classes.
+        Check the SHA-256 of the file, and the numbers of rows and classes. The MATLAB files of
+        ``preprocessed=True`` are always checked, because scipy does not read other content safely.
     as_frame : bool, default=False
         Return ``data`` (dense) and ``target`` as pandas objects.
     return_X_y : bool, default=False
@@ -118,28 +108,28 @@ def fetch_webkb_course(
     -------
     Bunch or (data, target)
         See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` is a CSR array with 1051 rows. Raw: ``page_names`` (1051,).
-        Preprocessed: ``splits``, shape (100, 12), or None where PAGELINK.mat is not there.
+        Preprocessed: ``splits``, shape (100, 12), or None if PAGELINK.mat is not available.
 
     Raises
     ------
     DatasetError
-        If a file is truncated, altered, hostile or of another format.
+        If a file is truncated, altered, malicious or of another format.
     DatasetNotFoundError
-        If a file is nowhere and cannot be downloaded.
+        If a file is not found and cannot be downloaded.
     """
-    lookup = Lookup(data_home, download_if_missing, verify)
+    options = FetchOptions(data_home, download_if_missing, verify)
     if max_words is not None and max_words < 1:
-        raise ValueError(f"max_words={max_words} leaves no word; give at least 1, or None for all.")
-    dataset = _preprocessed(lookup) if preprocessed else _from_html(lookup, max_words)
+        raise ValueError(f"max_words must be at least 1, or None for all words, got {max_words}.")
+    dataset = _preprocessed(options) if preprocessed else _from_html(options, max_words)
     return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
 
 
-def _from_html(lookup: Lookup, max_words: int | None) -> Dataset:
-    tar = gunzip(read(RAW_ARCHIVE, lookup), name=RAW_ARCHIVE.name, max_bytes=MAX_TAR_BYTES)
-    pages = _pages(tar_files(tar, name=RAW_ARCHIVE.name, max_member_bytes=MAX_PAGE_BYTES))
-    if lookup.verify and np.bincount(pages.target, minlength=2).tolist() != CLASS_COUNTS:
+def _from_html(options: FetchOptions, max_words: int | None) -> Dataset:
+    tar = gunzip(read_file(RAW_ARCHIVE, options), name=RAW_ARCHIVE.name, max_bytes=MAX_TAR_BYTES)
+    pages = _pages(read_tar(tar, name=RAW_ARCHIVE.name))
+    if options.verify and np.bincount(pages.target, minlength=2).tolist() != CLASS_COUNTS:
         raise DatasetError(
-            f"{RAW_ARCHIVE.name} holds {np.bincount(pages.target, minlength=2).tolist()} pages of {TARGET_NAMES}, "
+            f"{RAW_ARCHIVE.name} has {np.bincount(pages.target, minlength=2).tolist()} pages of {TARGET_NAMES}, "
             f"expected {CLASS_COUNTS}. Get it again, or pass verify=False to load it anyway."
         )
     views = {
@@ -156,7 +146,7 @@ def _from_html(lookup: Lookup, max_words: int | None) -> Dataset:
         link_missing=missing_rows(views["link"]).sum(),
         kept_words="all words"
         if max_words is None
-        else f"the {max_words:,} words found in the most pages (of equals the first)",
+        else f"the {max_words:,} words of highest document frequency (the first of equal ones)",
     )
     return Dataset(views, pages.target, TARGET_NAMES, descr, {"page_names": np.array(pages.names)})
 
@@ -168,21 +158,27 @@ def _pages(files: dict[str, bytes]) -> _Pages:
         parts = member.split("/")
         if len(parts) < 3 or parts[-3] not in texts or parts[-2] not in TARGET_NAMES:
             raise DatasetError(
-                f"{RAW_ARCHIVE.name} holds {member!r}, which is no page of a view and a class: it is another archive."
+                f"{RAW_ARCHIVE.name} has a member {member!r}, which is not a page of a view and a class: it is a "
+                "different archive."
             )
-        text_of_page = texts[parts[-3]]
-        if (parts[-2], parts[-1]) in text_of_page:
-            raise DatasetError(f"{RAW_ARCHIVE.name} holds the {parts[-3]} of {parts[-1]!r} twice; it is refused.")
-        text_of_page[parts[-2], parts[-1]] = html_to_text(content.decode("latin-1"))
+        if len(content) > MAX_PAGE_BYTES:
+            raise DatasetError(
+                f"{RAW_ARCHIVE.name} has a page {member!r} of {len(content):,} bytes; no published page has more than "
+                f"{MAX_PAGE_BYTES:,}."
+            )
+        view_texts = texts[parts[-3]]
+        if (parts[-2], parts[-1]) in view_texts:
+            raise DatasetError(f"{RAW_ARCHIVE.name} has the {parts[-3]} of {parts[-1]!r} twice. Get it again.")
+        view_texts[parts[-2], parts[-1]] = html_to_text(content.decode("latin-1"))
     full, links = texts["fulltext"], texts["inlinks"]
-    if alone := sorted(full.keys() ^ links.keys()):
+    if unpaired := sorted(full.keys() ^ links.keys()):
         raise DatasetError(
-            f"{RAW_ARCHIVE.name} holds the {alone[0][0]} page {alone[0][1]!r} in one view only "
-            f"({len(alone)} in all): the archive is cut short or altered. Get it again."
+            f"{RAW_ARCHIVE.name} has the {unpaired[0][0]} page {unpaired[0][1]!r} in one view only "
+            f"({len(unpaired)} in all): the archive is truncated or altered. Get it again."
         )
     if {label for label, _ in full} != set(TARGET_NAMES):
         raise DatasetError(
-            f"{RAW_ARCHIVE.name} does not hold pages of both classes, {' and '.join(TARGET_NAMES)}. Get it again."
+            f"{RAW_ARCHIVE.name} does not have pages of both classes, {' and '.join(TARGET_NAMES)}. Get it again."
         )
     keys = sorted(full)
     target = np.array([TARGET_NAMES.index(label) for label, _ in keys], dtype=np.int64)
@@ -190,40 +186,40 @@ def _pages(files: dict[str, bytes]) -> _Pages:
 
 
 def _word_view(texts: list[str], max_words: int | None, view: str) -> View:
-    """Return tf-idf weights of unit length; a text without a word of the vocabulary is a missing view."""
-    counter = CountVectorizer(stop_words=sorted(ENGLISH_STOP_WORDS - CONTENT_WORDS), token_pattern=WORD)
+    """Return tf-idf features with rows of length 1; the view is missing where no word of the vocabulary occurs."""
+    vectorizer = CountVectorizer(stop_words=sorted(ENGLISH_STOP_WORDS - CONTENT_WORDS), token_pattern=TOKEN_PATTERN)
     try:
-        counts = sp.csr_array(counter.fit_transform(texts))
-    except ValueError as error:  # scikit-learn's word for an empty vocabulary
-        raise DatasetError(f"{RAW_ARCHIVE.name} holds no words in the view {view}: it is another archive.") from error
-    widespread = _most_widespread(counts, max_words)
-    counts = counts[:, widespread]
-    words = counter.get_feature_names_out()[widespread]
+        counts = sp.csr_array(vectorizer.fit_transform(texts))
+    except ValueError as error:  # raised by scikit-learn for an empty vocabulary
+        raise DatasetError(f"{RAW_ARCHIVE.name} has no words in the view {view}: it is a different archive.") from error
+    kept = _most_frequent_columns(counts, max_words)
+    counts = counts[:, kept]
+    words = vectorizer.get_feature_names_out()[kept]
     missing = np.diff(counts.indptr) == 0
     return View(sp.csr_array(TfidfTransformer().fit_transform(counts)), words.tolist(), missing)
 
 
-def _most_widespread(counts: sp.csr_array, max_words: int | None) -> NDArray[np.intp]:
-    """Return, in column order, the columns with the highest document frequency; of equals the first."""
+def _most_frequent_columns(counts: sp.csr_array, max_words: int | None) -> NDArray[np.intp]:
+    """Return, in column order, the columns of highest document frequency; the first of equal ones."""
     document_frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     return np.sort(np.argsort(-document_frequency, kind="stable")[:max_words])
 
 
-def _preprocessed(lookup: Lookup) -> Dataset:
-    shapes = {"PAGE": (ROWS, PAGE_WIDTH), "LINK": (ROWS, LINK_WIDTH), "Y": (ROWS, 1)}
-    arrays = read_arrays(read(FEATURES_FILE, lookup), shapes, name=FEATURES_FILE.name)
-    labels = arrays["Y"].ravel()
-    if set(labels) != {1, 2} or not all(np.isfinite(arrays[view]).all() for view in ("PAGE", "LINK")):
+def _preprocessed(options: FetchOptions) -> Dataset:
+    shapes = {"PAGE": (N_ROWS, PAGE_WIDTH), "LINK": (N_ROWS, LINK_WIDTH), "Y": (N_ROWS, 1)}
+    matrices = load_matrices(read_file(FEATURES_FILE, options), shapes, name=FEATURES_FILE.name)
+    labels = matrices["Y"].ravel()
+    if set(labels) != {1, 2} or not all(np.isfinite(matrices[view]).all() for view in ("PAGE", "LINK")):
         raise DatasetError(
-            f"{FEATURES_FILE.name} does not hold just the classes 1 and 2, or a feature is not finite. Get it again."
+            f"{FEATURES_FILE.name} has classes other than 1 and 2, or a feature that is not finite. Get it again."
         )
-    splits = _published_splits(lookup)
-    views = {"page": _weights_view(arrays["PAGE"]), "link": _weights_view(arrays["LINK"])}
-    descr = describe("webkb_course_preprocessed", splits="None" if splits is None else "there")
+    splits = _published_splits(options)
+    views = {"page": _feature_view(matrices["PAGE"]), "link": _feature_view(matrices["LINK"])}
+    descr = describe("webkb_course_preprocessed", splits="None" if splits is None else "available")
     return Dataset(views, (labels == 1).astype(np.int64), TARGET_NAMES, descr, {"splits": splits})
 
 
-def _weights_view(weights: NDArray[np.float64]) -> View:
+def _feature_view(weights: NDArray[np.float64]) -> View:
     return View(
         sp.csr_array(weights),
         [f"{column:04d}" for column in range(weights.shape[1])],
@@ -231,13 +227,13 @@ def _weights_view(weights: NDArray[np.float64]) -> View:
     )
 
 
-def _published_splits(lookup: Lookup) -> NDArray[np.intp] | None:
-    """Return the rows of each split, shape (100, 12), counted from 0; None where the file is not there."""
-    path = find(SPLITS_FILE, lookup)
+def _published_splits(options: FetchOptions) -> NDArray[np.intp] | None:
+    """Return the rows of each split, shape (100, 12), counted from 0; None if the file is not available."""
+    path = find_file(SPLITS_FILE, options)
     if path is None:
         return None
     shapes = {"idxLabs": (N_SPLITS, LABELS_PER_SPLIT)}
-    one_based = read_arrays(read_checked(path, SPLITS_FILE, lookup), shapes, name=SPLITS_FILE.name)["idxLabs"]
-    if not np.isin(one_based, np.arange(1, ROWS + 1)).all():
-        raise DatasetError(f"{SPLITS_FILE.name} holds a row number outside 1 to {ROWS} in idxLabs. Get it again.")
+    one_based = load_matrices(read_verified(path, SPLITS_FILE, options), shapes, name=SPLITS_FILE.name)["idxLabs"]
+    if not np.isin(one_based, np.arange(1, N_ROWS + 1)).all():
+        raise DatasetError(f"{SPLITS_FILE.name} has a row number outside 1 to {N_ROWS} in idxLabs. Get it again.")
     return one_based.astype(np.intp) - 1

@@ -1,4 +1,4 @@
-"""From raw sensor recordings to views: scikit-learn transformers for sound, text and multi-channel signals."""
+"""Features of raw sensor recordings: scikit-learn transformers for sound, text and multi-channel signals."""
 
 from cmvmed.features.audio_files import read_audio
 from cmvmed.features.mfcc import MFCC

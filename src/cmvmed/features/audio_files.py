@@ -1,26 +1,32 @@
-"""Sound files as arrays: wav, flac and whatever else libsndfile reads. Needs the ``[audio]`` extra."""
+"""Sound files as arrays: wav, flac and other formats of libsndfile. Needs the ``[audio]`` extra."""
 
 from __future__ import annotations
 
-import importlib
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_FILE_SAMPLES = 2**29  # samples times channels, 46 minutes of stereo at 96 kHz; a header that claims more is refused
-_RIFF_SIZE_UNKNOWN = (0, 0xFFFFFFFF)  # what a recorder writes that streams to a pipe
+from cmvmed._optional import import_optional
+
+MAX_FILE_SAMPLES = 2**29  # samples times channels: 46 minutes of stereo at 96 kHz
+_RIFF_SIZE_UNKNOWN = (0, 0xFFFFFFFF)  # size in the header of a file that was written as a stream
+
+
+class AudioHeader(Protocol):
+    """Properties of a sound file; ``soundfile.info`` returns such an object."""
+
+    samplerate: int
+    channels: int
+    frames: int
 
 
 def audio_module(name: str) -> ModuleType:
-    """Import librosa or soundfile at first use: features of other sensors need neither."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(f"Audio features need {name}. Install it with: pip install 'cmvmed[audio]'") from error
+    """Import librosa or soundfile, which only audio features need."""
+    return import_optional(name, "audio", "The computation of audio features")
 
 
 def read_audio(path: str | PathLike[str], *, sampling_rate: float | None = None) -> tuple[NDArray[np.float32], float]:
@@ -36,25 +42,23 @@ def read_audio(path: str | PathLike[str], *, sampling_rate: float | None = None)
     Returns
     -------
     samples : (n_channels, n_samples) float32
-        Full scale of the file's integer format is 1.0.
+        The full scale of an integer format is 1.0.
     sampling_rate : float
         Rate of ``samples`` in Hz.
     """
     header = audio_header(path)
     if header.frames * header.channels > MAX_FILE_SAMPLES:
         raise ValueError(
-            f"'{path}' claims {header.frames} samples in {header.channels} channels, more than the {MAX_FILE_SAMPLES} "
-            "that are read at once. Cut it into shorter files first."
+            f"'{path}' has {header.frames} samples in {header.channels} channels according to its header, more than "
+            f"the limit of {MAX_FILE_SAMPLES}. Split it into shorter files first."
         )
     soundfile = audio_module("soundfile")
     try:
         samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
         raise ValueError(f"'{path}' is damaged and cannot be decoded: {error.error_string}") from error
-    if len(samples) == 0 or len(samples) != header.frames or _riff_is_cut(Path(path)):
-        raise ValueError(
-            f"'{path}' is empty or truncated: its header promises more than the {len(samples)} samples there."
-        )
+    if len(samples) == 0 or len(samples) != header.frames or _riff_is_truncated(Path(path)):
+        raise ValueError(f"'{path}' is empty or truncated: it has {len(samples)} samples, fewer than its header says.")
     channels_first = np.ascontiguousarray(samples.T)
     if sampling_rate is None or sampling_rate == rate:
         return channels_first, float(rate)
@@ -62,21 +66,21 @@ def read_audio(path: str | PathLike[str], *, sampling_rate: float | None = None)
     return resampled, float(sampling_rate)
 
 
-def audio_header(path: str | PathLike[str]) -> Any:
-    """Return soundfile's description of a sound file: ``samplerate``, ``channels``, ``frames``."""
+def audio_header(path: str | PathLike[str]) -> AudioHeader:
+    """Return sampling rate, number of channels and number of samples (``frames``) of a sound file."""
     soundfile = audio_module("soundfile")
     if not Path(path).is_file():
-        raise FileNotFoundError(f"No sound file at '{path}'. Check the path; it is relative to '{Path.cwd()}'.")
+        raise FileNotFoundError(f"No sound file at '{path}'. Check the path; relative paths start at '{Path.cwd()}'.")
     try:
-        return soundfile.info(str(path))
+        return cast(AudioHeader, soundfile.info(str(path)))
     except soundfile.LibsndfileError as error:
         raise ValueError(
             f"'{path}' is not a readable sound file (wav, flac, ogg, aiff): {error.error_string}"
         ) from error
 
 
-def _riff_is_cut(file: Path) -> bool:
-    """Tell whether a wav file is shorter than it says; libsndfile silently reads what is left of it."""
+def _riff_is_truncated(file: Path) -> bool:
+    """Return whether a wav file is shorter than its header says, which libsndfile does not report."""
     with file.open("rb") as stream:
         magic, size = stream.read(4), int.from_bytes(stream.read(4), "little")
     return magic == b"RIFF" and size not in _RIFF_SIZE_UNKNOWN and file.stat().st_size < size + 8

@@ -1,32 +1,32 @@
-r"""The mathematics of mel-frequency cepstra: pure functions of arrays.
+r"""Mel-frequency cepstra and their normalization: functions of arrays.
 
-For a segment with frames t = 0 .. T - 1, let P be the Mel power spectrogram of its short-time Fourier transform:
+For a segment with frames t = 0 .. T - 1, let P be the mel power spectrogram of its short-time Fourier transform:
 
-    L[m, t] = max(10 log10 P[m, t], max 10 log10 P - 80)      log-Mel spectrogram, 80 dB of range
+    L[m, t] = max(10 log10 P[m, t], max 10 log10 P - 80)      log-mel spectrogram, dynamic range 80 dB
     C[c, t] = orthonormal DCT-II over m of L[m, t]            cepstrum, as librosa defines it
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.features.audio_files import audio_module
+from cmvmed.features.signal_checks import Samples
 
-Samples: TypeAlias = NDArray[np.floating[Any]]
-
-DYNAMIC_RANGE_DB = 80.0  # librosa's default floor below the loudest point of a segment
-DELTA_WIDTH = 9  # frames of the local slope, librosa's default
-CLIPPED_SHARE = 0.01  # a segment counts as clipped from this share of samples on a flat top
+DYNAMIC_RANGE_DB = 80.0  # below the maximum of a segment; librosa's default
+DELTA_WIDTH = 9  # frames per time derivative; librosa's default
+MIN_CLIPPED_SHARE = 0.01  # share of clipped samples from which a segment is reported
 
 
-def mel_cepstra(samples: Samples, librosa_arguments: dict[str, Any]) -> Samples:
+def mel_cepstra(samples: Samples, librosa_arguments: Mapping[str, float]) -> Samples:
     """Return the (n_segments, n_mfcc, n_frames) cepstra of (n_segments, n_samples) waveforms.
 
-    Equal to ``librosa.feature.mfcc(y=segment, **librosa_arguments)`` of each segment by itself. One librosa call on all
-    of them would take the 80 dB below the loudest point of all, so that a segment's result would depend on the others.
+    Equal to ``librosa.feature.mfcc(y=segment, **librosa_arguments)`` for each segment separately. In one librosa call
+    on all segments the 80 dB would be relative to the maximum of all, and the result of a segment would depend on the
+    others.
     """
     librosa = audio_module("librosa")
     spectrum = dict(librosa_arguments)
@@ -36,48 +36,48 @@ def mel_cepstra(samples: Samples, librosa_arguments: dict[str, Any]) -> Samples:
     return np.asarray(librosa.feature.mfcc(S=np.maximum(log_mel, floor), n_mfcc=n_mfcc, lifter=lifter))
 
 
-def append_slopes(cepstra: Samples, n_derivatives: int) -> Samples:
-    """Append the first ``n_derivatives`` local time derivatives along the coefficient axis."""
+def append_deltas(cepstra: Samples, n_derivatives: int) -> Samples:
+    """Append the first ``n_derivatives`` time derivatives along the coefficient axis."""
     delta = audio_module("librosa").feature.delta
-    slopes = [delta(cepstra, width=DELTA_WIDTH, order=k, mode="nearest") for k in range(1, n_derivatives + 1)]
-    return np.concatenate([cepstra, *slopes], axis=1)
+    deltas = [delta(cepstra, width=DELTA_WIDTH, order=k, mode="nearest") for k in range(1, n_derivatives + 1)]
+    return np.concatenate([cepstra, *deltas], axis=1)
 
 
 def fft_length(win_length: int, rate: float, n_mels: int, fmin: float, fmax: float) -> int:
-    """Return the shortest power of two that holds a frame and leaves no Mel band without a frequency.
+    """Return the smallest power of two that is at least a frame and gives every mel band a frequency.
 
-    Zero-padding interpolates the spectrum, which low sampling rates need: their low bands are narrower than one
-    over the frame length.
+    Zero-padding interpolates the spectrum. Low sampling rates need it, because their lowest bands are narrower than the
+    frequency resolution of a frame.
     """
     librosa = audio_module("librosa")
     edges = librosa.mel_frequencies(n_mels=n_mels + 2, fmin=fmin, fmax=fmax)
-    shortest = 1 << (win_length - 1).bit_length()
-    for n_fft in (shortest << k for k in range(5)):
+    smallest = 1 << (win_length - 1).bit_length()
+    for n_fft in (smallest << k for k in range(5)):
         bins = np.append(librosa.fft_frequencies(sr=rate, n_fft=n_fft), np.inf)
         first_inside = bins[np.searchsorted(bins, edges[:-2], side="right")]
         if (first_inside < edges[2:]).all():
             return n_fft
     raise ValueError(
-        f"{n_mels} Mel bands between {fmin:g} and {fmax:g} Hz are too narrow for frames of {win_length} samples: use "
+        f"{n_mels} mel bands between {fmin:g} and {fmax:g} Hz are too narrow for frames of {win_length} samples: use "
         "fewer bands (n_mels) or longer frames (frame_seconds)."
     )
 
 
 def normalize_amplitude(samples: Samples, amplitude: str | None) -> Samples:
-    """Divide each row by its "rms" or "peak"; None leaves it."""
+    """Divide each row by its "rms" or "peak"; None: no change."""
     if amplitude is None:
         return samples
     tiny = np.finfo(samples.dtype).tiny
     by_peak: Samples = samples / np.maximum(np.abs(samples).max(axis=1, keepdims=True), tiny)
     if amplitude == "peak":
         return by_peak
-    # after the division by the peak no square can overflow
+    # after the division by the peak the squares cannot overflow
     rms: Samples = np.sqrt(np.mean(by_peak**2, axis=1, keepdims=True))
     return by_peak / np.maximum(rms, tiny)
 
 
 def normalize_cepstra(cepstra: Samples, cepstral: str | None) -> Samples:
-    """Subtract each coefficient's "mean" over the frames and, for "mean_variance", divide by its deviation."""
+    """Subtract each coefficient's "mean" over the frames and, for "mean_variance", divide by its standard deviation."""
     if cepstral is None:
         return cepstra
     centered: Samples = cepstra - cepstra.mean(axis=-1, keepdims=True)
@@ -95,16 +95,17 @@ def average_frames(cepstra: Samples, n_parts: int) -> Samples:
     return np.asarray(np.add.reduceat(cepstra, starts, axis=-1) / lengths.astype(cepstra.dtype))
 
 
-def has_flat_tops(samples: Samples) -> NDArray[np.bool_]:
-    """Tell which rows have CLIPPED_SHARE or more of their samples in runs of three or more at the same extreme.
+def is_clipped(samples: Samples) -> NDArray[np.bool_]:
+    """Return a mask of the rows with a share of at least MIN_CLIPPED_SHARE of clipped samples.
 
-    An extreme nearer to the median than half the largest deviation is the quiet background of an impulse, not a top.
+    Clipped samples are three or more consecutive samples at the maximum or minimum of the row. An extreme closer to the
+    median than half the largest deviation is not clipping, but the silent background of an impulse.
     """
     median = np.median(samples, axis=1, keepdims=True)
     deviation = np.abs(samples - median).max(axis=1, keepdims=True)
     share = np.zeros(len(samples))
     for extreme in (samples.max(axis=1, keepdims=True), samples.min(axis=1, keepdims=True)):
-        on_top = (samples == extreme) & (np.abs(extreme - median) > deviation / 2)
-        in_run = on_top[:, :-2] & on_top[:, 1:-1] & on_top[:, 2:]
+        at_extreme = (samples == extreme) & (np.abs(extreme - median) > deviation / 2)
+        in_run = at_extreme[:, :-2] & at_extreme[:, 1:-1] & at_extreme[:, 2:]
         share += (in_run.sum(axis=1) + 2 * in_run.any(axis=1)) / samples.shape[1]
-    return np.asarray(share >= CLIPPED_SHARE)
+    return np.asarray(share >= MIN_CLIPPED_SHARE)

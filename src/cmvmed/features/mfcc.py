@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from collections.abc import Sequence
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +13,21 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.features.cepstrum import (
-    append_slopes,
+    append_deltas,
     average_frames,
     fft_length,
-    has_flat_tops,
+    is_clipped,
     mel_cepstra,
     normalize_amplitude,
     normalize_cepstra,
 )
+from cmvmed.features.signal_checks import Samples, check_sampling_rate
 from cmvmed.features.waveforms import (
     Channel,
-    Samples,
     WaveformBlock,
+    Waveforms,
     as_waveforms,
-    files_sampling_rate,
+    common_sampling_rate,
     waveform_blocks,
 )
 
@@ -38,42 +40,43 @@ class MFCC(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     sampling_rate : float, optional
-        Samples per second of the waveforms. Sound files of another rate are resampled to it. May be left out for
-        files that all have the same rate.
+        Samples per second of the waveforms. Sound files of another rate are resampled to it. None: the common rate of
+        the sound files.
     n_coefficients : int
-        Cepstral coefficients per frame.
+        Number of cepstral coefficients per frame.
     n_frames : int
-        Equal parts of the segment over which the frames are averaged, so that segments of any length give vectors of
-        the same width ``n_coefficients * n_frames * (1 + deltas)``: 20 x 10 = 200 by default, as in the paper.
+        Number of equal parts of the segment over which the frames are averaged. Segments of all lengths give vectors
+        of ``n_coefficients * n_frames * (1 + deltas)`` features: 20 x 10 = 200 by default, as in the paper.
     deltas : {0, 1, 2}
-        Append the first, or first and second, time derivatives of the coefficients (local slopes over 9 frames).
+        Append the first, or first and second, time derivatives of the coefficients (estimated over 9 frames).
     drop_energy : bool
-        Leave out coefficient 0, the mean log level, and start at coefficient 1: independent of loudness at any moment.
+        Omit coefficient 0, the mean log power of a frame, so that the features do not depend on the loudness.
     amplitude : {"rms", "peak", None}
-        Divide each segment by its root mean square or peak first, so that the distance of the source and the gain of
-        the sensor do not matter. None: use the samples as they are; note that librosa cuts powers below 1e-10.
+        Divide each segment by its root mean square or peak first, so that the features do not depend on the distance
+        of the source and the gain of the sensor. None: no normalization; librosa then raises powers below 1e-10 to
+        1e-10.
     cepstral : {"mean", "mean_variance", None}
-        Subtract each coefficient's mean over the segment's frames (which removes any fixed filter: microphone,
-        ground) and, if asked for, divide by its standard deviation. For segments of several seconds; in short ones the
-        mean holds the timbre of the event.
+        Subtract the mean of each coefficient over the frames of the segment, which removes a constant filter
+        (microphone, ground), and for "mean_variance" divide by the standard deviation. Recommended for segments of
+        several seconds only: in short segments the mean represents the timbre of the event.
     unit_length : bool
-        Scale each vector to Euclidean length 1, the usual form for sparse-representation and cosine methods.
+        Scale each vector to Euclidean length 1, as usual for sparse representations and cosine similarity.
     frame_seconds, hop_seconds : float
-        Length of a frame and distance between frames; 25 ms and 10 ms are the values of the speech literature.
+        Length of a frame and distance between frames; 25 ms and 10 ms are usual in speech processing.
     n_mels : int
-        Number of Mel bands.
+        Number of mel bands.
     fmin, fmax : float
         Frequency range of the bands in Hz; ``fmax=None`` is half the sampling rate.
     lifter : float
         Cepstral liftering, see ``librosa.feature.mfcc``; 0: none.
     channel : int, "mean" or None
-        Which channel of multi-channel files or (n_segments, n_channels, n_samples) arrays; None demands one channel.
+        Channel of multi-channel files or (n_segments, n_channels, n_samples) arrays; None: there is only one.
     silence : {"missing", "keep", "error"}
-        What to do with a segment whose samples are all equal, as a dead sensor gives: all-NaN row (the sensor counts as
-        missing), finite coefficients of the power floor, or an error.
+        Treatment of a segment whose samples are all equal, as from a defective sensor: a row of NaN (the sensor is
+        missing), finite coefficients of the smallest power, or an error.
     clipping : {"warn", "ignore", "error"}
-        What to do with segments of which 1 % or more of the samples lie on a flat top (three or more equal extreme
-        samples in a row): the signal is distorted there, and the coefficients with it.
+        Treatment of segments in which 1 % or more of the samples are clipped (three or more consecutive samples at the
+        maximum or minimum), which distorts the coefficients.
 
     Attributes
     ----------
@@ -86,9 +89,9 @@ class MFCC(TransformerMixin, BaseEstimator):
     -----
     X is an array (n_segments, n_samples) or (n_segments, n_channels, n_samples), a list of one-dimensional arrays of
     any lengths, or a list, array or column of file names. An absent segment (None, NaN, empty name or all-NaN samples)
-    becomes an all-NaN row, which is how a missing sensor is marked. Some NaN in a segment is an error.
+    becomes a row of NaN, which marks a missing sensor. NaN in a part of a segment is an error.
 
-    Features of very different scale suit few kernels: in a pipeline, ``make_pipeline(MFCC(...), StandardScaler())``.
+    The scales of the features differ: for kernel methods use ``make_pipeline(MFCC(...), StandardScaler())``.
 
     Examples
     --------
@@ -137,8 +140,8 @@ class MFCC(TransformerMixin, BaseEstimator):
         self.silence = silence
         self.clipping = clipping
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Settle the sampling rate and the frame lengths; nothing is learnt from the sound.
+    def fit(self, X: Waveforms, y: object = None) -> Self:
+        """Determine the sampling rate and the frame lengths; nothing is learned from the waveforms.
 
         Parameters
         ----------
@@ -150,29 +153,29 @@ class MFCC(TransformerMixin, BaseEstimator):
         waveforms = as_waveforms(X)
         if len(waveforms) == 0:
             raise ValueError("Found 0 segments (shape=(0, ...)) while a minimum of 1 is required.")
-        rate = files_sampling_rate(waveforms) if self.sampling_rate is None else float(self.sampling_rate)
+        rate = common_sampling_rate(waveforms) if self.sampling_rate is None else float(self.sampling_rate)
         arguments = self._librosa_arguments(rate)
         self.sampling_rate_ = rate
         self.librosa_arguments_ = arguments
         return self
 
-    def transform(self, X: Any) -> FloatArray:
-        """Return the (n_segments, width) features; absent segments are all-NaN rows."""
+    def transform(self, X: Waveforms) -> FloatArray:
+        """Return the (n_segments, n_features) features; absent segments are rows of NaN."""
         check_is_fitted(self)
         waveforms = as_waveforms(X)
-        features = np.full((len(waveforms), self._width()), np.nan)
+        features = np.full((len(waveforms), self._n_features()), np.nan)
         clipped: list[int] = []
         for block in waveform_blocks(waveforms, sampling_rate=self.sampling_rate_, channel=self.channel):
             self._check_length(block)
-            sounding = self._sounding(block)
-            if sounding.any():
-                rows, samples = block.rows[sounding], block.samples[sounding]
-                clipped += rows[has_flat_tops(samples)].tolist()
-                features[rows] = self._vectors(samples, rows)
+            included = self._included_rows(block)
+            if included.any():
+                rows, samples = block.rows[included], block.samples[included]
+                clipped += rows[is_clipped(samples)].tolist()
+                features[rows] = self._features(samples, rows)
         self._report_clipping(clipped, len(waveforms))
         return features
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return ``mfcc<coefficient>_t<part>``, and ``delta<order>_mfcc...`` for the derivatives."""
         first = int(self.drop_energy)
         return np.array(
@@ -191,16 +194,16 @@ class MFCC(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _width(self) -> int:
+    def _n_features(self) -> int:
         return self.n_coefficients * self.n_frames * (1 + self.deltas)
 
     def _check_parameters(self) -> None:
         for name in ("n_coefficients", "n_frames", "n_mels", "frame_seconds", "hop_seconds"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}.")
-        if self.sampling_rate is not None and not 0 < self.sampling_rate < np.inf:
-            raise ValueError(f"sampling_rate must be a positive number of Hz, got {self.sampling_rate!r}.")
-        choices: dict[str, tuple[Any, ...]] = {
+        if self.sampling_rate is not None:
+            check_sampling_rate(self.sampling_rate)
+        choices: dict[str, tuple[object, ...]] = {
             "deltas": (0, 1, 2),
             "amplitude": ("rms", "peak", None),
             "cepstral": ("mean", "mean_variance", None),
@@ -212,19 +215,19 @@ class MFCC(TransformerMixin, BaseEstimator):
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
         if self.n_coefficients + self.drop_energy > self.n_mels:
             raise ValueError(
-                f"n_mels={self.n_mels} Mel bands give at most that many coefficients: n_coefficients="
+                f"n_mels={self.n_mels} mel bands give at most that many coefficients: n_coefficients="
                 f"{self.n_coefficients}{' after coefficient 0' if self.drop_energy else ''} are too many."
             )
         if self.cepstral is not None and self.n_frames == 1:
             raise ValueError(
-                f"cepstral={self.cepstral!r} sets the mean over frames to zero: n_frames=1 would be all 0."
+                f"cepstral={self.cepstral!r} sets the mean over frames to zero, so that n_frames=1 gives zeros only."
             )
 
-    def _librosa_arguments(self, rate: float) -> dict[str, Any]:
+    def _librosa_arguments(self, rate: float) -> dict[str, float]:
         fmax = rate / 2 if self.fmax is None else float(self.fmax)
         if not 0 <= self.fmin < fmax <= rate / 2:
             raise ValueError(
-                f"The Mel bands need 0 <= fmin < fmax <= {rate / 2:g} Hz, half the sampling rate; got "
+                f"The mel bands need 0 <= fmin < fmax <= {rate / 2:g} Hz, half the sampling rate; got "
                 f"fmin={self.fmin}, fmax={self.fmax}."
             )
         win_length = max(2, round(self.frame_seconds * rate))
@@ -250,19 +253,19 @@ class MFCC(TransformerMixin, BaseEstimator):
                 f"({needed / self.sampling_rate_:.3g} s). Use longer segments, or smaller n_frames or frame_seconds."
             )
 
-    def _sounding(self, block: WaveformBlock) -> NDArray[np.bool_]:
+    def _included_rows(self, block: WaveformBlock) -> NDArray[np.bool_]:
         silent = np.asarray(np.ptp(block.samples, axis=1) == 0)
         if self.silence == "error" and silent.any():
             raise ValueError(
                 f"Segment {block.name(block.rows[silent][0])} is silent: all its samples are equal. Remove it, or pass "
-                'silence="missing" to mark the sensor as missing there.'
+                'silence="missing" to mark the sensor as missing in this segment.'
             )
         return np.ones_like(silent) if self.silence == "keep" else ~silent
 
-    def _vectors(self, samples: Samples, rows: NDArray[np.int64]) -> FloatArray:
+    def _features(self, samples: Samples, rows: NDArray[np.int64]) -> FloatArray:
         cepstra = mel_cepstra(normalize_amplitude(samples, self.amplitude), self.librosa_arguments_)
         cepstra = normalize_cepstra(cepstra[:, int(self.drop_energy) :], self.cepstral)
-        parts = average_frames(append_slopes(cepstra, self.deltas), self.n_frames)
+        parts = average_frames(append_deltas(cepstra, self.deltas), self.n_frames)
         vectors = parts.reshape(len(parts), -1).astype(np.float64)
         overflow = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(overflow):
@@ -278,9 +281,9 @@ class MFCC(TransformerMixin, BaseEstimator):
         if not rows or self.clipping == "ignore":
             return
         message = (
-            f"{len(rows)} of {n_segments} segments have flat tops (clipped or very coarsely quantized), first segment "
-            f"{min(rows)}: their spectra are distorted. Record at a lower gain or leave them out; "
-            'clipping="ignore" silences this check.'
+            f"{len(rows)} of {n_segments} segments are clipped (or very coarsely quantized), first segment "
+            f"{min(rows)}: their spectra are distorted. Record at a lower gain or omit them; "
+            'clipping="ignore" disables this check.'
         )
         if self.clipping == "error":
             raise ValueError(message)

@@ -1,44 +1,67 @@
-"""One transformer per view, side by side: from raw sensors to one X whose view layout is known."""
+"""One transformer per view: from raw sensor data to one X with named views."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.util import find_spec
-from typing import Any, Literal, Self
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import sparray, spmatrix
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import FeatureUnion
 from sklearn.utils.validation import check_is_fitted
 
+from cmvmed._optional import import_optional
+
+
+class Transformer(Protocol):
+    """A scikit-learn transformer, whose input may be of any kind."""
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any: ...  # noqa: D102
+
+    def transform(self, X: Any) -> Any: ...  # noqa: D102
+
+
+class Frame(Protocol):
+    """A DataFrame of pandas or polars."""
+
+    @property
+    def columns(self) -> Iterable[Hashable]: ...  # noqa: D102
+
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+RawData: TypeAlias = ArrayLike | sparray | spmatrix | Mapping[Hashable, ArrayLike] | Frame
+ViewKey: TypeAlias = Hashable | list[str] | list[int] | slice
+
 
 def views_transformer(
-    views: Mapping[str, tuple[Any, Any]] | None = None,
+    views: Mapping[str, tuple[Transformer, ViewKey]] | None = None,
     /,
     *,
     output: Literal["pandas", "polars", "default"] = "pandas",
     n_jobs: int | None = None,
-    **named_views: tuple[Any, Any],
+    **named_views: tuple[Transformer, ViewKey],
 ) -> ViewsTransformer:
-    """Apply one transformer per view and put the results side by side in one X.
+    """Apply one transformer per view and concatenate the results to one X.
 
     Parameters
     ----------
     views : mapping of view name -> (transformer, key), optional
-        For names that are no Python words; otherwise pass the views as keywords, ``audio=(MFCC(8000), "wav")``. The key
-        says which part of the input the transformer gets:
+        For names that are not Python identifiers; otherwise pass the views as keywords, ``audio=(MFCC(8000), "wav")``.
+        The key selects the part of the input for the transformer:
 
-        * DataFrame: a column name (the transformer gets that column) or a list of names (it gets a frame);
+        * DataFrame: a column name (one column) or a list of names (a DataFrame);
         * array (n, n_channels, n_samples) of synchronized sensors: a channel number, or a list or slice of them;
         * array (n, n_columns): a list or slice of columns;
         * mapping: its key;
-        * None: everything.
+        * None: the whole input.
     output : {"pandas", "polars", "default"}
-        A DataFrame with columns ``<view>__<feature>``, from which an estimator takes its views by prefix; or an
-        array (CSR matrix if any view is sparse), whose layout is ``view_slices_`` after ``fit``.
+        A DataFrame with columns ``<view>__<feature>``, in which an estimator finds its views by prefix; or an array
+        (CSR matrix if any view is sparse), whose views are ``view_slices_`` after ``fit``.
     n_jobs : int, optional
-        Number of views computed at once.
+        Number of views computed in parallel.
 
     Returns
     -------
@@ -47,7 +70,7 @@ def views_transformer(
 
     Examples
     --------
-    Two synchronized microphones, one classifier:
+    Two synchronized microphones:
 
     >>> import numpy as np
     >>> from cmvmed.features import MFCC, views_transformer
@@ -65,11 +88,8 @@ def views_transformer(
         raise ValueError('No view given. Pass at least one, as in views_transformer(audio=(MFCC(8000), "wav")).')
     if output not in ("pandas", "polars", "default"):
         raise ValueError(f'output must be "pandas", "polars" or "default", got {output!r}.')
-    if output != "default" and find_spec(output) is None:
-        raise ImportError(
-            f"{output} is not installed, which output={output!r} needs. Install it with: pip install {output}; or pass "
-            'output="default" and give the estimator widths or slices as views=.'
-        )
+    if output != "default":
+        import_optional(output, None, f'output="{output}" (the alternative is an array, output="default")')
     for name, view in chosen.items():
         if "__" in name or not name:
             raise ValueError(f"View name {name!r} must not be empty or contain '__', which separates view and feature.")
@@ -77,20 +97,21 @@ def views_transformer(
             raise TypeError(f"View {name!r} must be a pair (transformer, key), got {view!r}.")
     dense = output != "default"
     union = ViewsTransformer(
-        [(name, OneView(transformer, key, dense=dense)) for name, (transformer, key) in chosen.items()], n_jobs=n_jobs
+        [(name, SingleViewTransformer(transformer, key, dense=dense)) for name, (transformer, key) in chosen.items()],
+        n_jobs=n_jobs,
     )
     return union.set_output(transform=output) if dense else union
 
 
 class ViewsTransformer(FeatureUnion):
-    """Transformers of several views side by side; made by :func:`views_transformer`.
+    """Concatenated transformers of several views; created by :func:`views_transformer`.
 
     Attributes
     ----------
     views : dict of view name -> column prefix
-        For ``views=`` of an estimator behind DataFrame output; known before ``fit``.
+        For ``views=`` of an estimator after DataFrame output; known before ``fit``.
     view_slices_ : dict of view name -> slice
-        For ``views=`` of an estimator on array or CSR output.
+        For ``views=`` of an estimator after array or CSR output.
     """
 
     @property
@@ -108,8 +129,8 @@ class ViewsTransformer(FeatureUnion):
         return {n: slice(stop - width, stop) for n, width, stop in zip(names, widths, stops, strict=True)}
 
 
-class OneView(TransformerMixin, BaseEstimator):
-    """Give a transformer its part of the input.
+class SingleViewTransformer(TransformerMixin, BaseEstimator):
+    """Apply a transformer to its part of the input.
 
     Parameters
     ----------
@@ -118,59 +139,60 @@ class OneView(TransformerMixin, BaseEstimator):
     key : column name, channel number, list, slice, mapping key or None
         See :func:`views_transformer`.
     dense : bool
-        Turn sparse results into arrays, as DataFrame output needs.
+        Convert sparse results to arrays, which DataFrame output needs.
     """
 
-    def __init__(self, transformer: Any, key: Any = None, *, dense: bool = False) -> None:
+    def __init__(self, transformer: Transformer, key: ViewKey = None, *, dense: bool = False) -> None:
         self.transformer = transformer
         self.key = key
         self.dense = dense
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RawData, y: object = None) -> Self:
         """Fit a clone of the transformer on the selected part of X."""
         self.fit_transform(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+    def fit_transform(self, X: RawData, y: object = None, **params: object) -> Any:
         """Fit a clone of the transformer on the selected part of X, and return its features."""
         transformer = clone(self.transformer)
         features = transformer.fit_transform(_select(X, self.key), y)
         self.transformer_ = transformer
         self.n_features_out_ = int(features.shape[1])
-        return self._finish(features)
+        return self._as_output(features)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: RawData) -> Any:
         """Return the features of the selected part of X."""
         check_is_fitted(self)
-        return self._finish(self.transformer_.transform(_select(X, self.key)))
+        return self._as_output(self.transformer_.transform(_select(X, self.key)))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names the transformer gives, or the positions of its features if it gives none."""
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
+        """Return the feature names of the transformer, or the positions of its features if it has none."""
         check_is_fitted(self)
         if hasattr(self.transformer_, "get_feature_names_out"):
             return np.asarray(self.transformer_.get_feature_names_out(), dtype=object)
         return np.array([str(j) for j in range(self.n_features_out_)], dtype=object)
 
-    def _finish(self, features: Any) -> Any:
+    def _as_output(self, features: Any) -> Any:
         if self.dense and hasattr(features, "toarray"):  # sparse matrices and arrays
             return features.toarray()
         return features
 
 
-def _select(X: Any, key: Any) -> Any:
+def _select(X: RawData, key: ViewKey) -> Any:
     if key is None:
         return X
     if isinstance(X, Mapping) or hasattr(X, "columns"):
-        known = list(X.columns) if hasattr(X, "columns") else list(X)
+        table: Any = X
+        known = list(table.columns) if hasattr(X, "columns") else list(table)
         unknown = [k for k in (key if isinstance(key, list) else [key]) if k not in known]
         if unknown:
             raise KeyError(f"The input has no column or key {unknown[0]!r}. It has: {', '.join(map(repr, known))}.")
-        return X[key]
+        return table[key]
     array: Any = X if hasattr(X, "shape") else np.asarray(X)
     width = array.shape[1] if array.ndim > 1 else 0
     try:
         return array[:, key]
     except IndexError as error:
         raise IndexError(
-            f"The input has {width} channels or columns (shape {array.shape}), so that {key!r} cannot be taken from it."
+            f"The input has {width} channels or columns (shape {array.shape}), so {key!r} cannot be selected."
         ) from error

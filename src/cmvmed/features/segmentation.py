@@ -1,6 +1,6 @@
-"""Cutting a long synchronized recording into segments: fixed windows, or events found by their energy.
+"""Segmentation of a long synchronized recording: fixed windows, or events detected by their energy.
 
-All channels are cut at the same instants, so that row n of every sensor's view is the same moment.
+All channels are split at the same times, so that row n of every view is the same segment.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 
-FLOOR_OF_PEAK_POWER = 1e-12  # an absolutely silent background counts as 120 dB below the loudest frame
+from cmvmed.features.signal_checks import check_sampling_rate, is_partly_invalid
+
+MIN_RELATIVE_POWER = 1e-12  # power of a silent background, relative to the loudest frame (-120 dB)
 
 
 class Segments(NamedTuple):
-    """Segments of a recording and when they begin; unpacks as ``signals, start_seconds``."""
+    """Segments of a recording and their start times; unpacks as ``signals, start_seconds``."""
 
     signals: NDArray[Any]  # (n_segments, n_channels, n_samples)
     start_seconds: NDArray[np.float64]  # (n_segments,)
@@ -24,7 +26,7 @@ class Segments(NamedTuple):
 def segment_windows(
     recording: ArrayLike, sampling_rate: float, *, seconds: float, hop_seconds: float | None = None
 ) -> Segments:
-    """Cut a recording into windows of fixed length.
+    """Split a recording into windows of fixed length.
 
     Parameters
     ----------
@@ -35,13 +37,13 @@ def segment_windows(
     seconds : float
         Length of a window.
     hop_seconds : float, optional
-        Distance between the starts of two windows; None: ``seconds``, so that windows touch. An incomplete last
-        window is left out.
+        Distance between the starts of two windows; None: ``seconds``, without gaps and overlap. An incomplete last
+        window is omitted.
 
     Returns
     -------
     Segments
-        ``signals`` (n_windows, n_channels, n_samples_of_a_window), ``start_seconds`` (n_windows,).
+        ``signals`` (n_windows, n_channels, n_samples of a window), ``start_seconds`` (n_windows,).
 
     Examples
     --------
@@ -59,7 +61,7 @@ def segment_windows(
             f"Is the sampling rate {sampling_rate:g} Hz right?"
         )
     starts = np.arange(0, channels.shape[1] - length + 1, hop)
-    return _cut(channels, starts, length, sampling_rate)
+    return _extract(channels, starts, length, sampling_rate)
 
 
 def segment_events(
@@ -72,11 +74,11 @@ def segment_events(
     min_distance_seconds: float | None = None,
     frame_seconds: float = 0.02,
 ) -> Segments:
-    """Cut out the events of a recording, found by their energy in any channel.
+    """Extract the events of a recording, detected by their energy in any channel.
 
-    The power of each channel is averaged in frames and expressed in dB above that channel's background, the median
-    frame. The largest value over the channels is the detection curve; its peaks above the threshold are the events,
-    the higher one first where two are too close.
+    The power of each channel is averaged in frames and expressed in dB above the background of the channel, the median
+    frame. The maximum over the channels is the detection curve. Its peaks above the threshold are the events; of two
+    peaks that are too close, the higher one is kept.
 
     Parameters
     ----------
@@ -85,22 +87,22 @@ def segment_events(
     sampling_rate : float
         Samples per second.
     seconds : float
-        Length of the segment cut out around each event.
+        Length of the segment around each event.
     threshold_db : float
-        How far a frame must rise above the background.
+        Detection threshold above the background.
     lead_seconds : float, optional
-        Where in the segment the peak lies; None: a quarter of ``seconds``, since impacts rise fast and decay slowly.
-        Near the ends of the recording the segment is shifted inwards, so that it is complete.
+        Time from the start of the segment to the peak; None: a quarter of ``seconds``, because impacts rise fast and
+        decay slowly. Near the ends of the recording the segment is shifted to be complete.
     min_distance_seconds : float, optional
-        Least distance between two events; None: ``seconds``, so that segments do not overlap.
+        Smallest distance between two events; None: ``seconds``, so that segments do not overlap.
     frame_seconds : float
         Resolution of the detection curve.
 
     Returns
     -------
     Segments
-        ``signals`` (n_events, n_channels, n_samples_of_a_segment) in the order of time, ``start_seconds``
-        (n_events,). Both are empty (zero rows) if nothing rises above the threshold.
+        ``signals`` (n_events, n_channels, n_samples of a segment) in the order of time, ``start_seconds``
+        (n_events,). Both are empty (zero rows) if there is no event.
     """
     channels = _as_channels(recording, sampling_rate)
     length = _n_samples(seconds, sampling_rate, "seconds")
@@ -112,30 +114,29 @@ def segment_events(
             f"The recording lasts {channels.shape[1] / sampling_rate:.3g} s, shorter than one segment of {seconds} s "
             f"(or three frames of {frame_seconds} s). Is the sampling rate {sampling_rate:g} Hz right?"
         )
-    excess = _excess_over_background(channels, frame)
-    # a peak is higher than both neighbors: give the first and last frame one, so that an event at the very edge counts
-    padded = np.pad(excess, 1, constant_values=-np.inf)
+    detection_curve = _db_over_background(channels, frame)
+    # find_peaks needs a lower value on both sides; the padding makes events in the first and last frame peaks
+    padded = np.pad(detection_curve, 1, constant_values=-np.inf)
     min_frames = max(1, round(distance * sampling_rate / frame))
     peaks = find_peaks(padded, height=threshold_db, distance=min_frames)[0] - 1
     starts = np.clip(peaks * frame + frame // 2 - round(lead * sampling_rate), 0, channels.shape[1] - length)
-    return _cut(channels, starts, length, sampling_rate)
+    return _extract(channels, starts, length, sampling_rate)
 
 
-def _excess_over_background(channels: NDArray[Any], frame: int) -> NDArray[np.float64]:
-    """Return the largest rise of any channel over its own median frame, in dB; shape (n_frames,)."""
+def _db_over_background(channels: NDArray[Any], frame: int) -> NDArray[np.float64]:
+    """Return the maximum over the channels of the power above the median frame, in dB; shape (n_frames,)."""
     present = channels[~np.isnan(channels[:, 0])].astype(np.float64)
     n_frames = present.shape[1] // frame
     framed = present[:, : n_frames * frame].reshape(len(present), n_frames, frame)
-    power = framed.var(axis=2)  # without the mean: an offset of the sensor is no sound
+    power = framed.var(axis=2)  # without the mean, an offset of the sensor
     loudest = power.max(axis=1, keepdims=True)
-    level = 10.0 * np.log10(power + FLOOR_OF_PEAK_POWER * loudest + np.finfo(float).tiny)
+    level = 10.0 * np.log10(power + MIN_RELATIVE_POWER * loudest + np.finfo(float).tiny)
     return np.asarray((level - np.median(level, axis=1, keepdims=True)).max(axis=0))
 
 
 def _as_channels(recording: ArrayLike, sampling_rate: float) -> NDArray[Any]:
     """Return (n_channels, n_samples), each channel either finite or all NaN."""
-    if not 0 < sampling_rate < np.inf:
-        raise ValueError(f"sampling_rate must be a positive number of Hz, got {sampling_rate!r}.")
+    check_sampling_rate(sampling_rate)
     channels = np.atleast_2d(np.asarray(recording))
     if channels.dtype.kind not in "fiu" or channels.ndim != 2 or channels.size == 0:
         raise ValueError(
@@ -147,11 +148,11 @@ def _as_channels(recording: ArrayLike, sampling_rate: float) -> NDArray[Any]:
             "transpose it (soundfile and scipy return samples first)."
         )
     finite = np.isfinite(channels)
-    partly = np.flatnonzero(~finite.all(axis=1) & ~np.isnan(channels).all(axis=1))
-    if len(partly):
-        first = int(np.argmin(finite[partly[0]]))
+    invalid = np.flatnonzero(is_partly_invalid(channels))
+    if len(invalid):
+        first = int(np.argmin(finite[invalid[0]]))
         raise ValueError(
-            f"Channel {partly[0]} has NaN or infinite samples, the first at {first / sampling_rate:.3f} s. Repair "
+            f"Channel {invalid[0]} has NaN or infinite samples, the first at {first / sampling_rate:.3f} s. Repair "
             "them, or set the whole channel to NaN to mark the sensor as missing."
         )
     if not finite.any():
@@ -165,6 +166,6 @@ def _n_samples(seconds: float, sampling_rate: float, name: str) -> int:
     return round(seconds * sampling_rate)
 
 
-def _cut(channels: NDArray[Any], starts: NDArray[np.int64], length: int, sampling_rate: float) -> Segments:
+def _extract(channels: NDArray[Any], starts: NDArray[np.int64], length: int, sampling_rate: float) -> Segments:
     windows = np.lib.stride_tricks.sliding_window_view(channels, length, axis=1)
     return Segments(np.ascontiguousarray(windows[:, starts].swapaxes(0, 1)), starts / sampling_rate)

@@ -1,11 +1,12 @@
-"""Documents as one view: bag of words, tf-idf and unit length in one transformer."""
+"""Bag-of-words features of documents, with tf-idf weights and unit length."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from collections.abc import Sequence
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -14,33 +15,34 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.features.waveforms import is_absent
 
+Documents: TypeAlias = Sequence[str | float | None] | ArrayLike
+
 
 class TextView(TransformerMixin, BaseEstimator):
-    """Bag-of-words features of documents, over scikit-learn's ``TfidfVectorizer``.
+    """Bag-of-words features of documents, computed by scikit-learn's ``TfidfVectorizer``.
 
     Parameters
     ----------
     weighting : {"tfidf", "counts", "binary"}
         Term frequency times inverse document frequency; term counts; or 1 for each term that occurs.
     unit_length : bool
-        Scale each document to Euclidean length 1, so that long and short ones compare.
+        Scale each document to Euclidean length 1, so that long and short documents are comparable.
     empty : {"missing", "zero"}
-        What a document becomes that holds no known term (no document, an empty one, or only words outside the
-        vocabulary): an all-NaN row, so that the view counts as missing there and the other views decide; or a row of
-        zeros.
+        Features of a document without a term of the vocabulary (absent, empty, or only other words): a row of NaN,
+        which marks the view as missing in this row, or a row of zeros.
     max_features : int, optional
-        Keep the terms most frequent over all documents. The vocabulary never looks at labels.
+        Keep the terms that are most frequent in all documents. The vocabulary does not depend on labels.
     min_df, max_df : int or float
-        Least and largest number (int) or share (float) of documents with a term for it to be kept.
+        Smallest and largest number (int) or share (float) of documents that contain a term for it to be kept.
     stop_words : "english", list of str or None
-        Words to leave out.
+        Words to omit.
     ngram_range : (int, int)
-        Shortest and longest word sequence that counts as a term.
+        Shortest and longest sequence of words used as a term.
     token_pattern : str
         Regular expression of a word.
     sparse_output : bool
-        CSR matrix, or dense array (which DataFrame output needs). A missing row of a CSR matrix stores NaN in each
-        column.
+        Return a CSR matrix instead of a dense array, which DataFrame output needs. A missing row of a CSR matrix
+        stores NaN in each column.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class TextView(TransformerMixin, BaseEstimator):
         self.token_pattern = token_pattern
         self.sparse_output = sparse_output
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Documents, y: object = None) -> Self:
         """Learn the vocabulary and the document frequencies; labels are not used.
 
         Parameters
@@ -98,9 +100,7 @@ class TextView(TransformerMixin, BaseEstimator):
             raise ValueError(f'empty must be "missing" or "zero", got {self.empty!r}.')
         documents = [text for text in _documents(X) if text.strip()]
         if not documents:
-            raise ValueError(
-                "Every document is empty: there is no vocabulary to learn. Check the column passed as text."
-            )
+            raise ValueError("All documents are empty, so there is no vocabulary. Check the column passed as text.")
         vectorizer = TfidfVectorizer(
             use_idf=self.weighting == "tfidf",
             binary=self.weighting == "binary",
@@ -115,16 +115,16 @@ class TextView(TransformerMixin, BaseEstimator):
         self.vectorizer_ = vectorizer.fit(documents)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Documents) -> csr_matrix | csr_array | NDArray[np.float64]:
         """Return the (n_documents, n_terms) features."""
         check_is_fitted(self)
-        features = self.vectorizer_.transform(_documents(X))
-        wordless = np.flatnonzero(np.diff(features.indptr) == 0)
-        if self.empty == "missing" and len(wordless):
-            features = _with_nan_rows(features, wordless)
+        features: csr_matrix | csr_array = self.vectorizer_.transform(_documents(X))
+        empty_rows = np.flatnonzero(np.diff(features.indptr) == 0)
+        if self.empty == "missing" and len(empty_rows):
+            features = _with_nan_rows(features, empty_rows)
         return features if self.sparse_output else features.toarray()
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the terms."""
         check_is_fitted(self)
         return np.asarray(self.vectorizer_.get_feature_names_out(), dtype=object)
@@ -137,7 +137,7 @@ class TextView(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _documents(X: Any) -> list[str]:
+def _documents(X: Documents) -> list[str]:
     if isinstance(X, str):
         raise TypeError("Expected several documents, got one str. Pass a list of str.")
     values = X if isinstance(X, (list, tuple)) else np.asarray(X, dtype=object)
@@ -149,7 +149,7 @@ def _documents(X: Any) -> list[str]:
     return [_document(value, row) for row, value in enumerate(values)]
 
 
-def _document(value: Any, row: int) -> str:
+def _document(value: object, row: int) -> str:
     if isinstance(value, str):
         return value
     if is_absent(value):
@@ -158,7 +158,7 @@ def _document(value: Any, row: int) -> str:
 
 
 def _with_nan_rows(features: csr_matrix | csr_array, rows: NDArray[np.int64]) -> csr_matrix | csr_array:
-    """Return features with the given empty rows filled with NaN, in one pass over the CSR arrays."""
+    """Return the features with NaN in all columns of the given rows, which have no stored values."""
     n_rows, n_columns = features.shape
     lengths = np.diff(features.indptr)
     lengths[rows] = n_columns

@@ -1,43 +1,43 @@
-"""From what a user holds (array, list of arrays, file names) to blocks of equally long one-channel waveforms.
+"""Conversion of arrays, lists of arrays and file names to blocks of one-channel waveforms of equal length.
 
-The rules of this border:
-
-* a segment that is None, NaN, an empty file name or all NaN is an absent sensor; one with some NaN is an error;
-* integer samples of 8, 16 or 32 bits are scaled so that their full range is [-1, 1);
-* several channels need a choice: an index, or "mean".
+* A segment that is None, NaN, an empty file name or all NaN is a missing sensor; NaN in a part of it is an error.
+* Integer samples of 8, 16 or 32 bits are scaled to the range [-1, 1).
+* Of several channels one is chosen by index, or their mean is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from cmvmed.features.audio_files import audio_header, read_audio
+from cmvmed.features.signal_checks import Samples, is_partly_invalid
 
-Samples: TypeAlias = NDArray[np.floating[Any]]
 Channel: TypeAlias = int | Literal["mean"] | None
+Segment: TypeAlias = ArrayLike | str | PathLike[str] | None
+Waveforms: TypeAlias = ArrayLike | Sequence[Segment]
 
-BLOCK_SAMPLES = 2**19  # waveform samples handled at once; the spectrograms of more do not stay in a processor's cache
-BLOCK_FILES = 256  # files held in memory at once
+BLOCK_SAMPLES = 2**19  # samples per block, so that their spectrograms fit into the processor cache
+BLOCK_FILES = 256  # files in memory at the same time
 
 
 @dataclass(frozen=True)
 class WaveformBlock:
-    """Some rows of X whose waveforms have the same length."""
+    """Rows of X whose waveforms have the same length."""
 
     rows: NDArray[np.int64]  # positions in X
     samples: Samples  # (len(rows), n_samples), floating
-    name: Callable[[int], str]  # what to call a row in an error: its position, and its file
+    name: Callable[[int], str]  # name of a row for error messages: its position, and its file
 
 
-def as_waveforms(X: Any) -> NDArray[Any] | list[Any]:
-    """Return X as a numeric (n, n_samples) or (n, n_channels, n_samples) array, or as a list of one item per row."""
+def as_waveforms(X: Waveforms) -> NDArray[Any] | list[Segment]:
+    """Return X as a numeric (n, n_samples) or (n, n_channels, n_samples) array, or as a list of one segment per row."""
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"Expected several segments, got the single path '{X}'. Pass a list: [{str(X)!r}].")
     if isinstance(X, (list, tuple)):
@@ -70,32 +70,34 @@ def as_waveforms(X: Any) -> NDArray[Any] | list[Any]:
     return list(array)
 
 
-def files_sampling_rate(waveforms: NDArray[Any] | list[Any]) -> float:
-    """Return the one sampling rate of all files; arrays do not carry any."""
+def common_sampling_rate(waveforms: NDArray[Any] | list[Segment]) -> float:
+    """Return the sampling rate of all files, which must be the same; arrays have none."""
     if isinstance(waveforms, np.ndarray) or not all(_is_path(item) or is_absent(item) for item in waveforms):
         raise ValueError(
-            "Arrays carry no sampling rate: pass sampling_rate= in Hz. Only lists of sound files may omit it."
+            "Arrays have no sampling rate: pass sampling_rate= in Hz. It is optional for lists of sound files only."
         )
     rates: dict[float, str] = {}
     for item in waveforms:
-        if not is_absent(item):
+        if _is_path(item) and not is_absent(item):
             rates.setdefault(float(audio_header(item).samplerate), str(item))
     if len(rates) != 1:
-        found = ", ".join(f"{rate:g} Hz ('{file}')" for rate, file in rates.items()) or "no file at all"
-        raise ValueError(f"The files need one sampling rate, found {found}. Pass sampling_rate= to resample them.")
+        found = ", ".join(f"{rate:g} Hz ('{file}')" for rate, file in rates.items()) or "no file"
+        raise ValueError(
+            f"The files must have the same sampling rate, found {found}. Pass sampling_rate= to resample them."
+        )
     return next(iter(rates))
 
 
 def waveform_blocks(
-    waveforms: NDArray[Any] | list[Any], *, sampling_rate: float, channel: Channel
+    waveforms: NDArray[Any] | list[Segment], *, sampling_rate: float, channel: Channel
 ) -> Iterator[WaveformBlock]:
-    """Yield the present segments in blocks of equal length; absent ones appear in no block."""
+    """Yield the segments in blocks of equal length; absent segments are in no block."""
     if isinstance(waveforms, np.ndarray):
         step = max(1, BLOCK_SAMPLES // max(1, waveforms.shape[-1]))
         for start in range(0, len(waveforms), step):
             part = waveforms[start : start + step]
-            named = f"rows {start} to {start + len(part) - 1}"
-            samples = part if part.ndim == 2 else _choose_channel(np.moveaxis(part, 1, 0), channel, named)
+            name = f"rows {start} to {start + len(part) - 1}"
+            samples = part if part.ndim == 2 else _choose_channel(np.moveaxis(part, 1, 0), channel, name)
             yield from _present_rows(np.arange(start, start + len(part)), _as_floating(samples), str)
         return
     for start in range(0, len(waveforms), BLOCK_FILES):
@@ -104,23 +106,24 @@ def waveform_blocks(
         )
 
 
-def _item_blocks(items: list[Any], rows: range, sampling_rate: float, channel: Channel) -> Iterator[WaveformBlock]:
-    alike: dict[tuple[int, Any], dict[int, Samples]] = {}  # by length and precision: rows must not depend on others
+def _item_blocks(items: list[Segment], rows: range, sampling_rate: float, channel: Channel) -> Iterator[WaveformBlock]:
+    # grouped by length and dtype, so that the result of a row does not depend on others
+    groups: dict[tuple[int, np.dtype[Any]], dict[int, Samples]] = {}
     for row in rows:
         if not is_absent(items[row]):
             samples = _item_samples(items[row], row, sampling_rate, channel)
-            alike.setdefault((len(samples), samples.dtype), {})[row] = samples
-    for (length, _), of_row in alike.items():
-        members = list(of_row)
+            groups.setdefault((len(samples), samples.dtype), {})[row] = samples
+    for (length, _), samples_of_row in groups.items():
+        members = list(samples_of_row)
         step = max(1, BLOCK_SAMPLES // max(1, length))
         for start in range(0, len(members), step):
             part = members[start : start + step]
             yield from _present_rows(
-                np.array(part), np.stack([of_row[row] for row in part]), lambda row: _row_name(items[row], row)
+                np.array(part), np.stack([samples_of_row[row] for row in part]), lambda row: _row_name(items[row], row)
             )
 
 
-def _item_samples(item: Any, row: int, sampling_rate: float, channel: Channel) -> Samples:
+def _item_samples(item: Segment, row: int, sampling_rate: float, channel: Channel) -> Samples:
     name = _row_name(item, row)
     if _is_path(item):
         samples, _ = read_audio(item, sampling_rate=sampling_rate)
@@ -147,47 +150,46 @@ def _choose_channel(samples: NDArray[Any], channel: Channel, name: str) -> NDArr
             'their average with channel="mean".'
         )
     if not 0 <= channel < n_channels:
-        raise ValueError(f"Segment {name} has {n_channels} channels, so that channel={channel} does not exist.")
+        raise ValueError(f"Segment {name} has {n_channels} channels, so channel={channel} does not exist.")
     return np.asarray(samples[channel])
 
 
 def _as_floating(samples: NDArray[Any]) -> Samples:
     if samples.dtype.kind == "f":
         return samples if samples.dtype in (np.float32, np.float64) else samples.astype(np.float32)
-    if samples.dtype.itemsize == 8:  # no sound format: plain numbers that happen to be whole
+    if samples.dtype.itemsize == 8:  # not an audio format, but integers as numbers
         return samples.astype(np.float64)
     half_range = 2.0 ** (8 * samples.dtype.itemsize - 1)
-    middle = half_range if samples.dtype.kind == "u" else 0.0  # unsigned sound swings around the middle of its range
-    return ((samples.astype(np.float64) - middle) / half_range).astype(np.float32)
+    offset = half_range if samples.dtype.kind == "u" else 0.0  # unsigned audio is centered in its range
+    return ((samples.astype(np.float64) - offset) / half_range).astype(np.float32)
 
 
 def _present_rows(rows: NDArray[np.int64], samples: Samples, name: Callable[[int], str]) -> Iterator[WaveformBlock]:
     finite = np.isfinite(samples)
     complete = finite.all(axis=1)
-    absent = ~complete & np.isnan(samples).all(axis=1)
-    broken = np.flatnonzero(~complete & ~absent)
-    if len(broken):
-        first = int(broken[0])
+    invalid = np.flatnonzero(is_partly_invalid(samples))
+    if len(invalid):
+        first = int(invalid[0])
         raise ValueError(
             f"Segment {name(rows[first])} has {np.count_nonzero(~finite[first])} NaN or infinite samples of "
-            f"{samples.shape[1]}. Repair or interpolate them, or set the whole segment to NaN: the sensor is missing."
+            f"{samples.shape[1]}. Repair or interpolate them, or set the whole segment to NaN if the sensor is missing."
         )
     if complete.any():
         yield WaveformBlock(rows[complete], samples[complete], name)
 
 
-def _is_path(item: Any) -> bool:
+def _is_path(item: object) -> TypeGuard[str | PathLike[str]]:
     return isinstance(item, (str, PathLike))
 
 
-def is_absent(item: Any) -> bool:
-    """Tell whether a cell holds nothing: None, NaN, pandas' NA or an empty str."""
+def is_absent(item: object) -> bool:
+    """Return whether an entry is empty: None, NaN, the NA of pandas or an empty str."""
     if item is None or (isinstance(item, str) and not item.strip()):
         return True
     if isinstance(item, (float, np.floating)):
         return bool(np.isnan(item))
-    return type(item).__name__ == "NAType"  # pandas.NA, which refuses comparison; pandas need not be installed
+    return type(item).__name__ == "NAType"  # pandas.NA, without an import of pandas
 
 
-def _row_name(item: Any, row: int) -> str:
+def _row_name(item: object, row: int) -> str:
     return f"{row} ('{item}')" if _is_path(item) else str(row)
