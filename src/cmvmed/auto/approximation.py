@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.nystroem import Basis
 from cmvmed.core.problem import RowPartition
 from cmvmed.core.threads import Mapper
+from cmvmed.data.training_data import checked_random_state
 from cmvmed.data.view_data import ViewData, landmark_basis
 
 MAX_EXACT_ROWS = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
@@ -67,7 +67,7 @@ def view_bases(
     n_components = approximation.n_components
     if n_components is None:
         return None
-    seeds = check_random_state(random_state).randint(2**31, size=len(views))
+    seeds = checked_random_state(random_state).randint(2**31, size=len(views))
 
     def basis(i: int) -> Basis:
         return landmark_basis(

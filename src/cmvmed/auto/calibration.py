@@ -24,6 +24,7 @@ from cmvmed.core.types import Array, IntArray
 
 LOG_SCALES = np.linspace(np.log(0.01), np.log(25.0), 80)  # grid of the posterior of log c
 NEGLIGIBLE = 1e-9  # posterior weight of a scale
+MAX_HELD_OUT = 1e9  # weighted number of rows beyond which the interval is a point
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Calibration:
 
     def accuracy_estimate(self, level: float) -> AccuracyEstimate:
         """With the interval of a share that was seen in as many rows as were held out (Jeffreys prior)."""
-        right, tail = self.accuracy * self.n_held_out + 0.5, 0.5 * (1.0 - level)
-        wrong = self.n_held_out + 1.0 - right
+        n, tail = min(self.n_held_out, MAX_HELD_OUT), 0.5 * (1.0 - level)
+        right, wrong = self.accuracy * n + 0.5, (1.0 - self.accuracy) * n + 0.5
         low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
         return AccuracyEstimate(self.accuracy, min(low, self.accuracy), max(high, self.accuracy), level)
 
@@ -86,7 +87,7 @@ def calibrate(
         logits, mass = held_out.logits, held_out.weights
     return Calibration(
         scale=float(np.exp(posterior @ LOG_SCALES)),
-        accuracy=float(posterior[likely] @ expected_accuracy(logits, mass, np.exp(LOG_SCALES[likely]))),
+        accuracy=min(1.0, float(posterior[likely] @ expected_accuracy(logits, mass, np.exp(LOG_SCALES[likely])))),
         n_held_out=float(held_out.weights.sum()),
     )
 

@@ -83,7 +83,9 @@ def merge_ties(z: Array) -> Array:
     """The scores, with those that differ only by rounding made equal."""
     order = np.argsort(z, kind="stable")
     ascending = z[order]
-    differs = np.diff(ascending, prepend=-np.inf) > TIE_TOLERANCE * np.ptp(z)
+    scale = np.abs(z).max(initial=0.0) or 1.0  # differences of very large scores would overflow
+    gaps = np.diff(ascending / scale, prepend=-np.inf)
+    differs = gaps > TIE_TOLERANCE * np.ptp(z / scale)
     tied = np.empty_like(z)
     tied[order] = ascending[differs][np.cumsum(differs) - 1]
     return tied

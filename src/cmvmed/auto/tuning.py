@@ -20,8 +20,8 @@ class Tuning:
     # Views. Evidence: development splits of the nine tasks, except where noted.
     clip: float = 2.0
     """Standard deviations at which standardized features are clipped: bounds the influence of one outlying value."""
-    bag_of_words_density: float = 0.25
-    """Fraction of nonzero entries up to which a nonnegative view counts as bag of words. Not compared: text is far sparser."""
+    sparse_density: float = 0.25
+    """Fraction of nonzero entries up to which rows are scaled to unit length. Not compared: bags of words are far sparser."""
     prior_variance_binary: float = 2.25
     """σ² for two classes."""
     prior_variance_multiclass: float = 10.0

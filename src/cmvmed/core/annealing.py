@@ -21,6 +21,7 @@ from cmvmed.core.consensus import (
     positive_probability,
     update_consensus,
 )
+from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.objective import Sweep, consensus_sums, objective, sweep_record, view_objective
 from cmvmed.core.posterior import ViewState, interpolate, scaled, supervised_state, update_view
 from cmvmed.core.problem import Problem
@@ -28,6 +29,7 @@ from cmvmed.core.surrogates import Surrogate
 from cmvmed.core.types import Array
 
 Position = TypeVar("Position")
+RISE_TOLERANCE = 1e-7  # relative rise of the objective that may be rounding
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _start_result(plan: Plan) -> AnnealingResult:
     started, T = perf_counter(), plan.schedule.temperature
     states = plan.start.states
     consensus = update_consensus(plan.problem, states, plan.view_weights, plan.balance, 1, T, None)
-    record = _record(plan, states, consensus, 0, 0.0, T, started)
+    record = checked(_record(plan, states, consensus, 0, 0.0, T, started))
     return AnnealingResult(states, plan.view_weights, consensus, 0.0, T, (record,), True)
 
 
@@ -163,11 +165,15 @@ class EMStep(Protocol[Position]):
     def is_balanced(self, position: Position) -> bool:
         """Whether the consensus has the class shares asked for."""
 
+    @property
+    def descends(self) -> bool:
+        """Whether every sweep lowers the objective, up to rounding."""
+
 
 def run_stage(
     step: EMStep[Position], position: Position, max_iter: int, tol: float
 ) -> tuple[Position, tuple[Sweep, ...], bool]:
-    """The EM loop: sweeps at one (λ, T) until the objective changes by less than ``tol`` of its size.
+    """The EM loop: sweeps at one (λ, T) until the objective changes by less than ``tol`` of its size, and does not rise.
 
     Returns
     -------
@@ -179,9 +185,10 @@ def run_stage(
     value = np.inf
     for _ in range(max_iter):
         position, record = step.sweep(position)
-        history.append(record)
+        history.append(checked(record))
         last, value = value, record.objective
-        if abs(last - value) <= tol * abs(value) and step.is_balanced(position):
+        rises = step.descends and value - last > RISE_TOLERANCE * abs(value)
+        if abs(last - value) <= tol * abs(value) and not rises and step.is_balanced(position):
             return position, tuple(history), True
     return position, tuple(history), False
 
@@ -207,6 +214,19 @@ class _MemoryStep:
 
     def is_balanced(self, position: tuple[tuple[ViewState, ...], Consensus]) -> bool:
         return True  # the offset of every consensus in memory is exact
+
+    @property
+    def descends(self) -> bool:
+        return self.plan.surrogate.has_objective
+
+
+def checked(record: Sweep) -> Sweep:
+    """The record itself, or an error if its objective is not a finite number."""
+    if not np.isfinite(record.objective):
+        raise ValueError(
+            f"The objective became {record.objective} in stage {record.stage}: {OVERFLOW_ADVICE}"
+        )
+    return record
 
 
 def step_view(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, q: Array, lam: float) -> ViewState:

@@ -104,6 +104,8 @@ def _projected_newton_step(
     """One projected, shortened Newton step, or None if no length of it improves the objective."""
     chosen = np.flatnonzero(free)
     system = Q[chosen[:, None], chosen]
+    if not np.isfinite(system).all():
+        raise np.linalg.LinAlgError("the matrix of a dual is not finite")
     system.flat[:: chosen.size + 1] += ridge
     factor, info = lapack.dpotrf(system, lower=1)
     solved = info == 0

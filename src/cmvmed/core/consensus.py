@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import entr, expit, logit, softmax
 
+from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
 from cmvmed.core.types import Array, IntArray
@@ -25,6 +26,8 @@ MAX_BALANCE_STEPS = 200
 SMOOTH_RANGE = 20.0  # a range of scores, in units of 2T, over which the balance is a smooth problem
 ROUNDING = float(np.finfo(float).eps)
 MAX_OFFSET_STEPS = 1000  # halvings of the widest bracket, and some room
+VARIATION_TOLERANCE = 1e-9  # standard deviations below this fraction of the largest score are rounding
+HARD_RANGE = 1e-9  # of the range of scores; at lower temperatures the consensus is a hard assignment anyway
 COOLING = 4.0  # between the temperatures of a balance that is not
 
 
@@ -71,6 +74,8 @@ def update_consensus(
     """Step 2(a): the exact minimizer of the objective in q, with the class balance of this stage."""
     n_rows = problem.weights_U.size
     scores, coverage = pool([state.m_U for state in states], problem.rows_U, view_weights, n_rows)
+    if not np.isfinite(scores).all():
+        raise ValueError(f"Scores of unlabeled rows are not finite: {OVERFLOW_ADVICE}")
     mass = problem.weights_U * coverage
     offset, shares = np.zeros(scores.shape[1]) if last is None else last.offset, None
     if balance is not None and mass.sum() > 0.0:
@@ -204,8 +209,9 @@ def _many_class_offset(scores: Array, share: Array, prior: Array, temperature: f
     Where the scores dwarf the temperature, φ is all but piecewise linear; it is then minimized at higher temperatures
     first, each solution the start of the next.
     """
-    scale = 2.0 * temperature
-    smooth = float(np.ptp(scores)) / SMOOTH_RANGE
+    spread = float(np.ptp(scores))
+    scale = max(2.0 * temperature, HARD_RANGE * spread)
+    smooth = spread / SMOOTH_RANGE
     levels = max(0, int(np.ceil(np.log(max(smooth, scale) / scale) / np.log(COOLING))))
     offset = np.asarray(start, dtype=np.float64) if levels == 0 else np.zeros_like(start)
     for level in range(levels, -1, -1):
@@ -267,8 +273,11 @@ def mean_correlation(first: Array, second: Array, mass: Array, *, constant: floa
         return float("nan")
     w = mass[both] / mass[both].sum()
     x, y = first[both] - w @ first[both], second[both] - w @ second[both]
-    size = np.sqrt((w @ (x * x)) * (w @ (y * y)))
-    varies = size > 0.0
+    sd_x, sd_y = np.sqrt(w @ (x * x)), np.sqrt(w @ (y * y))
+    size = sd_x * sd_y
+    varies = (sd_x > VARIATION_TOLERANCE * np.abs(first[both]).max()) & (
+        sd_y > VARIATION_TOLERANCE * np.abs(second[both]).max()
+    )
     correlation = np.full(size.size, np.nan if constant is None else constant)
     correlation[varies] = np.maximum((w @ (x * y))[varies] / size[varies], 0.0)
     known = correlation[~np.isnan(correlation)]

@@ -4,6 +4,9 @@ Everything rests on symmetric positive (semi-)definite matrices in double precis
 Fortran-ordered work array they are given, which is what makes them fast.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas, lapack
@@ -36,6 +39,25 @@ def unit_rows(matrix: Matrix) -> Matrix:
 def _nonzero(sizes: Array) -> Array:
     """The sizes, with 1 in place of 0."""
     return np.where(sizes > 0.0, sizes, 1.0)
+
+
+OVERFLOW_ADVICE = (
+    'values are so large or so small that numbers overflow. Use scaling="auto", and less extreme gamma, prior_variance, C, '
+    "bias_variance, consensus_weight, temperature and sample weights."
+)
+
+
+@contextmanager
+def numerical_errors() -> Iterator[None]:
+    """Turn errors of the linear algebra and of arithmetic into one that says what to do.
+
+    Overflow is not reported as a warning: results are checked, and are finite or an error.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            yield
+    except (np.linalg.LinAlgError, FloatingPointError, OverflowError, ZeroDivisionError) as error:
+        raise ValueError(f"The fit failed ({error}): {OVERFLOW_ADVICE}") from error
 
 
 class NotPositiveDefiniteError(ValueError):
@@ -140,8 +162,10 @@ def whitening(K: Array, tolerance: float) -> Array:
     if n == 0:
         return np.empty((0, 0))
     factor, pivots, rank, _ = lapack.dpstrf(np.array(K, order="F"), tol=tolerance * float(np.trace(K)), overwrite_a=1)
-    inverse, _ = lapack.dtrtri(factor[:rank, :rank])
     T = np.zeros((n, rank))
+    if rank == 0:
+        return T
+    inverse, _ = lapack.dtrtri(factor[:rank, :rank])
     T[pivots[:rank] - 1] = np.triu(inverse)
     return T
 

@@ -1,9 +1,10 @@
-"""Bring the features of a view to a common scale before the kernel sees them.
+"""Features on a common scale, before the kernel is applied.
 
-``"standard"``: subtract the mean, divide by the standard deviation, clip at ±2 and divide by √d, so that one wild column or
-recording cannot dominate and a row's squared length is about 1. ``"unit"``: divide each row by its length, the custom
-for counts and text, which keeps sparse rows sparse. ``"auto"`` takes "unit" for views that are sparse or look like bags of
-words (no negative value, at most a quarter of the entries non-zero) and "standard" for all others.
+``"standard"``: subtract the mean, divide by the standard deviation, clip at ±2 and divide by √d, so that one outlying column or
+row cannot dominate and a row's squared length is about 1. ``"unit"``: divide each row by its length, as is usual for counts and
+text; sparse rows stay sparse. ``"auto"`` takes "unit" for views of which at most a quarter of the entries is nonzero, whether
+stored as sparse or dense matrices, and "standard" for all others. ``"center"``, used for "rbf" kernels without scaling, subtracts
+the mean: it changes no distance, and keeps the digits of distances between rows far from the origin.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ SCALINGS = ("auto", "standard", "unit", None)
 
 @dataclass(frozen=True)
 class Scaling:
-    """A fitted scaling of one view; ``size`` tames extreme magnitudes before anything is squared."""
+    """A fitted scaling of one view; rows are divided by ``size`` before anything is squared."""
 
     kind: str | None
     size: float = 1.0
@@ -32,25 +33,29 @@ class Scaling:
             return rows
         if self.kind == "unit":
             return unit_rows(rows)
+        if self.kind == "center":
+            return rows if is_sparse(rows) else rows - self.mean
         rows = rows.toarray() if is_sparse(rows) else rows
         return np.clip((rows / self.size - self.mean) * self.factor, -self.clip, self.clip) / np.sqrt(rows.shape[1])
 
 
 def fit_scaling(
-    kind: str | None, train: Matrix, weights: Array, *, clip: float, bag_of_words_density: float
+    kind: str | None, train: Matrix, weights: Array, *, clip: float, sparse_density: float
 ) -> Scaling:
     """Learn a scaling from training rows (n, d) with row weights (n,).
 
     Parameters
     ----------
-    kind : "auto", "standard", "unit" or None
+    kind : "auto", "standard", "unit", "center" or None
     clip : standard deviations at which "standard" clips
-    bag_of_words_density : fraction of nonzero entries up to which "auto" takes "unit" for a nonnegative view
+    sparse_density : fraction of nonzero entries up to which "auto" takes "unit"; the container does not matter
     """
     if kind == "auto":
-        kind = "unit" if is_sparse(train) or _is_bag_of_words(train, bag_of_words_density) else "standard"
+        kind = "unit" if _density(train) <= sparse_density else "standard"
     if kind is None:
         return Scaling(None)
+    if kind == "center":
+        return Scaling("center", mean=None if is_sparse(train) else (weights / weights.sum()) @ train)
     if kind == "unit":
         return Scaling("unit")
     size = _largest(train)
@@ -59,7 +64,7 @@ def fit_scaling(
 
 
 def _fit_standard(rows: Array, share: Array, size: float, clip: float) -> Scaling:
-    """Columns may still differ in magnitude by more than squares can hold, so each is measured in its own unit."""
+    """Columns may still differ in magnitude by more than squares can hold, so each is scaled by its own largest value."""
     mean = share @ rows
     centered = rows - mean
     unit = np.abs(centered).max(axis=0, initial=0.0)
@@ -72,10 +77,11 @@ def _fit_standard(rows: Array, share: Array, size: float, clip: float) -> Scalin
     return Scaling("standard", size, clip, mean, factor)
 
 
-def _is_bag_of_words(train: Array, density: float) -> bool:
-    if train.size == 0:
-        return False
-    return bool(train.min() >= 0.0 and np.count_nonzero(train) <= density * train.size)
+def _density(train: Matrix) -> float:
+    """Fraction of nonzero entries; 1 if there are no entries."""
+    n_entries = train.shape[0] * train.shape[1]
+    nonzero = np.count_nonzero(train.data if is_sparse(train) else train)
+    return nonzero / n_entries if n_entries else 1.0
 
 
 def _largest(train: Matrix) -> float:

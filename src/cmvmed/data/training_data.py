@@ -57,7 +57,19 @@ class TrainingData:
 
 def generator(random_state: object) -> np.random.Generator:
     """A generator from whatever scikit-learn takes as random state."""
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+    return np.random.default_rng(checked_random_state(random_state).randint(2**31))
+
+
+def checked_random_state(random_state: object) -> np.random.RandomState:
+    """The RandomState of a valid random state, or an error that names the parameter."""
+    try:
+        state: np.random.RandomState = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            "random_state must be None, a whole number between 0 and 2**32 - 1 or a numpy RandomState, but is "
+            f"{random_state!r}."
+        ) from error
+    return state
 
 
 def training_data(

@@ -29,7 +29,7 @@ class ViewSettings:
     C: float
     bias_variance: float  # σ_b²
     clip: float  # see :class:`cmvmed.auto.tuning.Tuning` for this and the following
-    bag_of_words_density: float
+    sparse_density: float
     median_sample: int
     double_precision_rows: int
 
@@ -161,16 +161,23 @@ def read_view(
         return ViewData(s, Scaling(None), kernel, train, used, rows_L, rows_U)
     reference = present & (weights > 0.0)
     scaling = fit_scaling(
-        None if callable(s.kernel) else s.scaling,
+        _scaling_kind(s),
         matrix[reference],
         weights[reference],
         clip=s.clip,
-        bag_of_words_density=s.bag_of_words_density,
+        sparse_density=s.sparse_density,
     )
     scaled = scaling.apply(matrix[reference])
     numbers = np.flatnonzero(reference)
     kernel = fit_kernel(s.name, s.kernel, s.gamma, scaled, weights[reference], rng, s.median_sample, numbers)
     return ViewData(s, scaling, kernel, scaling.apply(matrix[used]), None, rows_L, rows_U)
+
+
+def _scaling_kind(settings: ViewSettings) -> str | None:
+    """The scaling of a view; an unscaled "rbf" view is centered, which changes no distance."""
+    if callable(settings.kernel):
+        return None
+    return "center" if settings.kernel == "rbf" and settings.scaling is None else settings.scaling
 
 
 def _square_part(view: str, matrix: Matrix, used: IntArray) -> Array:

@@ -13,6 +13,7 @@ from cmvmed.auto.calibration import Calibration
 from cmvmed.auto.neighbors import NeighborGraph, NeighborPredictor
 from cmvmed.core.annealing import AnnealingResult, Plan
 from cmvmed.core.consensus import class_shares, pool, soft_labels
+from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.nystroem import Basis, residual
 from cmvmed.core.objective import Sweep
 from cmvmed.core.problem import Problem
@@ -29,6 +30,7 @@ from cmvmed.scale.sampling import Sample
 from cmvmed.scale.streamed import StreamedResult, run_streamed_stage
 
 CONSENSUS_COPIES = 8  # scores, coverage, probabilities, and some room
+MAX_RELATIVE_GAP = 1e-4  # duality gap, relative to the objective, that passes without a warning
 NO_VIEW_WARNING = "{} training rows have all views missing; they are not used, and get the class prior."
 
 
@@ -87,7 +89,7 @@ def fitted_attributes(
         "objective_history_": np.array([sweep.objective for sweep in history]),
         "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
         "dual_gap_": result.dual_gap,
-        "converged_": result.converged,
+        "converged_": result.converged and solves_duals(result),
         "_calibration": calibration,
     }
 
@@ -104,6 +106,8 @@ def _label_distributions(training: TrainingData, plan: Plan, result: AnnealingRe
     zero_weight = (labels.codes[partition.block_L] < 0) & (coverage > 0.0)
     table[partition.block_L[zero_weight]] = soft_labels(scores[zero_weight], consensus.offset, temperature)
     table[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
+    if not np.isfinite(table).all():
+        raise ValueError(f"Probabilities of training rows are not finite: {OVERFLOW_ADVICE}")
     return table
 
 
@@ -163,11 +167,22 @@ def fit_warnings(
             f"The last stage did not converge within max_iter={max_iter} sweeps; raise max_iter or tol.",
             ConvergenceWarning,
         )
+    if not solves_duals(result):
+        yield (
+            f"The dual problems of the labeled rows are solved only to a gap of {result.dual_gap:.2g}, so predictions are not "
+            'reliable. Use a smaller C or prior_variance, or scaling="auto".',
+            ConvergenceWarning,
+        )
     without_views = labels.codes.size - partition.block_L.size - partition.block_U.size
     if without_views and complete:
         yield NO_VIEW_WARNING.format(without_views), UserWarning
     if result.consensus_weight > 0.0:
         yield from _lost_classes(result, training)
+
+
+def solves_duals(result: AnnealingResult) -> bool:
+    """Whether the duality gap at the end is small compared with the objective."""
+    return result.dual_gap <= MAX_RELATIVE_GAP * (1.0 + abs(result.history[-1].objective))
 
 
 def _lost_classes(result: AnnealingResult, training: TrainingData) -> Iterator[tuple[str, type[Warning]]]:

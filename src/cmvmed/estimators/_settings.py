@@ -91,7 +91,7 @@ def _view_settings(view: str, given: dict[str, Any], n_classes: int, tuning: Tun
         C=check_number("C", given["C"], exclusive=True, view=view),
         bias_variance=check_number("bias_variance", given["bias_variance"], view=view),
         clip=tuning.clip,
-        bag_of_words_density=tuning.bag_of_words_density,
+        sparse_density=tuning.sparse_density,
         median_sample=tuning.median_sample,
         double_precision_rows=tuning.double_precision_rows,
     )

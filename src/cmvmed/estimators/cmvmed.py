@@ -14,6 +14,7 @@ from cmvmed.auto.calibration import AccuracyEstimate, calibrate
 from cmvmed.auto.plan import choose_plan
 from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.core.consensus import class_scores
+from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.problem import build_problem
 from cmvmed.core.threads import Mapper, blas_limit, parallel_map
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -278,10 +279,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         data, sample, approximation = _read_sample(X, y, sample_weight, settings)
         low_rank, training = approximation.n_components is not None, sample.training
         map_parallel = parallel_map(settings.n_jobs, low_rank)
-        fit = _build_views(training, approximation, settings, map_parallel)
+        with numerical_errors():
+            fit = _build_views(training, approximation, settings, map_parallel)
         codes, weights = _labeled_block(training)
         plan_settings = settings.plan_settings(fit.data, training.labels.classes)
-        with blas_limit(1 if low_rank else None):  # sweeps over features are bound by memory, not by arithmetic
+        with numerical_errors(), blas_limit(1 if low_rank else None):  # sweeps over features are bound by memory, not by arithmetic
             plan, graph = choose_plan(fit.problem, fit.data, training.partition, codes, plan_settings, settings.tuning)
             attributes_after = partial(fitted_attributes, fit, plan, graph)
             report = StageReporter(self, X, y, 2 * settings.n_stages, attributes_after)

@@ -145,6 +145,10 @@ class _StreamedStep:
     def is_balanced(self, position: _Position) -> bool:
         return position.share_error <= SHARE_TOLERANCE
 
+    @property
+    def descends(self) -> bool:
+        return False  # the offset is exact only at the end
+
     def _updated(self, position: _Position) -> _Position:
         """The views updated by the sums of the last pass, and the offset moved as the sample's is."""
         if position.sums is None:
