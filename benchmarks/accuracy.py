@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from cmvmed.reproduction.comparison import compare_with_rivals
+from cmvmed.reproduction.experiment import Cell, Experiment
 from cmvmed.reproduction.methods import EACH_VIEW, METHODS
-from cmvmed.reproduction.paper import paper_figure
+from cmvmed.reproduction.paper_results import paper_figure
 from cmvmed.reproduction.result_rows import ResultRow
 from cmvmed.reproduction.runner import on_this_machine, plan, run
 from cmvmed.reproduction.scores import calibration_error
-from cmvmed.reproduction.spec import Cell, Experiment
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.tasks import TASKS, Task
 

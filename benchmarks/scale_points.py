@@ -25,7 +25,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cmvmed import CMVMED
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.sources.base import RowCheck
-from cmvmed.reproduction.compositions import CoTrained
+from cmvmed.reproduction.baseline_pipelines import CoTrained
 from cmvmed.scale.memory import free_memory
 from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, Unlabeled
 

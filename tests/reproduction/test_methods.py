@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 from cmvmed import CMVMED, MED
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.reproduction.compositions import LabeledOnly, LateFusion, concatenated_views, one_view
+from cmvmed.reproduction.baseline_pipelines import LabeledOnly, LateFusion, concatenated_views, one_view
 from cmvmed.reproduction.evaluation import chosen, evaluate, labeled_folds
 from cmvmed.reproduction.methods import EACH_VIEW, METHODS, Method, methods_for
 from cmvmed.reproduction.result_rows import Key

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cmvmed.cli.reproduce_command import command
-from cmvmed.reproduction.spec import QUICK_SPLITS, TABLE_1
+from cmvmed.reproduction.experiment import QUICK_SPLITS, TABLE_1
 from cmvmed.reproduction.tasks import TASKS
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")

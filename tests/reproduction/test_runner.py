@@ -6,12 +6,12 @@ import pytest
 
 from cmvmed.datasets import DatasetNotFoundError
 from cmvmed.reproduction import runner
+from cmvmed.reproduction.experiment import EXPERIMENTS, FIGURE_2, TABLE_1, quick, restrict
 from cmvmed.reproduction.methods import METHODS, Method
-from cmvmed.reproduction.paper import TABLE_1 as PAPER
-from cmvmed.reproduction.paper import VIEWS, paper_figure
+from cmvmed.reproduction.paper_results import TABLE_1 as PAPER
+from cmvmed.reproduction.paper_results import VIEWS, paper_figure
 from cmvmed.reproduction.result_rows import Key, ResultRow
 from cmvmed.reproduction.runner import on_this_machine, plan, run
-from cmvmed.reproduction.spec import EXPERIMENTS, FIGURE_2, TABLE_1, quick, restrict
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.summary import entries, tables
 from cmvmed.reproduction.tasks import TASKS, Task

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from cmvmed.reproduction.demo.run import Recordings, Score, StageRecorder
+    from cmvmed.reproduction.demo.footsteps_demo import Recordings, Score, StageRecorder
 
 
 @click.command()
@@ -42,17 +42,17 @@ def command(splits: int, output: Path, quiet: bool, as_json: bool) -> None:
       cmvmed demo --quiet --json > demo.json
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     refuse_missing_extras()
-    from cmvmed.reproduction.demo import run as footsteps, picture
+    from cmvmed.reproduction.demo import demo_figure, footsteps_demo
 
     with announced("Simulating 1500 recordings of footsteps at four sensors", quiet):
-        steps = footsteps.simulate()
+        steps = footsteps_demo.simulate()
     with announced("Computing 200 cepstral coefficients of each sensor's sound", quiet):
-        recordings = footsteps.featurize(steps)
+        recordings = footsteps_demo.featurize(steps)
     scores, recorder = learn(recordings, splits, quiet)
     path = output / "demo.png"
     with announced("Drawing", quiet):
         accuracies = {method: [score.accuracy for score in done] for method, done in scores.items()}
-        picture.draw(recordings, accuracies, recorder, splits - 1, path)
+        demo_figure.draw(recordings, accuracies, recorder, splits - 1, path)
     if as_json:
         click.echo(json.dumps(as_dict(scores, path), indent=2))
     else:
@@ -82,7 +82,7 @@ def announced(doing: str, quiet: bool) -> Iterator[None]:
 
 def learn(recordings: "Recordings", splits: int, quiet: bool) -> tuple[dict[str, list["Score"]], "StageRecorder"]:
     """Score every method on every split, and watch the consensus grow in the last one."""
-    from cmvmed.reproduction.demo.run import methods, recorder_for, run_split
+    from cmvmed.reproduction.demo.footsteps_demo import methods, recorder_for, run_split
 
     recorder = recorder_for(recordings, splits - 1)
     scores: dict[str, list[Score]] = {method: [] for method in methods(recordings)}
@@ -98,7 +98,7 @@ def learn(recordings: "Recordings", splits: int, quiet: bool) -> tuple[dict[str,
 
 def as_dict(scores: dict[str, list["Score"]], path: Path) -> dict[str, Any]:
     """The results for a machine to read."""
-    from cmvmed.reproduction.demo.run import N_LABELED, N_RECORDINGS, N_TRAIN
+    from cmvmed.reproduction.demo.footsteps_demo import N_LABELED, N_RECORDINGS, N_TRAIN
 
     return {
         "n_labeled": N_LABELED,
@@ -118,7 +118,7 @@ def as_dict(scores: dict[str, list["Score"]], path: Path) -> dict[str, Any]:
 
 def print_results(scores: dict[str, list["Score"]], path: Path) -> None:
     """Print the table, what it comes down to, the picture's path and what to try next."""
-    from cmvmed.reproduction.demo.run import CONSENSUS, LABELS_ONLY, N_LABELED, N_RECORDINGS, N_TRAIN
+    from cmvmed.reproduction.demo.footsteps_demo import CONSENSUS, LABELS_ONLY, N_LABELED, N_RECORDINGS, N_TRAIN
 
     n_splits = len(scores[CONSENSUS])
     click.echo(

@@ -13,8 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from cmvmed.reproduction.experiment import Experiment
     from cmvmed.reproduction.runner import Executor, Plan
-    from cmvmed.reproduction.spec import Experiment
     from cmvmed.reproduction.store import ResultStore
 
 DEFAULT_RESULTS = "cmvmed-results.sqlite"
@@ -38,7 +38,7 @@ class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 
 
 def _experiments() -> Iterable[str]:
-    from cmvmed.reproduction.spec import EXPERIMENTS
+    from cmvmed.reproduction.experiment import EXPERIMENTS
 
     return [*EXPERIMENTS, "all"]
 
@@ -145,7 +145,7 @@ def command(
 
 def _chosen(what: str, is_quick: bool, **restrictions: Any) -> list[Experiment]:
     """The experiments to run, and as much of them as is wanted."""
-    from cmvmed.reproduction.spec import EXPERIMENTS, quick, restrict
+    from cmvmed.reproduction.experiment import EXPERIMENTS, quick, restrict
 
     named = [experiment for experiment in EXPERIMENTS.values() if what in (experiment.name, "all")]
     return [restrict(quick(experiment) if is_quick else experiment, **restrictions) for experiment in named]

@@ -19,7 +19,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from cmvmed import CMVMED, MED, MVMED, SVM2K, CoRLS
-from cmvmed.reproduction.compositions import CoTrained, LabeledOnly, LateFusion, concatenated_views, one_view
+from cmvmed.reproduction.baseline_pipelines import CoTrained, LabeledOnly, LateFusion, concatenated_views, one_view
 from cmvmed.reproduction.tasks import Split
 
 Grid = Mapping[str, Sequence[Any]]

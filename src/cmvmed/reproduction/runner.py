@@ -22,9 +22,9 @@ from joblib import Parallel, delayed
 
 from cmvmed.datasets import DatasetError
 from cmvmed.reproduction.evaluation import evaluate
+from cmvmed.reproduction.experiment import Cell, Experiment
 from cmvmed.reproduction.methods import Method, methods_for
 from cmvmed.reproduction.result_rows import Key, ResultRow
-from cmvmed.reproduction.spec import Cell, Experiment
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.tasks import TASKS, Split, draw
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmvmed.reproduction.methods import METHODS
-from cmvmed.reproduction.paper import paper_figure
+from cmvmed.reproduction.paper_results import paper_figure
 from cmvmed.reproduction.result_rows import ResultRow
 
 MAJORITY = "commonest class"  # its share among the test rows

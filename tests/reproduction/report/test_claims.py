@@ -9,12 +9,12 @@ import pytest
 from cmvmed.reproduction.comparison import compare_with_rivals, spread_p_value
 from cmvmed.reproduction.report.claims import table_claims
 from cmvmed.reproduction.report.curve_claims import curve_claims
+from cmvmed.reproduction.report.formatting import listing, p_value, points, slug
+from cmvmed.reproduction.report.grouping import COMPLETE, PRINTED
 from cmvmed.reproduction.report.overview import headline
-from cmvmed.reproduction.report.printed import printed_lines
+from cmvmed.reproduction.report.printed_algorithm import printed_lines
 from cmvmed.reproduction.report.reliability import pooled_bins
-from cmvmed.reproduction.report.results import COMPLETE, PRINTED
 from cmvmed.reproduction.report.significance import comparisons, significance_panels, splits_needed, too_few_splits
-from cmvmed.reproduction.report.wording import listing, p_value, points, slug
 from tests.reproduction.report.factory import curve_rows, table_rows
 
 ROWS = table_rows(10, ("webkb", "ads"), ("defaults",))

@@ -12,7 +12,7 @@ import pytest
 
 from cmvmed.cli.reproduce_command import command as reproduce
 from cmvmed.reproduction.report import report_page, write_page
-from cmvmed.reproduction.report.commands import reproduce_command
+from cmvmed.reproduction.report.command_lines import reproduce_command
 from tests.reproduction.report.factory import curve_rows, failed_row, table_rows
 from tests.reproduction.report.parsed import parse, table_rows_of
 

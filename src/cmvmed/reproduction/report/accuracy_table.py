@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cmvmed.reproduction.paper import SAME_DATA, STAND_INS, PaperFigure, paper_figure
+from cmvmed.reproduction.paper_results import SAME_DATA, STAND_INS, PaperFigure, paper_figure
 from cmvmed.reproduction.report.charts import Chart, DotRow, Mark, dot_chart, method_style
-from cmvmed.reproduction.report.results import (
+from cmvmed.reproduction.report.formatting import DASH, percent, plural, share, slug
+from cmvmed.reproduction.report.grouping import (
     PROTOCOLS,
     SINGLE_VIEW,
     Setting,
@@ -20,7 +21,6 @@ from cmvmed.reproduction.report.results import (
     summaries,
     title_of,
 )
-from cmvmed.reproduction.report.wording import DASH, percent, plural, share, slug
 from cmvmed.reproduction.result_rows import ResultRow
 
 SPEC = "table1"

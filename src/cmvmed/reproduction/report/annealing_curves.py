@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmvmed.reproduction.report.charts import Chart, Series, line_chart
-from cmvmed.reproduction.report.results import COMPLETE, by_setting, title_of
-from cmvmed.reproduction.report.wording import plural, points, slug
+from cmvmed.reproduction.report.formatting import plural, points, slug
+from cmvmed.reproduction.report.grouping import COMPLETE, by_setting, title_of
 from cmvmed.reproduction.result_rows import ResultRow
 
 Stage = dict[str, float]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cmvmed.reproduction.report.results import COMPLETE, PRINTED, SINGLE_VIEW
+from cmvmed.reproduction.report.grouping import COMPLETE, PRINTED, SINGLE_VIEW
 from cmvmed.reproduction.report.svg import (
     CHARACTER,
     Axis,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from scipy import stats
 
 from cmvmed.reproduction.comparison import RivalComparison, scores_by_split, spread_p_value
-from cmvmed.reproduction.paper import STAND_INS
+from cmvmed.reproduction.paper_results import STAND_INS
 from cmvmed.reproduction.report.accuracy_table import paper_entry
-from cmvmed.reproduction.report.results import (
+from cmvmed.reproduction.report.formatting import p_phrase, points
+from cmvmed.reproduction.report.grouping import (
     COMPLETE,
     SINGLE_VIEW,
     Setting,
@@ -21,7 +22,6 @@ from cmvmed.reproduction.report.results import (
     title_of,
 )
 from cmvmed.reproduction.report.significance import LEVEL, Verdict, comparisons, verdict_of
-from cmvmed.reproduction.report.wording import p_phrase, points
 from cmvmed.reproduction.result_rows import ResultRow
 
 HOLDS = Verdict("yes", "holds")

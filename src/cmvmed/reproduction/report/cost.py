@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from cmvmed.reproduction.report.charts import method_style
-from cmvmed.reproduction.report.results import PROTOCOLS, by_setting, method_position, position, scored, title_of
-from cmvmed.reproduction.report.wording import DASH, plural, three_digits
+from cmvmed.reproduction.report.formatting import DASH, plural, three_digits
+from cmvmed.reproduction.report.grouping import PROTOCOLS, by_setting, method_position, position, scored, title_of
 from cmvmed.reproduction.result_rows import ResultRow
 
 Medians = dict[str, float]  # by method

@@ -7,10 +7,10 @@ from statistics import fmean
 
 from cmvmed.reproduction.comparison import PairedComparison, paired_comparison, scores_by_split, train_test_ratio
 from cmvmed.reproduction.report.claims import FAILS, HOLDS, HOLDS_HERE, NOT_SHOWN, Claim, Finding, place
+from cmvmed.reproduction.report.formatting import listing, p_phrase, plural, points
+from cmvmed.reproduction.report.grouping import COMPLETE, Setting, Summary, by_setting, is_of_paper, scored, summaries
 from cmvmed.reproduction.report.label_curves import SPEC
-from cmvmed.reproduction.report.results import COMPLETE, Setting, Summary, by_setting, is_of_paper, scored, summaries
 from cmvmed.reproduction.report.significance import LEVEL, Verdict
-from cmvmed.reproduction.report.wording import listing, p_phrase, plural, points
 from cmvmed.reproduction.result_rows import ResultRow
 
 SIMILAR = 0.02  # accuracies within two points are called similar

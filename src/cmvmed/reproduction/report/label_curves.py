@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cmvmed.reproduction.report.charts import OTHER, Chart, Series, line_chart, method_style
-from cmvmed.reproduction.report.results import Summary, by_setting, method_position, scored, summaries, title_of
-from cmvmed.reproduction.report.wording import percent, plural, slug
+from cmvmed.reproduction.report.formatting import percent, plural, slug
+from cmvmed.reproduction.report.grouping import Summary, by_setting, method_position, scored, summaries, title_of
 from cmvmed.reproduction.result_rows import ResultRow
 
 SPEC = "figure2"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cmvmed.reproduction.report.accuracy_table import best_methods, settings_of
-from cmvmed.reproduction.report.results import (
+from cmvmed.reproduction.report.formatting import listing, plural
+from cmvmed.reproduction.report.grouping import (
     COMPLETE,
     DATASETS,
     SINGLE_VIEW,
@@ -16,7 +17,6 @@ from cmvmed.reproduction.report.results import (
     summaries,
     title_of,
 )
-from cmvmed.reproduction.report.wording import listing, plural
 from cmvmed.reproduction.result_rows import ResultRow
 
 SPECS = {"table1": "Table 1", "figure2": "Figure 2"}

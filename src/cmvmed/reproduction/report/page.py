@@ -10,16 +10,16 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from cmvmed.reproduction.paper import SOURCE
+from cmvmed.reproduction.paper_results import SOURCE
 from cmvmed.reproduction.report.accuracy_table import accuracy_cards
 from cmvmed.reproduction.report.annealing_curves import annealing_panels
 from cmvmed.reproduction.report.claims import table_claims
-from cmvmed.reproduction.report.commands import reproduce_command
+from cmvmed.reproduction.report.command_lines import reproduce_command
 from cmvmed.reproduction.report.cost import cost_tables
 from cmvmed.reproduction.report.curve_claims import curve_claims
 from cmvmed.reproduction.report.label_curves import curve_panels
 from cmvmed.reproduction.report.overview import facts, failures, headline
-from cmvmed.reproduction.report.printed import printed_lines
+from cmvmed.reproduction.report.printed_algorithm import printed_lines
 from cmvmed.reproduction.report.reliability import calibration_panels
 from cmvmed.reproduction.report.significance import comparisons, rank_panels, significance_panels, too_few_splits
 from cmvmed.reproduction.result_rows import ResultRow

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmvmed.reproduction.report.charts import Chart, Series, line_chart, method_style
+from cmvmed.reproduction.report.formatting import DASH, slug
+from cmvmed.reproduction.report.grouping import by_setting, method_position, summaries, title_of
 from cmvmed.reproduction.report.label_curves import curve_style
-from cmvmed.reproduction.report.results import by_setting, method_position, summaries, title_of
-from cmvmed.reproduction.report.wording import DASH, slug
 from cmvmed.reproduction.result_rows import ResultRow
 from cmvmed.reproduction.scores import N_BINS, calibration_error
 

@@ -12,8 +12,8 @@ from cmvmed.reproduction.comparison import (
     rank_comparison,
 )
 from cmvmed.reproduction.report.charts import Chart, DotRow, Mark, dot_chart, method_style
-from cmvmed.reproduction.report.results import COMPLETE, Setting, by_setting, method_position, summaries, title_of
-from cmvmed.reproduction.report.wording import interval, listing, p_phrase, p_value, plural, points, slug
+from cmvmed.reproduction.report.formatting import interval, listing, p_phrase, p_value, plural, points, slug
+from cmvmed.reproduction.report.grouping import COMPLETE, Setting, by_setting, method_position, summaries, title_of
 from cmvmed.reproduction.result_rows import ResultRow
 
 LEVEL = 0.05

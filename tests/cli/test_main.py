@@ -14,8 +14,8 @@ import cmvmed
 from cmvmed.cli import main as cli
 from cmvmed.cli.reproduce_command import command as reproduce
 from cmvmed.reproduction.evaluation import PROTOCOLS
+from cmvmed.reproduction.experiment import EXPERIMENTS
 from cmvmed.reproduction.methods import METHODS
-from cmvmed.reproduction.spec import EXPERIMENTS
 from cmvmed.reproduction.tasks import TASKS
 
 

@@ -14,7 +14,7 @@ from cmvmed.cli import main as cli
 
 pytest.importorskip("librosa")
 pytest.importorskip("matplotlib")
-from cmvmed.reproduction.demo import run as footsteps
+from cmvmed.reproduction.demo import footsteps_demo
 
 METHODS = 7
 
@@ -24,7 +24,7 @@ def run(monkeypatch, tmp_path):
     """Run the demonstration on 80 recordings, in an empty folder."""
     small = {"N_HUMAN": 40, "N_ANIMAL": 40, "N_RECORDINGS": 80, "N_TRAIN": 50, "N_LABELED": 20}
     for name, value in small.items():
-        monkeypatch.setattr(footsteps, name, value)
+        monkeypatch.setattr(footsteps_demo, name, value)
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: CliRunner().invoke(cli.main, ["demo", *arguments])
 
@@ -62,7 +62,7 @@ def test_progress_goes_beside_the_results(run):
 
 def test_missing_extra_is_named_before_any_work(run, monkeypatch):
     monkeypatch.setattr("cmvmed.cli.demo_command.find_spec", lambda module: None)
-    monkeypatch.setattr(footsteps, "simulate", lambda: pytest.fail("work was done"))
+    monkeypatch.setattr(footsteps_demo, "simulate", lambda: pytest.fail("work was done"))
     shown = run()
     assert shown.exit_code == 1
     assert "pip install 'cmvmed[audio,plot]'" in shown.stderr
@@ -74,9 +74,9 @@ def test_output_that_is_a_file_is_a_wrong_command_line(run, tmp_path):
 
 
 def test_recorder_keeps_the_last_pass_only(run):
-    recordings = footsteps.featurize(footsteps.simulate())
-    recorder = footsteps.recorder_for(recordings, 0)
-    list(footsteps.run_split(recordings, 0, recorder))
+    recordings = footsteps_demo.featurize(footsteps_demo.simulate())
+    recorder = footsteps_demo.recorder_for(recordings, 0)
+    list(footsteps_demo.run_split(recordings, 0, recorder))
     model_stages = 8
     assert len(recorder.consensus) == len(recorder.by_view) == model_stages
     sharpness = [np.abs(p - 0.5).mean() for p in recorder.consensus]
@@ -89,5 +89,5 @@ def test_demo_as_a_user_runs_it(tmp_path):
     shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     results = json.loads(shown.stdout)
     accuracy = {method["method"]: np.mean(method["accuracy"]) for method in results["methods"]}
-    assert max(accuracy, key=accuracy.get) == footsteps.CONSENSUS
+    assert max(accuracy, key=accuracy.get) == footsteps_demo.CONSENSUS
     assert (tmp_path / results["picture"]).stat().st_size > 50_000

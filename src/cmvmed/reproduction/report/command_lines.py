@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from cmvmed.reproduction.experiment import EXPERIMENTS, Experiment
 from cmvmed.reproduction.methods import EACH_VIEW, METHODS
-from cmvmed.reproduction.report.results import DATASETS, PROTOCOLS, SINGLE_VIEW, method_position, position
+from cmvmed.reproduction.report.grouping import DATASETS, PROTOCOLS, SINGLE_VIEW, method_position, position
 from cmvmed.reproduction.result_rows import ResultRow
-from cmvmed.reproduction.spec import EXPERIMENTS, Experiment
 
 
 def reproduce_command(rows: Sequence[ResultRow], spec: str, results: str) -> str:

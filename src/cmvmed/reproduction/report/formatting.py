@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cmvmed.reproduction.report.results import Summary
+from cmvmed.reproduction.report.grouping import Summary
 
 MINUS, DASH = "−", "–"
 

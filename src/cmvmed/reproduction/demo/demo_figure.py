@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.reproduction.demo.run import CONSENSUS, MAJORITY, Recordings, StageRecorder, draw_split
+from cmvmed.reproduction.demo.footsteps_demo import CONSENSUS, MAJORITY, Recordings, StageRecorder, draw_split
 
 # Okabe and Ito's colors, which color-blind readers can tell apart.
 SENSOR_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cmvmed.reproduction.report.claims import place
-from cmvmed.reproduction.report.results import COMPLETE, PRINTED, by_setting, is_of_paper, summaries
+from cmvmed.reproduction.report.formatting import listing, percent, points
+from cmvmed.reproduction.report.grouping import COMPLETE, PRINTED, by_setting, is_of_paper, summaries
 from cmvmed.reproduction.report.significance import Verdict, comparisons, verdict_of
-from cmvmed.reproduction.report.wording import listing, percent, points
 from cmvmed.reproduction.result_rows import ResultRow
 
 
