@@ -61,12 +61,12 @@ def test_fill_changes_nothing_beside_its_marks(tmp_path: Path):
 def test_the_best_of_each_column_is_bold():
     lines = [
         ["method", "x", "y"],
-        ["commonest class", "99.0 ± 1.0", "–"],
+        ["majority class", "99.0 ± 1.0", "–"],
         ["one", "90.0 ± 1.0", "80.0 ± 2.0"],
         ["two", "89.9 ± 9.0", "–"],
     ]
     assert markdown(lines).splitlines()[2:] == [
-        "| commonest class | 99.0 ± 1.0 | – |",
+        "| majority class | 99.0 ± 1.0 | – |",
         "| one | **90.0 ± 1.0** | **80.0 ± 2.0** |",
         "| two | 89.9 ± 9.0 | – |",
     ]

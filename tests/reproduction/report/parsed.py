@@ -1,4 +1,4 @@
-"""A page as a tree, read by the standard library; a tag that is not closed in order is an error."""
+"""HTML as a tree, parsed by the standard library; unbalanced tags are an error."""
 
 from __future__ import annotations
 
