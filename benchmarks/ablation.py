@@ -46,8 +46,8 @@ def accuracies(task: str, number: int) -> dict[str, float]:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, settings in VARIANTS.items():
-            given = settings(split) if callable(settings) else settings
-            model = CMVMED(views=split.views, calibrate=False, **given)
+            parameters = settings(split) if callable(settings) else settings
+            model = CMVMED(views=split.views, calibrate=False, **parameters)
             scores[name] = model.fit(split.X, split.y).score(split.X_test, split.y_test)
         if TASKS[task].n_published is None:
             known = draw_split(TASKS[task], number, TASKS[task].n_train)

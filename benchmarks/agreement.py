@@ -54,9 +54,9 @@ def compare(task: Task, number: int) -> Agreement:
     accuracy = [100.0 * np.mean((model.transduction_ == truth)[hidden]) for model in (exact, low_rank)]
     difference = np.abs(exact.label_distributions_ - low_rank.label_distributions_)[hidden].mean()
     X, y, _ = draw_rows(task, number, N_EXACT_UNLABELED)
-    whole = CMVMED(approximation="exact", **settings).fit(X, y)
+    exact_small = CMVMED(approximation="exact", **settings).fit(X, y)
     all_landmarks = CMVMED(approximation="nystroem", n_components=len(y), **settings).fit(X, y)
-    largest = np.abs(whole.label_distributions_ - all_landmarks.label_distributions_).max()
+    largest = np.abs(exact_small.label_distributions_ - all_landmarks.label_distributions_).max()
     return Agreement(int(hidden.sum()), *accuracy, float(difference), float(largest))
 
 

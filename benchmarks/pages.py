@@ -107,9 +107,9 @@ def fill_from_results() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table1", type=Path, help="file of results of Table 1")
-    given = parser.parse_args()
-    if given.table1:
-        fill_table1(given.table1)
+    arguments = parser.parse_args()
+    if arguments.table1:
+        fill_table1(arguments.table1)
     fill_from_results()
 
 

@@ -85,7 +85,7 @@ def test_recorder_keeps_the_last_pass_only(run):
 
 
 @pytest.mark.slow
-def test_demo_as_a_user_runs_it(tmp_path):
+def test_demo_in_a_subprocess(tmp_path):
     command = [sys.executable, "-W", "error", "-m", "cmvmed", "demo", "--splits", "2", "--json"]
     shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     results = json.loads(shown.stdout)

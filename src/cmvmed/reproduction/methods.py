@@ -146,7 +146,7 @@ def _spreading_knn(split: Split) -> Candidate:
 
 
 def _co_training(split: Split) -> Candidate:
-    # no grid: one fit takes longer than the whole search of any other baseline
+    # no grid: one fit takes longer than the search of any other baseline
     return Candidate(concatenated_views(split.X, CoTrainingClassifier(split.views, LogisticRegression(max_iter=2000))))
 
 

@@ -73,6 +73,6 @@ def parse(text):
 
 
 def table_rows_of(table):
-    """First cell of each body row to the texts of the others."""
+    """Texts of the cells of each body row by the text of the first cell."""
     lines = [[cell.text for cell in row.children if isinstance(cell, Node)] for row in table.one("tbody").all("tr")]
     return {line[0]: line[1:] for line in lines}

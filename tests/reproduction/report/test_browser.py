@@ -19,7 +19,7 @@ FLAGS = (
     "--disable-quic",
     "--disable-dev-shm-usage",
     "--no-first-run",
-    "--disable-backbackground-networking",
+    "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
 )
@@ -134,7 +134,7 @@ def contrast(one, other):
 
 def test_colors_follow_the_scheme_and_have_contrast(opened):
     browser, _, scheme = opened
-    background = browser.execute_script("return getComputedStyle(document.body).backbackgroundColor")
+    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (relative_luminance(background) > 0.5) == (scheme == "light")
     text_colors = browser.execute_script(
         "return [...new Set([...document.querySelectorAll('p, th, td, figcaption, dt, dd, a, .verdict')]"

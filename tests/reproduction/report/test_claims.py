@@ -20,12 +20,12 @@ ROWS = table_rows(10, ("webkb", "ads"), ("defaults",))
 
 
 def shifted(rows, by, method=CMV_MED):
-    """The same rows with one method's accuracy moved."""
+    """The same rows with the accuracy of one method changed."""
     return [replace(row, accuracy=row.accuracy + by) if row.method == method else row for row in rows]
 
 
 def verdicts(claims, words):
-    """Data set to verdict of the claim whose text holds the words."""
+    """Verdict by data set of the claim whose text contains the words."""
     (claim,) = [claim for claim in claims if words in claim.text]
     return {finding.where.split(",")[0]: finding.verdict.label for finding in claim.findings}
 
@@ -135,7 +135,7 @@ def test_printed_and_complete_algorithm():
     assert worse.unbeaten == "MED, view link; MED, view page; MV-MED and SVM-2K"
 
 
-def test_significance_lines_hold_the_comparison():
+def test_significance_lines_contain_the_comparison():
     (panel,) = significance_panels([row for row in ROWS if row.dataset == "webkb"])
     expected = compare_with_baselines([row for row in ROWS if row.dataset == "webkb"], CMV_MED)
     assert [line.baseline for line in panel.lines] == [entry.baseline for entry in expected]

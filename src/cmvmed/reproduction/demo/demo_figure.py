@@ -102,7 +102,7 @@ def _draw_comparison(axes: Axes, accuracies: Mapping[str, Sequence[float]]) -> N
     axes.annotate("majority\nclass", (majority, -0.45), (4, 0), textcoords="offset points", color=LIGHT, fontsize=9)
     axes.set_yticks(range(len(names)), [name.replace(", labels", ",\nlabels") for name in reversed(names)], fontsize=9)
     axes.set(xlabel="accuracy on test recordings, percent", ylim=(-0.6, len(names) - 0.3))
-    _set_title(axes, "Accuracy with and without unlabeled recordings")
+    _set_title(axes, "Gain from unlabeled recordings")
 
 
 def _draw_annealing(axes: Axes, stages: Sequence[StageProbabilities], truth: NDArray[np.int64]) -> None:

@@ -43,5 +43,5 @@ def _restrictions(members: Sequence[ResultRow], experiment: Experiment) -> dict[
 
 
 def _option_value(method: str) -> str:
-    """Value of the option --methods for a method; one value stands for all single views."""
+    """Value of the option --methods for a method; all single views share one value."""
     return EACH_VIEW if method.startswith(SINGLE_VIEW_PREFIX) else method
