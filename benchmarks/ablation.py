@@ -1,8 +1,8 @@
-"""What each ingredient of CMVMED gives, and what bounds it: ``python -m benchmarks.ablation``.
+"""Ablation of CMVMED: ``python -m benchmarks.ablation``.
 
-One row per change to the defaults, one column per task: accuracy in percent, mean ± SD over splits 0, 1, ... of
-``cmvmed.reproduction.tasks``. Two rows know what no user knows: the true class shares of the test rows, and the labels of all
-training rows.
+One row per change of the defaults, one column per task: accuracy in percent, mean ± SD over splits 0, 1, ... of
+``cmvmed.reproduction.tasks``. Two rows are upper bounds that use information that is not available in practice: the
+true class shares of the test rows, and the labels of all training rows.
 """
 
 import argparse
@@ -15,16 +15,16 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.reproduction.tasks import TASKS, Split, draw
+from cmvmed.reproduction.tasks import TASKS, Split, draw_split
 
 
 def true_shares(split: Split) -> dict[str, Any]:
-    """The class shares of the test rows; never zero."""
+    """The class shares of the test rows, smoothed so that none is zero."""
     counts = np.bincount(split.y_test, minlength=split.n_classes) + 0.5
     return {"class_prior": counts / counts.sum()}
 
 
-# Settings by the name of what they change; a function makes them from the split.
+# Parameters by the name of the change; a function computes them from the split.
 VARIANTS: dict[str, dict[str, Any] | Callable[[Split], dict[str, Any]]] = {
     "defaults": {},
     "without neighbors": {"neighbors": None},
@@ -41,16 +41,16 @@ ALL_LABELS = "labels of all training rows"
 
 def accuracies(task: str, number: int) -> dict[str, float]:
     """Accuracy of every variant on one split."""
-    split = draw(TASKS[task], number)
+    split = draw_split(TASKS[task], number)
     scores = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, settings in VARIANTS.items():
-            given = settings(split) if callable(settings) else settings
-            model = CMVMED(views=split.views, calibrate=False, **given)
+            parameters = settings(split) if callable(settings) else settings
+            model = CMVMED(views=split.views, calibrate=False, **parameters)
             scores[name] = model.fit(split.X, split.y).score(split.X_test, split.y_test)
         if TASKS[task].n_published is None:
-            known = draw(TASKS[task], number, TASKS[task].n_train)
+            known = draw_split(TASKS[task], number, TASKS[task].n_train)
             model = CMVMED(views=known.views, calibrate=False)
             scores[ALL_LABELS] = model.fit(known.X, known.y).score(known.X_test, known.y_test)
     return scores

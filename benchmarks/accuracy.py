@@ -1,11 +1,11 @@
-"""Accuracy of CMV-MED with its defaults beside its peers: ``python -m benchmarks.accuracy``.
+"""Accuracy of CMV-MED and the baselines with default parameters: ``python -m benchmarks.accuracy``.
 
-For every task and method: accuracy, balanced accuracy and AUC (one-vs-rest mean for more classes) in percent, mean ± SD over the
-splits; expected calibration error over the test rows of all splits together; seconds per fit and prediction. Then CMV-MED
-against each other method by paired tests over the splits. No method is tuned; none sees a test label. Tasks with their
-split rule, methods, scoring and tests are those of ``cmvmed.reproduction``. Data files are looked up as ``cmvmed.datasets``
-does (``CMVMED_DATA``); a task whose file is absent is named and left out. Rows are kept in a file as they come, so that a run
-that was stopped goes on where it was.
+For every task and method: accuracy, balanced accuracy and AUC (one-vs-rest mean for more than two classes) in percent,
+mean ± SD over the splits; expected calibration error over the test rows of all splits; seconds per fit and prediction.
+Then paired tests of CMV-MED and each baseline over the splits. No method is tuned. Tasks, splits, methods, scores and
+tests are those of ``cmvmed.reproduction``. Data files are found as by ``cmvmed.datasets`` (``CMVMED_DATA``); tasks
+without data are reported and skipped. Rows are written to a file when they are finished, so that an interrupted run can
+be continued.
 """
 
 import argparse
@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cmvmed.reproduction.comparison import compare_with_rivals
+from cmvmed.reproduction.comparison import compare_with_baselines
+from cmvmed.reproduction.experiment import Cell, Experiment
 from cmvmed.reproduction.methods import EACH_VIEW, METHODS
-from cmvmed.reproduction.paper import paper_figure
+from cmvmed.reproduction.paper_results import paper_result
 from cmvmed.reproduction.result_rows import ResultRow
-from cmvmed.reproduction.runner import on_this_machine, plan, run
+from cmvmed.reproduction.runner import local_executor, plan, run
 from cmvmed.reproduction.scores import calibration_error
-from cmvmed.reproduction.spec import Cell, Experiment
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.tasks import TASKS, Task
 
@@ -31,14 +31,14 @@ def score_table(task: Task, rows: list[ResultRow], methods: list[str]) -> str:
     lines = ["| method | accuracy | balanced | AUC | calibration error | s |", "| --- | --- | --- | --- | --- | --- |"]
     n_splits = len({row.split for row in rows})
     lines += [f"| {m} | {summary([row for row in rows if row.method == m], n_splits)} |" for m in methods]
-    paper = paper_figure(task.name, task.n_labeled, REFERENCE)
+    paper = paper_result(task.name, task.n_labeled, REFERENCE)
     if paper:
         lines.append(f"| CMV-MED in the paper | {paper.mean} ± {paper.deviation} | – | – | – | – |")
     return "\n".join(lines)
 
 
 def summary(rows: list[ResultRow], n_splits: int) -> str:
-    """The cells of one method; a dash for what does not apply, and a word if splits failed or were not run."""
+    """The cells of one method; a dash for scores that are not defined, and a note if splits failed or are missing."""
     failed = [row for row in rows if row.status == "failed"]
     if failed:
         return f"{len(failed)} of {len(rows)} splits failed: {failed[0].error} | – | – | – | –"
@@ -47,8 +47,8 @@ def summary(rows: list[ResultRow], n_splits: int) -> str:
     figures = [percent([getattr(row, name) for row in rows]) for name in ("accuracy", "balanced_accuracy", "auc")]
     if len(rows) < n_splits:
         figures[0] += f" ({len(rows)} splits)"
-    soft = all(row.calibration_error is not None for row in rows)
-    error = f"{calibration_error(row.reliability for row in rows):.3f}" if soft else "–"
+    has_probabilities = all(row.calibration_error is not None for row in rows)
+    error = f"{calibration_error(row.reliability for row in rows):.3f}" if has_probabilities else "–"
     seconds = np.mean([row.fit_seconds + row.predict_seconds for row in rows])
     return " | ".join([*figures, error, f"{seconds:.2f}"])
 
@@ -60,16 +60,16 @@ def percent(values: list[float | None]) -> str:
 
 
 def paired_table(rows: list[ResultRow]) -> str:
-    """CMV-MED minus each other method in points of accuracy, strongest rival first; p-values adjusted by Holm's method."""
+    """Differences of CMV-MED and each baseline in points of accuracy, strongest baseline first; p-values after Holm."""
     lines = [
         "| CMV-MED against | difference | 95 % interval | Wilcoxon p | corrected t p | wins, ties, losses |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for comparison in compare_with_rivals(rows, REFERENCE):
+    for comparison in compare_with_baselines(rows, REFERENCE):
         paired = comparison.paired
         low, high = (100.0 * end for end in paired.interval)
         cells = [
-            comparison.rival,
+            comparison.baseline,
             f"{100.0 * paired.mean_difference:+.1f}",
             f"{low:+.1f} to {high:+.1f}",
             f"{comparison.wilcoxon_holm:.2g}",
@@ -99,8 +99,8 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--methods", nargs="+", choices=[EACH_VIEW, *METHODS], default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--results", type=Path, default=Path("accuracy.sqlite"), help="where rows are kept")
-    parser.add_argument("--no-run", action="store_true", help="only print the tables of the rows that are there")
+    parser.add_argument("--results", type=Path, default=Path("accuracy.sqlite"), help="file of the result rows")
+    parser.add_argument("--no-run", action="store_true", help="only print the tables of the existing rows")
     arguments = parser.parse_args()
     experiment = Experiment(
         name="accuracy",
@@ -113,10 +113,10 @@ def main() -> None:
     )
     wanted = plan(experiment)
     for name, reason in (*wanted.missing_datasets.items(), *wanted.missing_methods.items()):
-        print(f"{name}: left out. {reason}", file=sys.stderr)
+        print(f"{name}: skipped. {reason}", file=sys.stderr)
     with ResultStore(arguments.results) as store:
         if not arguments.no_run:
-            run(wanted.methods, store, on_this_machine(arguments.jobs))
+            run(wanted.methods, store, local_executor(arguments.jobs))
         rows = [row for row in store.rows("accuracy") if row.key in wanted.methods]
     by_task = {name: [row for row in rows if row.dataset == name] for name in arguments.tasks}
     print("\n\n".join(report(TASKS[name], found) for name, found in by_task.items() if found))

@@ -1,10 +1,10 @@
-"""How far low-rank fits are from exact ones: ``python -m benchmarks.agreement`` (set CMVMED_DATA to the folder of the data files).
+"""Difference of low-rank and exact fits: ``python -m benchmarks.agreement``.
 
-For each task and split, all rows as far as the data go, at most 3000 of them unlabeled, are fitted exactly and through the
-default number of landmarks. Compared are accuracy on the unlabeled rows, in points, and the mean absolute difference of the
-probability of each class; the goal is 0.5 points and 0.02. The last column fits 400 unlabeled rows through all of them as
-landmarks, where nothing is approximated: the largest difference of any probability, goal 1e-6. Both fits leave the neighbors'
-opinion out, which only exact fits have.
+Set CMVMED_DATA to the folder of the data files. For each task and split, all rows with at most 3000 unlabeled ones
+are fitted exactly and with the default number of landmarks. The table shows the difference of accuracy on the
+unlabeled rows in points (goal 0.5) and the mean absolute difference of the class probabilities (goal 0.02). The last
+column is the largest difference of any probability for 400 unlabeled rows with all rows as landmarks, where nothing
+is approximated (goal 1e-6). Both fits are without the neighbor view, which only exact fits have.
 """
 
 import argparse
@@ -16,13 +16,13 @@ import numpy as np
 from cmvmed import CMVMED
 from cmvmed.reproduction.tasks import TASKS, Task
 
-MOST_UNLABELED = 3000
-FEW_UNLABELED = 400
+MAX_UNLABELED = 3000
+N_EXACT_UNLABELED = 400
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """An exact and a low-rank fit of the same rows."""
+    """Comparison of an exact and a low-rank fit of the same rows."""
 
     n_unlabeled: int
     exact: float  # accuracy in percent
@@ -31,8 +31,8 @@ class Agreement:
     largest: float  # with all rows as landmarks
 
 
-def weighted_sample(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any, Any]:
-    """Rows, their labels with most of them hidden, and all labels."""
+def draw_rows(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any, Any]:
+    """Rows, their labels with -1 for unlabeled rows, and all labels."""
     rng = np.random.default_rng([number, task.n_labeled])
     data = task.load()
     codes = np.unique(np.asarray(data.target), return_inverse=True)[1]
@@ -46,17 +46,17 @@ def weighted_sample(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any
 
 
 def compare(task: Task, number: int) -> Agreement:
-    X, y, truth = weighted_sample(task, number, MOST_UNLABELED)
+    X, y, truth = draw_rows(task, number, MAX_UNLABELED)
     hidden = y == -1
     settings = {"views": task.load().views, "neighbors": None}
     exact = CMVMED(approximation="exact", **settings).fit(X, y)
     low_rank = CMVMED(approximation="nystroem", **settings).fit(X, y)
     accuracy = [100.0 * np.mean((model.transduction_ == truth)[hidden]) for model in (exact, low_rank)]
     difference = np.abs(exact.label_distributions_ - low_rank.label_distributions_)[hidden].mean()
-    X, y, _ = weighted_sample(task, number, FEW_UNLABELED)
-    whole = CMVMED(approximation="exact", **settings).fit(X, y)
+    X, y, _ = draw_rows(task, number, N_EXACT_UNLABELED)
+    exact_small = CMVMED(approximation="exact", **settings).fit(X, y)
     all_landmarks = CMVMED(approximation="nystroem", n_components=len(y), **settings).fit(X, y)
-    largest = np.abs(whole.label_distributions_ - all_landmarks.label_distributions_).max()
+    largest = np.abs(exact_small.label_distributions_ - all_landmarks.label_distributions_).max()
     return Agreement(int(hidden.sum()), *accuracy, float(difference), float(largest))
 
 

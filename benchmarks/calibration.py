@@ -1,9 +1,9 @@
-"""How right probabilities and accuracy estimates of CMVMED are, on development splits that no table uses.
+"""Calibration of probabilities and accuracy estimates of CMVMED on development splits that no table uses.
 
-``python -m benchmarks.calibration`` (set CMVMED_DATA to the folder of the data files) prints one row per task: accuracy on held-out
-rows, calibration error of the consensus itself and of the calibrated probabilities (pooled over splits), the mean and the root mean
-squared error of ``accuracy_estimate()``, and the share of splits whose interval (level 0.9) holds the accuracy. The published
-choices of 12 course pages are all used by tables, so task webkb12 is here webkb with 12 labels.
+``python -m benchmarks.calibration`` (set CMVMED_DATA to the folder of the data files) prints one row per task: accuracy
+on held-out rows, calibration error of the consensus and of the calibrated probabilities (over the rows of all splits),
+mean and root mean squared error of ``accuracy_estimate()``, and the number of splits whose interval (level 0.9)
+contains the accuracy. Tables use all published selections of 12 course pages, so task webkb12 is here webkb with 12 labels.
 """
 
 import argparse
@@ -16,28 +16,28 @@ from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
 from cmvmed.core.consensus import soft_labels
-from cmvmed.reproduction.scores import Reliability, calibration_error, reliability
-from cmvmed.reproduction.tasks import TASKS, Split, draw
+from cmvmed.reproduction.scores import ReliabilityBins, calibration_error, reliability_bins
+from cmvmed.reproduction.tasks import TASKS, Split, draw_split
 
 FEW_PAGES = 12
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One split."""
+class Measurement:
+    """Results of one split."""
 
     accuracy: float
-    consensus: Reliability
-    calibrated: Reliability
+    consensus: ReliabilityBins
+    calibrated: ReliabilityBins
     estimate: float
-    held: bool  # the accuracy, by the interval
+    is_covered: bool  # whether the interval contains the accuracy
 
 
 def split_of(task: str, number: int) -> Split:
-    return draw(TASKS["webkb"], number, FEW_PAGES) if task == "webkb12" else draw(TASKS[task], number)
+    return draw_split(TASKS["webkb"], number, FEW_PAGES) if task == "webkb12" else draw_split(TASKS[task], number)
 
 
-def measure(task: str, number: int) -> Seen:
+def measure(task: str, number: int) -> Measurement:
     split = split_of(task, number)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -45,14 +45,14 @@ def measure(task: str, number: int) -> Seen:
         calibrated = model.predict_proba(split.X_test)
     scores = model.decision_function(split.X_test).reshape(len(calibrated), -1)
     consensus = soft_labels(scores, np.zeros(scores.shape[1]), model.temperature)
-    right = calibrated.argmax(axis=1) == split.y_test
+    correct = calibrated.argmax(axis=1) == split.y_test
     estimate = model.accuracy_estimate()
-    return Seen(
-        accuracy=float(right.mean()),
-        consensus=reliability(consensus.max(axis=1), right),
-        calibrated=reliability(calibrated.max(axis=1), right),
+    return Measurement(
+        accuracy=float(correct.mean()),
+        consensus=reliability_bins(consensus.max(axis=1), correct),
+        calibrated=reliability_bins(calibrated.max(axis=1), correct),
         estimate=estimate.mean,
-        held=bool(estimate.low <= right.mean() <= estimate.high),
+        is_covered=bool(estimate.low <= correct.mean() <= estimate.high),
     )
 
 
@@ -67,17 +67,20 @@ def main() -> None:
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.splits)
     print(
-        "| task | splits | accuracy | error of the consensus | calibrated | estimated accuracy | its error | intervals that hold |"
+        "| task | splits | accuracy | error of the consensus | calibrated | estimated accuracy | its error "
+        "| intervals that hold |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with Parallel(options.jobs) as parallel:
         for task in options.tasks:
-            seen = parallel(delayed(measure)(task, number) for number in numbers)
-            accuracy, estimate = np.array([[one.accuracy, one.estimate] for one in seen]).T
+            measured = parallel(delayed(measure)(task, number) for number in numbers)
+            accuracy, estimate = np.array([[one.accuracy, one.estimate] for one in measured]).T
             print(
-                f"| {task} | {len(seen)} | {accuracy.mean():.3f} | {calibration_error(one.consensus for one in seen):.3f} | "
-                f"{calibration_error(one.calibrated for one in seen):.3f} | {estimate.mean():.3f} | "
-                f"{np.sqrt(np.mean((estimate - accuracy) ** 2)):.3f} | {sum(one.held for one in seen)} of {len(seen)} |",
+                f"| {task} | {len(measured)} | {accuracy.mean():.3f} | "
+                f"{calibration_error(one.consensus for one in measured):.3f} | "
+                f"{calibration_error(one.calibrated for one in measured):.3f} | {estimate.mean():.3f} | "
+                f"{np.sqrt(np.mean((estimate - accuracy) ** 2)):.3f} | "
+                f"{sum(one.is_covered for one in measured)} of {len(measured)} |",
                 flush=True,
             )
 

@@ -1,8 +1,9 @@
-"""Put measured figures into the pages: ``python -m benchmarks.pages``.
+"""Write measured results into the documentation: ``python -m benchmarks.pages``.
 
-README.md and the pages of docs/ hold tables between marks such as ``<!-- accuracy: begin -->`` and ``<!-- accuracy: end -->``.
-This command fills them from benchmarks/results, where the benchmarks' output is kept. ``--table1 FILE`` first writes what there is
-to say of Table 1 from a file of results that ``cmvmed reproduce table1 --full`` has made.
+README.md and the pages of docs/ contain tables between marks such as ``<!-- accuracy: begin -->`` and
+``<!-- accuracy: end -->``. This command fills them from benchmarks/results, which contains the output of the
+benchmarks. ``--table1 FILE`` first writes Table 1 and the paper's claims from a file of results of
+``cmvmed reproduce table1 --full``.
 """
 
 import argparse
@@ -11,17 +12,18 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cmvmed.reproduction.method_names import MAJORITY_CLASS
 from cmvmed.reproduction.report.claims import table_claims
 from cmvmed.reproduction.store import ResultStore
-from cmvmed.reproduction.summary import MAJORITY, entries, grid, tables
+from cmvmed.reproduction.summary import format_tables, summarize, table_cells
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-OF_TABLE_1 = ("ads", "footsteps", "sensit", "webkb")  # which have a table of their own in the README
+OF_TABLE_1 = ("ads", "footsteps", "sensit", "webkb")  # in a separate table of the README
 
 
 def fill(page: Path, mark: str, text: str) -> None:
-    """Put a text between the marks of a page."""
+    """Write a text between the marks of a page."""
     begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     before, rest = page.read_text().split(begin)
     _, after = rest.split(end)
@@ -35,9 +37,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """A table, its first line the head; the best of each column in bold, majority and the paper's own row aside."""
+    """A table with a header line; the best mean of each column, except majority class and paper, is bold."""
     head, *rest = lines
-    ranked = [line for line in rest if line[0] != MAJORITY and "paper" not in line[0]]
+    ranked = [line for line in rest if line[0] != MAJORITY_CLASS and "paper" not in line[0]]
     best = [max((_mean(line[c]) for line in ranked), default=0.0) for c in range(len(head))]
     bold = [
         [f"**{cell}**" if c and line in ranked and _mean(cell) == best[c] else cell for c, cell in enumerate(line)]
@@ -55,7 +57,7 @@ def accuracy_grid(text: str, *, without: Sequence[str] = ()) -> list[list[str]]:
     """Accuracy by method and task, as cells, from the output of ``benchmarks.accuracy``."""
     table: dict[str, dict[str, str]] = {}
     tasks: list[str] = []
-    in_scores = False  # from a line "| method ..." to the next that is no line of a table
+    in_scores = False  # from a line "| method ..." to the end of its table
     for line in text.splitlines():
         heading = re.match(r"### ([^:]+): (\d+) labels", line)
         if heading:
@@ -70,26 +72,26 @@ def accuracy_grid(text: str, *, without: Sequence[str] = ()) -> list[list[str]]:
 
 
 def fill_table1(results: Path) -> None:
-    """Table 1 in the README and on the page of its reproduction, with which of the paper's claims hold."""
+    """Write Table 1 to README.md and docs/reproduction.md, and the paper's claims to the latter."""
     with ResultStore(results, read_only=True) as store:
         rows = store.rows("table1")
     splits = {row.split for row in rows}
-    text = tables(rows)
+    text = format_tables(rows)
     title = f"# cmvmed reproduce table1 --full: {len(splits)} splits, {len(rows)} rows"
     _write(RESULTS / "table1.txt", f"{title}\n\n{text}\n")
-    defaults = [entry for entry in entries(rows) if entry.protocol == "defaults"]
-    fill(ROOT / "README.md", "table1", markdown(grid(defaults)))
+    defaults = [entry for entry in summarize(rows) if entry.protocol == "defaults"]
+    fill(ROOT / "README.md", "table1", markdown(table_cells(defaults)))
     page = ROOT / "docs" / "reproduction.md"
     fill(page, "table1", f"```text\n{text}\n```")
     claims = []
     for claim in table_claims(rows):
         claims.append(f"- **{claim.text}**")
-        claims += [f"  - {found.where}: **{found.verdict.word}**; {found.evidence}" for found in claim.findings]
+        claims += [f"  - {found.where}: **{found.verdict.label}**; {found.evidence}" for found in claim.findings]
     fill(page, "claims", "\n".join(claims))
 
 
 def fill_from_results() -> None:
-    """The tables whose benchmarks write them as they are shown."""
+    """Write the tables that the benchmarks print in their final form."""
     measured = (RESULTS / "accuracy.md").read_text()
     fill(ROOT / "README.md", "accuracy", markdown(accuracy_grid(measured, without=OF_TABLE_1)))
     page = ROOT / "docs" / "accuracy.md"
@@ -105,9 +107,9 @@ def fill_from_results() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table1", type=Path, help="file of results of Table 1")
-    given = parser.parse_args()
-    if given.table1:
-        fill_table1(given.table1)
+    arguments = parser.parse_args()
+    if arguments.table1:
+        fill_table1(arguments.table1)
     fill_from_results()
 
 

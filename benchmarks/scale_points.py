@@ -25,7 +25,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cmvmed import CMVMED
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.sources.base import RowCheck
-from cmvmed.reproduction.compositions import CoTrained
+from cmvmed.reproduction.baseline_pipelines import CoTrainingClassifier
 from cmvmed.scale.memory import free_memory
 from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, Unlabeled
 
@@ -65,7 +65,7 @@ METHODS: dict[str, Callable[[], Any]] = {
     "LabelSpreading knn": lambda: scaled(LabelSpreading("knn", max_iter=200)),
     "SelfTraining (LR)": lambda: scaled(SelfTrainingClassifier(LogisticRegression(max_iter=2000))),
     "Nystroem + SelfTraining (LR)": NystroemSelfTraining,
-    "co-training (LR)": lambda: scaled(CoTrained(VIEWS, LogisticRegression(max_iter=2000))),
+    "co-training (LR)": lambda: scaled(CoTrainingClassifier(VIEWS, LogisticRegression(max_iter=2000))),
 }
 
 

@@ -1,7 +1,7 @@
-"""Accuracy of CMVMED under other settings, on development splits that no table uses.
+"""Accuracy of CMVMED with given parameters on development splits that no table uses.
 
-``python -m benchmarks.settings '{}' '{"consensus_weight": 0.05}' --tasks digits-parity`` prints one row per setting (keyword
-arguments in JSON).
+``python -m benchmarks.settings '{}' '{"consensus_weight": 0.05}' --tasks digits-parity`` prints one row
+per set of keyword arguments in JSON.
 """
 
 import argparse
@@ -13,11 +13,11 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.reproduction.tasks import TASKS, draw
+from cmvmed.reproduction.tasks import TASKS, draw_split
 
 
 def accuracy(task: str, number: int, settings: dict[str, object]) -> float:
-    split = draw(TASKS[task], number)
+    split = draw_split(TASKS[task], number)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return CMVMED(views=split.views, **settings).fit(split.X, split.y).score(split.X_test, split.y_test)

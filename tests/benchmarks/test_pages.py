@@ -1,4 +1,4 @@
-"""The figures of README.md and docs/ are those of the result files, and no others."""
+"""The tables in README.md and docs/ are those of the result files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACCURACY = (RESULTS / "accuracy.md").read_text()
 
 
 def part(page, mark):
-    """What stands between the marks of a page."""
+    """The text between the marks of a page."""
     text = (ROOT / page).read_text()
     return text.split(f"<!-- {mark}: begin -->")[1].split(f"<!-- {mark}: end -->")[0].strip()
 
@@ -47,7 +47,7 @@ def test_scaling_shows_what_was_measured():
     assert part("docs/scaling.md", "measured").startswith(measured)
 
 
-def test_fill_changes_nothing_beside_its_marks(tmp_path: Path):
+def test_fill_changes_only_the_text_between_its_marks(tmp_path: Path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- a: begin -->\nold\n<!-- a: end -->\nafter <!-- b: begin -->\nb\n<!-- b: end -->\n")
     fill(page, "a", "new\n")
@@ -61,12 +61,12 @@ def test_fill_changes_nothing_beside_its_marks(tmp_path: Path):
 def test_the_best_of_each_column_is_bold():
     lines = [
         ["method", "x", "y"],
-        ["commonest class", "99.0 ± 1.0", "–"],
+        ["majority class", "99.0 ± 1.0", "–"],
         ["one", "90.0 ± 1.0", "80.0 ± 2.0"],
         ["two", "89.9 ± 9.0", "–"],
     ]
     assert markdown(lines).splitlines()[2:] == [
-        "| commonest class | 99.0 ± 1.0 | – |",
+        "| majority class | 99.0 ± 1.0 | – |",
         "| one | **90.0 ± 1.0** | **80.0 ± 2.0** |",
         "| two | 89.9 ± 9.0 | – |",
     ]

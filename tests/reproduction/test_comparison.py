@@ -1,4 +1,4 @@
-"""Paired tests, Holm's adjustment and average ranks, against hand-computed values and scipy; each with a broken twin."""
+"""Paired tests, Holm's adjustment and average ranks, compared with values computed by hand and by scipy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from cmvmed.reproduction.comparison import (
-    compare_with_rivals,
+    compare_with_baselines,
     corrected_standard_error,
     holm,
     paired_comparison,
@@ -19,8 +19,8 @@ from cmvmed.reproduction.comparison import (
 from cmvmed.reproduction.result_rows import ResultRow
 
 REFERENCE = [0.90, 0.92, 0.88, 0.95, 0.91]
-RIVAL = [0.85, 0.90, 0.89, 0.90, 0.88]
-DIFFERENCES = np.subtract(REFERENCE, RIVAL)  # 0.05, 0.02, -0.01, 0.05, 0.03
+BASELINE = [0.85, 0.90, 0.89, 0.90, 0.88]
+DIFFERENCES = np.subtract(REFERENCE, BASELINE)  # 0.05, 0.02, -0.01, 0.05, 0.03
 
 
 def row(method, split, accuracy, **fields):
@@ -31,7 +31,7 @@ def row(method, split, accuracy, **fields):
 
 def test_corrected_t_by_hand():
     # mean 0.028; squared deviations 0.000484, 0.000064, 0.001444, 0.000484, 0.000004 sum to 0.00248, so s² = 0.00062
-    result = paired_comparison(REFERENCE, RIVAL, train_test_ratio=2.0)
+    result = paired_comparison(REFERENCE, BASELINE, train_test_ratio=2.0)
     standard_error = np.sqrt((1 / 5 + 1 / 2) * 0.00062)
     assert result.mean_difference == pytest.approx(0.028, abs=1e-12)
     assert result.corrected_t_p == pytest.approx(2 * stats.t.sf(0.028 / standard_error, 4), abs=1e-12)
@@ -40,22 +40,22 @@ def test_corrected_t_by_hand():
     assert (result.wins, result.ties, result.losses, result.n_splits) == (4, 0, 1, 5)
 
 
-def test_correction_vanishes_with_a_tiny_test_set_and_not_before():
-    plain = stats.ttest_rel(REFERENCE, RIVAL).pvalue
-    assert paired_comparison(REFERENCE, RIVAL, train_test_ratio=1e12).corrected_t_p == pytest.approx(plain, rel=1e-9)
-    corrected = paired_comparison(REFERENCE, RIVAL, train_test_ratio=2.0).corrected_t_p
-    assert corrected > 1.5 * plain  # the broken twin, without n_test/n_train, is the plain test
+def test_correction_vanishes_for_a_small_test_set_only():
+    plain = stats.ttest_rel(REFERENCE, BASELINE).pvalue
+    assert paired_comparison(REFERENCE, BASELINE, train_test_ratio=1e12).corrected_t_p == pytest.approx(plain, rel=1e-9)
+    corrected = paired_comparison(REFERENCE, BASELINE, train_test_ratio=2.0).corrected_t_p
+    assert corrected > 1.5 * plain  # without n_test/n_train it would be the plain test
 
 
-def test_correction_has_the_test_rows_above():
-    upright = corrected_standard_error(DIFFERENCES, train_test_ratio=4.0)
+def test_correction_has_the_test_rows_in_the_numerator():
+    correct = corrected_standard_error(DIFFERENCES, train_test_ratio=4.0)
     inverted = corrected_standard_error(DIFFERENCES, train_test_ratio=1 / 4.0)
-    assert upright**2 == pytest.approx((1 / 5 + 1 / 4) * 0.00062)
+    assert correct**2 == pytest.approx((1 / 5 + 1 / 4) * 0.00062)
     assert inverted**2 == pytest.approx((1 / 5 + 4) * 0.00062)
 
 
 def signed_rank_p(differences):
-    """Exact two-sided p-value by going through all signs."""
+    """Exact two-sided p-value by enumeration of all signs."""
     ranks = stats.rankdata(np.abs(differences))
     seen = ranks[differences > 0].sum()
     sums = [ranks[list(signs)].sum() for signs in itertools.product([False, True], repeat=ranks.size)]
@@ -65,17 +65,17 @@ def signed_rank_p(differences):
 
 def test_wilcoxon_is_the_exact_signed_rank_test():
     rng = np.random.default_rng(0)
-    reference, rival = rng.normal(0.3, 1.0, 9), rng.normal(size=9)
-    result = paired_comparison(reference, rival, 1.0)
-    assert result.wilcoxon_p == pytest.approx(signed_rank_p(reference - rival), abs=1e-12)
-    unpaired = paired_comparison(reference, rival[::-1], 1.0)  # the pairing matters
+    reference, baseline = rng.normal(0.3, 1.0, 9), rng.normal(size=9)
+    result = paired_comparison(reference, baseline, 1.0)
+    assert result.wilcoxon_p == pytest.approx(signed_rank_p(reference - baseline), abs=1e-12)
+    unpaired = paired_comparison(reference, baseline[::-1], 1.0)  # the pairing matters
     assert abs(unpaired.wilcoxon_p - result.wilcoxon_p) > 1e-3
 
 
 def test_splits_without_difference_count_as_ties_only():
-    result = paired_comparison([*REFERENCE, 0.5, 0.5], [*RIVAL, 0.5, 0.5], 1.0)
+    result = paired_comparison([*REFERENCE, 0.5, 0.5], [*BASELINE, 0.5, 0.5], 1.0)
     assert result.ties == 2
-    assert result.wilcoxon_p == paired_comparison(REFERENCE, RIVAL, 1.0).wilcoxon_p
+    assert result.wilcoxon_p == paired_comparison(REFERENCE, BASELINE, 1.0).wilcoxon_p
 
 
 def test_equal_methods_and_constant_differences():
@@ -86,15 +86,15 @@ def test_equal_methods_and_constant_differences():
     assert always_one_more.interval == (1.0, 1.0)
 
 
-def test_swapped_methods_mirror():
-    there, back = paired_comparison(REFERENCE, RIVAL, 2.0), paired_comparison(RIVAL, REFERENCE, 2.0)
-    assert back.mean_difference == -there.mean_difference
-    assert back.interval == pytest.approx((-there.interval[1], -there.interval[0]))
-    assert (back.wilcoxon_p, back.corrected_t_p) == (there.wilcoxon_p, there.corrected_t_p)
+def test_swapped_methods_give_opposite_differences():
+    forward, backward = paired_comparison(REFERENCE, BASELINE, 2.0), paired_comparison(BASELINE, REFERENCE, 2.0)
+    assert backward.mean_difference == -forward.mean_difference
+    assert backward.interval == pytest.approx((-forward.interval[1], -forward.interval[0]))
+    assert (backward.wilcoxon_p, backward.corrected_t_p) == (forward.wilcoxon_p, forward.corrected_t_p)
 
 
 @pytest.mark.parametrize(
-    ("reference", "rival", "ratio", "message"),
+    ("reference", "baseline", "ratio", "message"),
     [
         ([0.1, 0.2], [0.1], 1.0, "same splits"),
         ([0.1], [0.2], 1.0, "at least two splits"),
@@ -103,9 +103,9 @@ def test_swapped_methods_mirror():
         ([0.1, 0.2], [0.1, 0.3], float("nan"), "train_test_ratio"),
     ],
 )
-def test_bad_input_is_named(reference, rival, ratio, message):
+def test_invalid_input_raises(reference, baseline, ratio, message):
     with pytest.raises(ValueError, match=message):
-        paired_comparison(reference, rival, ratio)
+        paired_comparison(reference, baseline, ratio)
 
 
 def test_holm_by_hand():
@@ -120,18 +120,18 @@ def test_holm_lies_between_no_adjustment_and_bonferroni():
     assert (adjusted >= p).all()
     assert (adjusted <= np.minimum(1.0, p.size * p)).all()
     assert (np.diff(adjusted[p.argsort()]) >= 0).all()
-    unstepped = np.minimum(1.0, np.sort(p) * np.arange(p.size, 0, -1))  # the twin that forgets the running maximum
+    unstepped = np.minimum(1.0, np.sort(p) * np.arange(p.size, 0, -1))  # without the running maximum
     assert (np.diff(unstepped) < 0).any()
 
 
-def test_rivals_are_paired_by_split_number():
+def test_baselines_are_paired_by_split_number():
     rows = [row("CMV-MED", n, a) for n, a in enumerate(REFERENCE)]
-    rows += [row("MV-MED", n, a) for n, a in reversed(list(enumerate(RIVAL)))]
+    rows += [row("MV-MED", n, a) for n, a in reversed(list(enumerate(BASELINE)))]
     rows += [row("SVM-2K", n, a) for n, a in ((1, 0.81), (3, 0.83), (4, 0.84))]
     rows += [row("one split", 0, 0.7), row("MV-MED", 5, None, status="failed"), row("no score", 0, None)]
-    strongest, weakest = compare_with_rivals(rows, "CMV-MED")
-    assert strongest.rival == "MV-MED"
-    assert strongest.paired == paired_comparison(REFERENCE, RIVAL, train_test_ratio=2.0)
+    strongest, weakest = compare_with_baselines(rows, "CMV-MED")
+    assert strongest.baseline == "MV-MED"
+    assert strongest.paired == paired_comparison(REFERENCE, BASELINE, train_test_ratio=2.0)
     assert weakest.paired == paired_comparison([0.92, 0.95, 0.91], [0.81, 0.83, 0.84], train_test_ratio=2.0)
     p = [strongest.paired.corrected_t_p, weakest.paired.corrected_t_p]
     assert [strongest.corrected_t_holm, weakest.corrected_t_holm] == pytest.approx(holm(p))
@@ -139,15 +139,15 @@ def test_rivals_are_paired_by_split_number():
     assert [strongest.wilcoxon_holm, weakest.wilcoxon_holm] == pytest.approx(holm(p))
 
 
-def test_without_the_reference_there_is_nothing_to_compare():
-    assert compare_with_rivals([row("MV-MED", n, 0.8) for n in range(3)], "CMV-MED") == []
-    assert compare_with_rivals([], "CMV-MED") == []
+def test_without_the_reference_there_are_no_comparisons():
+    assert compare_with_baselines([row("MV-MED", n, 0.8) for n in range(3)], "CMV-MED") == []
+    assert compare_with_baselines([], "CMV-MED") == []
 
 
-def test_rows_of_two_data_sets_are_refused():
+def test_rows_of_two_data_sets_raise():
     rows = [row("CMV-MED", 0, 0.9), row("CMV-MED", 0, 0.8, dataset="ads")]
     with pytest.raises(ValueError, match="several rows for split 0"):
-        compare_with_rivals(rows, "CMV-MED")
+        compare_with_baselines(rows, "CMV-MED")
 
 
 def test_ratio_comes_from_the_rows():
@@ -188,6 +188,6 @@ def test_ties_share_ranks():
 @pytest.mark.parametrize(
     "scores", [{"a": [1.0] * 5, "b": [0.5] * 5}, {"a": [1.0] * 4, "b": [2.0] * 4, "c": [0.0] * 4}, {}]
 )
-def test_too_little_to_rank_is_refused(scores):
+def test_too_few_methods_or_data_sets_raise(scores):
     with pytest.raises(ValueError, match="at least 5 data sets"):
         rank_comparison(scores)

@@ -1,4 +1,4 @@
-"""Killed at any moment and started again, or run twice at once, ``cmvmed reproduce`` ends with the same table."""
+"""Interrupted and continued, or run in two processes, ``cmvmed reproduce`` gives the same table."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def start(results, *, jobs=1, log=subprocess.DEVNULL):
 
 
 def table(path):
-    """What must not depend on interruptions: everything but times and memory."""
+    """The rows without times and memory, which differ between runs."""
     with ResultStore(path, read_only=True) as store:
         rows = store.rows()
     return [replace(row, fit_seconds=None, predict_seconds=None, peak_mib=None, finished="") for row in rows]
@@ -44,7 +44,7 @@ def reference(tmp_path_factory):
 
 
 def kill_at_random(process, path, rng):
-    """SIGKILL, which lets nothing be tidied up: while the process starts, or a moment after some more rows are there."""
+    """Send SIGKILL, which allows no cleanup, during the start or shortly after some more rows are finished."""
     wanted = n_rows(path) + int(rng.integers(7))
     while process.poll() is None and n_rows(path) < wanted:
         time.sleep(0.001)
@@ -53,7 +53,7 @@ def kill_at_random(process, path, rng):
     return process.wait()
 
 
-def test_killed_at_random_moments(reference, tmp_path):
+def test_killed_at_random_times(reference, tmp_path):
     path = tmp_path / "results.sqlite"
     rng = np.random.default_rng()
     counts = [0]
@@ -73,14 +73,14 @@ def n_rows(path):
         return len(store.done_keys())
 
 
-def test_two_at_once_share_the_work(reference, tmp_path):
+def test_two_processes_share_the_work(reference, tmp_path):
     path = tmp_path / "results.sqlite"
     processes = [start(path), start(path)]
     assert [process.wait(600) for process in processes] == [0, 0]
     check_same(table(path), reference)
 
 
-def test_a_foreign_file_is_left_alone(tmp_path):
+def test_other_file_is_not_changed(tmp_path):
     path = tmp_path / "results.sqlite"
     path.write_bytes(b"not a database " * 500)
     process = start(path, log=subprocess.PIPE)

@@ -1,4 +1,4 @@
-"""What docs/reproduction.md says is so: its example runs, its numbers of rows are the tasks', its options exist."""
+"""The example of docs/reproduction.md runs, its numbers of rows are those of the tasks, its options exist."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cmvmed.cli.reproduce_command import command
-from cmvmed.reproduction.spec import QUICK_SPLITS, TABLE_1
+from cmvmed.reproduction.experiment import QUICK_SPLITS, TABLE_1
 from cmvmed.reproduction.tasks import TASKS
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
@@ -27,5 +27,5 @@ def test_the_table_of_data_sets(cell):
 def test_options_and_numbers():
     options = {name for parameter in command.params for name in parameter.opts}
     assert set(re.findall(r"`(--[a-z-]+)", DOCUMENT)) <= options
-    assert f"{QUICK_SPLITS['table1']} splits, every method as it comes" in DOCUMENT
-    assert f"{TABLE_1.n_splits} splits, also with 5-fold selection" in DOCUMENT
+    assert f"{QUICK_SPLITS['table1']} splits, default parameters" in DOCUMENT
+    assert f"{TABLE_1.n_splits} splits, also tuned by 5-fold cross-validation" in DOCUMENT

@@ -1,4 +1,4 @@
-"""The runner: all wanted rows, each once, whatever was there before; specs and the closing table."""
+"""The runner computes every missing row once; experiments and text tables."""
 
 from dataclasses import replace
 
@@ -6,14 +6,14 @@ import pytest
 
 from cmvmed.datasets import DatasetNotFoundError
 from cmvmed.reproduction import runner
+from cmvmed.reproduction.experiment import EXPERIMENTS, FIGURE_2, TABLE_1, quick, restrict
 from cmvmed.reproduction.methods import METHODS, Method
-from cmvmed.reproduction.paper import TABLE_1 as PAPER
-from cmvmed.reproduction.paper import VIEWS, paper_figure
-from cmvmed.reproduction.result_rows import Key, ResultRow
-from cmvmed.reproduction.runner import on_this_machine, plan, run
-from cmvmed.reproduction.spec import EXPERIMENTS, FIGURE_2, TABLE_1, quick, restrict
+from cmvmed.reproduction.paper_results import TABLE_1 as PAPER
+from cmvmed.reproduction.paper_results import VIEWS, paper_result
+from cmvmed.reproduction.result_rows import ResultRow
+from cmvmed.reproduction.runner import local_executor, plan, run
 from cmvmed.reproduction.store import ResultStore
-from cmvmed.reproduction.summary import entries, tables
+from cmvmed.reproduction.summary import format_tables, summarize
 from cmvmed.reproduction.tasks import TASKS, Task
 
 SMALL = restrict(TABLE_1, n_splits=3, datasets=["gauss"], methods=["majority class"], protocols=["defaults"])
@@ -26,25 +26,25 @@ def store(tmp_path):
 
 
 def failing(split):
-    raise RuntimeError("out of luck")
+    raise RuntimeError("broken")
 
 
-def test_all_rows_once_and_nothing_the_second_time(store):
+def test_all_rows_are_computed_once(store):
     wanted = plan(SMALL).methods
-    heard = []
-    run(wanted, store, on_this_machine(1), on_row=lambda row, n_left: heard.append((row.key, n_left)))
+    received = []
+    run(wanted, store, local_executor(1), on_row=lambda row, n_left: received.append((row.key, n_left)))
     assert store.done_keys() == set(wanted)
-    assert {key for key, _ in heard} == set(wanted)
-    assert [n_left for _, n_left in heard] == [2, 1, 0]
-    run(wanted, store, on_this_machine(1), on_row=lambda row, n_left: pytest.fail("done already"))
+    assert {key for key, _ in received} == set(wanted)
+    assert [n_left for _, n_left in received] == [2, 1, 0]
+    run(wanted, store, local_executor(1), on_row=lambda row, n_left: pytest.fail("already finished"))
 
 
 @pytest.mark.slow
 def test_worker_processes_give_the_same_rows(store, tmp_path):
     wanted = plan(SMALL).methods
-    run(wanted, store, on_this_machine(1))
+    run(wanted, store, local_executor(1))
     with ResultStore(tmp_path / "other.sqlite") as other:
-        run(wanted, other, on_this_machine(2))
+        run(wanted, other, local_executor(2))
         assert [scores(row) for row in other.rows()] == [scores(row) for row in store.rows()]
 
 
@@ -52,68 +52,68 @@ def scores(row):
     return replace(row, fit_seconds=None, predict_seconds=None, peak_mib=None, finished="")
 
 
-def test_failures_are_rows_and_are_retried_only_if_asked(store):
+def test_failures_are_rows_and_are_retried_on_request_only(store):
     wanted = plan(SMALL).methods
     broken = dict.fromkeys(wanted, Method("majority class", failing))
-    run(broken, store, on_this_machine(1))
-    assert {row.error for row in store.rows()} == {"RuntimeError: out of luck"}
-    run(wanted, store, on_this_machine(1), on_row=lambda row, n_left: pytest.fail("not asked to retry"))
-    run(wanted, store, on_this_machine(1), retry_failed=True)
+    run(broken, store, local_executor(1))
+    assert {row.error for row in store.rows()} == {"RuntimeError: broken"}
+    run(wanted, store, local_executor(1), on_row=lambda row, n_left: pytest.fail("retry was not requested"))
+    run(wanted, store, local_executor(1), retry_failed=True)
     assert {row.status for row in store.rows()} == {"done"}
-    run(broken, store, on_this_machine(1), retry_failed=True, on_row=lambda row, n_left: pytest.fail("done"))
+    run(broken, store, local_executor(1), retry_failed=True, on_row=lambda row, n_left: pytest.fail("done"))
 
 
-def test_what_another_process_has_done_meanwhile_is_skipped(store):
+def test_rows_of_another_process_are_skipped(store):
     wanted = plan(restrict(SMALL, n_splits=10)).methods
-    heard = []
+    received = []
     with ResultStore(store.path) as other:
 
-        def do_the_rest(row, n_left):
-            heard.append(row)
+        def add_remaining_rows(row, n_left):
+            received.append(row)
             for key in wanted.keys() - {row.key}:
                 other.add(ResultRow(**key._asdict(), status="done", accuracy=0.125))
 
-        run(wanted, store, on_this_machine(1), on_row=do_the_rest)
+        run(wanted, store, local_executor(1), on_row=add_remaining_rows)
     assert sum(row.accuracy == 0.125 for row in store.rows()) == 9
-    assert len(heard) == 2  # the second was begun before the store was asked again
+    assert len(received) == 2  # the second was started before the store was read again
 
 
-def test_missing_data_sets_are_named_and_left_out(monkeypatch):
-    def not_there():
-        raise DatasetNotFoundError("put it here")
+def test_missing_data_sets_are_reported_and_skipped(monkeypatch):
+    def missing():
+        raise DatasetNotFoundError("not found")
 
-    monkeypatch.setitem(TASKS, "ads", Task("ads", not_there, 50, 550))
+    monkeypatch.setitem(TASKS, "ads", Task("ads", missing, 50, 550))
     planned = plan(restrict(SMALL, datasets=["ads", "gauss"]))
-    assert planned.missing_datasets == {"ads": "put it here"}
+    assert planned.missing_datasets == {"ads": "not found"}
     assert {key.dataset for key in planned.methods} == {"gauss"}
 
 
-def test_missing_packages_are_named_and_left_out(monkeypatch):
-    method = replace(METHODS["SVM-2K"], package=("no_such_package", "rivals"))
+def test_missing_packages_are_reported_and_skipped(monkeypatch):
+    method = replace(METHODS["SVM-2K"], package=("no_such_package", "baselines"))
     monkeypatch.setitem(METHODS, "SVM-2K", method)
     planned = plan(restrict(SMALL, datasets=["gauss"], methods=["SVM-2K", "CMV-MED"]))
     assert list(planned.missing_methods) == ["SVM-2K"]
     assert {key.method for key in planned.methods} == {"CMV-MED"}
 
 
-def test_published_splits_are_no_more_than_there_are(monkeypatch):
+def test_number_of_published_splits_is_not_exceeded(monkeypatch):
     task = replace(TASKS["gauss"], n_published=2)
     monkeypatch.setitem(TASKS, "gauss", task)
     assert {key.split for key in plan(SMALL).methods} == {0, 1}
 
 
-def test_every_method_sees_the_same_split(monkeypatch, store):
+def test_every_method_uses_the_same_split(monkeypatch, store):
     drawn = []
-    draw = runner.draw
-    monkeypatch.setattr(runner, "draw", lambda *which: drawn.append(which[1:]) or draw(*which))
+    draw_split = runner.draw_split
+    monkeypatch.setattr(runner, "draw_split", lambda *which: drawn.append(which[1:]) or draw_split(*which))
     both = restrict(SMALL, methods=["majority class", "logistic regression, labels only"])
-    run(plan(both).methods, store, on_this_machine(1))
+    run(plan(both).methods, store, local_executor(1))
     assert sorted(drawn) == [(0, 30), (1, 30), (2, 30)]
     assert len(store.rows()) == 6
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
-def test_specs_name_what_exists(experiment):
+def test_experiments_have_known_data_sets_and_methods(experiment):
     assert {cell.dataset for cell in experiment.cells} <= set(TASKS)
     assert set(experiment.methods) <= {"MED, each view", *METHODS}
     assert experiment.n_splits == 20
@@ -131,30 +131,30 @@ def test_table_1_has_the_papers_numbers_of_labels():
         assert cell in FIGURE_2.cells
 
 
-def test_the_papers_figures():
+def test_the_papers_results():
     assert len(PAPER) == 15
-    assert (paper_figure("webkb", 15, "CMV-MED").mean, paper_figure("ads", 50, "SVM-2K").mean) == (91.7, 82.5)
-    assert paper_figure("webkb", 15, "MED, view link").mean == 77.1
-    assert paper_figure("webkb", 25, "CMV-MED") is None
-    assert paper_figure("footsteps", 50, "CMV-MED") is None  # other recordings than the paper's
+    assert (paper_result("webkb", 15, "CMV-MED").mean, paper_result("ads", 50, "SVM-2K").mean) == (91.7, 82.5)
+    assert paper_result("webkb", 15, "MED, view link").mean == 77.1
+    assert paper_result("webkb", 25, "CMV-MED") is None
+    assert paper_result("footsteps", 50, "CMV-MED") is None  # not the paper's recordings
     assert VIEWS == {"webkb": ("page", "link"), "ads": ("image", "context")}
 
 
 def rows_of(method, accuracies, dataset="webkb"):
     return [
-        ResultRow(**Key("table1", dataset, 15, n, method, "defaults")._asdict(), status="done", accuracy=a, majority_rate=0.75)
-        for n, a in enumerate(accuracies)
-    ]  # fmt: skip
+        ResultRow("table1", dataset, 15, n, method, "defaults", "done", accuracy=accuracy, majority_rate=0.75)
+        for n, accuracy in enumerate(accuracies)
+    ]
 
 
-def test_the_closing_table():
+def test_text_table():
     failed = ResultRow("table1", "webkb", 15, 9, "CMV-MED", "defaults", "failed", error="no")
     rows = [*rows_of("CMV-MED", [0.9, 0.95]), failed, *rows_of("SVM-2K", [0.8]), *rows_of("MV-MED", [0.5], "ads")]
-    by_method = {(entry.dataset, entry.method): entry for entry in entries(rows)}
+    by_method = {(entry.dataset, entry.method): entry for entry in summarize(rows)}
     ours = by_method["webkb", "CMV-MED"]
     assert (round(ours.mean, 3), round(ours.deviation, 3), ours.n_splits, ours.n_failed) == (92.5, 3.536, 2, 1)
     assert (ours.paper_mean, ours.paper_deviation) == (91.7, 5.8)
-    assert by_method["webkb", "commonest class"].mean == 75.0
-    lines = tables(rows).splitlines()
+    assert by_method["webkb", "majority class"].mean == 75.0
+    lines = format_tables(rows).splitlines()
     assert "92.5 ± 3.5 [91.7 ± 5.8] (1 failed)" in lines[-1]
-    assert [line.split("  ")[0] for line in lines[2:]] == ["commonest class", "SVM-2K", "MV-MED", "CMV-MED"]
+    assert [line.split("  ")[0] for line in lines[2:]] == ["majority class", "SVM-2K", "MV-MED", "CMV-MED"]

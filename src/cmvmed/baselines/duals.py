@@ -178,7 +178,7 @@ def _piqp() -> Any:
     except ImportError as error:
         raise ImportError(
             "SVM2K needs piqp, a solver of quadratic programs, which is not installed; install it with "
-            "pip install 'cmvmed[rivals]'."
+            "pip install 'cmvmed[baselines]'."
         ) from error
 
 

@@ -1,1 +1,1 @@
-"""The commands of the command line: one module each, named as the command is, which holds it as ``command``."""
+"""The command line: ``main`` and one module per command, which defines it as ``command``."""

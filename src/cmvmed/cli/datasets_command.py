@@ -1,8 +1,10 @@
-"""``cmvmed datasets``: what is there, what is missing, how to get it and where to put it."""
+"""``cmvmed datasets``: which data sets are available or missing, and where to put the files."""
+
+from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,14 +18,14 @@ COLORS = {"available": "green", "missing": "yellow", "damaged": "red"}
 @click.option(
     "--data-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of data files, searched first.  [default: the environment variable CMVMED_DATA]",
+    help="Folder with the data files, searched first.  [default: the environment variable CMVMED_DATA]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the list.")
 def command(data_dir: Path | None, as_json: bool) -> None:
-    """Show which data sets are there, which are missing, and where to put them.
+    """Show which data sets are available or missing, and where to put the files.
 
-    Every file that is found is read and checked; nothing is downloaded. The exit code is 1 if a file is there but
-    damaged, and 0 otherwise, missing files or not.
+    Every file that is found is read and checked; nothing is downloaded. The exit code is 1 if a file is damaged, and
+    0 otherwise, even if files are missing.
 
     \b
     Examples:
@@ -47,12 +49,12 @@ def command(data_dir: Path | None, as_json: bool) -> None:
         searched = [{"folder": str(folder), "named_by": origin} for folder, origin in folders]
         click.echo(json.dumps({"searched": searched, "datasets": [as_dict(finding) for finding in findings]}, indent=2))
     else:
-        _print_closing(findings, destination)
+        _print_total(findings, destination)
     click.get_current_context().exit(any(finding.state == "damaged" for finding in findings))
 
 
-def as_dict(finding: "DatasetStatus") -> dict[str, Any]:
-    """The finding for a machine to read."""
+def as_dict(finding: DatasetStatus) -> dict[str, object]:
+    """The finding as a JSON object."""
     entry = finding.entry
     return {
         "name": entry.name,
@@ -71,7 +73,7 @@ def as_dict(finding: "DatasetStatus") -> dict[str, Any]:
 
 def _print_folders(folders: list[tuple[Path, str]]) -> None:
     if not folders:
-        click.echo("No folder was searched: none is named by --data-dir or CMVMED_DATA.\n")
+        click.echo("No folder was searched: neither --data-dir nor CMVMED_DATA is set.\n")
         return
     click.echo("Searched:")
     for folder, origin in folders:
@@ -79,34 +81,38 @@ def _print_folders(folders: list[tuple[Path, str]]) -> None:
     click.echo()
 
 
-def _print_finding(finding: "DatasetStatus", destination: Path | None) -> None:
+def _print_finding(finding: DatasetStatus, destination: Path | None) -> None:
     entry = finding.entry
     state = click.style(f"{finding.state:9}", fg=COLORS[finding.state])
     click.echo(f"{click.style(f'{entry.name:19}', bold=True)} {state} {entry.title}")
-    if finding.state == "available":
+    if _is_available(finding):
         views = ", ".join(f"{name} ({width})" for name, width in finding.views)
         click.echo(f"    {finding.rows:,} rows, {finding.classes} classes; views {views}")
-        click.echo(f"    {_where(finding)}; {entry.call}")
-    elif finding.paths:  # files that are damaged, or not all of them
+        click.echo(f"    {_location(finding)}; {entry.call}")
+    elif finding.paths:  # damaged, or some files are missing
         click.echo(f"    {finding.problem}")
     else:
         for file in entry.files:
-            click.echo(f"    get {file.url or file.homepage}")
-            click.echo(f"    as  {destination or '<your folder>'}/{file.folder}/{file.name}")
+            click.echo(f"    download {file.url or file.homepage}")
+            click.echo(f"    to       {destination or '<your folder>'}/{file.folder}/{file.name}")
 
 
-def _where(finding: "DatasetStatus") -> str:
+def _location(finding: DatasetStatus) -> str:
     if not finding.paths:
-        return "comes with scikit-learn"
+        return "included in scikit-learn"
     size = f"{finding.bytes / 1e6:.1f} MB"
     return f"{size} in {', '.join(sorted({str(path.parent) for path in finding.paths}))}"
 
 
-def _print_closing(findings: list["DatasetStatus"], destination: Path | None) -> None:
-    there = sum(finding.state == "available" for finding in findings)
-    click.echo(f"\n{there} of {len(findings)} data sets are there.", nl=False)
-    if there < len(findings):
-        folder = "" if destination else " Put files in a folder of yours and name it by --data-dir or CMVMED_DATA."
-        click.echo(f"{folder} Their loaders also download what has an address (pip install 'cmvmed[datasets]').")
+def _is_available(finding: DatasetStatus) -> bool:
+    return finding.state == "available"
+
+
+def _print_total(findings: list[DatasetStatus], destination: Path | None) -> None:
+    n_available = sum(map(_is_available, findings))
+    click.echo(f"\n{n_available} of {len(findings)} data sets are available.", nl=False)
+    if n_available < len(findings):
+        folder = "" if destination else " Put the files in a folder and set --data-dir or CMVMED_DATA to its path."
+        click.echo(f"{folder} The loaders also download files that have a URL (pip install 'cmvmed[datasets]').")
     else:
         click.echo()

@@ -1,4 +1,6 @@
-"""``cmvmed demo``: simulate, featurize, learn, compare, draw."""
+"""``cmvmed demo``: simulate recordings, compute features, compare methods, draw a figure."""
+
+from __future__ import annotations
 
 import json
 import sys
@@ -7,33 +9,37 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from cmvmed.reproduction.demo.run import Recordings, Score, StageRecorder
+    from cmvmed.reproduction.demo.footsteps_demo import Recorder, Recordings, Score
 
 
 @click.command()
 @click.option(
-    "--splits", type=click.IntRange(min=1), default=5, show_default=True, help="Random splits to average over."
+    "--splits",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Number of random splits to average over.",
 )
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("demo-output"),
     show_default=True,
-    help="Folder for the picture.",
+    help="Folder of the figure.",
 )
-@click.option("--quiet", is_flag=True, help="Print the results and no progress.")
+@click.option("--quiet", is_flag=True, help="Print the results without progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 def command(splits: int, output: Path, quiet: bool, as_json: bool) -> None:
-    """Hear footsteps at four sensors, learn from 50 labels, see what it gains.
+    """Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.
 
-    Simulates the sound of 1500 walks past four sensors, some with an animal, and computes cepstral features. Then it
-    compares what one can learn from 50 labels alone with what 1150 recordings without a label add, and draws
-    how the sensors come to agree. Needs the extras audio and plot: pip install 'cmvmed[audio,plot]'.
+    Simulates 1500 recordings of people who walk past four acoustic sensors, some of them with an animal, and computes
+    cepstral features. Then compares classifiers fitted to 50 labels only with CMV-MED, which also uses 1150 unlabeled
+    recordings, and draws the results. Needs the extras audio and plot: pip install 'cmvmed[audio,plot]'.
 
     \b
     Examples:
@@ -41,54 +47,53 @@ def command(splits: int, output: Path, quiet: bool, as_json: bool) -> None:
       cmvmed demo --splits 20 --output results
       cmvmed demo --quiet --json > demo.json
     """  # noqa: D301 (\b keeps click from wrapping the lines)
-    refuse_missing_extras()
-    from cmvmed.reproduction.demo import picture
-    from cmvmed.reproduction.demo import run as footsteps
+    check_extras()
+    from cmvmed.reproduction.demo import demo_figure, footsteps_demo
 
-    with announced("Simulating 1500 recordings of footsteps at four sensors", quiet):
-        steps = footsteps.simulate()
-    with announced("Computing 200 cepstral coefficients of each sensor's sound", quiet):
-        recordings = footsteps.featurize(steps)
-    scores, recorder = learn(recordings, splits, quiet)
+    with timed_step("Simulating 1500 recordings of footsteps at four sensors", quiet):
+        steps = footsteps_demo.simulate()
+    with timed_step("Computing 200 cepstral coefficients for each sensor", quiet):
+        recordings = footsteps_demo.featurize(steps)
+    scores, recorder = compare_methods(recordings, splits, quiet)
     path = output / "demo.png"
-    with announced("Drawing", quiet):
+    with timed_step("Drawing", quiet):
         accuracies = {method: [score.accuracy for score in done] for method, done in scores.items()}
-        picture.draw(recordings, accuracies, recorder, splits - 1, path)
+        demo_figure.draw_figure(recordings, accuracies, recorder, splits - 1, path)
     if as_json:
         click.echo(json.dumps(as_dict(scores, path), indent=2))
     else:
         print_results(scores, path)
 
 
-def refuse_missing_extras() -> None:
-    """Say what is not installed before anything is computed."""
+def check_extras() -> None:
+    """Raise an error if a required extra is not installed."""
     missing = [
         extra for extra, module in {"audio": "librosa", "plot": "matplotlib"}.items() if find_spec(module) is None
     ]
     if missing:
         extras = ",".join(missing)
-        raise ImportError(f"The demonstration needs more than the core: pip install 'cmvmed[{extras}]'")
+        raise ImportError(f"The demonstration needs optional packages: pip install 'cmvmed[{extras}]'")
 
 
 @contextmanager
-def announced(doing: str, quiet: bool) -> Iterator[None]:
-    """Say what is being done and, once it is, how long it took."""
+def timed_step(description: str, quiet: bool) -> Iterator[None]:
+    """Print the description of a step and, when it is finished, its duration."""
     start = perf_counter()
     if not quiet:
-        click.echo(f"{doing} ... ", nl=False, err=True)
+        click.echo(f"{description} ... ", nl=False, err=True)
     yield
     if not quiet:
         click.echo(f"{perf_counter() - start:.1f} s", err=True)
 
 
-def learn(recordings: "Recordings", splits: int, quiet: bool) -> tuple[dict[str, list["Score"]], "StageRecorder"]:
-    """Score every method on every split, and watch the consensus grow in the last one."""
-    from cmvmed.reproduction.demo.run import methods, recorder_for, run_split
+def compare_methods(recordings: Recordings, splits: int, quiet: bool) -> tuple[dict[str, list[Score]], Recorder]:
+    """Score every method on every split, and record the stages of CMV-MED on the last split."""
+    from cmvmed.reproduction.demo.footsteps_demo import make_recorder, methods, run_split
 
-    recorder = recorder_for(recordings, splits - 1)
+    recorder = make_recorder(recordings, splits - 1)
     scores: dict[str, list[Score]] = {method: [] for method in methods(recordings)}
     with click.progressbar(
-        length=splits * len(scores), label="Learning", file=sys.stderr, hidden=quiet, show_pos=True
+        length=splits * len(scores), label="Comparing methods", file=sys.stderr, hidden=quiet, show_pos=True
     ) as bar:
         for seed in range(splits):
             for score in run_split(recordings, seed, recorder if seed == splits - 1 else None):
@@ -97,9 +102,9 @@ def learn(recordings: "Recordings", splits: int, quiet: bool) -> tuple[dict[str,
     return scores, recorder
 
 
-def as_dict(scores: dict[str, list["Score"]], path: Path) -> dict[str, Any]:
-    """The results for a machine to read."""
-    from cmvmed.reproduction.demo.run import N_LABELED, N_RECORDINGS, N_TRAIN
+def as_dict(scores: dict[str, list[Score]], path: Path) -> dict[str, object]:
+    """The results as a JSON object."""
+    from cmvmed.reproduction.demo.footsteps_demo import N_LABELED, N_RECORDINGS, N_TRAIN
 
     return {
         "n_labeled": N_LABELED,
@@ -117,14 +122,14 @@ def as_dict(scores: dict[str, list["Score"]], path: Path) -> dict[str, Any]:
     }
 
 
-def print_results(scores: dict[str, list["Score"]], path: Path) -> None:
-    """Print the table, what it comes down to, the picture's path and what to try next."""
-    from cmvmed.reproduction.demo.run import CONSENSUS, LABELS_ONLY, N_LABELED, N_RECORDINGS, N_TRAIN
+def print_results(scores: dict[str, list[Score]], path: Path) -> None:
+    """Print the table, the gain from unlabeled recordings, the path of the figure and the next step."""
+    from cmvmed.reproduction.demo.footsteps_demo import CONSENSUS, LABELS_ONLY, N_LABELED, N_RECORDINGS, N_TRAIN
 
     n_splits = len(scores[CONSENSUS])
     click.echo(
-        f"\n{N_LABELED} labeled and {N_TRAIN - N_LABELED} unlabeled recordings, {N_RECORDINGS - N_TRAIN} test recordings; "
-        f"percent, mean ± SD over {n_splits} random split{'s' * (n_splits > 1)}\n"
+        f"\n{N_LABELED} labeled and {N_TRAIN - N_LABELED} unlabeled recordings, "
+        f"{N_RECORDINGS - N_TRAIN} test recordings; percent, mean ± SD over {n_splits} random split{'s' * (n_splits > 1)}\n"
     )
     click.echo(f"{'':44}{'accuracy':>14}{'balanced accuracy':>20}")
     best = max(scores, key=lambda method: _mean(scores[method]))
@@ -134,15 +139,13 @@ def print_results(scores: dict[str, list["Score"]], path: Path) -> None:
         click.secho(f"{method:44}{accuracy:>14}{balanced:>20}", bold=method == best)
     gain = 100 * (_mean(scores[CONSENSUS]) - _mean(scores[LABELS_ONLY]))
     click.echo(
-        f"\nFrom the same {N_LABELED} labels, the consensus with unlabeled recordings gains {gain:+.1f} points of accuracy."
+        f"\nGain from the unlabeled recordings with the same {N_LABELED} labels: {gain:+.1f} points of accuracy."
     )
-    click.echo(f"Picture: {path}")
-    click.echo(
-        "Try next: cmvmed reproduce table1 --quick, the paper's comparison on real data (cmvmed datasets shows which are here)."
-    )
+    click.echo(f"Figure: {path}")
+    click.echo("Next: `cmvmed reproduce table1 --quick` runs the paper's comparison; `cmvmed datasets` lists its data.")
 
 
-def _mean(done: list["Score"]) -> float:
+def _mean(done: list[Score]) -> float:
     return sum(score.accuracy for score in done) / len(done)
 
 

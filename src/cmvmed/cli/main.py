@@ -1,37 +1,36 @@
-"""The command line ``cmvmed``: finds the command, turns errors into one line, and sets the exit code.
+"""The command line ``cmvmed``: finds the command, formats errors and sets the exit code.
 
-The command NAME is ``command`` in the module ``cmvmed.cli.NAME_command``, which is imported when it is called, so that help comes at once. Its function does
-the work and may raise: a ``ValueError``, ``OSError`` or ``ImportError`` is taken for something the user can mend and is shown
-without a traceback. Anything else is a bug, and its traceback is wanted.
+The command NAME is ``command`` in the module ``cmvmed.cli.NAME_command``. The module is imported when the command is
+called, so that help is fast. A ``ValueError``, ``OSError`` or ``ImportError`` is a user error and is shown in one line
+without a traceback. Any other exception is a bug and is shown with its traceback.
 """
 
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
 
 import click
 
 from cmvmed import __version__
 
-# What each command does, in the order of the help; see above for the module of each.
+# Short help of each command, in the order of the help text.
 COMMANDS = {
-    "demo": "Hear footsteps at four sensors, learn from 50 labels, see what it gains.",
-    "datasets": "Show which data sets are there, which are missing, and where to put them.",
-    "reproduce": "Repeat the paper's table and figure; killed or not, it goes on where it was.",
-    "report": "Make one page of the results: tables, figures, tests, which claims hold.",
+    "demo": "Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.",
+    "datasets": "Show which data sets are available or missing, and where to put the files.",
+    "reproduce": "Reproduce the paper's Table 1 and Figure 2; an interrupted run can be continued.",
+    "report": "Create an HTML page of the results: tables, figures, tests, which claims hold.",
 }
 USER_ERRORS = (ValueError, OSError, ImportError)
 
 
 class Commands(click.Group):
-    """Commands that are imported only when they are called."""
+    """A group of commands that are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the help."""
+        """Return the names in the order of the help text."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; each also takes ``--debug``, for those who add it at the end."""
+        """Import a command and add the option ``--debug`` to it."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"cmvmed.cli.{cmd_name}_command").command
@@ -40,25 +39,25 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands' one-line help without importing them."""
+        """Write the short help of the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; where there is none of that name, say which one may have been meant."""
+        """Find the command; the error for an unknown name suggests a similar one."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
-            advice = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(COMMANDS)}."
+            advice = f"Did you mean {close[0]!r}?" if close else f"Commands: {', '.join(COMMANDS)}."
             ctx.fail(f"No such command {args[0]!r}. {advice}")
         return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command and turn what the user can mend into one line."""
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command and show user errors in one line."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # the reader has gone, as in `cmvmed datasets | head`
+        except BrokenPipeError:  # the output was closed, as in `cmvmed datasets | head`
             raise
         except USER_ERRORS as error:
             if ctx.meta.get("debug"):
@@ -66,12 +65,12 @@ class Commands(click.Group):
             raise click.ClickException(f"{error or type(error).__name__}") from error
 
 
-def _remember_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     ctx.meta["debug"] = value or ctx.meta.get("debug", False)
 
 
 debug_option = click.option(
-    "--debug", is_flag=True, expose_value=False, callback=_remember_debug, help="Show the traceback of an error."
+    "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the traceback of an error."
 )
 
 
@@ -79,16 +78,16 @@ debug_option = click.option(
     name="cmvmed",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 the work failed, 2 the command line was wrong.",
+    epilog="Exit codes: 0 success, 1 failure, 2 invalid command line.",
 )
 @click.version_option(__version__, prog_name="cmvmed", message="%(prog)s %(version)s")
 @debug_option
 def main() -> None:
-    """Several sensors, many unlabeled recordings, a handful of labels.
+    """Semi-supervised classification with several sensors and few labels.
 
     \b
-    Start here:
-      cmvmed demo                   simulate, learn, compare, draw; a minute or so
-      cmvmed datasets               which published data sets are on this machine
-      cmvmed COMMAND --help         what a command does, with examples
+    First steps:
+      cmvmed demo                   demonstration on simulated data; about a minute
+      cmvmed datasets               list the published data sets on this machine
+      cmvmed COMMAND --help         description and examples of a command
     """  # noqa: D301 (\b keeps click from wrapping the lines)

@@ -1,4 +1,4 @@
-"""``cmvmed report``: one HTML page of the results."""
+"""``cmvmed report``: an HTML page of the results."""
 
 import webbrowser
 from pathlib import Path
@@ -14,21 +14,21 @@ RESULTS, OUTPUT = "cmvmed-results.sqlite", "cmvmed-report.html"
     type=click.Path(path_type=Path),
     default=RESULTS,
     show_default=True,
-    help="File of results that `cmvmed reproduce` wrote.",
+    help="File of results written by `cmvmed reproduce`.",
 )
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     default=OUTPUT,
     show_default=True,
-    help="Page to write; one that is there is replaced.",
+    help="Page to write; an existing file is replaced.",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 def command(results: Path, output: Path, open_page: bool) -> None:
-    """Make one page of the results: tables, figures, tests, which of the paper's claims hold.
+    """Create an HTML page of the results: tables, figures, tests, which of the paper's claims hold.
 
-    The page is a single HTML file that needs no network and no script. It is made from the results alone and says what
-    is missing, so it can be made at any time, also while `cmvmed reproduce` is at work.
+    The page is a single HTML file without scripts or external resources. It is generated from the results and shows
+    which of them are missing, so it can be created at any time, even while `cmvmed reproduce` is running.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def command(results: Path, output: Path, open_page: bool) -> None:
       cmvmed report --results long-run.sqlite --output long-run.html
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     from cmvmed.reproduction.report import report_page, write_page
-    from cmvmed.reproduction.report.wording import plural
+    from cmvmed.reproduction.report.formatting import plural
     from cmvmed.reproduction.store import ResultStore, ResultStoreError
 
     try:
@@ -48,4 +48,4 @@ def command(results: Path, output: Path, open_page: bool) -> None:
     n_failed = sum(row.status != "done" for row in rows)
     click.echo(f"{output}: {plural(len(rows) - n_failed, 'result')}, {plural(n_failed, 'failure')}")
     if open_page and not webbrowser.open(output.absolute().as_uri()):
-        raise click.ClickException(f"No browser could be opened; the page is {output}.")
+        raise click.ClickException(f"The page was written to {output}, but no browser could be opened.")

@@ -1,44 +1,48 @@
-"""``cmvmed reproduce``: repeat the paper's experiments, row by row, into a file that survives interruption."""
+"""``cmvmed reproduce``: run the paper's experiments and write each result row to a file when it is finished."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from cmvmed.reproduction.experiment import Experiment
+    from cmvmed.reproduction.result_rows import ResultRow
     from cmvmed.reproduction.runner import Executor, Plan
-    from cmvmed.reproduction.spec import Experiment
     from cmvmed.reproduction.store import ResultStore
 
 DEFAULT_RESULTS = "cmvmed-results.sqlite"
+MAX_LOG_LINES = 20  # of progress per experiment, if the output is not a terminal
 
 
-class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """A choice among names that are looked up only when one is given, so that help does not wait for scikit-learn."""
+class LazyChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """A choice among names that are imported when a value is given, so that help does not import scikit-learn."""
 
     name = "name"
 
     def __init__(self, names: Callable[[], Iterable[str]]) -> None:
         self.names = names
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The name, or an error that lists the names there are."""
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, or an error that lists the valid names."""
         return click.Choice(list(self.names())).convert(value, param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that begin so."""
+        """The names that begin with the incomplete value."""
         return click.Choice(list(self.names())).shell_complete(ctx, param, incomplete)
 
 
 def _experiments() -> Iterable[str]:
-    from cmvmed.reproduction.spec import EXPERIMENTS
+    from cmvmed.reproduction.experiment import EXPERIMENTS
 
     return [*EXPERIMENTS, "all"]
 
@@ -50,49 +54,60 @@ def _datasets() -> Iterable[str]:
 
 
 def _methods() -> Iterable[str]:
-    from cmvmed.reproduction.methods import EACH_VIEW, METHODS
+    from cmvmed.reproduction.method_names import EACH_VIEW
+    from cmvmed.reproduction.methods import METHODS
 
     return [EACH_VIEW, *METHODS]
 
 
 def _protocols() -> Iterable[str]:
-    from cmvmed.reproduction.evaluation import PROTOCOLS
+    from cmvmed.reproduction.experiment import PROTOCOLS
 
     return PROTOCOLS
 
 
 @click.command(
-    epilog="Exit codes: 0 all rows are there, 1 some failed or a data set is missing, 2 the command line was wrong, "
+    epilog="Exit codes: 0 all rows are finished, 1 rows failed or a data set is missing, 2 invalid command line, "
     "130 interrupted."
 )
-@click.argument("what", type=OneOf(_experiments), metavar="[table1|figure2|all]", default="all")
-@click.option("--quick/--full", "is_quick", default=True, show_default=True, help="A few splits untuned, or all.")
+@click.argument("what", type=LazyChoice(_experiments), metavar="[table1|figure2|all]", default="all")
+@click.option(
+    "--quick/--full", "is_quick", default=True, show_default=True, help="A few splits with default parameters, or all."
+)
 @click.option("--splits", type=click.IntRange(1), help="Number of random splits (full: 20).")
 @click.option(
     "--datasets",
     multiple=True,
-    type=OneOf(_datasets),
+    type=LazyChoice(_datasets),
     metavar="NAME",
-    help="Only these, such as webkb or sensit; give the option repeatedly.",
+    help="Only this data set, such as webkb or sensit; may be repeated.",
 )
 @click.option(
     "--methods",
     multiple=True,
-    type=OneOf(_methods),
+    type=LazyChoice(_methods),
     metavar="NAME",
-    help="Only these, such as 'CMV-MED' or 'MED, each view'; give the option repeatedly.",
+    help="Only this method, such as 'CMV-MED' or 'MED, each view'; may be repeated.",
 )
 @click.option(
-    "--protocol", multiple=True, type=OneOf(_protocols), metavar="[defaults|tuned]", help="Only this protocol."
+    "--protocol",
+    multiple=True,
+    type=LazyChoice(_protocols),
+    metavar="[defaults|tuned]",
+    help="Only this protocol; may be repeated.",
 )
 @click.option(
     "--results", type=click.Path(dir_okay=False, path_type=Path), default=DEFAULT_RESULTS, show_default=True,
-    help="File that the rows are kept in; what is in it is not done again.",
+    help="File of the result rows; rows that it contains are not computed again.",
 )  # fmt: skip
 @click.option("--data-dir", type=click.Path(file_okay=False, exists=True), help="Folder with the data files.")
-@click.option("--jobs", type=click.IntRange(1), help="Worker processes; as many as there are processors if not given.")
-@click.option("--dask", "dask_address", metavar="ADDRESS", help="Work on the Dask cluster with this scheduler instead.")
-@click.option("--retry-failed", is_flag=True, help="Do rows again that failed before.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Number of worker processes; the number of physical cores by default."
+)
+@click.option(
+    "--dask", "dask_address", metavar="ADDRESS", help="Scheduler of a Dask cluster to use instead of worker processes."
+)
+@click.option("--retry-failed", is_flag=True, help="Compute rows again that failed in an earlier run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def command(
     what: str,
@@ -108,94 +123,129 @@ def command(
     retry_failed: bool,
     as_json: bool,
 ) -> None:
-    """Repeat the paper's Table 1, its Figure 2, or both.
+    """Reproduce the paper's Table 1, its Figure 2, or both.
 
-    Every finished row is kept at once in the file of results. Interrupt or kill the command whenever you like: the same
-    command goes on where it was. Several may work on one file at the same time.
+    Each row is written to the file of results when it is finished. After an interruption, the same command continues
+    the run. Several processes may use one file at the same time.
 
     \b
     Examples:
-      cmvmed reproduce table1                      a few splits, every method as it comes; minutes
-      cmvmed reproduce table1 --full               20 splits, also with 5-fold selection; half an hour
+      cmvmed reproduce table1                      5 splits, default parameters; minutes
+      cmvmed reproduce table1 --full               20 splits, also tuned; half an hour
       cmvmed reproduce --datasets webkb --splits 3 both experiments on one data set
       cmvmed reproduce --full --dask tcp://host:8786
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     from cmvmed.datasets.locations import DATA_VARIABLE
+    from cmvmed.reproduction.experiment import EXPERIMENTS, quick, restrict
     from cmvmed.reproduction.store import ResultStore
-    from cmvmed.reproduction.summary import tables
+    from cmvmed.reproduction.summary import format_tables
 
     if data_dir is not None:
         os.environ[DATA_VARIABLE] = data_dir
-    chosen = _chosen(what, is_quick, n_splits=splits, datasets=datasets, methods=methods, protocols=protocol)
+    selected = [
+        restrict(
+            quick(experiment) if is_quick else experiment,
+            n_splits=splits,
+            datasets=datasets,
+            methods=methods,
+            protocols=protocol,
+        )
+        for experiment in EXPERIMENTS.values()
+        if what in (experiment.name, "all")
+    ]
     executor = _executor(jobs, dask_address)
     with ResultStore(results) as store:
-        plans = [_work(experiment, store, executor, retry_failed) for experiment in chosen]
+        plans = [_run(experiment, store, executor, retry_failed) for experiment in selected]
         wanted = {key for one in plans for key in one.methods}
         rows = [row for row in store.rows() if row.key in wanted]
     n_failed = sum(row.status == "failed" for row in rows)
     if as_json:
         click.echo(json.dumps(_as_json(rows, plans), indent=2))
     elif rows:
-        click.echo(f"\n{tables(rows)}\n")
-        click.echo(f"{len(rows)} rows are in {results}. `cmvmed report --results {results}` makes a page of them.")
-    _tell_what_is_missing(plans, n_failed)
+        click.echo(f"\n{format_tables(rows)}\n")
+        click.echo(f"{len(rows)} rows are in {results}. `cmvmed report --results {results}` creates a page of them.")
+    _print_missing(plans, n_failed)
     if n_failed or any(one.missing_datasets for one in plans):
         raise click.exceptions.Exit(1)
 
 
-def _chosen(what: str, is_quick: bool, **restrictions: Any) -> list[Experiment]:
-    """The experiments to run, and as much of them as is wanted."""
-    from cmvmed.reproduction.spec import EXPERIMENTS, quick, restrict
-
-    named = [experiment for experiment in EXPERIMENTS.values() if what in (experiment.name, "all")]
-    return [restrict(quick(experiment) if is_quick else experiment, **restrictions) for experiment in named]
-
-
 def _executor(jobs: int | None, dask_address: str | None) -> Executor:
-    """Where the work is done: on a cluster, or in processes of this machine."""
+    """The executor on a Dask cluster or in local processes."""
     from joblib import cpu_count
 
-    from cmvmed.reproduction.runner import on_dask, on_this_machine
+    from cmvmed.reproduction.runner import dask_executor, local_executor
 
-    return on_dask(dask_address) if dask_address else on_this_machine(jobs or cpu_count(only_physical_cores=True))
+    return dask_executor(dask_address) if dask_address else local_executor(jobs or cpu_count(only_physical_cores=True))
 
 
-def _work(experiment: Experiment, store: ResultStore, executor: Executor, retry_failed: bool) -> Plan:
-    """Do what is missing of one experiment, with a display of how far it is."""
-    from cmvmed.cli.progress_bar import Progress
+def _run(experiment: Experiment, store: ResultStore, executor: Executor, retry_failed: bool) -> Plan:
+    """Compute the missing rows of one experiment and show the progress."""
     from cmvmed.reproduction.runner import plan, run
 
     click.echo(f"{experiment.title}: loading data", err=True)
     planned = plan(experiment)
     present = store.done_keys() | (set() if retry_failed else store.failed_keys())
     n_left = len(planned.methods.keys() - present)
-    click.echo(f"{len(planned.methods)} rows wanted, {len(planned.methods) - n_left} there already", err=True)
+    click.echo(f"{len(planned.methods)} rows, {len(planned.methods) - n_left} of them finished before", err=True)
     try:
-        with Progress(n_left) as progress:
-            run(planned.methods, store, executor, retry_failed=retry_failed, on_row=progress.advance)
+        with progress(n_left) as on_row:
+            run(planned.methods, store, executor, retry_failed=retry_failed, on_row=on_row)
     except KeyboardInterrupt:
-        click.echo(f"Stopped; what was done is in {store.path}. The same command goes on from here.", err=True)
+        click.echo(f"Interrupted; the finished rows are in {store.path}. The same command continues the run.", err=True)
         raise click.exceptions.Exit(130) from None
     return planned
 
 
-def _tell_what_is_missing(plans: list[Plan], n_failed: int) -> None:
+@contextmanager
+def progress(n_rows: int) -> Iterator[Callable[[ResultRow, int], None]]:
+    """A progress bar on the error stream, or a line now and then if that is not a terminal.
+
+    Yields a function that takes a finished row and the number of remaining rows.
+    """
+    is_terminal = sys.stderr.isatty()
+    interval = 1 + n_rows // MAX_LOG_LINES
+    n_failed = 0
+    with click.progressbar(
+        length=n_rows,
+        label="Computing rows",
+        hidden=not n_rows,
+        show_pos=True,
+        item_show_func=lambda item: item,
+        file=sys.stderr,
+    ) as bar:
+
+        def on_row(row: ResultRow, n_left: int) -> None:
+            nonlocal n_failed
+            n_failed += row.status == "failed"
+            previous, failures = bar.pos, f", {n_failed} failed" if n_failed else ""
+            bar.update(n_rows - n_left - bar.pos, f"{row.dataset}, split {row.split}, {row.method}{failures}")
+            if not is_terminal and (n_left == 0 or bar.pos // interval > previous // interval):
+                time_left = f", time left {bar.format_eta()}" if bar.eta_known and n_left else ""
+                bar.label = f"{bar.pos} of {n_rows} rows{failures}{time_left}"
+                bar.render_progress()
+
+        yield on_row
+
+
+def _print_missing(plans: Sequence[Plan], n_failed: int) -> None:
     missing = {name: reason for one in plans for name, reason in one.missing_datasets.items()}
     for name, reason in missing.items():
-        click.echo(f"Left out: data set {name}. {reason}", err=True)
+        click.echo(f"Skipped data set {name}: {reason}", err=True)
     if missing:
-        click.echo("`cmvmed datasets` shows which files go where; --data-dir names their folder.", err=True)
+        click.echo("`cmvmed datasets` shows where to put the files; --data-dir sets their folder.", err=True)
     for reason in {r for one in plans for r in one.missing_methods.values()}:
-        click.echo(f"Left out: {reason}", err=True)
+        click.echo(f"Skipped: {reason}", err=True)
     if n_failed:
-        click.echo(f"{n_failed} rows failed; --retry-failed does them again, the report says why.", err=True)
+        click.echo(
+            f"{n_failed} rows failed; --retry-failed computes them again, `cmvmed report` shows the errors.", err=True
+        )
 
 
-def _as_json(rows: list[Any], plans: list[Plan]) -> dict[str, Any]:
-    from cmvmed.reproduction.summary import entries
+def _as_json(rows: Sequence[ResultRow], plans: Sequence[Plan]) -> dict[str, object]:
+    from cmvmed.reproduction.summary import summarize
 
     return {
-        "table": [asdict(entry) for entry in entries(rows)],
+        "table": [asdict(entry) for entry in summarize(rows)],
         "failed": [{**row.key._asdict(), "error": row.error} for row in rows if row.status == "failed"],
         "missing_datasets": {name: reason for one in plans for name, reason in one.missing_datasets.items()},
         "missing_methods": {name: reason for one in plans for name, reason in one.missing_methods.items()},

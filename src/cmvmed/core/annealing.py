@@ -223,9 +223,7 @@ class _MemoryStep:
 def checked(record: Sweep) -> Sweep:
     """The record itself, or an error if its objective is not a finite number."""
     if not np.isfinite(record.objective):
-        raise ValueError(
-            f"The objective became {record.objective} in stage {record.stage}: {OVERFLOW_ADVICE}"
-        )
+        raise ValueError(f"The objective became {record.objective} in stage {record.stage}: {OVERFLOW_ADVICE}")
     return record
 
 

@@ -39,9 +39,7 @@ class Scaling:
         return np.clip((rows / self.size - self.mean) * self.factor, -self.clip, self.clip) / np.sqrt(rows.shape[1])
 
 
-def fit_scaling(
-    kind: str | None, train: Matrix, weights: Array, *, clip: float, sparse_density: float
-) -> Scaling:
+def fit_scaling(kind: str | None, train: Matrix, weights: Array, *, clip: float, sparse_density: float) -> Scaling:
     """Learn a scaling from training rows (n, d) with row weights (n,).
 
     Parameters

@@ -283,7 +283,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             fit = _build_views(training, approximation, settings, map_parallel)
         codes, weights = _labeled_block(training)
         plan_settings = settings.plan_settings(fit.data, training.labels.classes)
-        with numerical_errors(), blas_limit(1 if low_rank else None):  # sweeps over features are bound by memory, not by arithmetic
+        with (
+            numerical_errors(),
+            blas_limit(1 if low_rank else None),
+        ):  # sweeps over features are bound by memory, not by arithmetic
             plan, graph = choose_plan(fit.problem, fit.data, training.partition, codes, plan_settings, settings.tuning)
             attributes_after = partial(fitted_attributes, fit, plan, graph)
             report = StageReporter(self, X, y, 2 * settings.n_stages, attributes_after)

@@ -27,7 +27,7 @@ class SVM2K(MultiViewClassifier):
 
     Minimizes ½‖w_A‖² + ½‖w_B‖² + Σ C_A[1 - y f_A]₊ + Σ C_B[1 - y f_B]₊ + D Σ [|f_A - f_B| - ε]₊, where each f has an
     unpenalized bias, and predicts the sign of f_A + f_B. Several classes are each told from the rest. A single view makes it
-    a support vector predictor. Needs piqp: ``pip install 'cmvmed[rivals]'``.
+    a support vector predictor. Needs piqp: ``pip install 'cmvmed[baselines]'``.
 
     Parameters
     ----------

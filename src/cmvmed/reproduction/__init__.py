@@ -1,1 +1,1 @@
-"""The paper's experiments as data: what to run (specs), how (runner), and one row per result (store)."""
+"""The paper's experiments: definition (experiment), execution (runner), results (store), report and demonstration."""

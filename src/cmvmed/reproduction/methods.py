@@ -1,6 +1,6 @@
-"""The methods that are compared: how each is built for a split, and the settings among which cross-validation may choose.
+"""The compared methods: how each is built for a split, and its parameter grid for cross-validation.
 
-In every grid the default stands first, so that it is taken where several settings do equally well on the labeled rows.
+The first value of every grid is the default, so that it is selected if several values give the same score.
 """
 
 from __future__ import annotations
@@ -9,46 +9,70 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from cmvmed import CMVMED, MED, MVMED, SVM2K, CoRLS
-from cmvmed.reproduction.compositions import CoTrained, LabeledOnly, LateFusion, concatenated_views, one_view
-from cmvmed.reproduction.tasks import Split
+from cmvmed.reproduction.baseline_pipelines import (
+    CoTrainingClassifier,
+    LabeledOnlyClassifier,
+    LateFusionClassifier,
+    concatenated_views,
+    one_view,
+)
+from cmvmed.reproduction.method_names import (
+    CMV_MED,
+    CMV_MED_PRINTED,
+    EACH_VIEW,
+    MAJORITY_CLASS,
+    MV_MED,
+    SINGLE_VIEW_PREFIX,
+    SVM_2K,
+)
+from cmvmed.reproduction.tasks import Matrix, Split
 
-Grid = Mapping[str, Sequence[Any]]
-EACH_VIEW = "MED, each view"  # stands for one method per view
-KERNEL = "linear+rbf"  # of a view's own classifier, as in CMV-MED
+Grid = Mapping[str, Sequence[object]]
+KERNEL = "linear+rbf"  # of the single-view classifiers, as in CMV-MED
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An estimator for one split, the settings to choose from when it is tuned, and what only the fit after the choice needs."""
+    """An unfitted estimator for one split.
 
-    estimator: Any
+    Attributes
+    ----------
+    estimator : classifier
+    grid : mapping of parameter name to values
+        Values to select from under the protocol "tuned".
+    search_params : mapping of parameter name to value
+        Parameters during the search only, which save time and do not change the predicted classes.
+    """
+
+    estimator: BaseEstimator
     grid: Grid = field(default_factory=dict)
-    while_searching: Mapping[str, Any] = field(default_factory=dict)  # settings that change no predicted class
+    search_params: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to learn from partly labeled views.
+    """A classification method for partly labeled multi-view data.
 
     Attributes
     ----------
     name : str
     build : callable
-        Gives the candidate for a split; sees its training rows but no test row.
+        Builds the candidate for a split from its training rows.
     n_views : int or None
-        Number of views that it needs; None for any.
-    package : str
-        Optional package that it needs, with the extra of this library that installs it.
+        Required number of views; None for any.
+    package : tuple of str or None
+        Required optional package, and the extra of cmvmed that installs it.
     """
 
     name: str
@@ -57,23 +81,23 @@ class Method:
     package: tuple[str, str] | None = None
 
     def applies_to(self, n_views: int) -> bool:
-        """Whether the method can work on data with so many views."""
+        """Whether the method supports data with this number of views."""
         return self.n_views is None or self.n_views == n_views
 
     def missing_package(self) -> str:
-        """One line on what to install, empty if nothing is missing."""
+        """The installation command of a missing package in one line; empty if none is missing."""
         if self.package is None or find_spec(self.package[0]) is not None:
             return ""
         return f"{self.name} needs {self.package[0]}: pip install 'cmvmed[{self.package[1]}]'"
 
 
-def _median_gamma(pipeline: Any, X: Any) -> float:
-    """One over the median squared distance of the training rows, scaled as the pipeline scales them."""
+def _median_gamma(pipeline: Pipeline, X: Matrix) -> float:
+    """One over the median squared distance of the training rows after the scaling of the pipeline."""
     return 1.0 / float(np.median(euclidean_distances(pipeline[:-1].fit_transform(X), squared=True)))
 
 
 def _majority(split: Split) -> Candidate:
-    return Candidate(LabeledOnly(DummyClassifier(strategy="prior")))
+    return Candidate(LabeledOnlyClassifier(DummyClassifier(strategy="prior")))
 
 
 def _med(split: Split, view: str) -> Candidate:
@@ -84,11 +108,11 @@ def _med(split: Split, view: str) -> Candidate:
 
 def _late_fusion(split: Split) -> Candidate:
     grid = {"estimator__prior_variance": ["auto", 0.1, 0.5, 10.0, 50.0]}
-    return Candidate(LateFusion(split.views, MED(kernel=KERNEL)), grid)
+    return Candidate(LateFusionClassifier(split.views, MED(kernel=KERNEL)), grid)
 
 
 def _svc(split: Split) -> Candidate:
-    pipeline = concatenated_views(split.X, LabeledOnly(SVC()))
+    pipeline = concatenated_views(split.X, LabeledOnlyClassifier(SVC()))
     gamma = _median_gamma(pipeline, split.X)
     grid = {
         "classify__estimator__C": [1.0, 0.1, 10.0, 100.0],
@@ -98,7 +122,7 @@ def _svc(split: Split) -> Candidate:
 
 
 def _logistic(split: Split) -> Candidate:
-    pipeline = concatenated_views(split.X, LabeledOnly(LogisticRegression(max_iter=2000)))
+    pipeline = concatenated_views(split.X, LabeledOnlyClassifier(LogisticRegression(max_iter=2000)))
     return Candidate(pipeline, {"classify__estimator__C": [1.0, 0.01, 0.1, 10.0, 100.0]})
 
 
@@ -109,7 +133,8 @@ def _self_training(split: Split) -> Candidate:
 
 def _spreading_rbf(split: Split) -> Candidate:
     pipeline = concatenated_views(split.X, LabelSpreading(max_iter=200))
-    # its accuracy hangs on gamma: of 1, 4, 10, 20 and 40 times the median rule, 20 was best over all tasks (on other splits)
+    # the accuracy depends on gamma: of 1, 4, 10, 20 and 40 times 1 / median squared distance, 20 was the best over all
+    # tasks, on other splits
     gamma = _median_gamma(pipeline, split.X)
     grid = {"classify__gamma": [factor * gamma for factor in (20.0, 1.0, 4.0, 10.0, 40.0)]}
     return Candidate(pipeline.set_params(classify__gamma=20.0 * gamma), grid)
@@ -121,8 +146,8 @@ def _spreading_knn(split: Split) -> Candidate:
 
 
 def _co_training(split: Split) -> Candidate:
-    # without a grid: one fit takes longer than the whole search of the other rivals
-    return Candidate(concatenated_views(split.X, CoTrained(split.views, LogisticRegression(max_iter=2000))))
+    # no grid: one fit takes longer than the search of any other baseline
+    return Candidate(concatenated_views(split.X, CoTrainingClassifier(split.views, LogisticRegression(max_iter=2000))))
 
 
 def _svm2k(split: Split) -> Candidate:
@@ -150,7 +175,7 @@ def _printed(split: Split) -> Candidate:
 METHODS = {
     method.name: method
     for method in (
-        Method("majority class", _majority),
+        Method(MAJORITY_CLASS, _majority),
         Method("SVC, labels only", _svc),
         Method("logistic regression, labels only", _logistic),
         Method("late fusion of MED", _late_fusion),
@@ -158,22 +183,22 @@ METHODS = {
         Method("LabelSpreading knn", _spreading_knn),
         Method("SelfTraining (LR)", _self_training),
         Method("co-training (LR)", _co_training, n_views=2, package=("sslearn", "cotraining")),
-        Method("SVM-2K", _svm2k, n_views=2, package=("piqp", "rivals")),
-        Method("MV-MED", _mvmed),
+        Method(SVM_2K, _svm2k, n_views=2, package=("piqp", "baselines")),
+        Method(MV_MED, _mvmed),
         Method("CoRLS", _corls),
-        Method("CMV-MED as printed", _printed),
-        Method("CMV-MED", _cmvmed),
+        Method(CMV_MED_PRINTED, _printed),
+        Method(CMV_MED, _cmvmed),
     )
 }
 
 
 def view_method(view: str) -> Method:
-    """MED on one view alone."""
-    return Method(f"MED, view {view}", partial(_med, view=view))
+    """MED on a single view."""
+    return Method(f"{SINGLE_VIEW_PREFIX}{view}", partial(_med, view=view))
 
 
 def methods_for(names: Sequence[str], views: Sequence[str]) -> list[Method]:
-    """The methods of these names that apply to data with these views; "MED, each view" becomes one method per view."""
+    """The named methods that apply to data with these views; "MED, each view" gives one method per view."""
     chosen = []
     for name in names:
         if name == EACH_VIEW:

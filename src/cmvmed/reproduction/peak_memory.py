@@ -1,4 +1,4 @@
-"""Peak memory of a piece of work, as the operating system counts it."""
+"""Peak resident memory of a block of code."""
 
 from __future__ import annotations
 
@@ -14,48 +14,47 @@ _PROCESS = Path("/proc/self")
 
 @dataclass
 class Peak:
-    """Growth of the process's resident memory at its highest, in MiB; None where the system does not tell."""
+    """Growth of the peak resident memory of the process in MiB; None if the system does not report it."""
 
     mib: float | None = None
 
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """Measure how far the resident memory rises above what it was at the start.
+    """Measure the peak resident memory above its value at the start, on Linux.
 
-    Linux keeps the highest value and resets it on request; memory that the process holds in reserve from earlier work is given
-    back first. With several threads the work of all of them is counted.
+    Freed memory that the allocator still holds is returned to the system first. All threads of the process count.
     """
     peak = Peak()
     start = _reset()
     yield peak
-    highest = _status("VmHWM")
-    if start is not None and highest is not None:
-        peak.mib = max(0.0, highest - start)
+    peak_value = _status_mib("VmHWM")
+    if start is not None and peak_value is not None:
+        peak.mib = max(0.0, peak_value - start)
 
 
 def _reset() -> float | None:
-    """Reset the highest value to the present one, which is returned."""
+    """Reset the peak to the current resident memory and return it."""
     if not _PROCESS.is_dir():
         return None
-    _give_back_reserve()
+    _trim_heap()
     try:
         (_PROCESS / "clear_refs").write_text("5")  # see proc(5)
     except OSError:
         return None
-    return _status("VmRSS")
+    return _status_mib("VmRSS")
 
 
-def _give_back_reserve() -> None:
-    """Return freed memory to the system, where the C library can (glibc)."""
+def _trim_heap() -> None:
+    """Return freed memory to the system if the C library supports it (glibc)."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
-def _status(field: str) -> float | None:
-    """A field of the process's status in MiB."""
+def _status_mib(field: str) -> float | None:
+    """A field of /proc/self/status in MiB."""
     try:
         lines = (_PROCESS / "status").read_text().splitlines()
     except OSError:

@@ -1,14 +1,14 @@
-"""One result: a method on one split of one data set, with its scores and how they came about."""
+"""Result rows: one method on one split of one data set, with its scores, parameters, time and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """What identifies a row; no two rows of a store share it."""
+    """The primary key of a result row."""
 
     spec: str
     dataset: str
@@ -29,35 +29,35 @@ class ResultRow:
     dataset : str
     n_labeled : int
     split : int
-        Number of the split; every method sees the same one.
+        Number of the split; the same for all methods.
     method : str
     protocol : str
-        "defaults", or "tuned" by cross-validation on the labeled rows.
+        "defaults", or "tuned": parameters selected by cross-validation on the labeled rows.
     status : str
         "done" or "failed".
     error : str
-        One line, if failed.
+        The exception in one line, if failed.
     settings : mapping
-        What the method was given, including the choice made from its grid.
+        "chosen": the parameters that are in the method's grid; "folds": number of folds of the search, if tuned.
     versions : mapping
         Of cmvmed, numpy, scipy, scikit-learn and python.
     accuracy, balanced_accuracy, f1, auc, log_loss, calibration_error : float or None
-        On the held-out rows; None where the method has no such thing. ``f1`` is that of the second class for two classes and
-        the mean over the classes for more.
+        Scores on the held-out rows; None where a score is not defined for the method. ``f1`` is that of the second
+        class for two classes and the macro average for more.
     fit_seconds, predict_seconds : float or None
-        The fit includes the search over the grid.
+        Wall time; the fit includes the parameter search.
     peak_mib : float or None
-        Growth of the worker's largest resident memory during fit and prediction.
+        Growth of the peak resident memory of the worker during fit and prediction.
     majority_rate : float or None
-        Share of the commonest class among the held-out rows.
+        Share of the majority class among the held-out rows.
     n_train, n_test : int or None
-        TrainingData rows, labeled and unlabeled together, and held-out rows.
+        Number of training rows, labeled and unlabeled, and of held-out rows.
     finished : str
-        When, in UTC, as "2015-04-19T10:30:00Z"; empty if not known.
-    reliability : tuple of (rows, mean confidence, share correct)
-        One entry per bin of confidence that has rows.
+        Time of completion in UTC, such as "2015-04-19T10:30:00Z"; empty if unknown.
+    reliability : tuple of (number of rows, mean confidence, share correct)
+        One entry per nonempty bin of confidence.
     annealing : tuple of mappings
-        CMV-MED only, per stage: "stage", "consensus" (held-out accuracy) and the accuracy of each view by its name.
+        CMV-MED only, one per stage: "stage", "consensus" (held-out accuracy), and the accuracy of each view by name.
     """
 
     spec: str
@@ -68,7 +68,7 @@ class ResultRow:
     protocol: str
     status: str
     error: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     accuracy: float | None = None
     balanced_accuracy: float | None = None
@@ -88,5 +88,13 @@ class ResultRow:
 
     @property
     def key(self) -> Key:
-        """What identifies the row."""
+        """The primary key of the row."""
         return Key(self.spec, self.dataset, self.n_labeled, self.split, self.method, self.protocol)
+
+
+def failed_row(
+    key: Key, error: BaseException, *, versions: Mapping[str, str] | None = None, finished: str = ""
+) -> ResultRow:
+    """The row of a failure, with the exception in one line."""
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    return ResultRow(**key._asdict(), status="failed", error=message, versions=versions or {}, finished=finished)

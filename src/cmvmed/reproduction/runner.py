@@ -1,8 +1,8 @@
-"""Run an experiment: plan its rows, work off those that are not in the store, write each as soon as it is there.
+"""Run an experiment: list its rows, compute those that are not in the store, and write each one when it is finished.
 
-Splits are drawn here and sent to worker processes, or to a Dask cluster, which need no data files. The order of the work is random,
-so that the time left can be told from the time taken, and several processes with one store share the work instead of
-repeating it.
+Splits are drawn in this process and sent to worker processes or to a Dask cluster, which need no data files. They are
+processed in random order, so that the remaining time can be estimated and several processes with one store share the
+work.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import groupby
-from typing import Any
+from importlib import import_module
+from itertools import groupby, islice
+from typing import Protocol
 
 from joblib import Parallel, delayed
 
 from cmvmed.datasets import DatasetError
 from cmvmed.reproduction.evaluation import evaluate
+from cmvmed.reproduction.experiment import Cell, Experiment
 from cmvmed.reproduction.methods import Method, methods_for
-from cmvmed.reproduction.result_rows import Key, ResultRow
-from cmvmed.reproduction.spec import Cell, Experiment
+from cmvmed.reproduction.result_rows import Key, ResultRow, failed_row
 from cmvmed.reproduction.store import ResultStore
-from cmvmed.reproduction.tasks import TASKS, Split, draw
+from cmvmed.reproduction.tasks import TASKS, Split, draw_split
 
 Job = tuple[Key, Method, Split]
 Rows = Generator[ResultRow, None, None]
@@ -35,16 +36,23 @@ Executor = Callable[[Iterable[Job]], Rows]
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows that an experiment wants, and what it must do without."""
+    """The rows of an experiment, and the data sets and methods that are not available.
+
+    Attributes
+    ----------
+    methods : mapping of key to method
+        One entry per row.
+    missing_datasets, missing_methods : mapping of name to reason
+    """
 
     methods: Mapping[Key, Method]
-    missing_datasets: Mapping[str, str]  # name to reason
+    missing_datasets: Mapping[str, str]
     missing_methods: Mapping[str, str]
 
 
 def plan(experiment: Experiment) -> Plan:
-    """List the rows of an experiment. Loads its data sets; those that are not there are named and left out."""
-    views, missing_datasets = _load({cell.dataset for cell in experiment.cells})
+    """List the rows of an experiment; loads its data sets and skips those that are not available."""
+    views, missing_datasets = _view_names({cell.dataset for cell in experiment.cells})
     wanted: dict[Key, Method] = {}
     missing_methods: dict[str, str] = {}
     for cell in experiment.cells:
@@ -56,8 +64,8 @@ def plan(experiment: Experiment) -> Plan:
     return Plan(wanted, missing_datasets, missing_methods)
 
 
-def _load(datasets: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Names of the views of each data set, and for those that cannot be had the reason."""
+def _view_names(datasets: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Names of the views by data set, and for data sets that cannot be loaded the reason."""
     views, missing = {}, {}
     for name in sorted(datasets):
         try:
@@ -85,51 +93,51 @@ def run(
     retry_failed: bool = False,
     on_row: Callable[[ResultRow, int], None] = lambda row, n_left: None,
 ) -> None:
-    """Work off the wanted rows that the store does not have.
+    """Compute the wanted rows that are not in the store.
 
     Parameters
     ----------
     wanted : mapping of key to method
     store : ResultStore
-        Gets each row as soon as it is finished. What other processes add to it meanwhile is not done again.
+        Receives each row when it is finished. Rows that other processes add in the meantime are skipped.
     execute : callable
-        Turns jobs into rows, in any order: ``on_this_machine(n_jobs)`` or ``on_dask(address)``.
+        Computes the rows of jobs, in any order: ``local_executor(n_jobs)`` or ``dask_executor(address)``.
     retry_failed : bool, default=False
-        Whether to do again what failed before.
+        Whether to compute rows again that failed in an earlier run.
     on_row : callable
-        Called with each new row and the number of rows still to come.
+        Called with each new row and the number of remaining rows.
     """
     failed_before = store.failed_keys()
-    settled = store.done_keys() | (set() if retry_failed else failed_before)
+    finished = store.done_keys() | (set() if retry_failed else failed_before)
     own: set[Key] = set()
-    with closing(execute(_jobs(wanted, settled))) as rows:
+    with closing(execute(_jobs(wanted, finished))) as rows:
         for row in rows:
             store.add(row)
             own.add(row.key)
-            settled |= store.done_keys() | own  # a failure of this run is not tried again in it
-            on_row(row, len(wanted.keys() - settled))
+            finished |= store.done_keys() | own  # failures of this run are not retried
+            on_row(row, len(wanted.keys() - finished))
 
 
-def _jobs(wanted: Mapping[Key, Method], settled: set[Key]) -> Iterator[Job]:
-    """Jobs in random order of splits; ``settled`` grows meanwhile, and what it has by then is skipped."""
-    groups = [list(keys) for _, keys in groupby(sorted(wanted.keys() - settled), key=lambda key: key[:4])]
+def _jobs(wanted: Mapping[Key, Method], finished: set[Key]) -> Iterator[Job]:
+    """Jobs in random order of splits; keys that are added to ``finished`` in the meantime are skipped."""
+    groups = [list(keys) for _, keys in groupby(sorted(wanted.keys() - finished), key=lambda key: key[:4])]
     random.SystemRandom().shuffle(groups)
     for group in groups:
-        pending = [key for key in group if key not in settled]
+        pending = [key for key in group if key not in finished]
         if not pending:
             continue
         first = pending[0]
-        split = draw(TASKS[first.dataset], first.split, first.n_labeled)
+        split = draw_split(TASKS[first.dataset], first.split, first.n_labeled)
         for key in pending:
-            if key not in settled:
+            if key not in finished:
                 yield key, wanted[key], split
 
 
-def on_this_machine(n_jobs: int) -> Executor:
-    """Execute in ``n_jobs`` processes, each with one thread of linear algebra; in this process if it is one."""
+def local_executor(n_jobs: int) -> Executor:
+    """Compute rows in ``n_jobs`` worker processes with one BLAS thread each; in this process if ``n_jobs`` is 1."""
 
     def execute(jobs: Iterable[Job]) -> Rows:
-        # max_nbytes=None: workers get arrays of their own; batch_size=1: a row is written when it is there, not with the next
+        # max_nbytes=None: no memory-mapped arrays; batch_size=1: each row is returned when it is finished
         parallel = Parallel(n_jobs, return_as="generator_unordered", batch_size=1, max_nbytes=None)
         work = delayed(evaluate if n_jobs == 1 else partial(_evaluate_in_worker, os.getpid()))
         rows: Rows = parallel(work(*job) for job in jobs)
@@ -138,14 +146,14 @@ def on_this_machine(n_jobs: int) -> Executor:
     return execute
 
 
-def _evaluate_in_worker(parent: int, *job: Any) -> ResultRow:
-    _end_with(parent)
-    return evaluate(*job)
+def _evaluate_in_worker(parent: int, key: Key, method: Method, split: Split) -> ResultRow:
+    _exit_with_parent(parent)
+    return evaluate(key, method, split)
 
 
 @cache
-def _end_with(parent: int) -> None:
-    """End this worker when the process that started it is killed; it would go on waiting for work."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit this worker when its parent process is killed; otherwise it would wait for work forever."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -155,51 +163,65 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def on_dask(address: str) -> Executor:
-    """Execute on the Dask cluster whose scheduler is at the address; workers should have one thread each."""
+def dask_executor(address: str) -> Executor:
+    """Compute rows on the Dask cluster with this scheduler address; its workers should have one thread each."""
 
     def execute(jobs: Iterable[Job]) -> Rows:
-        distributed = _distributed()
+        try:
+            distributed = import_module("distributed")
+        except ImportError as error:
+            raise ImportError("A Dask cluster needs dask.distributed: pip install 'cmvmed[dask]'") from error
         with distributed.Client(address, timeout="10s", set_as_default=False) as client:
-            yield from _rows_from_dask(distributed, client, iter(jobs))
+            if not client.nthreads():
+                raise OSError(f"The Dask scheduler at {address} has no workers; start at least one.")
+            yield from _rows_from_dask(client, distributed.as_completed([]), iter(jobs))
 
     return execute
 
 
-def _rows_from_dask(distributed: Any, client: Any, jobs: Iterator[Job]) -> Rows:
-    n_threads = sum(client.nthreads().values())
-    if not n_threads:
-        raise OSError(f"The Dask scheduler at {client.scheduler.address} has no workers; start some.")
-    keys: dict[Any, Key] = {}
-    sent: tuple[Split, Any] | None = None  # the split of the last job, and where it lies in the cluster
+class _Future(Protocol):
+    def result(self) -> ResultRow: ...
+    def exception(self) -> BaseException | None: ...
 
-    def submit(job: Job) -> Any:
-        nonlocal sent
+
+class _Client(Protocol):
+    def nthreads(self) -> Mapping[str, int]: ...
+    def scatter(self, data: Split, *, hash: bool) -> _Future: ...
+    def submit(
+        self,
+        function: Callable[..., ResultRow],
+        key: Key,
+        method: Method,
+        split: _Future,
+        *,
+        pure: bool,
+    ) -> _Future: ...
+
+
+class _AsCompleted(Protocol):
+    def __iter__(self) -> Iterator[_Future]: ...
+    def add(self, future: _Future) -> None: ...
+
+
+def _rows_from_dask(client: _Client, running: _AsCompleted, jobs: Iterator[Job]) -> Rows:
+    """Rows in the order of completion, with two jobs per thread submitted at any time."""
+    keys: dict[_Future, Key] = {}
+    scattered: tuple[Split, _Future] | None = None  # the split of the last job, and its copy on the cluster
+
+    def submit(job: Job) -> None:
+        nonlocal scattered
         key, method, split = job
-        if sent is None or sent[0] is not split:
-            sent = split, client.scatter(split, hash=False)
-        future = client.submit(evaluate, key, method, sent[1], pure=False)
+        if scattered is None or scattered[0] is not split:
+            scattered = split, client.scatter(split, hash=False)
+        future = client.submit(evaluate, key, method, scattered[1], pure=False)
         keys[future] = key
-        return future
+        running.add(future)
 
-    running = distributed.as_completed([submit(job) for job, _ in zip(jobs, range(2 * n_threads), strict=False)])
+    for job in islice(jobs, 2 * sum(client.nthreads().values())):
+        submit(job)
     for future in running:
         key = keys.pop(future)
-        error = future.exception()  # evaluate raises nothing: this is a worker that died again and again
-        yield future.result() if error is None else _lost(key, error)
-        following = next(jobs, None)
-        if following is not None:
-            running.add(submit(following))
-
-
-def _lost(key: Key, error: BaseException) -> ResultRow:
-    message = " ".join(f"{type(error).__name__}: {error}".split())
-    return ResultRow(**key._asdict(), status="failed", error=message)
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError("A Dask cluster needs dask.distributed: pip install 'cmvmed[dask]'") from error
-    return distributed
+        error = future.exception()  # of a worker that died repeatedly; evaluate itself does not raise
+        yield future.result() if error is None else failed_row(key, error)
+        for job in islice(jobs, 1):
+            submit(job)

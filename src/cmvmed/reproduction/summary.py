@@ -1,4 +1,4 @@
-"""The rows of an experiment in one table: accuracy by method and data set, the paper's figures and the majority rate."""
+"""Summary of result rows: accuracy by method and data set with the paper's results and the majority rate."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmvmed.reproduction.method_names import MAJORITY_CLASS
 from cmvmed.reproduction.methods import METHODS
-from cmvmed.reproduction.paper import paper_figure
+from cmvmed.reproduction.paper_results import paper_result
 from cmvmed.reproduction.result_rows import ResultRow
 
-MAJORITY = "commonest class"  # its share among the test rows
+Group = tuple[str, str, str, int]  # experiment, protocol, data set, number of labels
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Accuracy in percent of one method on one data set: mean and standard deviation over its finished splits."""
+    """Accuracy in percent of one method on one data set: mean and standard deviation over the finished splits.
+
+    The entry "majority class" is the share of the majority class in the test rows, unless the method of that name,
+    which predicts the majority class of the labeled rows, is among the rows.
+    """
 
     spec: str
     dataset: str
@@ -31,26 +36,31 @@ class Entry:
     paper_deviation: float | None
 
 
-def entries(rows: Sequence[ResultRow]) -> list[Entry]:
-    """One entry per experiment, protocol, data set, number of labels and method, and one for the majority rate."""
-    groups: dict[tuple[str, str, str, int, str], list[ResultRow]] = {}
+def summarize(rows: Sequence[ResultRow]) -> list[Entry]:
+    """One entry per experiment, protocol, data set, number of labels and method, and one for the majority class."""
+    groups: dict[Group, dict[str, list[ResultRow]]] = {}
     for row in rows:
-        groups.setdefault((row.spec, row.protocol, row.dataset, row.n_labeled, row.method), []).append(row)
-        if row.majority_rate is not None:
-            groups.setdefault((row.spec, row.protocol, row.dataset, row.n_labeled, MAJORITY), [])
-    return [_entry(key, group, rows) for key, group in groups.items()]
+        by_method = groups.setdefault((row.spec, row.protocol, row.dataset, row.n_labeled), {})
+        by_method.setdefault(row.method, []).append(row)
+    return [entry for group, by_method in groups.items() for entry in _group_entries(group, by_method)]
 
 
-def _entry(key: tuple[str, str, str, int, str], group: list[ResultRow], rows: Sequence[ResultRow]) -> Entry:
-    spec, protocol, dataset, n_labeled, method = key
-    if method == MAJORITY:
-        cell = (spec, protocol, dataset, n_labeled)
-        rates = {r.split: r.majority_rate for r in rows if (r.spec, r.protocol, r.dataset, r.n_labeled) == cell}
-        values, n_failed = [rate for rate in rates.values() if rate is not None], 0
-    else:
-        values = [row.accuracy for row in group if row.accuracy is not None]
-        n_failed = sum(row.status == "failed" for row in group)
-    figure = paper_figure(dataset, n_labeled, method)
+def _group_entries(group: Group, by_method: dict[str, list[ResultRow]]) -> list[Entry]:
+    entries = []
+    for method, rows in by_method.items():
+        values = [row.accuracy for row in rows if row.accuracy is not None]
+        entries.append(_entry(group, method, values, sum(row.status == "failed" for row in rows)))
+    if MAJORITY_CLASS not in by_method:
+        rates = {row.split: row.majority_rate for rows in by_method.values() for row in rows}
+        values = [rate for rate in rates.values() if rate is not None]
+        if values:
+            entries.append(_entry(group, MAJORITY_CLASS, values, 0))
+    return entries
+
+
+def _entry(group: Group, method: str, values: Sequence[float], n_failed: int) -> Entry:
+    spec, protocol, dataset, n_labeled = group
+    paper = paper_result(dataset, n_labeled, method)
     return Entry(
         spec=spec,
         dataset=dataset,
@@ -61,39 +71,39 @@ def _entry(key: tuple[str, str, str, int, str], group: list[ResultRow], rows: Se
         deviation=100.0 * float(np.std(values, ddof=1)) if len(values) > 1 else None,
         n_splits=len(values),
         n_failed=n_failed,
-        paper_mean=figure.mean if figure else None,
-        paper_deviation=figure.deviation if figure else None,
+        paper_mean=paper.mean if paper else None,
+        paper_deviation=paper.deviation if paper else None,
     )
 
 
-def tables(rows: Sequence[ResultRow]) -> str:
+def format_tables(rows: Sequence[ResultRow]) -> str:
     """Text tables, one per experiment and protocol: a line per method, a column per data set and number of labels."""
-    everything = entries(rows)
-    parts = sorted({(entry.spec, entry.protocol) for entry in everything})
+    entries = summarize(rows)
+    parts = sorted({(entry.spec, entry.protocol) for entry in entries})
     return "\n\n".join(
-        _table(f"{spec}, {protocol}", [e for e in everything if (e.spec, e.protocol) == (spec, protocol)])
+        _format_table(f"{spec}, {protocol}", [e for e in entries if (e.spec, e.protocol) == (spec, protocol)])
         for spec, protocol in parts
     )
 
 
-def grid(chosen: Sequence[Entry]) -> list[list[str]]:
-    """The entries of one experiment and protocol as cells: data sets across, methods down, names first."""
-    columns = list(dict.fromkeys((entry.dataset, entry.n_labeled) for entry in chosen))
-    methods = sorted({entry.method for entry in chosen}, key=_rank)
-    cells = {(entry.method, entry.dataset, entry.n_labeled): _cell(entry) for entry in chosen}
-    head = ["method", *(f"{dataset}, {n} labels" for dataset, n in columns)]
-    return [head, *([method, *(cells.get((method, *column), "–") for column in columns)] for method in methods)]
+def table_cells(entries: Sequence[Entry]) -> list[list[str]]:
+    """The entries of one experiment and protocol as lines of cells: methods by data sets, with a header line."""
+    columns = list(dict.fromkeys((entry.dataset, entry.n_labeled) for entry in entries))
+    methods = sorted({entry.method for entry in entries}, key=_method_position)
+    cells = {(entry.method, entry.dataset, entry.n_labeled): _format_cell(entry) for entry in entries}
+    header = ["method", *(f"{dataset}, {n} labels" for dataset, n in columns)]
+    return [header, *([method, *(cells.get((method, *column), "–") for column in columns)] for method in methods)]
 
 
-def _table(title: str, chosen: list[Entry]) -> str:
-    (_, *head), *rest = grid(chosen)
-    lines = [[f"{title}: accuracy in % ± SD [paper]", *head], *rest]
+def _format_table(title: str, entries: Sequence[Entry]) -> str:
+    (_, *header), *body = table_cells(entries)
+    lines = [[f"{title}: accuracy in % ± SD [paper]", *header], *body]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     return "\n".join([text[0], "─" * len(text[0]), *text[1:]])
 
 
-def _cell(entry: Entry) -> str:
+def _format_cell(entry: Entry) -> str:
     if entry.mean is None:
         return f"failed ({entry.n_failed})"
     ours = f"{entry.mean:.1f}" + (f" ± {entry.deviation:.1f}" if entry.deviation is not None else "")
@@ -101,7 +111,9 @@ def _cell(entry: Entry) -> str:
     return ours + paper + (f" ({entry.n_failed} failed)" if entry.n_failed else "")
 
 
-def _rank(method: str) -> tuple[int, str]:
-    """Order of the lines: the majority rate, single views, then the order of the methods."""
+def _method_position(method: str) -> tuple[int, str]:
+    """Sort key of the lines: the majority class, single views, then the order of ``METHODS``."""
+    if method == MAJORITY_CLASS:
+        return -2, ""
     order = list(METHODS)
-    return (order.index(method), "") if method in order else (-2 + (method != MAJORITY), method)
+    return (order.index(method), "") if method in order else (-1, method)

@@ -1,10 +1,10 @@
-"""The classification tasks: data, how many rows are labeled, unlabeled and held out, and how they are drawn.
+"""The classification tasks: data, number of labeled, unlabeled and held-out rows, and random splits.
 
-Split rule: rows are drawn at random without replacement, first the labeled, then the unlabeled, then the test rows; the draw is
-repeated until every class has a label. Test rows are never seen at fit. The seed of a split is a hash of the task's name and the
-split's number, so a result does not depend on which other tasks or splits were run. Published splits fix the labeled rows; of
-the others a random half is unlabeled and half is held out. The tasks on digits and Gauss data take labels from each class in
-proportion to its size, which is how the published figures for them arise.
+Rows are drawn at random without replacement: first the labeled, then the unlabeled, then the test rows. The draw is
+repeated until every class has a label. Test rows are never used in a fit. The seed of a split is a hash of the name of
+the task and the number of the split, so that a result does not depend on which other tasks or splits are run. Published
+splits fix the labeled rows; a random half of the other rows is unlabeled and the other half is held out. The tasks on
+digits and Gaussian data use stratified labeled rows, as the published results for them do.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
@@ -33,49 +33,64 @@ from cmvmed.datasets import (
 from cmvmed.features import MFCC, views_transformer
 
 IntArray = NDArray[np.intp]
+Matrix = NDArray[np.float64] | sparse.csr_array
 
 
 @dataclass(frozen=True)
 class Task:
-    """A data set with its numbers of labeled, unlabeled and test rows (all the rest if None)."""
+    """A data set with its number of labeled, unlabeled and test rows.
+
+    Attributes
+    ----------
+    name : str
+    load : callable
+        Returns a bunch with ``data``, ``target`` and ``views``.
+    n_labeled, n_unlabeled : int
+    n_test : int or None
+        None for all remaining rows.
+    stratified : bool
+        Whether labeled rows are drawn from each class in proportion to its size.
+    n_published : int or None
+        Number of published selections of labeled rows, which are in ``splits`` of the data; None if there are none.
+    """
 
     name: str
-    load: Callable[[], Any]
+    load: Callable[[], Bunch]
     n_labeled: int
     n_unlabeled: int
     n_test: int | None = None
-    by_class: bool = False  # labeled rows are drawn from each class in proportion to its size
-    n_published: int | None = None  # so many published choices of labeled rows, in the data's ``splits``
+    stratified: bool = False
+    n_published: int | None = None
 
     @property
     def n_train(self) -> int:
-        """Number of labeled and unlabeled rows together."""
+        """Number of training rows, labeled and unlabeled."""
         return self.n_labeled + self.n_unlabeled
 
 
 @dataclass(frozen=True)
 class Split:
-    """One draw of a task: training rows with partly hidden labels (-1), and test rows; classes are numbered from 0."""
+    """Training rows, with label -1 for the unlabeled ones, and test rows; classes are numbered from 0."""
 
-    X: Any
+    X: Matrix
     y: IntArray
-    X_test: Any
+    X_test: Matrix
     y_test: IntArray
     views: dict[str, slice]
 
     @property
     def n_classes(self) -> int:
-        """Number of classes; each has a label."""
+        """Number of classes; each has a labeled row."""
         return int(self.y.max()) + 1
 
 
-def gauss(seed: int) -> Any:
-    """Two views of 20 features, independent given the class; Bayes accuracy 91.3 %."""
+def gauss(seed: int) -> Bunch:
+    """Two Gaussian views of 20 features, independent given the class; Bayes accuracy 91.3 %."""
     return make_multiview_gaussian(1730, separation=(1.1, 0.8), random_state=seed)
 
 
-def footsteps() -> Any:
-    """Two simulated sensors that hear people walk by, 200 cepstral coefficients each."""
+def footsteps() -> Bunch:
+    """Simulated footsteps at two acoustic sensors, 200 cepstral coefficients each."""
     steps = make_footsteps(random_state=0)
     sensors = {name: (MFCC(steps.sampling_rate), steps.views[name]) for name in ("sensor1", "sensor2")}
     to_views = views_transformer(sensors, output="default")
@@ -83,18 +98,18 @@ def footsteps() -> Any:
 
 
 @cache
-def webkb() -> Any:
-    """The paper's features of the course pages."""
+def webkb() -> Bunch:
+    """The paper's features of the WebKB course pages."""
     return fetch_webkb_course(preprocessed=True)
 
 
-def webkb_with_splits() -> Any:
-    """The same with the published choices of labeled rows."""
+def webkb_with_splits() -> Bunch:
+    """The WebKB course pages with published selections of labeled rows."""
     data = webkb()
     if data.splits is None:
         raise DatasetNotFoundError(
-            "PAGELINK.mat, which holds the published splits of the course pages, is in no data folder. Get it from "
-            "https://github.com/Multiviewdata/dataset4 and put it beside WebKB.mat."
+            "PAGELINK.mat, which contains the published splits of the course pages, was not found in any data folder. "
+            "Download it from https://github.com/Multiviewdata/dataset4 into the folder of WebKB.mat."
         )
     return data
 
@@ -107,16 +122,16 @@ TASKS = {
         Task("ads", cache(fetch_internet_ads), 50, 550),
         Task("sensit", cache(fetch_sensit_vehicle), 50, 950),
         Task("footsteps", cache(footsteps), 50, 1150),
-        Task("digits-parity", cache(lambda: load_digits_views(parity=True)), 30, 1000, 700, by_class=True),
-        Task("gauss", cache(lambda: gauss(0)), 30, 1000, 700, by_class=True),
-        Task("digits", cache(load_digits_views), 30, 1000, 700, by_class=True),
+        Task("digits-parity", cache(lambda: load_digits_views(parity=True)), 30, 1000, 700, stratified=True),
+        Task("gauss", cache(lambda: gauss(0)), 30, 1000, 700, stratified=True),
+        Task("digits", cache(load_digits_views), 30, 1000, 700, stratified=True),
         Task("mfeat", cache(fetch_multiple_features), 50, 950, 1000),
     )
 }
 
 
-def draw(task: Task, number: int, n_labeled: int | None = None) -> Split:
-    """Split ``number`` of a task; with another number of labels, the training rows are as many as before."""
+def draw_split(task: Task, number: int, n_labeled: int | None = None) -> Split:
+    """Split ``number`` of a task; ``n_labeled`` changes the number of labels but not the training rows."""
     n_labeled = task.n_labeled if n_labeled is None else n_labeled
     rng = np.random.default_rng([zlib.crc32(task.name.encode()), number])
     data = task.load()
@@ -124,7 +139,7 @@ def draw(task: Task, number: int, n_labeled: int | None = None) -> Split:
     if task.n_published is not None:
         labeled, unlabeled, test = _published_rows(data.splits, number, codes.size, rng)
     else:
-        order = (_order_by_class if task.by_class else _random_order)(codes, n_labeled, rng)
+        order = (_stratified_order if task.stratified else _random_order)(codes, n_labeled, rng)
         end = None if task.n_test is None else task.n_train + task.n_test
         labeled, unlabeled, test = order[:n_labeled], order[n_labeled : task.n_train], order[task.n_train : end]
     train = np.concatenate([labeled, unlabeled])
@@ -134,18 +149,18 @@ def draw(task: Task, number: int, n_labeled: int | None = None) -> Split:
 
 
 def _random_order(codes: IntArray, n_labeled: int, rng: np.random.Generator) -> IntArray:
-    """All rows in random order, every class among the first ``n_labeled``."""
+    """All rows in random order, with every class among the first ``n_labeled``."""
     n_classes = np.unique(codes).size
     if n_labeled < n_classes:
-        raise ValueError(f"{n_labeled} labels are too few for {n_classes} classes; each must have one.")
+        raise ValueError(f"{n_labeled} labels are too few for {n_classes} classes; every class needs a label.")
     order = rng.permutation(codes.size)
     while np.unique(codes[order[:n_labeled]]).size < n_classes:
         order = rng.permutation(codes.size)
     return order
 
 
-def _order_by_class(codes: IntArray, n_labeled: int, rng: np.random.Generator) -> IntArray:
-    """All rows in random order, the first ``n_labeled`` from each class in proportion to its size."""
+def _stratified_order(codes: IntArray, n_labeled: int, rng: np.random.Generator) -> IntArray:
+    """All rows in random order, the first ``n_labeled`` stratified by class."""
     labeled, others = train_test_split(
         np.arange(codes.size), train_size=n_labeled, stratify=codes, random_state=int(rng.integers(2**31))
     )
@@ -155,7 +170,7 @@ def _order_by_class(codes: IntArray, n_labeled: int, rng: np.random.Generator) -
 def _published_rows(
     splits: IntArray, number: int, n_rows: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Labeled rows as published (a row named twice counts once), and the others in two random halves."""
+    """Labeled rows as published (without repeated rows), and the others in two random halves."""
     labeled = np.unique(splits[number])
     others = rng.permutation(np.setdiff1d(np.arange(n_rows), labeled))
     half = others.size // 2

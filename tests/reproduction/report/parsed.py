@@ -1,4 +1,4 @@
-"""A page as a tree, read by the standard library; a tag that is not closed in order is an error."""
+"""HTML as a tree, parsed by the standard library; unbalanced tags are an error."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def parse(text):
 
 
 def table_rows_of(table):
-    """First cell of each body row to the texts of the others."""
+    """Texts of the cells of each body row by the text of the first cell."""
     lines = [[cell.text for cell in row.children if isinstance(cell, Node)] for row in table.one("tbody").all("tr")]
     return {line[0]: line[1:] for line in lines}

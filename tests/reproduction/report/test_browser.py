@@ -1,4 +1,4 @@
-"""The page as headless Chromium shows it: no errors, every picture visible, no sideways scrolling, the rows' own figures."""
+"""The page in headless Chromium: no errors, visible charts, no horizontal scrolling, correct numbers."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def browser(tmp_path_factory):
     driver.quit()
 
 
-def open_whole(browser, address):
-    """Open the page and wait until it is read to its end; asked for the same address again, the driver may return before."""
+def open_page(browser, address):
+    """Open the page and wait until it is loaded; the driver may return early if the address is unchanged."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     browser.get("about:blank")
     browser.get(address)
-    is_whole = "return document.readyState === 'complete' && document.querySelector('footer') !== null"
-    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(is_whole))
+    is_complete = "return document.readyState === 'complete' && document.querySelector('footer') !== null"
+    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(is_complete))
 
 
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
@@ -81,15 +81,15 @@ def opened(request, browser, address):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    open_whole(browser, address)
+    open_page(browser, address)
     return browser, width, scheme
 
 
-def test_console_is_silent(opened):
+def test_console_has_no_messages(opened):
     assert opened[0].get_log("browser") == []
 
 
-def test_every_picture_is_visible(opened):
+def test_every_chart_is_visible(opened):
     sizes = opened[0].execute_script(
         "return [...document.querySelectorAll('svg[role=img]')]"
         ".map(s => {const b = s.getBoundingClientRect(); return [b.width, b.height]})"
@@ -98,7 +98,7 @@ def test_every_picture_is_visible(opened):
     assert all(width > 250 and height > 150 for width, height in sizes)
 
 
-def test_words_of_pictures_stay_inside(opened):
+def test_text_of_charts_is_inside_the_window(opened):
     browser, width, _ = opened
     outside = browser.execute_script(
         "return [...document.querySelectorAll('svg[role=img] text')]"
@@ -113,12 +113,12 @@ def overflow(browser):
     return browser.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
-def test_nothing_scrolls_sideways(opened):
+def test_no_horizontal_scrolling(opened):
     browser, width, _ = opened
     browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert overflow(browser) == 0
     browser.execute_script("document.querySelector('h2').style.width = arguments[0] + 'px'", width + 50)
-    assert overflow(browser) > 0  # the check would have seen it
+    assert overflow(browser) > 0  # the check detects overflow
 
 
 def relative_luminance(color):
@@ -132,19 +132,19 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_colors_follow_the_scheme_and_can_be_read(opened):
+def test_colors_follow_the_scheme_and_have_contrast(opened):
     browser, _, scheme = opened
-    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert (relative_luminance(ground) > 0.5) == (scheme == "light")
-    inks = browser.execute_script(
+    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (relative_luminance(background) > 0.5) == (scheme == "light")
+    text_colors = browser.execute_script(
         "return [...new Set([...document.querySelectorAll('p, th, td, figcaption, dt, dd, a, .verdict')]"
         ".map(n => getComputedStyle(n).color))]"
     )
     fills = browser.execute_script(
         "return [...new Set([...document.querySelectorAll('svg[role=img] text')].map(n => getComputedStyle(n).fill))]"
     )
-    assert len(inks) > 2
-    assert all(contrast(ink, ground) >= 4.5 for ink in [*inks, *fills])
+    assert len(text_colors) > 2
+    assert all(contrast(color, background) >= 4.5 for color in [*text_colors, *fills])
 
 
 def test_table_1_equals_the_database(opened, store):

@@ -1,4 +1,4 @@
-"""The page from the rows: structure, figures, escaping, and stores that hold little or nothing."""
+"""The page: structure, numbers, escaping, and incomplete results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from cmvmed.cli.reproduce_command import command as reproduce
 from cmvmed.reproduction.report import report_page, write_page
-from cmvmed.reproduction.report.commands import reproduce_command
+from cmvmed.reproduction.report.command_lines import reproduce_command
 from tests.reproduction.report.factory import curve_rows, failed_row, table_rows
 from tests.reproduction.report.parsed import parse, table_rows_of
 
@@ -46,7 +46,7 @@ def test_sections_and_navigation(page):
     assert len(page.all("h1")) == 1
 
 
-def test_page_needs_nothing_from_outside(page):
+def test_page_has_no_external_resources(page):
     assert not page.all("script")
     assert not page.all("img")
     assert [link.attributes["href"] for link in page.all("link")] == ["data:,"]
@@ -57,18 +57,18 @@ def test_page_needs_nothing_from_outside(page):
     assert "@media print" in style
 
 
-def test_names_within_the_page_are_unique(page):
+def test_ids_are_unique(page):
     names = [node.attributes["id"] for node in page.walk() if "id" in node.attributes]
     assert len(names) == len(set(names))
 
 
-def test_every_picture_has_a_text_alternative(page):
-    pictures = page.all("svg", role="img")
-    assert len(pictures) == 4 + 2 + 4 + 8 + 8  # accuracy, labels, annealing, calibration, significance
-    for picture in pictures:
-        title, desc = picture.attributes["aria-labeledby"].split()
-        assert picture.one("title", id=title).text
-        assert picture.one("desc", id=desc).text
+def test_every_chart_has_a_text_alternative(page):
+    charts = page.all("svg", role="img")
+    assert len(charts) == 4 + 2 + 4 + 8 + 8  # accuracy, labels, annealing, calibration, significance
+    for chart in charts:
+        title, desc = chart.attributes["aria-labelledby"].split()
+        assert chart.one("title", id=title).text
+        assert chart.one("desc", id=desc).text
     for other in page.all("svg"):
         assert other.attributes.get("role") == "img" or other.attributes.get("aria-hidden") == "true"
 
@@ -88,7 +88,7 @@ def shown(values):
 
 
 def check_accuracy(page, rows):
-    """Every figure of Table 1 is the mean and deviation of its rows."""
+    """Every number of Table 1 is the mean or deviation of its rows."""
     for table in page.one("section", id="table1").all("table"):
         lines = table_rows_of(table)
         dataset = table.attributes["data-dataset"]
@@ -105,12 +105,12 @@ def check_accuracy(page, rows):
                 assert lines[method][column] == shown(values)
 
 
-def test_table_1_holds_the_rows_figures(page, rows):
+def test_table_1_contains_the_means_of_the_rows(page, rows):
     assert len(page.one("section", id="table1").all("table")) == 4
     check_accuracy(page, rows)
 
 
-def test_a_changed_row_is_noticed(page, rows):
+def test_changed_row_is_detected(page, rows):
     first = next(k for k, row in enumerate(rows) if row.spec == "table1")
     changed = [*rows[:first], replace(rows[first], accuracy=rows[first].accuracy - 0.1), *rows[first + 1 :]]
     with pytest.raises(AssertionError):
@@ -139,12 +139,12 @@ def test_best_mean_is_bold(page):
     assert [node.text for node in bold] == best
 
 
-def test_failures_are_told(page):
+def test_failures_are_listed(page):
     lines = table_rows_of(page.one("section", id="failures").one("table"))
     assert lines == {"CoRLS": ["Table 1, Internet Ads, 50 labels, tuned", "3", "LinAlgError: singular matrix"]}
 
 
-def test_headline_tells_what_was_run(page, rows):
+def test_facts_describe_the_run(page, rows):
     facts = {entry.one("dt").text: entry.one("dd").text for entry in page.one("dl").all("div")}
     assert facts["Results"] == f"{len(rows) - 1:,} finished, 1 failed"
     assert facts["Splits"] == "Table 1: 5; Figure 2: 3"
@@ -153,7 +153,7 @@ def test_headline_tells_what_was_run(page, rows):
     assert facts["Data sets"] == "Simulated footsteps, SensIT vehicles, WebKB course pages and Internet Ads"
 
 
-def test_commands_repeat_what_the_rows_hold(rows):
+def test_commands_reproduce_the_rows(rows):
     page = parse(report_page(rows, "my results.sqlite"))
     commands = [node.text for node in page.one("section", id="reproduce").all("pre")]
     assert commands == [
@@ -163,7 +163,7 @@ def test_commands_repeat_what_the_rows_hold(rows):
     ]
 
 
-def test_commands_name_what_was_left_out_of_the_plan():
+def test_commands_name_the_restrictions():
     rows = [row for row in table_rows(2, ("webkb",), ("tuned",)) if row.method in ("CMV-MED", "MED, view page")]
     command = reproduce_command(rows, "table1", "r.sqlite")
     assert command == (
@@ -172,7 +172,7 @@ def test_commands_name_what_was_left_out_of_the_plan():
     )
 
 
-def test_commands_are_understood_by_the_command_line():
+def test_commands_are_valid():
     rows = [row for row in table_rows(2, ("webkb",), ("tuned",)) if row.method in ("CMV-MED", "SVM-2K")]
     words = shlex.split(reproduce_command(rows, "table1", "r.sqlite"))[2:]
     parsed = reproduce.make_context("reproduce", words).params
@@ -182,33 +182,33 @@ def test_commands_are_understood_by_the_command_line():
         reproduce.make_context("reproduce", [*words, "--no-such-option"])
 
 
-EVIL = "<script>alert('1')</script>&\"<b>"
+MARKUP = "<script>alert('1')</script>&\"<b>"
 
 
 def test_everything_from_the_rows_is_escaped():
-    changes = {"dataset": EVIL, "method": f"MED, view {EVIL}", "protocol": EVIL}
+    changes = {"dataset": MARKUP, "method": f"MED, view {MARKUP}", "protocol": MARKUP}
     rows = [replace(row, **changes) for row in table_rows(3, ("webkb",), ("defaults",)) if row.method == "CoRLS"]
     rows += [
-        replace(row, dataset=EVIL, protocol=EVIL, versions={EVIL: EVIL}, finished=EVIL)
+        replace(row, dataset=MARKUP, protocol=MARKUP, versions={MARKUP: MARKUP}, finished=MARKUP)
         for row in table_rows(3, ("webkb",), ("defaults",))
     ]
     rows += [
         replace(
-            row, annealing=tuple({EVIL if k == "page" else k: v for k, v in stage.items()} for stage in row.annealing)
+            row, annealing=tuple({MARKUP if k == "page" else k: v for k, v in stage.items()} for stage in row.annealing)
         )
         for row in table_rows(2, ("ads",), ("defaults",))
     ]
-    rows += [replace(row, dataset=EVIL, protocol=EVIL) for row in curve_rows(2, ("webkb",))]
-    rows += [failed_row(error=EVIL, method=EVIL, spec=EVIL)]
-    text = report_page(rows, EVIL)
+    rows += [replace(row, dataset=MARKUP, protocol=MARKUP) for row in curve_rows(2, ("webkb",))]
+    rows += [failed_row(error=MARKUP, method=MARKUP, spec=MARKUP)]
+    text = report_page(rows, MARKUP)
     page = parse(text)
     assert not page.all("script")
     assert not page.all("b")
     assert "<script" not in text
-    assert EVIL in page.one("section", id="failures").text
+    assert MARKUP in page.one("section", id="failures").text
 
 
-def test_no_rows_are_refused_with_advice():
+def test_no_rows_raise():
     with pytest.raises(ValueError, match="cmvmed reproduce table1"):
         report_page([])
 
@@ -224,14 +224,14 @@ BARE |= {"finished": "", "versions": {}, "annealing": (), "reliability": ()}
         pytest.param(table_rows(1, ("webkb",), ("defaults",)), id="one split"),
         pytest.param(table_rows(2, ("webkb",), ("tuned",)), id="tuned only"),
         pytest.param([row for row in table_rows(3) if row.method == "MV-MED"], id="without the reference"),
-        pytest.param([row for row in table_rows(3) if row.method == "CMV-MED"], id="without rivals"),
+        pytest.param([row for row in table_rows(3) if row.method == "CMV-MED"], id="without baselines"),
         pytest.param(curve_rows(2), id="figure 2 only"),
         pytest.param(curve_rows(1, numbers=(10,)), id="one number of labels"),
         pytest.param([replace(row, **BARE) for row in table_rows(2)], id="bare rows"),
         pytest.param([replace(table_rows(1)[0], method="majority class")], id="majority only"),
     ],
 )
-def test_partial_stores_make_a_whole_page(rows):
+def test_incomplete_results_give_a_complete_page(rows):
     page = parse(report_page(rows))
     assert [section.attributes["id"] for section in page.all("section")] == SECTIONS
     for name in SECTIONS[1:7]:
@@ -239,7 +239,7 @@ def test_partial_stores_make_a_whole_page(rows):
         assert section.all("table") or section.all("svg") or "cmvmed reproduce" in section.text
 
 
-def test_absent_sections_name_the_command():
+def test_empty_sections_name_the_command():
     page = parse(report_page(table_rows(2, ("webkb",), ("defaults",))))
     assert "cmvmed reproduce figure2" in page.one("section", id="figure2").text
     assert "cmvmed reproduce figure2" in page.one("section", id="claims").text
@@ -255,7 +255,7 @@ def test_ranks_appear_with_five_data_sets(rows, page):
     assert "Friedman" in section.text
 
 
-def test_page_is_written_at_once(tmp_path):
+def test_page_is_replaced(tmp_path):
     target = tmp_path / "page.html"
     write_page("first", target)
     write_page("second", target)
@@ -263,7 +263,7 @@ def test_page_is_written_at_once(tmp_path):
     assert os.listdir(tmp_path) == ["page.html"]
 
 
-def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_page(tmp_path, monkeypatch):
     target = tmp_path / "page.html"
     write_page("first", target)
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
@@ -273,7 +273,7 @@ def test_a_failed_write_leaves_the_old_page(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["page.html"]
 
 
-def test_bad_targets_are_named(tmp_path):
+def test_invalid_paths_raise(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         write_page("text", tmp_path / "absent" / "page.html")
     with pytest.raises(IsADirectoryError, match="is a folder"):

@@ -1,1 +1,1 @@
-"""From raw sound of four sensors and 50 labels to a classifier, a comparison and a picture: what ``cmvmed demo`` shows."""
+"""The demonstration ``cmvmed demo``: simulated sound at four sensors, 50 labels, a comparison and a figure."""

@@ -1,4 +1,4 @@
-"""The page that shows the results: tables, figures, tests and which of the paper's claims hold, from result rows alone."""
+"""HTML report of result rows: tables, figures, statistical tests and which of the paper's claims hold."""
 
 from cmvmed.reproduction.report.page import report_page, write_page
 

@@ -1,39 +1,33 @@
-"""Table 1: accuracy of every method on every data set, beside the paper's figures and the majority rate."""
+"""Table 1: accuracy of every method on every data set, with the paper's results and the majority rate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cmvmed.reproduction.paper import SAME_DATA, STAND_INS, PaperFigure, paper_figure
+from cmvmed.reproduction.experiment import PROTOCOLS
+from cmvmed.reproduction.method_names import MAJORITY_CLASS
+from cmvmed.reproduction.paper_results import SAME_DATA, SUBSTITUTES, paper_result
 from cmvmed.reproduction.report.charts import Chart, DotRow, Mark, dot_chart, method_style
-from cmvmed.reproduction.report.results import (
-    PROTOCOLS,
-    SINGLE_VIEW,
-    Setting,
+from cmvmed.reproduction.report.formatting import DASH, format_percent, format_share, plural, slug
+from cmvmed.reproduction.report.grouping import (
     Summary,
-    by_setting,
+    by_dataset,
+    dataset_title,
     majority_rate,
     method_position,
-    position,
-    scored,
+    sort_position,
     summaries,
-    title_of,
 )
-from cmvmed.reproduction.report.wording import DASH, percent, plural, share, slug
 from cmvmed.reproduction.result_rows import ResultRow
 
 SPEC = "table1"
-PAPER_VIEWS = {
-    "webkb": ("page", "link"),
-    "ads": ("image", "context"),
-}  # which view is the paper's first, which its second
-SHAPES = ("disc", "ring")  # of the protocols
+SHAPES = ("disc", "ring", "square")  # of the marks, by protocol
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A table's entry; ``note`` says on how many splits it rests where these are not all."""
+class TableCell:
+    """A cell of the table; ``note`` is the number of splits if some are missing."""
 
     text: str
     is_best: bool = False
@@ -42,23 +36,23 @@ class Cell:
 
 @dataclass(frozen=True)
 class AccuracyLine:
-    """One method's accuracy under each protocol, and in the paper."""
+    """Accuracy of one method under each protocol, and in the paper."""
 
     method: str
     style: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     paper: str
 
 
 @dataclass(frozen=True)
 class AccuracyCard:
-    """One data set's part of Table 1."""
+    """The part of Table 1 for one data set."""
 
     dataset: str
     n_labeled: int
     title: str
     facts: str
-    stands_for: str
+    paper_data: str
     protocols: tuple[str, ...]
     majority: tuple[str, ...]
     lines: tuple[AccuracyLine, ...]
@@ -66,51 +60,48 @@ class AccuracyCard:
 
     @property
     def is_in_paper(self) -> bool:
-        """Whether the paper has figures for these data."""
+        """Whether the paper has results for these data."""
         return any(line.paper != DASH for line in self.lines)
 
 
 def accuracy_cards(rows: Sequence[ResultRow], spec: str = SPEC) -> tuple[AccuracyCard, ...]:
     """A card for each data set and number of labels that has at least one finished row."""
-    groups: dict[tuple[str, int], dict[str, list[ResultRow]]] = {}
-    for setting, members in by_setting(rows, spec).items():
-        if scored(members, "accuracy"):
-            groups.setdefault((setting.dataset, setting.n_labeled), {})[setting.protocol] = members
-    return tuple(_card(spec, dataset, n_labeled, found) for (dataset, n_labeled), found in groups.items())
-
-
-def paper_entry(dataset: str, n_labeled: int, method: str) -> PaperFigure | None:
-    """The paper's figure of a method, a single view being the paper's first or second."""
-    views = PAPER_VIEWS.get(dataset, ())
-    view = method.removeprefix(SINGLE_VIEW)
-    if method.startswith(SINGLE_VIEW) and view in views:
-        method = f"{SINGLE_VIEW}{views.index(view) + 1}"
-    return paper_figure(dataset, n_labeled, method)
+    groups = by_dataset(rows, spec, "accuracy")
+    return tuple(_card(spec, dataset, n_labeled, members) for (dataset, n_labeled), members in groups.items())
 
 
 def _card(spec: str, dataset: str, n_labeled: int, by_protocol: dict[str, list[ResultRow]]) -> AccuracyCard:
-    protocols = tuple(sorted(by_protocol, key=lambda name: position(name, PROTOCOLS)))
+    protocols = tuple(sorted(by_protocol, key=lambda name: sort_position(name, PROTOCOLS)))
     columns = [summaries(by_protocol[protocol], "accuracy") for protocol in protocols]
     methods = sorted({method for column in columns for method in column}, key=method_position)
-    lines = tuple(_line(dataset, n_labeled, method, columns) for method in methods)
     rates = [majority_rate(by_protocol[protocol]) for protocol in protocols]
-    identity = slug("figure", spec, dataset, n_labeled)
-    title = f"{title_of(dataset)}, {plural(n_labeled, 'label')}"
+    title = f"{dataset_title(dataset)}, {plural(n_labeled, 'label')}"
+    rate = next((rate for rate in rates if rate is not None), None)
     return AccuracyCard(
         dataset=dataset,
         n_labeled=n_labeled,
         title=title,
         facts=_facts(next(iter(by_protocol.values()))),
-        stands_for=_stands_for(dataset),
+        paper_data=_paper_data(dataset),
         protocols=protocols,
-        majority=tuple(share(rate) for rate in rates),
-        lines=lines,
-        figure=_figure(identity, title, dataset, n_labeled, methods, columns, rates),
+        majority=tuple(format_share(rate) for rate in rates),
+        lines=tuple(_line(dataset, n_labeled, method, columns) for method in methods),
+        figure=dot_chart(
+            Chart(
+                slug("figure", spec, dataset, n_labeled),
+                f"Accuracy on {title}",
+                "Mean accuracy in percent of each method with its standard deviation over the splits; "
+                "the following table contains the same numbers.",
+                "accuracy on held-out rows, %",
+            ),
+            [_dot_row(dataset, n_labeled, method, columns) for method in methods],
+            None if rate is None else (100.0 * rate, MAJORITY_CLASS),
+        ),
     )
 
 
 def _line(dataset: str, n_labeled: int, method: str, columns: Sequence[dict[str, Summary]]) -> AccuracyLine:
-    paper = paper_entry(dataset, n_labeled, method)
+    paper = paper_result(dataset, n_labeled, method)
     return AccuracyLine(
         method=method,
         style=method_style(method),
@@ -119,15 +110,13 @@ def _line(dataset: str, n_labeled: int, method: str, columns: Sequence[dict[str,
     )
 
 
-def _cell(method: str, column: dict[str, Summary]) -> Cell:
+def _cell(method: str, column: dict[str, Summary]) -> TableCell:
     if method not in column:
-        return Cell(DASH)
-    summary, most = column[method], max(entry.n for entry in column.values())
-    best = max(
-        round(entry.mean, 3) for entry in column.values()
-    )  # to the shown decimal, so that equals share the place
-    note = f"{summary.n} of {most} splits" if summary.n < most else ""
-    return Cell(percent(summary), round(summary.mean, 3) == best, note)
+        return TableCell(DASH)
+    summary, n_splits = column[method], max(entry.n for entry in column.values())
+    best = max(round(entry.mean, 3) for entry in column.values())  # rounded as displayed, so that ties are all best
+    note = f"{summary.n} of {n_splits} splits" if summary.n < n_splits else ""
+    return TableCell(format_percent(summary), round(summary.mean, 3) == best, note)
 
 
 def _facts(rows: Sequence[ResultRow]) -> str:
@@ -138,57 +127,32 @@ def _facts(rows: Sequence[ResultRow]) -> str:
     return f"{splits}; {known.n_train:,} training rows, {known.n_test:,} held out"
 
 
-def _stands_for(dataset: str) -> str:
-    if dataset in STAND_INS:
-        return f"Stands in for the paper's {STAND_INS[dataset]}, which is not public."
+def _paper_data(dataset: str) -> str:
+    if dataset in SUBSTITUTES:
+        return f"Substitute for the paper's {SUBSTITUTES[dataset]}, which is not public."
     if dataset in SAME_DATA:
         return f"The paper's {SAME_DATA[dataset]}."
     return ""
 
 
-def _figure(
-    identity: str,
-    title: str,
-    dataset: str,
-    n_labeled: int,
-    methods: Sequence[str],
-    columns: Sequence[dict[str, Summary]],
-    rates: Sequence[float | None],
-) -> str:
-    """Dots of both protocols and the paper, with a line at the majority rate; the best methods on top."""
-    dot_rows = []
-    for method in methods:
-        marks = [
-            _mark(column[method], shape)
-            for column, shape in zip(columns, (*SHAPES, "square"), strict=False)
-            if method in column
-        ]
-        paper = paper_entry(dataset, n_labeled, method)
-        if paper:
-            marks.append(Mark(paper.mean, (paper.mean - paper.deviation, paper.mean + paper.deviation), "diamond"))
-        dot_rows.append(DotRow(method, method_style(method), tuple(marks)))
-    rate = next((rate for rate in rates if rate is not None), None)
-    chart = Chart(
-        identity,
-        f"Accuracy on {title}",
-        "Mean accuracy in percent of each method with its standard deviation over the splits; "
-        "the table that follows holds the same figures.",
-        "accuracy on held-out rows, %",
-    )
-    return dot_chart(chart, dot_rows, None if rate is None else (100.0 * rate, "majority class"))
+def _dot_row(dataset: str, n_labeled: int, method: str, columns: Sequence[dict[str, Summary]]) -> DotRow:
+    """Marks of one method: one per protocol, and the paper's result."""
+    marks = [
+        _mark(100.0 * column[method].mean, 100.0 * (column[method].deviation or 0.0), shape)
+        for column, shape in zip(columns, SHAPES, strict=False)
+        if method in column
+    ]
+    paper = paper_result(dataset, n_labeled, method)
+    if paper:
+        marks.append(_mark(paper.mean, paper.deviation, "diamond"))
+    return DotRow(method, method_style(method), tuple(marks))
 
 
-def _mark(summary: Summary, shape: str) -> Mark:
-    mean, deviation = 100.0 * summary.mean, 100.0 * (summary.deviation or 0.0)
+def _mark(mean: float, deviation: float, shape: str) -> Mark:
     return Mark(mean, (mean - deviation, mean + deviation), shape)
 
 
 def best_methods(members: Sequence[ResultRow]) -> list[str]:
-    """Methods with the highest mean accuracy, to the shown decimal."""
+    """Methods with the highest mean accuracy, rounded as displayed."""
     means = {method: round(entry.mean, 3) for method, entry in summaries(members, "accuracy").items()}
     return [method for method, mean in means.items() if mean == max(means.values())]
-
-
-def settings_of(rows: Sequence[ResultRow], spec: str = SPEC) -> dict[Setting, list[ResultRow]]:
-    """Settings of Table 1 with at least one finished row."""
-    return {setting: members for setting, members in by_setting(rows, spec).items() if scored(members, "accuracy")}

@@ -1,4 +1,4 @@
-"""How the consensus and each view's own opinion fare from stage to stage of the annealing."""
+"""Accuracy of the consensus and of each view after every annealing stage."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmvmed.reproduction.method_names import CMV_MED
 from cmvmed.reproduction.report.charts import Chart, Series, line_chart
-from cmvmed.reproduction.report.results import COMPLETE, by_setting, title_of
-from cmvmed.reproduction.report.wording import plural, points, slug
+from cmvmed.reproduction.report.formatting import format_points, plural, slug
+from cmvmed.reproduction.report.grouping import by_setting
 from cmvmed.reproduction.result_rows import ResultRow
 
 Stage = dict[str, float]
@@ -17,7 +18,7 @@ Stage = dict[str, float]
 
 @dataclass(frozen=True)
 class AnnealingPanel:
-    """One setting: the picture, the table and what was gained."""
+    """Figure, table and summary of one setting."""
 
     title: str
     sentence: str
@@ -27,31 +28,30 @@ class AnnealingPanel:
 
 
 def annealing_panels(rows: Sequence[ResultRow], spec: str = "table1") -> tuple[AnnealingPanel, ...]:
-    """A panel for each setting in which the complete algorithm recorded its stages."""
+    """A panel for each setting in which CMV-MED recorded its stages."""
     panels = []
     for setting, members in by_setting(rows, spec).items():
-        runs = [row.annealing for row in members if row.method == COMPLETE and row.annealing]
+        runs = [row.annealing for row in members if row.method == CMV_MED and row.annealing]
         if runs:
-            title = f"{title_of(setting.dataset)}, {setting.n_labeled} labels, {setting.protocol}"
-            identity = slug("figure annealing", *setting)
-            panels.append(_panel(identity, title, len(runs), mean_stages(runs)))
+            element_id = slug("figure annealing", *setting)
+            panels.append(_panel(element_id, setting.title, len(runs), mean_stages(runs)))
     return tuple(panels)
 
 
 def mean_stages(runs: Sequence[Sequence[Mapping[str, float]]]) -> list[Stage]:
-    """Mean over the runs of each stage's accuracies; a run that had ended earlier stays at its last stage."""
-    longest = max(len(run) for run in runs)
-    held = [[*run, *[run[-1]] * (longest - len(run))] for run in runs]
-    names = sorted({name for run in held for stage in run for name in stage} - {"stage"})
-    first = min(run[0]["stage"] for run in held)
+    """Mean accuracy of each stage over the runs; a shorter run is continued with its last stage."""
+    n_stages = max(len(run) for run in runs)
+    extended = [[*run, *[run[-1]] * (n_stages - len(run))] for run in runs]
+    names = sorted({name for run in extended for stage in run for name in stage} - {"stage"})
+    first = min(run[0]["stage"] for run in extended)
     return [
         {"stage": first + k}
-        | {name: float(np.mean([run[k][name] for run in held if name in run[k]])) for name in names}
-        for k in range(longest)
+        | {name: float(np.mean([run[k][name] for run in extended if name in run[k]])) for name in names}
+        for k in range(n_stages)
     ]
 
 
-def _panel(identity: str, title: str, n_splits: int, stages: Sequence[Stage]) -> AnnealingPanel:
+def _panel(element_id: str, title: str, n_splits: int, stages: Sequence[Stage]) -> AnnealingPanel:
     views = [name for name in stages[0] if name not in ("stage", "consensus")]
     styles = {"consensus": "complete"} | {name: "single second" if k else "single" for k, name in enumerate(views)}
     curves = [
@@ -59,11 +59,11 @@ def _panel(identity: str, title: str, n_splits: int, stages: Sequence[Stage]) ->
         for name, style in styles.items()
     ]
     chart = Chart(
-        identity,
+        element_id,
         f"Accuracy over the annealing on {title}",
-        f"Mean held-out accuracy in percent over {plural(n_splits, 'split')} of the consensus and of each view's own opinion after "
-        "each stage; the table that follows holds the same figures.",
-        "stage of the annealing",
+        f"Mean held-out accuracy in percent over {plural(n_splits, 'split')} of the consensus and of each view after "
+        "each stage; the following table contains the same numbers.",
+        "annealing stage",
         "accuracy on held-out rows, %",
     )
     return AnnealingPanel(
@@ -82,8 +82,10 @@ def _ticks(stages: Sequence[Stage]) -> list[float]:
 
 def _sentence(stages: Sequence[Stage], views: Sequence[str]) -> str:
     first, last = stages[0], stages[-1]
-    parts = [f"Consensus {points(last['consensus'] - first['consensus'])} points from the first stage to the last"]
+    gain = format_points(last["consensus"] - first["consensus"])
+    parts = [f"Consensus {gain} points from the first to the last stage"]
     if views:
         best = max(views, key=lambda view: last[view])
-        parts.append(f"at the end {points(last['consensus'] - last[best])} against the better view ({best})")
+        lead = format_points(last["consensus"] - last[best])
+        parts.append(f"{lead} points compared with the best view ({best}) at the last stage")
     return "; ".join(parts) + "."

@@ -1,4 +1,4 @@
-"""Which of the paper's claims hold: each is decided by a stated rule from the rows, setting by setting."""
+"""Which of the paper's claims hold: each is decided from the rows by a stated rule, for every setting."""
 
 from __future__ import annotations
 
@@ -8,33 +8,24 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-from cmvmed.reproduction.comparison import RivalComparison, scores_by_split, spread_p_value
-from cmvmed.reproduction.paper import STAND_INS
-from cmvmed.reproduction.report.accuracy_table import paper_entry
-from cmvmed.reproduction.report.results import (
-    COMPLETE,
-    SINGLE_VIEW,
-    Setting,
-    by_setting,
-    scored,
-    summaries,
-    title_of,
-)
-from cmvmed.reproduction.report.significance import LEVEL, Verdict, comparisons, verdict_of
-from cmvmed.reproduction.report.wording import p_phrase, points
+from cmvmed.reproduction.comparison import BaselineComparison, pitman_morgan_p_value, scores_by_split
+from cmvmed.reproduction.method_names import CMV_MED, MV_MED, SINGLE_VIEW_PREFIX, SVM_2K
+from cmvmed.reproduction.paper_results import N_SPLITS, SUBSTITUTES, paper_result
+from cmvmed.reproduction.report.formatting import format_points, p_value_phrase
+from cmvmed.reproduction.report.grouping import Setting, by_setting, dataset_title, summaries, with_score
+from cmvmed.reproduction.report.significance import LEVEL, Verdict, comparison_verdict, comparisons
 from cmvmed.reproduction.result_rows import ResultRow
 
 HOLDS = Verdict("yes", "holds")
-HOLDS_HERE = Verdict("here", "holds on these rows")
+HOLDS_ON_THESE_ROWS = Verdict("partial", "holds on these rows")
 NOT_SHOWN = Verdict("open", "not shown")
-FAILS = Verdict("no", "does not hold")
-PAPER_SPLITS = 20
-AS_CLAIM = {"yes": HOLDS, "here": HOLDS_HERE, "open": NOT_SHOWN, "no": FAILS}
+DOES_NOT_HOLD = Verdict("no", "does not hold")
+CLAIM_VERDICTS = {verdict.kind: verdict for verdict in (HOLDS, HOLDS_ON_THESE_ROWS, NOT_SHOWN, DOES_NOT_HOLD)}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim in one setting: the verdict and the numbers behind it."""
+    """A claim in one setting: the verdict and the numbers that it is based on."""
 
     where: str
     verdict: Verdict
@@ -43,7 +34,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, where, by which rule and experiment it is decided here, and what was found."""
+    """A claim, its source in the paper, the rule and the experiment that decide it, and the findings."""
 
     text: str
     source: str
@@ -53,101 +44,108 @@ class Claim:
 
     @property
     def tally(self) -> tuple[tuple[Verdict, int], ...]:
-        """How often each verdict was reached, the best first."""
+        """Number of findings by verdict, the best verdict first."""
         counts = Counter(finding.verdict for finding in self.findings)
-        return tuple((verdict, counts[verdict]) for verdict in AS_CLAIM.values() if counts[verdict])
+        return tuple((verdict, counts[verdict]) for verdict in CLAIM_VERDICTS.values() if counts[verdict])
 
 
-def place(setting: Setting) -> str:
-    """A setting for the reader; a stand-in is named as one."""
-    stand_in = " (stand-in)" if setting.dataset in STAND_INS else ""
-    return f"{title_of(setting.dataset)}{stand_in}, {setting.n_labeled} labels, {setting.protocol}"
+def setting_label(setting: Setting) -> str:
+    """Title of a setting that marks substitutes for the paper's data."""
+    substitute = " (substitute)" if setting.dataset in SUBSTITUTES else ""
+    return f"{dataset_title(setting.dataset)}{substitute}, {setting.n_labeled} labels, {setting.protocol}"
 
 
 def table_claims(rows: Sequence[ResultRow]) -> tuple[Claim, ...]:
-    """The claims that Table 1 decides."""
+    """The claims that are decided by Table 1."""
     compared = comparisons(rows)
     return (
-        _beats(compared, "SVM-2K", lambda rival: rival == "SVM-2K"),
-        _beats(compared, "MV-MED", lambda rival: rival == "MV-MED"),
-        _beats(compared, "MED on either view alone", lambda rival: rival.startswith(SINGLE_VIEW)),
-        _steadier(rows),
-        _reached(rows),
+        _more_accurate(compared, SVM_2K, lambda method: method == SVM_2K),
+        _more_accurate(compared, MV_MED, lambda method: method == MV_MED),
+        _more_accurate(compared, "MED on either view alone", lambda method: method.startswith(SINGLE_VIEW_PREFIX)),
+        _less_variable(rows),
+        _paper_accuracy_reached(rows),
     )
 
 
-def _beats(compared: dict[Setting, list[RivalComparison]], name: str, is_rival: Callable[[str], bool]) -> Claim:
+def _more_accurate(
+    compared: dict[Setting, list[BaselineComparison]], name: str, is_match: Callable[[str], bool]
+) -> Claim:
     findings = []
-    for setting, rivals in compared.items():
-        matching = [entry for entry in rivals if is_rival(entry.rival)]
+    for setting, baselines in compared.items():
+        matching = [entry for entry in baselines if is_match(entry.baseline)]
         if matching:
-            strongest = matching[0]  # rivals stand in the order of the mean difference
-            findings.append(Finding(place(setting), AS_CLAIM[verdict_of(strongest).kind], _evidence(strongest)))
+            strongest = matching[0]  # baselines are sorted by mean difference
+            verdict = CLAIM_VERDICTS[comparison_verdict(strongest).kind]
+            findings.append(Finding(setting_label(setting), verdict, _evidence(strongest)))
     return Claim(
-        text=f"{COMPLETE} is more accurate than {name}.",
+        text=f"{CMV_MED} is more accurate than {name}.",
         source="Table 1",
-        rule="Holds if the mean difference is positive and both tests, adjusted for all rivals, are below 0.05; holds on these "
-        "rows if only the signed-rank test is; does not hold if that test shows the reverse; not shown otherwise.",
+        rule="Holds if the mean difference is positive and the p-values of both tests, adjusted for all baselines, are "
+        "below 0.05; holds on these rows if only that of the signed-rank test is; does not hold if the signed-rank "
+        "test shows a negative difference; not shown otherwise.",
         spec="table1",
         findings=tuple(findings),
     )
 
 
-def _evidence(comparison: RivalComparison) -> str:
-    rival = f" against {comparison.rival}" if comparison.rival.startswith(SINGLE_VIEW) else ""
+def _evidence(comparison: BaselineComparison) -> str:
+    baseline = f" against {comparison.baseline}" if comparison.baseline.startswith(SINGLE_VIEW_PREFIX) else ""
     return (
-        f"{points(comparison.paired.mean_difference)} points{rival}, signed-rank {p_phrase(comparison.wilcoxon_holm)}, "
-        f"corrected t {p_phrase(comparison.corrected_t_holm)}"
+        f"{format_points(comparison.paired.mean_difference)} points{baseline}, "
+        f"signed-rank {p_value_phrase(comparison.wilcoxon_holm)}, "
+        f"corrected t {p_value_phrase(comparison.corrected_t_holm)}"
     )
 
 
-def _steadier(rows: Sequence[ResultRow]) -> Claim:
+def _less_variable(rows: Sequence[ResultRow]) -> Claim:
     findings = []
     for setting, members in by_setting(rows, "table1").items():
-        scores = scores_by_split(scored(members, "accuracy"), "accuracy")
-        own, theirs = scores.get(COMPLETE, {}), scores.get("SVM-2K", {})
-        shared = sorted(own.keys() & theirs.keys())
+        scores = scores_by_split(with_score(members, "accuracy"), "accuracy")
+        ours, theirs = scores.get(CMV_MED, {}), scores.get(SVM_2K, {})
+        shared = sorted(ours.keys() & theirs.keys())
         if len(shared) >= 3:
-            findings.append(_spread_finding(setting, [own[n] for n in shared], [theirs[n] for n in shared]))
+            findings.append(_deviation_finding(setting, [ours[n] for n in shared], [theirs[n] for n in shared]))
     return Claim(
-        text=f"{COMPLETE} varies less from split to split than SVM-2K.",
+        text=f"{CMV_MED} varies less from split to split than {SVM_2K}.",
         source="Section 5.3, Table 1",
-        rule="Compares standard deviations by the Pitman-Morgan test at 0.05.",
+        rule="Compares the standard deviations by the Pitman-Morgan test at the level 0.05.",
         spec="table1",
         findings=tuple(findings),
     )
 
 
-def _spread_finding(setting: Setting, own: list[float], theirs: list[float]) -> Finding:
-    p = spread_p_value(own, theirs)
-    mine, other = (100.0 * float(stats.tstd(scores)) for scores in (own, theirs))
-    verdict = NOT_SHOWN if p >= LEVEL else HOLDS if mine < other else FAILS
-    return Finding(place(setting), verdict, f"SD {mine:.1f} against {other:.1f} points, {p_phrase(p)}")
+def _deviation_finding(setting: Setting, ours: list[float], theirs: list[float]) -> Finding:
+    p = pitman_morgan_p_value(ours, theirs)
+    our_deviation, their_deviation = (100.0 * float(stats.tstd(scores)) for scores in (ours, theirs))
+    verdict = NOT_SHOWN if p >= LEVEL else HOLDS if our_deviation < their_deviation else DOES_NOT_HOLD
+    evidence = f"SD {our_deviation:.1f} against {their_deviation:.1f} points, {p_value_phrase(p)}"
+    return Finding(setting_label(setting), verdict, evidence)
 
 
-def _reached(rows: Sequence[ResultRow]) -> Claim:
+def _paper_accuracy_reached(rows: Sequence[ResultRow]) -> Claim:
     findings = []
     for setting, members in by_setting(rows, "table1").items():
-        paper = paper_entry(setting.dataset, setting.n_labeled, COMPLETE)
-        ours = summaries(members, "accuracy").get(COMPLETE)
+        paper = paper_result(setting.dataset, setting.n_labeled, CMV_MED)
+        ours = summaries(members, "accuracy").get(CMV_MED)
         if paper and ours and ours.deviation:
             mean, deviation = 100.0 * ours.mean, 100.0 * ours.deviation
             p = stats.ttest_ind_from_stats(
-                mean, deviation, ours.n, paper.mean, paper.deviation, PAPER_SPLITS, equal_var=False
+                mean, deviation, ours.n, paper.mean, paper.deviation, N_SPLITS, equal_var=False
             ).pvalue
-            verdict = HOLDS if mean >= paper.mean or p >= LEVEL else FAILS
+            verdict = HOLDS if mean >= paper.mean or p >= LEVEL else DOES_NOT_HOLD
             findings.append(
                 Finding(
-                    place(setting),
+                    setting_label(setting),
                     verdict,
-                    f"{mean:.1f} ± {deviation:.1f} here, {paper.mean:.1f} ± {paper.deviation:.1f} there, {p_phrase(float(p))}",
+                    f"{mean:.1f} ± {deviation:.1f} here, {paper.mean:.1f} ± {paper.deviation:.1f} in the paper, "
+                    f"{p_value_phrase(float(p))}",
                 )
             )
     return Claim(
-        text=f"The accuracy that the paper prints for {COMPLETE} can be reached on the same data.",
+        text=f"The accuracy that the paper reports for {CMV_MED} can be reached on the same data.",
         source="Table 1",
-        rule="Holds unless the mean here is lower and Welch's t-test, with the paper's mean and deviation over 20 splits, is "
-        "below 0.05.",
+        rule="Holds unless the mean is lower than the paper's and the p-value of Welch's t-test, with the paper's mean "
+        "and standard deviation over 20 splits, is below 0.05.",
         spec="table1",
         findings=tuple(findings),
     )

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cmvmed.reproduction.report.charts import OTHER, Chart, Series, line_chart, method_style
-from cmvmed.reproduction.report.results import Summary, by_setting, method_position, scored, summaries, title_of
-from cmvmed.reproduction.report.wording import percent, plural, slug
+from cmvmed.reproduction.report.formatting import format_percent, plural, slug
+from cmvmed.reproduction.report.grouping import (
+    Summary,
+    dataset_title,
+    method_position,
+    settings_with_score,
+    summaries,
+)
 from cmvmed.reproduction.result_rows import ResultRow
 
 SPEC = "figure2"
@@ -15,7 +21,7 @@ SPEC = "figure2"
 
 @dataclass(frozen=True)
 class CurveLine:
-    """One method's accuracy at each number of labels."""
+    """Accuracy of one method at each number of labels."""
 
     method: str
     style: str
@@ -24,11 +30,11 @@ class CurveLine:
 
 @dataclass(frozen=True)
 class CurvePanel:
-    """One data set and protocol: the picture and the same figures as a table."""
+    """Figure and table of one data set and protocol."""
 
     title: str
     facts: str
-    numbers: tuple[int, ...]
+    label_counts: tuple[int, ...]
     lines: tuple[CurveLine, ...]
     figure: str
 
@@ -36,49 +42,47 @@ class CurvePanel:
 def curve_panels(rows: Sequence[ResultRow]) -> tuple[CurvePanel, ...]:
     """A panel for each data set and protocol with at least two numbers of labels."""
     groups: dict[tuple[str, str], dict[int, list[ResultRow]]] = {}
-    for setting, members in by_setting(rows, SPEC).items():
-        if scored(members, "accuracy"):
-            groups.setdefault((setting.dataset, setting.protocol), {})[setting.n_labeled] = members
-    return tuple(_panel(*names, found) for names, found in groups.items() if len(found) >= 2)
+    for setting, members in settings_with_score(rows, SPEC, "accuracy").items():
+        groups.setdefault((setting.dataset, setting.protocol), {})[setting.n_labeled] = members
+    return tuple(_panel(*names, by_count) for names, by_count in groups.items() if len(by_count) >= 2)
 
 
 def curve_style(method: str, methods: Sequence[str]) -> str:
-    """Style of a curve; a second and later single view is dashed."""
+    """Style of a curve; all single views but the first are dashed."""
     style = method_style(method)
     singles = [name for name in methods if method_style(name) == "single"]
     return "single second" if style == "single" and singles.index(method) > 0 else style
 
 
-def _panel(dataset: str, protocol: str, by_number: dict[int, list[ResultRow]]) -> CurvePanel:
-    numbers = tuple(sorted(by_number))
-    columns = {number: summaries(by_number[number], "accuracy") for number in numbers}
+def _panel(dataset: str, protocol: str, by_count: dict[int, list[ResultRow]]) -> CurvePanel:
+    counts = tuple(sorted(by_count))
+    columns = {count: summaries(by_count[count], "accuracy") for count in counts}
     methods = sorted({method for column in columns.values() for method in column}, key=method_position)
-    n_splits = len({row.split for members in by_number.values() for row in members if row.status == "done"})
-    title = f"{title_of(dataset)}, {protocol}"
-    identity = slug("figure", SPEC, dataset, protocol)
+    n_splits = len({row.split for members in by_count.values() for row in members if row.status == "done"})
+    title = f"{dataset_title(dataset)}, {protocol}"
     curves = [_series(method, curve_style(method, methods), columns) for method in methods]
     chart = Chart(
-        identity,
+        slug("figure", SPEC, dataset, protocol),
         f"Accuracy against the number of labels on {title}",
-        f"Mean accuracy in percent over {plural(n_splits, 'split')} at {numbers[0]} to {numbers[-1]} labels, with bands of one "
-        "standard deviation; the table that follows holds the same figures.",
+        f"Mean accuracy in percent over {plural(n_splits, 'split')} at {counts[0]} to {counts[-1]} labels, with bands "
+        "of one standard deviation; the following table contains the same numbers.",
         "labeled rows",
         "accuracy on held-out rows, %",
     )
     return CurvePanel(
         title=title,
         facts=plural(n_splits, "split"),
-        numbers=numbers,
+        label_counts=counts,
         lines=tuple(
-            CurveLine(method, method_style(method), tuple(percent(columns[n].get(method)) for n in numbers))
+            CurveLine(method, method_style(method), tuple(format_percent(columns[n].get(method)) for n in counts))
             for method in methods
         ),
-        figure=line_chart(chart, curves, [float(n) for n in numbers], logarithmic=numbers[-1] >= 4 * numbers[0]),
+        figure=line_chart(chart, curves, [float(n) for n in counts], logarithmic=counts[-1] >= 4 * counts[0]),
     )
 
 
 def _series(method: str, style: str, columns: dict[int, dict[str, Summary]]) -> Series:
-    found = [(float(number), column[method]) for number, column in columns.items() if method in column]
+    found = [(float(count), column[method]) for count, column in columns.items() if method in column]
     band = tuple(
         (x, 100.0 * (entry.mean - (entry.deviation or 0.0)), 100.0 * (entry.mean + (entry.deviation or 0.0)))
         for x, entry in found

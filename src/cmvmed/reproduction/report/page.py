@@ -1,45 +1,46 @@
-"""The report as one HTML page, made from result rows alone."""
+"""The report as one HTML page, generated from result rows."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
-from cmvmed.reproduction.paper import SOURCE
+from cmvmed.reproduction.atomic_file import atomic_file
+from cmvmed.reproduction.method_names import MAJORITY_CLASS
+from cmvmed.reproduction.paper_results import SOURCE
 from cmvmed.reproduction.report.accuracy_table import accuracy_cards
 from cmvmed.reproduction.report.annealing_curves import annealing_panels
 from cmvmed.reproduction.report.claims import table_claims
-from cmvmed.reproduction.report.commands import reproduce_command
+from cmvmed.reproduction.report.command_lines import reproduce_command
 from cmvmed.reproduction.report.cost import cost_tables
 from cmvmed.reproduction.report.curve_claims import curve_claims
 from cmvmed.reproduction.report.label_curves import curve_panels
 from cmvmed.reproduction.report.overview import facts, failures, headline
-from cmvmed.reproduction.report.printed import printed_lines
-from cmvmed.reproduction.report.reliability import calibration_panels
+from cmvmed.reproduction.report.printed_algorithm import printed_lines
+from cmvmed.reproduction.report.reliability import MIN_BIN_ROWS, calibration_panels
 from cmvmed.reproduction.report.significance import comparisons, rank_panels, significance_panels, too_few_splits
 from cmvmed.reproduction.result_rows import ResultRow
 
-MAJORITY = "majority class"  # shown as a rate beside the methods, not as one of them
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> str:
-    """The page as text.
+    """The page as HTML.
 
     Parameters
     ----------
     rows : sequence of ResultRow
         At least one.
     results : str
-        Name of the file of results, for the commands that the page shows.
+        Path of the file of results, for the command lines on the page.
     """
     if not rows:
-        raise ValueError("There are no results to report; `cmvmed reproduce table1` makes some.")
-    methods = [row for row in rows if row.method != MAJORITY]
+        raise ValueError("There are no results to report; `cmvmed reproduce table1` creates them.")
+    methods = [row for row in rows if row.method != MAJORITY_CLASS]  # shown as a rate, not as a method
     claims = (*table_claims(methods), *curve_claims(methods))
     sections = {
         "facts": facts(rows),
@@ -64,29 +65,24 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
         "curve_command": reproduce_command(methods, "figure2", results),
         "report_command": f"cmvmed report --results {quote(results)}",
         "source": SOURCE,
+        "majority_class": MAJORITY_CLASS,
+        "min_bin_rows": MIN_BIN_ROWS,
     }
     return str(_environment().get_template("page.html").render(sections))
 
 
 def write_page(text: str, path: str | Path) -> None:
-    """Write the page at once: a reader sees the old file or the new one, never a part."""
+    """Write the page to a file, completely or not at all."""
     target = Path(path)
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder {target.parent} does not exist; make it or give another file.")
+        raise FileNotFoundError(f"The folder {target.parent} does not exist; create it or choose another file.")
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file.")
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(draft, 0o644)
-        os.replace(draft, target)
-    except BaseException:
-        os.unlink(draft)
-        raise
+        raise IsADirectoryError(f"{target} is a folder; give the path of a file.")
+    with atomic_file(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
-def _environment() -> Any:
+def _environment() -> Environment:
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:

@@ -1,27 +1,23 @@
-"""Do probabilities mean what they say? Share of correct predictions against confidence, pooled over the splits."""
+"""Calibration of the probabilities: share of correct predictions against confidence, over the rows of all splits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from cmvmed.reproduction.report.charts import Chart, Series, line_chart, method_style
+from cmvmed.reproduction.report.formatting import DASH, slug
+from cmvmed.reproduction.report.grouping import Setting, by_setting, method_position, summaries
 from cmvmed.reproduction.report.label_curves import curve_style
-from cmvmed.reproduction.report.results import by_setting, method_position, summaries, title_of
-from cmvmed.reproduction.report.wording import DASH, slug
 from cmvmed.reproduction.result_rows import ResultRow
-from cmvmed.reproduction.scores import N_BINS, calibration_error
+from cmvmed.reproduction.scores import ReliabilityBins, calibration_error, pool_bins
 
-FEWEST_ROWS = 20  # a bin with fewer test rows, over all splits, is noise and is not drawn
-
-Bin = tuple[int, float, float]
+MIN_BIN_ROWS = 20  # bins with fewer test rows over all splits are not drawn
 
 
 @dataclass(frozen=True)
 class CalibrationLine:
-    """One method's calibration error, of the test rows of all splits together, and mean log-loss."""
+    """Calibration error of one method over the test rows of all splits, and mean log-loss."""
 
     method: str
     style: str
@@ -31,7 +27,7 @@ class CalibrationLine:
 
 @dataclass(frozen=True)
 class CalibrationPanel:
-    """One setting: the curves and the errors."""
+    """Figure and table of one setting."""
 
     title: str
     lines: tuple[CalibrationLine, ...]
@@ -39,59 +35,49 @@ class CalibrationPanel:
 
 
 def calibration_panels(rows: Sequence[ResultRow], spec: str = "table1") -> tuple[CalibrationPanel, ...]:
-    """A panel for each setting in which some method has probabilities."""
+    """A panel for each setting in which at least one method has probabilities."""
     panels = []
     for setting, members in by_setting(rows, spec).items():
-        if any(row.reliability for row in members if row.status == "done"):
-            title = f"{title_of(setting.dataset)}, {setting.n_labeled} labels, {setting.protocol}"
-            identity = slug("figure calibration", *setting)
-            panels.append(_panel(identity, title, members))
+        bins: dict[str, list[ReliabilityBins]] = {}
+        for row in members:
+            if row.status == "done" and row.reliability:
+                bins.setdefault(row.method, []).append(row.reliability)
+        if bins:
+            panels.append(
+                _panel(setting, members, {method: bins[method] for method in sorted(bins, key=method_position)})
+            )
     return tuple(panels)
 
 
-def pooled_bins(reliabilities: Sequence[Sequence[Bin]], n_bins: int = N_BINS) -> list[Bin]:
-    """Bins of several splits put together: rows, mean confidence and share correct of each bin that has rows."""
-    sums = np.zeros((n_bins, 3))
-    for n_rows, confidence, correct in (entry for reliability in reliabilities for entry in reliability):
-        place = min(int(confidence * n_bins), n_bins - 1)
-        sums[place] += n_rows, n_rows * confidence, n_rows * correct
-    return [(int(n), float(confidence / n), float(correct / n)) for n, confidence, correct in sums if n > 0]
-
-
-def _panel(identity: str, title: str, members: Sequence[ResultRow]) -> CalibrationPanel:
-    reliabilities: dict[str, list[Sequence[Bin]]] = {}
-    for row in members:
-        if row.status == "done" and row.reliability:
-            reliabilities.setdefault(row.method, []).append(row.reliability)
-    methods = sorted(reliabilities, key=method_position)
-    curves = [_series(method, curve_style(method, methods), reliabilities[method]) for method in methods]
+def _panel(setting: Setting, members: Sequence[ResultRow], bins: dict[str, list[ReliabilityBins]]) -> CalibrationPanel:
+    curves = [_series(method, curve_style(method, list(bins)), splits) for method, splits in bins.items()]
     drawn = [curve for curve in curves if curve.points]
     lowest = min((curve.points[0][0] for curve in drawn), default=50.0)
     ticks = [float(value) for value in range(10 * int(lowest // 10), 101, 10)]
     chart = Chart(
-        identity,
-        f"Calibration on {title}",
-        "Share of correct predictions against the confidence they were made with, both in percent; on the dashed diagonal a "
-        "probability means what it says, below it is too sure. The table that follows holds the errors.",
+        slug("figure calibration", *setting),
+        f"Calibration on {setting.title}",
+        "Share of correct predictions against their confidence, both in percent; calibrated probabilities are on the "
+        "dashed diagonal, overconfident ones below it. The following table contains the errors.",
         "confidence, %",
         "correct, %",
     )
-    return CalibrationPanel(title, _lines(members, reliabilities), line_chart(chart, drawn, ticks, diagonal=True))
+    return CalibrationPanel(setting.title, _lines(members, bins), line_chart(chart, drawn, ticks, diagonal=True))
 
 
-def _series(method: str, style: str, reliabilities: Sequence[Sequence[Bin]]) -> Series:
-    bins = [entry for entry in pooled_bins(reliabilities) if entry[0] >= FEWEST_ROWS]
+def _series(method: str, style: str, splits: Sequence[ReliabilityBins]) -> Series:
+    bins = [entry for entry in pool_bins(splits) if entry[0] >= MIN_BIN_ROWS]
     return Series(method, style, tuple((100.0 * confidence, 100.0 * correct) for _, confidence, correct in bins))
 
 
-def _lines(members: Sequence[ResultRow], reliabilities: dict[str, list[Sequence[Bin]]]) -> tuple[CalibrationLine, ...]:
+def _lines(members: Sequence[ResultRow], bins: dict[str, list[ReliabilityBins]]) -> tuple[CalibrationLine, ...]:
     losses = summaries(members, "log_loss")
     return tuple(
         CalibrationLine(
             method,
             method_style(method),
-            f"{calibration_error(tuple(map(tuple, reliabilities[method]))):.3f}",
+            f"{calibration_error(splits):.3f}",
             f"{losses[method].mean:.3f}" if method in losses else DASH,
         )
-        for method in sorted(reliabilities, key=method_position)
+        for method, splits in bins.items()
     )

@@ -1,4 +1,4 @@
-"""Elements of a picture: built as a tree, so that every text is escaped, and colored by the page's style alone."""
+"""SVG elements, built as a tree so that all text is escaped; colors come from the style sheet of the page."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from math import ceil, floor, log, log10
 from xml.etree import ElementTree
 
 Element = ElementTree.Element
-CHARACTER = 7.0  # width of a character of the pictures' 12-pixel text, generously
+CHARACTER_WIDTH = 7.0  # upper estimate in pixels for 12-pixel text
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of values laid on a range of pixels, evenly or by their logarithm."""
+    """A linear or logarithmic map from a range of values to a range of pixels."""
 
     low: float
     high: float
@@ -22,32 +22,32 @@ class Axis:
     logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
-        """Pixel of a value; values outside lie on the edge."""
+        """Pixel of a value; values outside the range are clipped."""
         value = min(max(value, self.low), self.high)
         if self.logarithmic:
-            part = log(value / self.low) / log(self.high / self.low)
+            fraction = log(value / self.low) / log(self.high / self.low)
         else:
-            part = (value - self.low) / (self.high - self.low)
-        return self.start + part * (self.end - self.start)
+            fraction = (value - self.low) / (self.high - self.low)
+        return self.start + fraction * (self.end - self.start)
 
 
-def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round values within [low, high]: multiples of 1, 2 or 5 times a power of ten, about so many."""
-    raw = (high - low) / max(about, 1)
+def round_ticks(low: float, high: float, n_ticks: int = 5) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten in [low, high], approximately ``n_ticks`` of them."""
+    raw = (high - low) / max(n_ticks, 1)
     power = 10.0 ** floor(log10(raw))
     step = min((m * power for m in (1.0, 2.0, 5.0, 10.0)), key=lambda step: abs(log(step / raw)))
     return [k * step for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
-def padded(values: Sequence[float], least: float = 1e-3, part: float = 0.04) -> tuple[float, float]:
-    """Range of the values with a little room on both sides, never narrower than ``least``."""
+def padded_range(values: Sequence[float], min_width: float = 1e-3, margin: float = 0.04) -> tuple[float, float]:
+    """Range of the values with a margin on both sides, at least ``min_width`` wide."""
     low, high = min(values), max(values)
-    room = max(part * (high - low), least / 2.0)
-    return low - room, high + room
+    padding = max(margin * (high - low), min_width / 2.0)
+    return low - padding, high + padding
 
 
 def element(tag: str, *children: Element | str, **attributes: object) -> Element:
-    """An element; ``class_`` and underscores in names stand for ``class`` and hyphens, numbers are cut to two decimals."""
+    """An element; ``class_`` becomes ``class``, underscores in attribute names hyphens; floats have two decimals."""
     node = Element(tag, {name.rstrip("_").replace("_", "-"): _text(value) for name, value in attributes.items()})
     for child in children:
         if isinstance(child, str):
@@ -61,69 +61,69 @@ def _text(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-def picture(identity: str, title: str, description: str, width: float, height: float, *parts: Element) -> Element:
-    """A whole picture with its name and text alternative."""
+def svg_root(element_id: str, title: str, description: str, width: float, height: float, *parts: Element) -> Element:
+    """An <svg> element with title and text alternative."""
     return element(
         "svg",
-        element("title", title, id=f"{identity}-title"),
-        element("desc", description, id=f"{identity}-desc"),
+        element("title", title, id=f"{element_id}-title"),
+        element("desc", description, id=f"{element_id}-desc"),
         *parts,
-        id=identity,
+        id=element_id,
         role="img",
-        aria_labeledby=f"{identity}-title {identity}-desc",
+        aria_labelledby=f"{element_id}-title {element_id}-desc",
         viewBox=f"0 0 {_text(width)} {_text(height)}",
     )
 
 
 def path(points: Sequence[tuple[float, float]], closed: bool = False, **attributes: object) -> Element:
-    """Straight lines through points."""
+    """A polyline through points."""
     steps = "L".join(f"{_text(float(x))} {_text(float(y))}" for x, y in points)
     return element("path", d=f"M{steps}{'Z' if closed else ''}", **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> Element:
-    """One straight line."""
+    """A straight line."""
     return path([(x1, y1), (x2, y2)], False, **attributes)
 
 
-def words(x: float, y: float, text: str, **attributes: object) -> Element:
-    """Text at a point."""
+def text_element(x: float, y: float, text: str, **attributes: object) -> Element:
+    """A <text> element at a point."""
     return element("text", text, x=x, y=y, **attributes)
 
 
-def shortened(text: str, width: float) -> str:
-    """The text, or if it is wider than so many pixels what stands before its comma, or its beginning with an ellipsis."""
-    room = int(width / CHARACTER)
-    if len(text) > room:
+def truncated(text: str, width: float) -> str:
+    """The text, cut at its first comma or with an ellipsis if it is wider than ``width`` pixels."""
+    n_characters = int(width / CHARACTER_WIDTH)
+    if len(text) > n_characters:
         text = text.split(",")[0]
-    return text if len(text) <= room else text[: max(room - 1, 1)].rstrip() + "…"
+    return text if len(text) <= n_characters else text[: max(n_characters - 1, 1)].rstrip() + "…"
 
 
 def marker(x: float, y: float, shape: str, size: float = 4.0, **attributes: object) -> Element:
-    """A mark: disc, ring, square or diamond."""
+    """A marker: disc, ring, square or diamond."""
     if shape == "square":
         return element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, **attributes)
     if shape == "diamond":
-        reach = 1.35 * size
-        return path([(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)], closed=True, **attributes)
+        radius = 1.35 * size
+        return path([(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)], closed=True, **attributes)
     return element("circle", cx=x, cy=y, r=size, **attributes)
 
 
-def apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions near the wanted ones, at least a gap apart and within the bounds as far as they have room."""
+def spread_positions(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions near the wanted ones, at least ``gap`` apart, within the bounds if there is enough space."""
     order = sorted(range(len(wanted)), key=lambda k: wanted[k])
     placed = [0.0] * len(wanted)
-    floor_ = low
+    lowest = low
     for k in order:
-        placed[k] = max(wanted[k], floor_)
-        floor_ = placed[k] + gap
-    ceiling = high
+        placed[k] = max(wanted[k], lowest)
+        lowest = placed[k] + gap
+    highest = high
     for k in reversed(order):
-        placed[k] = min(placed[k], ceiling)
-        ceiling = placed[k] - gap
+        placed[k] = min(placed[k], highest)
+        highest = placed[k] - gap
     return placed
 
 
-def markup(node: Element) -> str:
-    """The element as text for an HTML page."""
+def to_markup(node: Element) -> str:
+    """The element as HTML."""
     return ElementTree.tostring(node, encoding="unicode")

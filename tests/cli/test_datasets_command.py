@@ -1,4 +1,4 @@
-"""``cmvmed datasets`` says what is there, what is missing, what is damaged, and where files go."""
+"""``cmvmed datasets`` shows which data sets are available, missing or damaged, and where to put files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_FILES = {"digits", "breast-cancer"}
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """Run the command with no data folder but the one named, and an empty cache."""
+    """Run the command without data folders except the given one, and with an empty cache."""
     monkeypatch.delenv("CMVMED_DATA", raising=False)
     monkeypatch.setattr("cmvmed.datasets.locations.cache_folders", lambda: [tmp_path / "cache"])
     monkeypatch.setattr("cmvmed.datasets.catalog.cache_folders", lambda: [tmp_path / "cache"])
@@ -34,7 +34,7 @@ def by_name(shown):
     return {entry["name"]: entry for entry in json.loads(shown.stdout)["datasets"]}
 
 
-def test_without_files_only_the_bundled_data_are_there(run):
+def test_without_files_only_the_bundled_data_are_available(run):
     shown = run("--json")
     entries = by_name(shown)
     assert shown.exit_code == 0
@@ -44,18 +44,18 @@ def test_without_files_only_the_bundled_data_are_there(run):
     assert entries["digits"]["views"] == {"upper": 32, "lower": 32}
 
 
-def test_list_says_where_to_get_a_missing_file_and_where_to_put_it(run, tmp_path):
+def test_list_shows_url_and_path_of_a_missing_file(run, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     shown = run("--data-dir", folder)
     assert f"{folder}  (data folder given)" in shown.output
-    assert "get https://www.cs.cmu.edu/afs/cs.cmu.edu/project/theo-51" in shown.output
-    assert f"as  {folder}/webkb_course/course-cotrain-data.tar.gz" in shown.output
-    assert "2 of 8 data sets are there." in shown.output
+    assert "download https://www.cs.cmu.edu/afs/cs.cmu.edu/project/theo-51" in shown.output
+    assert f"to       {folder}/webkb_course/course-cotrain-data.tar.gz" in shown.output
+    assert "2 of 8 data sets are available." in shown.output
 
 
-def test_without_a_folder_the_user_is_told_to_name_one(run):
-    assert "name it by --data-dir or CMVMED_DATA" in run().output
+def test_without_a_folder_the_options_are_named(run):
+    assert "set --data-dir or CMVMED_DATA to its path" in run().output
 
 
 def test_environment_names_the_folder(run, tmp_path):
@@ -63,11 +63,12 @@ def test_environment_names_the_folder(run, tmp_path):
     assert {"folder": str(tmp_path), "named_by": "CMVMED_DATA"} in json.loads(shown.stdout)["searched"]
 
 
-def test_environment_that_names_no_folder_is_one_line(run):
+def test_environment_variable_without_a_folder_is_one_line(run):
     shown = run(CMVMED_DATA="/nowhere")
     assert shown.exit_code == 1
     assert shown.output == (
-        "Error: the environment variable CMVMED_DATA names /nowhere, which is not a folder. Create it or correct the name.\n"
+        "Error: the environment variable CMVMED_DATA names /nowhere, which is not a folder. "
+        "Create it or correct the name.\n"
     )
 
 
@@ -80,7 +81,7 @@ def test_damaged_file_is_named_and_exits_with_1(run, tmp_path, flags):
     assert f"{tmp_path / 'mytrain.json'} has SHA-256" in shown.output
 
 
-def test_part_of_the_files_is_told_from_none(run, tmp_path):
+def test_incomplete_files_are_listed(run, tmp_path):
     (tmp_path / "PAGELINK.mat").write_bytes(b"some bytes")
     entry = by_name(run("--data-dir", tmp_path, "--json"))["webkb-preprocessed"]
     assert entry["state"] == "missing"
@@ -88,21 +89,22 @@ def test_part_of_the_files_is_told_from_none(run, tmp_path):
     assert "WebKB.mat was not found" in run("--data-dir", tmp_path).output
 
 
-def test_file_that_is_there_is_counted(run, tmp_path, monkeypatch):
-    """A small data set stands in for a published file, loaded through the same way."""
+def test_available_file_is_counted(run, tmp_path, monkeypatch):
+    """A small data set replaces a published file and is loaded in the same way."""
     source = Path(shutil.copy(__file__, tmp_path / "mytrain.json"))
     entry = next(entry for entry in CATALOG if entry.name == "sensit")
-    stand_in = type(entry)(
+    substitute = type(entry)(
         entry.name, entry.title, entry.call, lambda **where: datasets.load_digits_views(), entry.files
     )
-    monkeypatch.setattr("cmvmed.datasets.catalog.CATALOG", (stand_in,))
+    monkeypatch.setattr("cmvmed.datasets.catalog.CATALOG", (substitute,))
     found = by_name(run("--data-dir", tmp_path, "--json"))["sensit"]
-    assert (found["state"], found["bytes"], found["rows"]) == ("available", source.stat().st_size, 1797)
+    assert found["state"] == "available"
+    assert (found["bytes"], found["rows"]) == (source.stat().st_size, 1797)
     assert "1,797 rows, 10 classes; views upper (32), lower (32)" in run("--data-dir", tmp_path).output
 
 
 @pytest.mark.parametrize("entry", CATALOG, ids=lambda entry: entry.name)
-def test_the_call_that_is_named_exists(entry):
+def test_the_named_loader_exists(entry):
     assert callable(getattr(datasets, entry.call.partition("(")[0]))
     assert len({file.folder for file in (*entry.files, *entry.other_files)}) <= 1
     assert all(file.url for file in entry.files)

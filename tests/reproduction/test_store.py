@@ -1,4 +1,4 @@
-"""The file of results: rows come back as they went in, none is lost or doubled, and foreign files are left alone."""
+"""The file of results: rows are read as written, none is lost or duplicated, other files are not changed."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ ROW = ResultRow(
     status="done",
     settings={"chosen": {"C": 1.0, "kernel": "rbf", "weights": [0.5, None]}},
     versions={"numpy": "2.0.1"},
-    accuracy=0.1 + 0.2,  # needs all its digits
+    accuracy=0.1 + 0.2,  # not exactly 0.3
     n_test=551,
     reliability=((10, 0.625, 0.5), (3, 0.97, 1.0)),
     annealing=({"stage": 1, "consensus": 0.5, "page": 0.4},),
@@ -38,7 +38,7 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_rows_come_back_as_they_went_in(path):
+def test_rows_are_read_as_written(path):
     with ResultStore(path) as store:
         store.add(ROW)
         assert store.rows() == [ROW]
@@ -58,7 +58,7 @@ def test_rows_are_sorted_by_key_and_chosen_by_spec(path):
         assert store.done_keys("a") == {row.key for row in rows if row.spec == "a"}
 
 
-def test_a_finished_row_stays_and_a_failed_one_may_be_replaced(path):
+def test_failed_rows_are_replaced_and_finished_ones_are_not(path):
     failed = replace(ROW, status="failed", error="ValueError: no", accuracy=None)
     with ResultStore(path) as store:
         store.add(failed)
@@ -77,7 +77,7 @@ def test_numbers_that_are_none_or_not_finite(path):
         assert store.rows() == []
 
 
-def test_many_may_open_and_write_at_once(path):
+def test_concurrent_writers(path):
     def write(number):
         with ResultStore(path) as store:
             for split in range(20):
@@ -89,7 +89,7 @@ def test_many_may_open_and_write_at_once(path):
         assert [row.split for row in store.rows()] == list(range(20))
 
 
-def test_reading_sees_whole_rows_while_others_open_write_and_close(path):
+def test_reading_during_concurrent_writes_gives_complete_rows(path):
     def write_and_read(split):
         with ResultStore(path) as store:
             store.add(replace(ROW, split=split))
@@ -106,7 +106,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_reading_leaves_no_trace(path):
+def test_reading_changes_no_file(path):
     with ResultStore(path) as store:
         store.add(ROW)
     before, changed = digest(path), path.parent.stat().st_mtime_ns
@@ -118,14 +118,14 @@ def test_reading_leaves_no_trace(path):
     assert (names(path.parent), digest(path), path.parent.stat().st_mtime_ns) == ([path.name], before, changed)
 
 
-def test_reading_as_sqlite_does_by_itself_leaves_a_trace(path):
+def test_reading_with_plain_sqlite_creates_files(path):
     ResultStore(path).close()
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         connection.execute("SELECT count(*) FROM results").fetchone()
     assert names(path.parent) != [path.name]
 
 
-def test_reading_sees_what_an_open_store_wrote_before_and_nothing_after(path):
+def test_reader_has_the_rows_at_the_time_of_opening(path):
     with ResultStore(path) as writer:
         writer.add(ROW)
         with ResultStore(path, read_only=True) as reader:
@@ -134,7 +134,7 @@ def test_reading_sees_what_an_open_store_wrote_before_and_nothing_after(path):
             assert len(writer.rows()) == 2
 
 
-def test_reading_where_nothing_may_be_written(path):
+def test_reading_from_a_read_only_folder(path):
     with ResultStore(path) as store:
         store.add(ROW)
     path.chmod(0o444)
@@ -146,9 +146,9 @@ def test_reading_where_nothing_may_be_written(path):
         path.parent.chmod(0o755)
 
 
-def foreign_database(path):
+def other_database(path):
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE songs (title TEXT)")
+        connection.execute("CREATE TABLE other (title TEXT)")
     connection.close()
 
 
@@ -182,14 +182,14 @@ def cut_short(path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (foreign_database, "database of something else"),
+        (other_database, "database of another application"),
         (other_version, "another version of cmvmed"),
         (no_database, "not a file of results, or is damaged"),
         (damaged, "damaged"),
         (cut_short, "damaged"),
     ],
 )
-def test_what_is_no_store_is_refused_and_left_as_it_is(path, make, message):
+def test_other_files_are_rejected_and_not_changed(path, make, message):
     make(path)
     before = digest(path)
     for read_only in (False, True):
@@ -200,7 +200,7 @@ def test_what_is_no_store_is_refused_and_left_as_it_is(path, make, message):
     assert names(path.parent) == [path.name]
 
 
-def test_absent_files_and_folders(tmp_path):
+def test_missing_files_and_folders(tmp_path):
     with pytest.raises(ResultStoreError, match="cmvmed reproduce"):
         ResultStore(tmp_path / "none.sqlite", read_only=True)
     with pytest.raises(ResultStoreError, match="does not exist"):

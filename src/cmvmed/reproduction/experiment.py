@@ -1,19 +1,20 @@
-"""What the experiments consist of: a frozen spec for the paper's table and one for its figure, and how much of them to run."""
+"""Definition of the experiments behind the paper's Table 1 and Figure 2, and functions that select parts of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cmvmed.reproduction.methods import EACH_VIEW, METHODS
+from cmvmed.reproduction.method_names import CMV_MED, CMV_MED_PRINTED, EACH_VIEW, MAJORITY_CLASS, MV_MED, SVM_2K
+from cmvmed.reproduction.methods import METHODS
 from cmvmed.reproduction.tasks import TASKS
 
-GOAL_SPLITS = 100
+PROTOCOLS = ("defaults", "tuned")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A data set with a number of labels."""
+    """A data set with a number of labeled rows."""
 
     dataset: str
     n_labeled: int
@@ -21,19 +22,21 @@ class Cell:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Methods times data sets times random splits.
+    """The product of methods, data sets, protocols and random splits.
 
     Attributes
     ----------
     name, title : str
     cells : tuple of Cell
     methods : tuple of str
-        Names in ``METHODS``, or "MED, each view"; one that does not apply to a data set is left out there.
+        Names in ``METHODS``, or "MED, each view". A method that does not apply to a data set is skipped there.
     protocols : tuple of str
-        "defaults": every method as it comes. "tuned": settings chosen from its grid by 5-fold cross-validation on the
-        labeled rows.
+        "defaults": every method with its default parameters. "tuned": parameters selected from the method's grid by
+        5-fold cross-validation on the labeled rows.
     n_splits : int
-        How many splits of every data set, from ``first_split`` on.
+        Number of splits of every data set.
+    first_split : int
+        Number of the first split.
     """
 
     name: str
@@ -49,41 +52,41 @@ TABLE_1 = Experiment(
     name="table1",
     title="Accuracy with few labels (the paper's Table 1)",
     cells=(Cell("footsteps", 50), Cell("sensit", 50), Cell("webkb", 15), Cell("ads", 50)),
-    methods=(EACH_VIEW, *(name for name in METHODS if name != "majority class")),
-    protocols=("defaults", "tuned"),
+    methods=(EACH_VIEW, *(name for name in METHODS if name != MAJORITY_CLASS)),
+    protocols=PROTOCOLS,
 )
 FIGURE_2 = Experiment(
     name="figure2",
     title="Accuracy against the number of labels (the paper's Figure 2)",
     cells=tuple(
-        Cell(dataset, n)
-        for dataset, numbers in {
+        Cell(dataset, n_labeled)
+        for dataset, label_counts in {
             "footsteps": (10, 25, 50, 100, 200),
             "sensit": (10, 25, 50, 100, 200),
             "webkb": (5, 10, 15, 25, 50, 100),
             "ads": (25, 50, 100, 200),
         }.items()
-        for n in numbers
+        for n_labeled in label_counts
     ),
     methods=(
         EACH_VIEW,
         "logistic regression, labels only",
         "late fusion of MED",
-        "SVM-2K",
-        "MV-MED",
-        "CMV-MED as printed",
-        "CMV-MED",
+        SVM_2K,
+        MV_MED,
+        CMV_MED_PRINTED,
+        CMV_MED,
     ),
     protocols=("defaults",),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE_1, FIGURE_2)}
 
-# How many splits "quick" takes, of the protocol that needs no search; "full" is the spec itself.
+# Number of splits of a quick run, which uses the default parameters only.
 QUICK_SPLITS = {"table1": 5, "figure2": 2}
 
 
 def quick(experiment: Experiment) -> Experiment:
-    """A version that takes minutes: a few splits, no search."""
+    """The experiment with few splits and without parameter search; takes minutes."""
     return replace(experiment, n_splits=QUICK_SPLITS[experiment.name], protocols=("defaults",))
 
 
@@ -95,7 +98,10 @@ def restrict(
     methods: Sequence[str] = (),
     protocols: Sequence[str] = (),
 ) -> Experiment:
-    """Change what an experiment runs on; a data set that it does not have comes in with its task's number of labels."""
+    """The experiment on the given splits, data sets, methods and protocols; empty means unchanged.
+
+    A data set that is not part of the experiment is added with the number of labels of its task.
+    """
     cells = experiment.cells
     if datasets:
         known = [cell.dataset for cell in cells]

@@ -1,4 +1,4 @@
-"""``cmvmed report`` as a user meets it."""
+"""The command ``cmvmed report``: output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(*arguments):
     return CliRunner().invoke(main, ["report", *map(str, arguments)])
 
 
-def test_page_is_made_from_the_file(results, tmp_path):
+def test_page_is_written(results, tmp_path):
     output = tmp_path / "page.html"
     shown = run("--results", results, "--output", output)
     assert shown.exit_code == 0
@@ -34,7 +34,7 @@ def test_page_is_made_from_the_file(results, tmp_path):
     assert "WebKB course pages" in output.read_text(encoding="utf-8")
 
 
-def test_absent_file_is_named_with_the_command_that_makes_it(tmp_path):
+def test_missing_file_is_reported_with_the_command_that_creates_it(tmp_path):
     shown = run("--results", tmp_path / "none.sqlite")
     assert shown.exit_code == 1
     assert "cmvmed reproduce" in shown.output
@@ -49,8 +49,8 @@ def test_empty_file_of_results(tmp_path):
     assert not (tmp_path / "page.html").exists()
 
 
-def test_other_files_are_refused(tmp_path):
-    (tmp_path / "text").write_text("no database, but long enough to look like a file of something else\n" * 20)
+def test_other_files_are_rejected(tmp_path):
+    (tmp_path / "text").write_text("not a database, but longer than the header of one\n" * 20)
     shown = run("--results", tmp_path / "text")
     assert shown.exit_code == 1
     assert "not a file of results" in shown.output
@@ -66,7 +66,7 @@ def test_page_is_opened_on_request(results, tmp_path, monkeypatch, opened):
     assert shown.exit_code == (0 if opened else 1)
 
 
-def test_the_python_example_of_the_page_on_reports(results, tmp_path, monkeypatch):
+def test_the_python_example_of_the_documentation(results, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     results.rename("cmvmed-results.sqlite")
     text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")

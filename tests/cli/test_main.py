@@ -1,4 +1,4 @@
-"""The command line as a user meets it: help, errors, exit codes."""
+"""The command line: help, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from click.testing import CliRunner
 import cmvmed
 from cmvmed.cli import main as cli
 from cmvmed.cli.reproduce_command import command as reproduce
-from cmvmed.reproduction.evaluation import PROTOCOLS
+from cmvmed.reproduction.experiment import EXPERIMENTS, PROTOCOLS
 from cmvmed.reproduction.methods import METHODS
-from cmvmed.reproduction.spec import EXPERIMENTS
 from cmvmed.reproduction.tasks import TASKS
 
 
@@ -25,7 +24,7 @@ def run(*arguments):
 
 @pytest.fixture
 def failing(monkeypatch):
-    """A command ``datasets`` that raises what it is given."""
+    """Replace the command ``datasets`` by one that raises the given error."""
 
     def use(error):
         @click.command()
@@ -41,11 +40,11 @@ def test_help_names_every_command_and_the_exit_codes():
     shown = run("--help")
     assert shown.exit_code == 0
     assert all(f"\n  {name} " in shown.output for name in cli.COMMANDS)
-    assert "0 done, 1 the work failed, 2 the command line was wrong" in shown.output
+    assert "0 success, 1 failure, 2 invalid command line" in shown.output
 
 
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
-def test_every_command_teaches_by_example(name):
+def test_help_of_every_command_has_examples(name):
     shown = run(name, "--help")
     assert shown.exit_code == 0
     assert f"cmvmed {name}" in shown.output.partition("Examples:")[2]
@@ -56,24 +55,24 @@ SLOW = {"numpy", "scipy", "sklearn", "pandas", "joblib", "matplotlib", "sqlite3"
 
 
 def imported(code):
-    """Which slow libraries a fresh interpreter holds after running the code."""
+    """Slow libraries that a new interpreter has imported after running the code."""
     program = f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return SLOW & set(done.stderr.split())
 
 
-def test_import_of_the_command_line_waits_for_no_library():
+def test_command_line_imports_no_slow_library():
     assert imported("import cmvmed.cli.main") == set()
     assert {"numpy", "scipy", "sklearn"} <= imported("import cmvmed.cli.main, cmvmed.estimators")
 
 
 @pytest.mark.parametrize("arguments", [[], *([name] for name in cli.COMMANDS)], ids=["cmvmed", *cli.COMMANDS])
-def test_help_waits_for_no_library(arguments):
+def test_help_imports_no_slow_library(arguments):
     command = [*arguments, "--help"]
     assert imported(f"from cmvmed.cli.main import main\nmain({command}, standalone_mode=False)") == set()
 
 
-def test_the_help_of_reproduce_names_the_choices_it_does_not_look_up():
+def test_help_of_reproduce_lists_the_lazy_choices():
     shown = run("reproduce", "--help").output
     assert f"[{'|'.join([*EXPERIMENTS, 'all'])}]" in shown
     assert f"[{'|'.join(PROTOCOLS)}]" in shown
@@ -88,7 +87,7 @@ def test_the_help_of_reproduce_names_the_choices_it_does_not_look_up():
         (["--protocol", "x"], PROTOCOLS),
     ],
 )
-def test_a_wrong_choice_is_answered_with_the_right_ones(arguments, names):
+def test_error_of_an_invalid_choice_lists_the_valid_ones(arguments, names):
     shown = run("reproduce", *arguments)
     assert shown.exit_code == 2
     assert all(repr(name) in shown.output for name in names)
@@ -100,11 +99,11 @@ def test_names_are_completed_in_the_shell():
     assert [item.value for item in found] == ["webkb", "webkb12"]
 
 
-def test_version_is_the_package_s():
+def test_version_is_that_of_the_package():
     assert run("--version").output == f"cmvmed {cmvmed.__version__}\n"
 
 
-def test_module_runs_as_the_script_does():
+def test_module_runs_like_the_script():
     shown = subprocess.run([sys.executable, "-m", "cmvmed", "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout.strip().endswith(cmvmed.__version__)
 
@@ -113,13 +112,13 @@ def test_module_runs_as_the_script_does():
     ("arguments", "words"),
     [
         (["dataset"], "No such command 'dataset'. Did you mean 'datasets'?"),
-        (["zzz"], "No such command 'zzz'. There are: demo, datasets"),
+        (["zzz"], "No such command 'zzz'. Commands: demo, datasets"),
         (["--fast"], "No such option"),
         (["datasets", "--data-dir", "nowhere"], "Directory 'nowhere' does not exist"),
         (["demo", "--splits", "0"], "0 is not in the range x>=1"),
     ],
 )
-def test_a_wrong_command_line_exits_with_2(arguments, words):
+def test_invalid_command_line_exits_with_2(arguments, words):
     shown = run(*arguments)
     assert shown.exit_code == 2
     assert words in shown.output
@@ -128,7 +127,7 @@ def test_a_wrong_command_line_exits_with_2(arguments, words):
 @pytest.mark.parametrize(
     "error", [ValueError("no such view"), FileNotFoundError("no such view"), ImportError("no such view")]
 )
-def test_what_the_user_can_mend_is_one_line(failing, error):
+def test_user_error_is_one_line(failing, error):
     failing(error)
     shown = run("datasets")
     assert (shown.exit_code, shown.output) == (1, "Error: no such view\n")
@@ -141,17 +140,17 @@ def test_debug_shows_the_traceback(failing, arguments):
     assert isinstance(shown.exception, ValueError)
 
 
-def test_a_bug_is_not_dressed_up_as_a_mistake(failing):
+def test_bug_is_not_shown_as_user_error(failing):
     failing(TypeError("bug"))
     assert isinstance(run("datasets").exception, TypeError)
 
 
-def test_a_reader_that_leaves_early_is_no_error(failing):
+def test_closed_output_is_no_error(failing):
     failing(BrokenPipeError(32, "Broken pipe"))
     assert "Error" not in run("datasets").output
 
 
-def test_public_names_are_imported_when_asked_for():
+def test_public_names_are_imported_on_access():
     assert {getattr(cmvmed, name).__name__ for name in cmvmed.__all__} == set(cmvmed.__all__)
     assert set(cmvmed.__all__) <= set(dir(cmvmed))
     assert cmvmed.estimators is import_module("cmvmed.estimators")
