@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.suite.choose import choose
-from benchmarks.suite.methods import METHODS, Method, variant
+from benchmarks.suite.methods import METHODS, STARTS, Method, variant
 from benchmarks.suite.report import report
 from benchmarks.suite.run import ChangedSettingsError, possible_cells, run, usable_methods, wanted_keys
 from benchmarks.suite.sets import LOADERS
@@ -33,6 +33,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path, default=Path("suite.jsonl"), help="where rows are kept")
     parser.add_argument("--on", choices=("unlabeled", "held_out"), default="unlabeled", help="rows that are compared")
+    parser.add_argument("--against", choices=STARTS, default="start", help="method against which harm is measured")
     parser.add_argument("--no-run", action="store_true", help="only report the rows that are there")
     parser.add_argument("--retry-failed", action="store_true")
     parser.add_argument("--choose", action="store_true", help="choose among CMVMED and its variants")
@@ -59,10 +60,10 @@ def main() -> None:
         except ChangedSettingsError as error:
             sys.exit(str(error))
     rows = [row for key, row in store.rows().items() if key in wanted]
-    print(report(rows, methods, given.on))
+    print(report(rows, methods, given.on, given.against))
     if given.choose:
-        print()
-        print(choose(rows, [method for method in methods if not method.is_peer and method.name != "start"], given.on))
+        settings = [method for method in methods if not method.is_peer and method.name not in STARTS]
+        print(f"\n{choose(rows, settings, given.on, given.against)}")
 
 
 if __name__ == "__main__":

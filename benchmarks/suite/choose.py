@@ -12,7 +12,7 @@ from benchmarks.suite.methods import Method
 from benchmarks.suite.report import markdown
 from benchmarks.suite.splits import Cell
 from benchmarks.suite.store import Row
-from benchmarks.suite.summary import START, Summary, comparable, mean_over_sets, set_means
+from benchmarks.suite.summary import Summary, comparable, mean_over_sets, set_means
 
 TIE = 0.1  # points
 
@@ -34,13 +34,13 @@ def leave_one_set_out(candidates: Mapping[str, CellMeans], start: CellMeans) -> 
     return {out: best_candidate({n: _without(c, out) for n, c in candidates.items()}, start) for out in sets}
 
 
-def choose(rows: Sequence[Row], methods: Sequence[Method], on: str) -> str:
+def choose(rows: Sequence[Row], methods: Sequence[Method], on: str, against: str = "start") -> str:
     """The choices and what they give, as markdown."""
     summary = Summary(comparable(rows), on)
     found = {method.name: summary.cell_means.get(method.name, {}) for method in methods}
     common = set.intersection(*(set(cells) for cells in found.values())) if found else set()
     candidates = {name: {cell: cells[cell] for cell in common} for name, cells in found.items()}
-    start = summary.cell_means.get(START, {})
+    start = summary.cell_means.get(against, {})
     if len({cell.set for cell in common}) < 2:
         return "To choose among settings, at least two data sets must have rows of all of them."
     chosen = leave_one_set_out(candidates, start)

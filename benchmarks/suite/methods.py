@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from benchmarks.suite.splits import Split
-from benchmarks.suite.start import PooledMEDs
+from benchmarks.suite.start import PooledMEDs, label_shares, shrunk_shares
 from cmvmed import CMVMED
 from cmvmed.reproduction.compositions import CoTrained, LabeledOnly, LateFusion, concatenated_views
 
@@ -56,7 +56,7 @@ class Method:
     solve : callable
         From a split to its answer.
     is_peer : bool
-        Whether it is one of those that the library is measured against; the start is not.
+        Whether it is one of those that the library is measured against; the starts are not.
     n_views : int or None
         Number of views that it needs; None for any.
     package : str
@@ -94,7 +94,11 @@ def cmvmed(split: Split, **settings: Any) -> Answer:
 
 
 def start(split: Split) -> Answer:
-    return _inductive(PooledMEDs(split.views), split)
+    return _inductive(PooledMEDs(split.views, label_shares), split)
+
+
+def start_eb(split: Split) -> Answer:
+    return _inductive(PooledMEDs(split.views, shrunk_shares), split)
 
 
 def logistic(split: Split) -> Answer:
@@ -157,11 +161,13 @@ def _inductive(model: Any, split: Split) -> Answer:
     return Answer(predict(split.X[split.unlabeled]), predict(split.X_test), seconds)
 
 
+STARTS = ("start", "start_eb")
 METHODS = {
     method.name: method
     for method in (
         Method("cmvmed", cmvmed, is_peer=False),
         Method("start", start, is_peer=False),
+        Method("start_eb", start_eb, is_peer=False),
         Method("lr", logistic),
         Method("ridge", ridge),
         Method("boosting", boosting, package="lightgbm"),

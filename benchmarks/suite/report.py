@@ -28,33 +28,33 @@ COLUMNS = (
 )
 
 
-def report(rows: Sequence[Row], methods: Sequence[Method], on: str) -> str:
+def report(rows: Sequence[Row], methods: Sequence[Method], on: str, start: str = "start") -> str:
     """All tables."""
     if not rows:
         return "There are no rows yet."
     kept = comparable(rows)
-    parts = [_heading(rows, kept, on)]
+    parts = [_heading(rows, kept, on, start)]
     for draw in [draw for draw in DRAWS if any(row["draw"] == draw for row in kept)]:
-        parts += [f"### Labels drawn: {draw}", table([row for row in kept if row["draw"] == draw], methods, on)]
-    parts += ["### All draws", table(kept, methods, on), "### By set", set_table(kept, methods, on)]
+        parts += [f"### Labels drawn: {draw}", table([row for row in kept if row["draw"] == draw], methods, on, start)]
+    parts += ["### All draws", table(kept, methods, on, start), "### By set", set_table(kept, methods, on)]
     return "\n\n".join([*parts, *_notes(rows, methods)])
 
 
-def _heading(rows: Sequence[Row], kept: Sequence[Row], on: str) -> str:
+def _heading(rows: Sequence[Row], kept: Sequence[Row], on: str, start: str) -> str:
     splits = sorted({row["split"] for row in kept})
     counts = f"{len({row['set'] for row in kept})} sets, budgets {sorted({row['budget'] for row in kept})}"
     left = f" {len(rows) - len(kept)} rows wait for other methods of their split." if len(kept) < len(rows) else ""
     numbers = f"{len(splits)} splits ({splits[0]} to {splits[-1]})" if splits else "no splits"
     return (
         f"{counts}, {numbers}, {len(kept)} rows.{left} Compared on {on.replace('_', ' ')} rows: rank, differences to "
-        "the start (mean over sets, worst cell, number of cells more than 1 point below, share of single splits more "
+        f"the method {start} (mean over sets, worst cell, number of cells more than 1 point below, share of single splits more "
         "than 3 below), share of cells within 1 point of the best peer, which is picked per cell afterwards."
     )
 
 
-def table(rows: Sequence[Row], methods: Sequence[Method], on: str) -> str:
+def table(rows: Sequence[Row], methods: Sequence[Method], on: str, start: str = "start") -> str:
     """One line per method."""
-    summary = Summary(rows, on)
+    summary = Summary(rows, on, start)
     best = summary.best_peer(method.name for method in methods if method.is_peer)
     lines = [_line(summary, method.name, best) for method in methods]
     other = "held_out" if on == "unlabeled" else "unlabeled"

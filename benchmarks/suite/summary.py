@@ -17,7 +17,6 @@ from scipy.stats import rankdata
 from benchmarks.suite.splits import Cell
 from benchmarks.suite.store import Row, key_of
 
-START = "start"
 NEAR = 1.0  # points from the best peer that count as equal, or below the start that do not count as harm
 HARMED = 3.0  # points below the start that harm a single split
 
@@ -42,10 +41,13 @@ class Summary:
         Those of comparable splits.
     on : {"unlabeled", "held_out"}
         Which rows of the data are compared.
+    start : str
+        The method against which harm is measured.
     """
 
     rows: Sequence[Row]
     on: str
+    start: str = "start"
 
     @cached_property
     def scores(self) -> Mapping[str, Mapping[Cell, Mapping[int, float]]]:
@@ -85,7 +87,7 @@ class Summary:
 
     def gains(self, method: str) -> Mapping[Cell, list[float]]:
         """Differences to the start on single splits, by cell."""
-        ours, start = self.scores.get(method, {}), self.scores.get(START, {})
+        ours, start = self.scores.get(method, {}), self.scores.get(self.start, {})
         pairs = {cell: sorted(ours[cell].keys() & start[cell].keys()) for cell in ours.keys() & start.keys()}
         return {cell: [ours[cell][s] - start[cell][s] for s in splits] for cell, splits in pairs.items() if splits}
 
