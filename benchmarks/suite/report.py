@@ -47,8 +47,8 @@ def _heading(rows: Sequence[Row], kept: Sequence[Row], on: str, start: str) -> s
     numbers = f"{len(splits)} splits ({splits[0]} to {splits[-1]})" if splits else "no splits"
     return (
         f"{counts}, {numbers}, {len(kept)} rows.{left} Compared on {on.replace('_', ' ')} rows: rank, differences to "
-        f"the method {start} (mean over sets, worst cell, number of cells more than 1 point below, share of single splits more "
-        "than 3 below), share of cells within 1 point of the best peer, which is picked per cell afterwards."
+        f"the method {start} (mean over sets, worst cell, number of cells more than 1 point below, share of single "
+        "splits more than 3 below), share of cells within 1 point of the best peer, which is picked per cell afterwards."
     )
 
 

@@ -11,7 +11,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -196,4 +196,5 @@ class Progress:
             _say(f"{self.n_done} of {self.n_rows} rows, {self.n_failed} failed, {left / 60.0:.1f} minutes left")
 
 
-_say = partial(print, file=sys.stderr, flush=True)
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
