@@ -48,7 +48,7 @@ def _heading(rows: Sequence[Row], kept: Sequence[Row], on: str, start: str) -> s
     return (
         f"{counts}, {numbers}, {len(kept)} rows.{left} Compared on {on.replace('_', ' ')} rows: rank, differences to "
         f"the method {start} (mean over sets, worst cell, number of cells more than 1 point below, share of single "
-        "splits more than 3 below), share of cells within 1 point of the best peer, which is picked per cell afterwards."
+        "splits more than 3 below), share of cells within 1 point of the best peer, picked per cell afterwards."
     )
 
 

@@ -60,7 +60,7 @@ def label_shares(counts: Any) -> Any:
 
 
 def shrunk_shares(counts: Any) -> Any:
-    """For more than two classes the mean over κ of (n_c + κ)/(n + Kκ), weighted by Dirichlet(κ)'s odds of the counts."""
+    """For more than two classes the mean over κ of (n_c + κ)/(n + Kκ), weighted by p(counts | Dirichlet(κ))."""
     if counts.size == 2:
         return label_shares(counts)
     kappa = np.logspace(-0.5, 3.0, 40)[:, None]
