@@ -1,0 +1,140 @@
+"""The data sets of the suite in one form: all views side by side, the columns of each view, and class codes.
+
+Files are looked for in the folder of the environment variable ``CMVMED_DATA``, else in ``shared/data`` beside the
+repository. The 17 sets of its subfolder ``suite`` are described in the README there. Nothing is downloaded.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from cmvmed.datasets import (
+    DatasetNotFoundError,
+    fetch_internet_ads,
+    fetch_multiple_features,
+    fetch_sensit_vehicle,
+    fetch_webkb_course,
+    load_breast_cancer_views,
+    load_digits_views,
+)
+from cmvmed.datasets.bunch import column_slices, stack
+from cmvmed.reproduction.tasks import TASKS
+
+SUITE = (
+    "racketsports",
+    "hyd_pump",
+    "hyd_accu",
+    "gas1",
+    "bbcsport",
+    "ngs",
+    "cornell",
+    "wisconsin",
+    "reuters1200",
+    "citeseer",
+    "msrcv1",
+    "aloi",
+    "mnist",
+    "scene15",
+    "eyaleb",
+    "prokaryotic",
+    "proteinfold",
+)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Rows with several views.
+
+    Attributes
+    ----------
+    name : str
+    X : array or CSR matrix of shape (n_rows, n_columns)
+    views : dict from view name to slice of columns
+    y : ndarray of shape (n_rows,)
+        Classes 0, ..., K - 1.
+    """
+
+    name: str
+    X: Any
+    views: dict[str, slice]
+    y: Any
+
+    @property
+    def counts(self) -> Any:
+        """Number of rows of each class, (K,)."""
+        return np.bincount(self.y)
+
+
+def data_folder() -> Path:
+    """The folder of the data files, which need not be there."""
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    return Path(os.environ.get("CMVMED_DATA") or beside).expanduser()
+
+
+def read_suite_file(name: str) -> Any:
+    """A bunch-like pair of views and target from ``suite/NAME.npz``."""
+    path = data_folder() / "suite" / f"{name}.npz"
+    if not path.is_file():
+        raise DatasetNotFoundError(
+            f"{path} does not exist; set CMVMED_DATA to the folder that holds suite/{path.name}."
+        )
+    with np.load(path) as file:
+        return read_views(file), file["y"]
+
+
+def read_views(file: Any) -> dict[str, Any]:
+    """The views v0, v1, ... of a file, as arrays or from their CSR parts."""
+    views: dict[str, Any] = {}
+    while (name := f"v{len(views)}") in file or f"{name}_data" in file:
+        if name in file:
+            views[name] = np.asarray(file[name], dtype=np.float64)
+        else:
+            parts = tuple(file[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+            views[name] = sparse.csr_matrix(parts, shape=tuple(file[f"{name}_shape"]), dtype=np.float64)
+    return views
+
+
+def _of_suite(name: str) -> DataSet:
+    views, target = read_suite_file(name)
+    return _coded(name, stack(list(views.values())), column_slices({v: m.shape[1] for v, m in views.items()}), target)
+
+
+def _of_bunch(name: str, load: Callable[..., Any], **arguments: Any) -> DataSet:
+    data = load(**arguments)
+    return _coded(name, data.data, dict(data.views), data.target)
+
+
+def _of_file(name: str, fetch: Callable[..., Any], **arguments: Any) -> DataSet:
+    folder = data_folder()
+    if not folder.is_dir():
+        raise DatasetNotFoundError(f"{folder} does not exist; set CMVMED_DATA to the folder of the data files.")
+    return _of_bunch(name, fetch, data_home=folder, download_if_missing=False, **arguments)
+
+
+def _coded(name: str, X: Any, views: dict[str, slice], target: Any) -> DataSet:
+    X = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    return DataSet(name, X, views, np.unique(np.asarray(target), return_inverse=True)[1])
+
+
+LOADERS: dict[str, Callable[[], DataSet]] = {
+    **{name: partial(_of_suite, name) for name in SUITE},
+    "webkb": partial(_of_file, "webkb", fetch_webkb_course, preprocessed=True),
+    "ads": partial(_of_file, "ads", fetch_internet_ads),
+    "sensit": partial(_of_file, "sensit", fetch_sensit_vehicle),
+    "footsteps": partial(_of_bunch, "footsteps", TASKS["footsteps"].load),
+    "mfeat": partial(_of_file, "mfeat", fetch_multiple_features),
+    "digits": partial(_of_bunch, "digits", load_digits_views),
+    "breast_cancer": partial(_of_bunch, "breast_cancer", load_breast_cancer_views),
+}
+
+
+@cache
+def load(name: str) -> DataSet:
+    """The data set of this name; a DatasetError or ImportError says why it cannot be had."""
+    return LOADERS[name]()
