@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -61,12 +61,12 @@ class SemiSupervisedKFold(StratifiedKFold):
     """
 
     def __init__(
-        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None, unlabeled: Any = -1
+        self, n_splits: int = 5, *, shuffle: bool = False, random_state: object = None, unlabeled: object = -1
     ) -> None:
         super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
         self.unlabeled = unlabeled
 
-    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Split]:
+    def split(self, X: object, y: object, groups: object = None) -> Iterator[Split]:
         """Generate the indices of training and test rows.
 
         Parameters
@@ -139,13 +139,13 @@ class SemiSupervisedShuffleSplit(BaseShuffleSplit):
         *,
         test_size: float | None = None,
         train_size: float | None = None,
-        random_state: Any = None,
-        unlabeled: Any = -1,
+        random_state: object = None,
+        unlabeled: object = -1,
     ) -> None:
         super().__init__(n_splits, test_size=test_size, train_size=train_size, random_state=random_state)
         self.unlabeled = unlabeled
 
-    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Split]:
+    def split(self, X: object, y: object, groups: object = None) -> Iterator[Split]:
         """Generate the indices of training and test rows.
 
         Parameters
@@ -184,7 +184,9 @@ class SemiSupervisedShuffleSplit(BaseShuffleSplit):
         return max(int(np.ceil(_DEFAULT_TEST_FRACTION * len(codes))), len(np.unique(codes)))
 
 
-def _labels_of_rows(X: Any, y: Any, groups: Any, splitter: Any) -> Labels:
+def _labels_of_rows(
+    X: object, y: object, groups: object, splitter: SemiSupervisedKFold | SemiSupervisedShuffleSplit
+) -> Labels:
     """Read y, and check that it has one entry per row of X."""
     if groups is not None:
         warnings.warn(f"The groups parameter is ignored by {type(splitter).__name__}", UserWarning, stacklevel=3)
@@ -232,7 +234,7 @@ class _LabeledScorer:
     scorer: Callable[..., Any]
     unlabeled: Any
 
-    def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> Any:
+    def __call__(self, estimator: object, X: object, y: Sized, **metadata: object) -> Any:
         """Score the estimator on the labeled rows of (X, y); metadata such as sample_weight has one entry per row."""
         X, y = indexable(X, y)
         rows, labels = labeled_part(y, self.unlabeled)
@@ -261,11 +263,11 @@ class _LabeledScorer:
         return get_routing_for_object(self.scorer)
 
 
-def _is_per_row(value: Any, n_rows: int) -> bool:
+def _is_per_row(value: object, n_rows: int) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str | dict) and len(value) == n_rows
 
 
-def labeled_scorer(scoring: Any = "accuracy", unlabeled: Any = -1) -> Callable[..., Any]:
+def labeled_scorer(scoring: object = "accuracy", unlabeled: object = -1) -> Callable[..., Any]:
     """Make a scorer that leaves the unlabeled rows out.
 
     Parameters
@@ -299,12 +301,12 @@ def labeled_scorer(scoring: Any = "accuracy", unlabeled: Any = -1) -> Callable[.
 
 
 def hide_labels(
-    y: Any,
+    y: object,
     n_labeled: int | None = None,
     *,
     fraction: float | None = None,
-    unlabeled: Any = -1,
-    random_state: Any = None,
+    unlabeled: object = -1,
+    random_state: object = None,
 ) -> NDArray[Any]:
     """Copy y with all but a few labels hidden, for experiments with data whose labels are known.
 
@@ -375,7 +377,7 @@ def _number_to_keep(labels: Labels, n_labeled: int | None, fraction: float | Non
     return n_kept
 
 
-def _common_dtype(classes: NDArray[Any], marker: Any) -> np.dtype[Any]:
+def _common_dtype(classes: NDArray[Any], marker: object) -> np.dtype[Any]:
     """Find a dtype that holds the classes and the marker unchanged."""
     kinds = {classes.dtype.kind, np.asarray(marker).dtype.kind}
     return np.result_type(classes, np.asarray(marker)) if kinds <= set("iuf") or kinds == {"U"} else np.dtype(object)

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from cmvmed.core.box_qp import kkt_violation, solve_box_qp
 from cmvmed.core.linalg import NotPositiveDefiniteError, cholesky, inverse_lower_half, solve_cholesky
-from cmvmed.core.types import Array, IntArray
+from cmvmed.core.types import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,9 @@ def _coupled_rows(rows: Sequence[IntArray], n_labeled: int, coupling: Array) -> 
     return coupled + n_labeled, np.sqrt(coupling[coupled] * n_views[coupled])
 
 
-def _couple(K: Array, gamma: float, A_v: Any, place: tuple[IntArray, IntArray, IntArray], roots: Array) -> _CoupledView:
+def _couple(
+    K: Array, gamma: float, A_v: Matrix, place: tuple[IntArray, IntArray, IntArray], roots: Array
+) -> _CoupledView:
     """Factorize B = I + T G T of one view; ``place`` says where its coupled rows are among its own and among all."""
     _, at, row = place
     root = roots[row]

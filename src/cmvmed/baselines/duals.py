@@ -4,18 +4,17 @@ Both are quadratic programs that couple the views row by row. Their variables ad
 functions f_v = K_v g_v + b_v. Certificates are computed from the problem at the returned point, never reported by the solver.
 """
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
 
+from cmvmed._optional import import_optional
 from cmvmed.core.interior_point import interior_point, sums_by_row
 from cmvmed.core.types import Array, BoolArray, IntArray
 
-SOLVER_TOLERANCE = 1e-11  # asked of the QP solver; what it reached is measured afterwards
+SOLVER_TOLERANCE = 1e-11  # of the QP solver; the violation reached is measured afterwards
 MAX_SOLVER_STEPS = 100
 INTERIOR_TOLERANCE = 1e-11  # largest violation of an optimality condition, beyond rounding
 
@@ -155,7 +154,7 @@ def two_view_violation(program: TwoViewProgram, x: Array, biases: Array) -> floa
 
 def _solve_with_piqp(program: TwoViewProgram, free: BoolArray, coupled: BoolArray) -> tuple[Array, Array]:
     """The free variables and the multipliers of the equalities of the views they touch."""
-    solver = _piqp().DenseSolver()
+    solver = import_optional("piqp", "baselines", "SVM2K").DenseSolver()
     solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = SOLVER_TOLERANCE
     solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 0.1 * SOLVER_TOLERANCE
     solver.settings.max_iter = MAX_SOLVER_STEPS
@@ -170,16 +169,6 @@ def _solve_with_piqp(program: TwoViewProgram, free: BoolArray, coupled: BoolArra
     )
     solver.solve()
     return np.clip(solver.result.x, program.lower[free], program.upper[free]), np.array(solver.result.y)
-
-
-def _piqp() -> Any:
-    try:
-        return importlib.import_module("piqp")
-    except ImportError as error:
-        raise ImportError(
-            "SVM2K needs piqp, a solver of quadratic programs, which is not installed; install it with "
-            "pip install 'cmvmed[baselines]'."
-        ) from error
 
 
 def _onto_bounds(x: Array, slopes: Array, program: TwoViewProgram) -> Array:

@@ -100,7 +100,7 @@ def open_training(X: object, y: object, settings: InputSettings) -> TrainingInpu
     else:
         schema, matrices = _read_training_arrays(X, settings)
         source = memory_rows(matrices, n_threads=settings.n_threads)
-        y = y.compute() if is_dask(y) else y  # type: ignore[attr-defined]
+        y = y.compute() if is_dask(y) else y
     return TrainingInput(schema, source, _read_labels(y, source.n_rows, settings), matrices)
 
 

@@ -60,7 +60,7 @@ class Labels:
         return np.bincount(self.codes[self.labeled], minlength=self.n_classes)
 
 
-def unlabeled_mask(y: Any, unlabeled: Any = -1) -> NDArray[np.bool_]:
+def unlabeled_mask(y: object, unlabeled: object = -1) -> NDArray[np.bool_]:
     """Tell which rows of y carry no label.
 
     Parameters
@@ -86,7 +86,7 @@ def unlabeled_mask(y: Any, unlabeled: Any = -1) -> NDArray[np.bool_]:
     return _missing(labels) | _equal_to_marker(labels, unlabeled)
 
 
-def labeled_part(y: Any, unlabeled: Any = -1) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def labeled_part(y: object, unlabeled: object = -1) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Take the labeled rows out of y; none, one or more classes may occur among them.
 
     Parameters
@@ -113,7 +113,7 @@ def labeled_part(y: Any, unlabeled: Any = -1) -> tuple[NDArray[np.intp], NDArray
     return rows, _narrowed(column[rows])
 
 
-def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
+def read_labels(y: object, unlabeled: object = -1) -> Labels:
     """Read and validate the labels of a classification problem with two or more classes.
 
     Parameters
@@ -157,7 +157,7 @@ def read_labels(y: Any, unlabeled: Any = -1) -> Labels:
     return Labels(classes=classes, codes=codes)
 
 
-def read_labeled_rows(rows: NDArray[np.intp], labels: NDArray[Any], n_rows: int, unlabeled: Any = -1) -> Labels:
+def read_labeled_rows(rows: NDArray[np.intp], labels: NDArray[Any], n_rows: int, unlabeled: object = -1) -> Labels:
     """Read labels of which the labeled rows have been found already, with the checks of :func:`read_labels`.
 
     Parameters
@@ -185,7 +185,7 @@ def read_labeled_rows(rows: NDArray[np.intp], labels: NDArray[Any], n_rows: int,
     return Labels(found.classes, codes)
 
 
-def _as_label_array(y: Any) -> NDArray[Any]:
+def _as_label_array(y: object) -> NDArray[Any]:
     """Bring y to a numpy array of shape (n,) without losing types or missing entries."""
     if y is None:
         raise ValueError(
@@ -226,16 +226,16 @@ def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
     return np.fromiter(map(_is_missing, labels.astype(object)), dtype=bool, count=len(labels))
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     if type(label).__name__ in _MISSING_TYPE_NAMES:
         return True
     # NaN, in all its types, and NaT are the scalars that differ from themselves.
     return isinstance(label, numbers.Number | np.datetime64 | np.timedelta64) and bool(label != label)
 
 
-def _equal_to_marker(labels: NDArray[Any], marker: Any) -> NDArray[np.bool_]:
+def _equal_to_marker(labels: NDArray[Any], marker: object) -> NDArray[np.bool_]:
     """Mask of the labels that equal the unlabeled marker, shape (n,)."""
-    if np.ndim(marker) != 0:
+    if np.ndim(np.asarray(marker, dtype=object)) != 0:
         raise ValueError(f"unlabeled must be one value that marks unlabeled rows, or None; got {marker!r}.")
     if marker is None:
         return np.zeros(len(labels), dtype=bool)
@@ -248,13 +248,13 @@ def _equal_to_marker(labels: NDArray[Any], marker: Any) -> NDArray[np.bool_]:
     return np.fromiter(equal, dtype=bool, count=len(labels))
 
 
-def _is_marker(label: Any, marker: Any) -> bool:
+def _is_marker(label: object, marker: object) -> bool:
     if isinstance(label, str):
         return label == str(marker)
     return _family(label) == _family(marker) and not _is_missing(label) and bool(label == marker)
 
 
-def _family(label: Any) -> str:
+def _family(label: object) -> str:
     """Kind of a label; labels of one family can be compared and sorted."""
     if isinstance(label, bool | np.bool_):
         return "boolean"
@@ -296,7 +296,7 @@ def _warn_of_blank(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
         )
 
 
-def _no_label_message(n_rows: int, unlabeled: Any) -> str:
+def _no_label_message(n_rows: int, unlabeled: object) -> str:
     marker = "" if unlabeled is None else f", or equal to the marker unlabeled={unlabeled!r}"
     return (
         f"y holds no label: all {n_rows} rows are unlabeled (None or NaN{marker}). "
@@ -304,7 +304,7 @@ def _no_label_message(n_rows: int, unlabeled: Any) -> str:
     )
 
 
-def _one_class_message(only_class: Any, unlabeled: Any, *, collides: bool) -> str:
+def _one_class_message(only_class: object, unlabeled: object, *, collides: bool) -> str:
     the_class = only_class.item() if isinstance(only_class, np.generic) else only_class
     if collides:
         return (

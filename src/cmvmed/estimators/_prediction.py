@@ -16,7 +16,7 @@ from cmvmed.data.layout import ViewLayout
 from cmvmed.data.predictors import ViewPredictor
 from cmvmed.data.sources import ArrayTable, LocalRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS
-from cmvmed.data.sources.dask import required_dask
+from cmvmed.data.sources.dask import import_dask
 from cmvmed.data.validation import RowCheck
 
 OutputKind: TypeAlias = Literal["score", "class", "probability"]
@@ -177,7 +177,7 @@ class _BlockTask:
 
 def predict_dask(arrays: list[Any], task: _BlockTask) -> Any:
     """The output for dask arrays as a dask array with the same blocks of rows, not yet computed."""
-    dask, da = required_dask(), import_module("dask.array")
+    dask, da = import_dask(), import_module("dask.array")
     blocks = arrays[0].chunks[0]
     if not any(np.isnan(count) for array in arrays for count in array.chunks[0]):
         arrays = [array.rechunk((blocks, -1)) for array in arrays]

@@ -1,6 +1,6 @@
 """CoRLS: functions of several views whose mean fits the labels and which agree on the unlabeled rows."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class CoRLS(MultiViewClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: object = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Fit to labeled and unlabeled rows.
 
         Parameters

@@ -102,7 +102,7 @@ class MVMED(MultiViewClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: object = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Fit to the labeled rows.
 
         Parameters

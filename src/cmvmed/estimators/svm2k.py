@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -108,7 +108,7 @@ class SVM2K(MultiViewClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: object = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Fit to the labeled rows and, if ``transductive``, to the unlabeled ones.
 
         Parameters

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from joblib import cpu_count
 
+from cmvmed._optional import import_optional
 from cmvmed.core.threads import blas_limit
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout
@@ -74,7 +76,7 @@ class DaskRows:
 
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers."""
-        dask = required_dask()
+        dask = import_dask()
         tasks = []
         for block in self._blocks:
             first, last = np.searchsorted(rows, [block.first_row, block.first_row + block.n_rows])
@@ -88,7 +90,7 @@ class DaskRows:
 
     def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
         """Elementwise sums over all chunks, always added in the same order."""
-        dask = required_dask()
+        dask = import_dask()
         shipped = self._shipped(function, bytes_per_row, bytes_of_sums)
         totals = []
         for chain in self._chains:
@@ -106,7 +108,7 @@ class DaskRows:
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the blocks in row order, a few of them at a time."""
-        dask = required_dask()
+        dask = import_dask()
         shipped = self._shipped(function, bytes_per_row, 0)
         tasks = [dask.delayed(_mapped)(shipped, block.first_row, *block.parts) for block in self._blocks]
         at_once = sum(cluster_threads().values())
@@ -117,7 +119,7 @@ class DaskRows:
 
     def _shipped(self, function: ChunkFunction | RowFunction, bytes_per_row: int, bytes_of_sums: int) -> Any:
         size = chunk_size(row_bytes(self.widths, bytes_per_row), 1, self.memory_limit, bytes_of_sums)
-        return required_dask().delayed(_Shipped(function, self.layout, size))
+        return import_dask().delayed(_Shipped(function, self.layout, size))
 
     @cached_property
     def _blocks(self) -> list[_Block]:
@@ -165,13 +167,9 @@ def dask_rows(
     return DaskRows(whole_rows, layout, memory_limit, collections[0] if origin is None else origin)
 
 
-def required_dask() -> Any:
-    """The module dask, or an error that says how to get it."""
-    try:
-        import dask
-    except ImportError as error:
-        raise ImportError("Dask collections need dask: pip install 'cmvmed[dask]'.") from error
-    return dask
+def import_dask() -> ModuleType:
+    """The module dask, or an error that says how to install it."""
+    return import_optional("dask", "dask", "A dask collection")
 
 
 def current_client() -> Any | None:
@@ -189,7 +187,7 @@ def cluster_threads() -> dict[str, int]:
     """Threads of each worker, by its address; without a cluster those of this machine."""
     client = current_client()
     if client is None:
-        return {"": required_dask().config.get("num_workers", None) or cpu_count()}
+        return {"": import_dask().config.get("num_workers", None) or cpu_count()}
     return {str(address): int(n) for address, n in sorted(client.nthreads().items())}
 
 

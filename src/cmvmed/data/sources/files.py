@@ -7,16 +7,18 @@ are those of its files in the order of their names. A value that is null counts 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cmvmed._optional import import_optional
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers
+from cmvmed.data.validation import is_number
 
+READING = "Reading such files"  # subject of the error if a package is missing
 FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -86,7 +88,7 @@ class FileTable:
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
         matrices = (matrix for fragment in self.dataset.get_fragments() for matrix in self._matrices(fragment, size))
-        return rebatched(matrices, size, self.n_rows, self.place)
+        return rebatch(matrices, size, self.n_rows, self.place)
 
     def take(self, rows: IntArray) -> Matrix:
         """The rows of the given ascending numbers; files that hold none of them are not read."""
@@ -95,14 +97,14 @@ class FileTable:
         for fragment, count in zip(self.dataset.get_fragments(), self.counts, strict=True):
             first, last = np.searchsorted(rows, [start, start + count])
             if last > first:
-                taken += taken_from(self._matrices(fragment, TAKEN_AT_ONCE), rows[first:last] - start)
+                taken += take_from(self._matrices(fragment, TAKEN_AT_ONCE), rows[first:last] - start)
             start += count
         return np.concatenate(taken)
 
     def label_values(self, column: str) -> Iterator[Any]:
         """The values of one column of any type in row order, in parts; those of CSV files as text, None if empty."""
         self._check_names([column])
-        pa, schema = required("pyarrow"), self.dataset.schema
+        pa, schema = import_optional("pyarrow", "files", READING), self.dataset.schema
         if self.is_text:
             schema = schema.set(schema.get_field_index(column), schema.field(column).with_type(pa.string()))
         for fragment in self.dataset.get_fragments():
@@ -159,7 +161,7 @@ class ZarrTable:
 
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
-        return rebatched(self._stored(), size, self.n_rows, "the Zarr array")
+        return rebatch(self._stored(), size, self.n_rows, "the Zarr array")
 
     def take(self, rows: IntArray) -> Matrix:
         """The rows of the given ascending numbers; chunks that hold none of them are not read."""
@@ -191,8 +193,8 @@ def open_files(place: Any) -> FileTable:
 def open_zarr(place: Any) -> ZarrTable:
     """The table in a Zarr array, or in the folder of one."""
     if isinstance(place, (str, PathLike)):
-        zarr = required("zarr")
-        with naming(fspath(place)):
+        zarr = import_optional("zarr", "files", READING)
+        with file_errors(fspath(place)):
             place = zarr.open_array(fspath(place), mode="r")
     if len(place.shape) != 2:
         raise ValueError(f"A Zarr array must have rows and columns, but this one has the shape {tuple(place.shape)}.")
@@ -204,17 +206,9 @@ def is_zarr_folder(path: Path) -> bool:
     return path.is_dir() and any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
-def required(module: str) -> Any:
-    """An optional module, or an error that says how to get it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(f"Reading such files needs {module.split('.')[0]}: pip install 'cmvmed[files]'.") from error
-
-
 @contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Turn what a library says of a bad file into an error that names the file."""
+def file_errors(path: str) -> Iterator[None]:
+    """Turn the error of a library about a bad file into one that names the file."""
     try:
         yield
     except FileNotFoundError:
@@ -224,7 +218,7 @@ def naming(path: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read: {reason}. Replace the file or leave it out.") from error
 
 
-def rebatched(matrices: Iterator[Array], size: int, n_rows: int, place: str) -> Iterator[Array]:
+def rebatch(matrices: Iterator[Array], size: int, n_rows: int, place: str) -> Iterator[Array]:
     """Consecutive rows in blocks of ``size``, whatever the sizes they come in."""
     kept: list[Array] = []
     n_kept = n_seen = 0
@@ -245,7 +239,7 @@ def rebatched(matrices: Iterator[Array], size: int, n_rows: int, place: str) -> 
         yield np.concatenate(kept)
 
 
-def taken_from(matrices: Iterator[Array], rows: IntArray) -> list[Array]:
+def take_from(matrices: Iterator[Array], rows: IntArray) -> list[Array]:
     """The rows of the given ascending numbers, from consecutive blocks."""
     taken, start = [], 0
     for matrix in matrices:
@@ -260,7 +254,7 @@ def _dataset_of(place: Any) -> Any:
     """A pyarrow dataset of files in one format."""
     # A wrong path is reported as such also where pyarrow is missing.
     files = _files_in(Path(place)) if isinstance(place, (str, PathLike)) else []
-    ds = required("pyarrow.dataset")
+    ds = import_optional("pyarrow.dataset", "files", READING)
     if isinstance(place, ds.Dataset):
         if not isinstance(place, ds.FileSystemDataset):
             raise ValueError(f"Only pyarrow datasets of files can be read, not {type(place).__name__}.")
@@ -271,7 +265,7 @@ def _dataset_of(place: Any) -> Any:
             f"The folder {place} mixes the formats {', '.join(formats)}; keep the files of a table in one format."
         )
     paths = [fspath(path) for path in files]
-    with naming(paths[0]):
+    with file_errors(paths[0]):
         dataset = ds.dataset(paths, format=formats[0])
         return ds.dataset(paths, format="csv", schema=_doubles(dataset)) if formats[0] == "csv" else dataset
 
@@ -293,30 +287,22 @@ def _files_in(path: Path) -> list[Path]:
 
 def _doubles(dataset: Any) -> Any:
     """The schema of CSV files with numbers in double precision: types are guessed from the beginning of the first file."""
-    pa = required("pyarrow")
-    if all(_is_number(name) for name in dataset.schema.names):
+    pa = import_optional("pyarrow", "files", READING)
+    if all(is_number(name) for name in dataset.schema.names):
         raise ValueError("its first line must hold the names of the columns, but holds numbers")
     guessed = [(f.name, f.type) for f in dataset.schema]
     return pa.schema([(n, pa.float64() if pa.types.is_integer(t) or pa.types.is_null(t) else t) for n, t in guessed])
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_numeric(kind: Any) -> bool:
-    types = required("pyarrow").types
+    types = import_optional("pyarrow", "files", READING).types
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(test(kind) for test in tests)
 
 
 def _checked_file(fragment: Any, names: Sequence[str]) -> tuple[int, int]:
     """Rows of a file, which must have all the columns, and the memory that reading one of its columns takes."""
-    with naming(fragment.path):
+    with file_errors(fragment.path):
         have = set(fragment.physical_schema.names)
         count = int(fragment.count_rows())
         column_bytes = _parquet_column_bytes(fragment.metadata) if _is_parquet(fragment) else _batch_column_bytes(count)
@@ -348,9 +334,9 @@ def _is_parquet(files: Any) -> bool:
 
 def _batches(fragment: Any, schema: Any, columns: list[str], size: int) -> Iterator[Any]:
     """Record batches of about ``size`` rows of one file."""
-    with naming(fragment.path):
+    with file_errors(fragment.path):
         if _is_parquet(fragment):  # the dataset's own scanner would hold whole row groups
-            parquet = required("pyarrow.parquet")
+            parquet = import_optional("pyarrow.parquet", "files", READING)
             with fragment.filesystem.open_input_file(fragment.path) as stream:
                 reader = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=BUFFER)
                 for batch in reader.iter_batches(size, columns=columns, use_threads=False):
@@ -363,7 +349,7 @@ def _batches(fragment: Any, schema: Any, columns: list[str], size: int) -> Itera
 
 def _as_matrix(batch: Any) -> Array:
     """A record batch as a matrix, null as NaN."""
-    double = required("pyarrow").float64()
+    double = import_optional("pyarrow", "files", READING).float64()
     matrix = np.empty((batch.num_rows, batch.num_columns))
     for i, column in enumerate(batch.columns):
         matrix[:, i] = column.cast(double).to_numpy(zero_copy_only=False)

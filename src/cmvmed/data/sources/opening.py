@@ -1,21 +1,29 @@
 """From what the user gives as X to tables: paths, memory-mapped files, pyarrow datasets, Zarr arrays, dask collections."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmvmed.core.types import IntArray
 from cmvmed.data.labels import labeled_part
 from cmvmed.data.sources.arrays import ArrayTable, Table
-from cmvmed.data.sources.dask import required_dask, single_threaded_blas
-from cmvmed.data.sources.files import FileTable, is_zarr_folder, naming, open_files, open_zarr
+from cmvmed.data.sources.dask import import_dask, single_threaded_blas
+from cmvmed.data.sources.files import FileTable, file_errors, is_zarr_folder, open_files, open_zarr
 
 
-def is_external(X: Any) -> bool:
+class DaskCollection(Protocol):
+    """A dask series or array."""
+
+    def to_delayed(self) -> NDArray[Any]:
+        """Its blocks."""
+
+
+def is_external(X: object) -> bool:
     """Whether X, or the X of any view, is not simply in memory."""
     if isinstance(X, Mapping):
         return any(_is_elsewhere(part) for part in X.values())
@@ -24,12 +32,12 @@ def is_external(X: Any) -> bool:
     return _is_elsewhere(X)
 
 
-def is_dask(part: Any) -> bool:
+def is_dask(part: object) -> TypeGuard[Any]:
     """Whether something is a dask collection, without importing dask."""
     return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(part))
 
 
-def open_table(part: Any) -> Table:
+def open_table(part: object) -> Table:
     """The table in a file, folder, pyarrow dataset, Zarr array or memory-mapped array."""
     if isinstance(part, (str, PathLike)):
         return _open_path(Path(part))
@@ -37,32 +45,32 @@ def open_table(part: Any) -> Table:
         return open_zarr(part)
     if _is_arrow_dataset(part):
         return open_files(part)
-    return _array_table(part, "the memory-mapped array")
+    return _array_table(np.asanyarray(part), "the memory-mapped array")
 
 
 def _open_path(path: Path) -> Table:
     if path.suffix.lower() == ".npy":
-        with naming(str(path)):
+        with file_errors(str(path)):
             return _array_table(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
     return open_zarr(path) if is_zarr_folder(path) else open_files(path)
 
 
-def _array_table(array: Any, place: str) -> ArrayTable:
+def _array_table(array: NDArray[Any], place: str) -> ArrayTable:
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(f"{place} must hold a table of numbers, but has shape {array.shape} and type {array.dtype}.")
     return ArrayTable(array)
 
 
-def _is_elsewhere(part: Any) -> bool:
+def _is_elsewhere(part: object) -> bool:
     kinds = (str, PathLike, np.memmap)
     return isinstance(part, kinds) or _is_from("zarr", part) or _is_arrow_dataset(part) or is_dask(part)
 
 
-def _is_from(package: str, part: Any) -> bool:
+def _is_from(package: str, part: object) -> bool:
     return type(part).__module__.split(".")[0] == package
 
 
-def _is_arrow_dataset(part: Any) -> bool:
+def _is_arrow_dataset(part: object) -> bool:
     return _is_from("pyarrow", part) and hasattr(part, "get_fragments")
 
 
@@ -82,21 +90,21 @@ def check_files_match(names: Sequence[str], tables: Sequence[Table]) -> None:
                 )
 
 
-def labels_in_column(table: FileTable, column: str, unlabeled: Any) -> tuple[IntArray, Any, int]:
+def labels_in_column(table: FileTable, column: str, unlabeled: object) -> tuple[IntArray, Any, int]:
     """Numbers and labels of the labeled rows, and the number of rows, from a column of files."""
     rows, labels, n_rows = _joined(_labeled(part, unlabeled) for part in table.label_values(column))
     return rows, _from_text(labels) if table.is_text else labels, n_rows
 
 
-def labels_in_dask(collection: Any, unlabeled: Any) -> tuple[IntArray, Any, int]:
+def labels_in_dask(collection: DaskCollection, unlabeled: object) -> tuple[IntArray, Any, int]:
     """Numbers and labels of the labeled rows, and the number of rows, from a dask series or array."""
-    dask = required_dask()
+    dask = import_dask()
     tasks = [dask.delayed(_labeled)(part, unlabeled) for part in np.ravel(collection.to_delayed())]
     with single_threaded_blas():
         return _joined(iter(dask.compute(*tasks)))
 
 
-def _labeled(part: Any, unlabeled: Any) -> tuple[IntArray, list[Any], int]:
+def _labeled(part: Sized, unlabeled: object) -> tuple[IntArray, list[Any], int]:
     """Numbers and labels of the labeled rows of a part, and its number of rows."""
     if len(part) == 0:
         return np.empty(0, dtype=np.intp), [], 0
@@ -113,7 +121,7 @@ def _joined(parts: Iterator[tuple[IntArray, list[Any], int]]) -> tuple[IntArray,
     return np.concatenate(rows), np.array(labels, dtype=object), n_rows
 
 
-def _from_text(labels: Any) -> Any:
+def _from_text(labels: NDArray[Any]) -> Any:
     """Labels of a CSV file as the numbers they spell, if all of them do."""
     for kind in (int, float):
         try:
