@@ -113,6 +113,14 @@ def _draw_present(rng, n_rows, n_views, missing):
     return present
 
 
+def noisy_scores(seed, n_views, *, n_rows=100, n_functions=1):
+    """Scores of views: the same signal with independent noise in all but the last, which is pure noise; and their rows."""
+    rng = np.random.default_rng(seed)
+    signal = 2.0 * rng.normal(size=(n_rows, n_functions))
+    means = [signal + rng.normal(size=signal.shape) for _ in range(n_views - 1)]
+    return [*means, rng.normal(size=signal.shape)], [np.arange(n_rows)] * n_views
+
+
 def uneven_prior(n_classes):
     """Class shares in the ratio 1 : 2 : 3 ..., (K,)."""
     return np.arange(1.0, n_classes + 1.0) / np.arange(1.0, n_classes + 1.0).sum()
