@@ -229,7 +229,9 @@ def test_rows_of_larger_weight_count_more():
 def test_anchor_views_are_sensors_with_weight_and_enough_rows():
     problem, _ = draw_problem(0, n_views=4, n_unlabeled=24)
     problem = replace(problem, rows_U=(*problem.rows_U[:2], problem.rows_U[2][:19], problem.rows_U[3]))
-    plan = replace(make_plan(draw_problem(0, n_views=4)[0]), problem=problem, view_weights=np.array([0.4, 0.0, 0.3, 0.3]))
+    plan = replace(
+        make_plan(draw_problem(0, n_views=4)[0]), problem=problem, view_weights=np.array([0.4, 0.0, 0.3, 0.3])
+    )
     assert anchor_views(plan, 4, TUNING) == [0, 3]
     assert anchor_views(plan, 3, TUNING) == [0]
     assert anchor_views(plan, 4, replace(TUNING, min_anchor_rows=19)) == [0, 2, 3]

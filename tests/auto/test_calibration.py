@@ -95,7 +95,7 @@ def gaussian():
 
 def test_calibration_changes_no_class_and_scales_the_log_odds(gaussian):
     plain, calibrated = (
-        CMVMED(views=gaussian.views, calibrate=wanted).fit(gaussian.data, gaussian.y) for wanted in (False, True)
+        CMVMED(views=gaussian.views, calibrate=calibrate).fit(gaussian.data, gaussian.y) for calibrate in (False, True)
     )
     assert plain.probability_scale_ == 1.0 != calibrated.probability_scale_
     np.testing.assert_array_equal(plain.predict(gaussian.data), calibrated.predict(gaussian.data))
@@ -120,7 +120,8 @@ def test_accuracy_estimate_without_unlabeled_rows(gaussian):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda **given: CMVMED(calibrate=False, **given), lambda **given: CMVMED.paper(algorithm="printed", **given)]
+    "make",
+    [lambda **given: CMVMED(calibrate=False, **given), lambda **given: CMVMED.paper(algorithm="printed", **given)],
 )
 def test_no_accuracy_estimate_without_a_cross_fit(gaussian, make):
     model = make(views=gaussian.views, n_stages=2).fit(gaussian.data, gaussian.y)
@@ -138,7 +139,7 @@ def test_bad_settings_are_named_in_errors(gaussian):
 
 
 def check_coverage(covered, level):
-    """The number of intervals that cover the accuracy is not too small for the level: its probability is at least 0.1 %."""
+    """At the given level, so few or fewer intervals cover the accuracy with a probability of at least 0.1 %."""
     assert binom.cdf(int(np.sum(covered)), len(covered), level) >= 1e-3, f"{np.sum(covered)} of {len(covered)}"
 
 

@@ -93,7 +93,9 @@ def test_neighbors_get_weight_where_rows_form_clusters_and_not_where_views_are_i
     model = CMVMED(views=gauss.views).fit(gauss.data, hide_labels(gauss.target, 20, random_state=0))
     assert model.neighbor_weight_ == 0.0
     shuffled = X.copy()
-    shuffled[:, 5:] = X[np.random.default_rng(1).permutation(len(X)), 5:]  # the rows of the views no longer belong together
+    shuffled[:, 5:] = X[
+        np.random.default_rng(1).permutation(len(X)), 5:
+    ]  # the rows of the views no longer belong together
     assert CMVMED(views=views).fit(shuffled, labels).neighbor_weight_ == 0.0
 
 

@@ -21,7 +21,7 @@ N_FOLDS = TUNING.n_folds
 
 
 def draw(seed, *, share=0.3, n_labeled=40, n_unlabeled=300, separation=1.0, weights_U=None):
-    """Two Gaussian views and random labels: the problem, the labels' codes, the features, the share among unlabeled rows."""
+    """Two Gaussian views and random labels: problem, codes of the labels, features, share among the unlabeled rows."""
     rng = np.random.default_rng(seed)
     codes = (rng.uniform(size=n_labeled + n_unlabeled) < share).astype(int)
     codes[:2] = 0, 1

@@ -1,4 +1,4 @@
-"""The safeguard: where the consensus has left the independent views' scores, annealing is repeated with less consensus."""
+"""The safeguard: a fit whose consensus has left the independent views' scores is repeated with less consensus."""
 
 from __future__ import annotations
 

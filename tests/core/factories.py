@@ -114,7 +114,7 @@ def _draw_present(rng, n_rows, n_views, missing):
 
 
 def noisy_scores(seed, n_views, *, n_rows=100, n_functions=1):
-    """Scores of views: the same signal with independent noise in all but the last, which is pure noise; and their rows."""
+    """Scores and rows of views: a common signal with independent noise, except the last view, which is pure noise."""
     rng = np.random.default_rng(seed)
     signal = 2.0 * rng.normal(size=(n_rows, n_functions))
     means = [signal + rng.normal(size=signal.shape) for _ in range(n_views - 1)]
@@ -178,7 +178,7 @@ def half_steps(
     consensus_step=update_consensus,
     objective=core_objective,
 ):
-    """The objective after every half-step: after each update of the consensus and after each update of a single view."""
+    """The objective after every half-step, that is after each update of the consensus and of a single view."""
     pi = np.full(len(problem.models), 1.0 / len(problem.models)) if pi is None else pi
     states, consensus, values = independent_states(problem), None, []
     for _ in range(n_sweeps):

@@ -98,7 +98,7 @@ def test_final_consensus_belongs_to_the_final_states(annealed):
     np.testing.assert_allclose(result.consensus.scores, again.scores, rtol=0.0, atol=1e-12)
 
 
-def test_endings():
+def test_a_fit_ends_by_tolerance_or_number_of_sweeps_or_callback():
     problem, _ = draw_problem(2)
     plan = make_plan(problem)
     complete = anneal(replace(plan, schedule=replace(SCHEDULE, max_iter=2000, tol=1e-6)))

@@ -1,6 +1,7 @@
 """Identities C1 to C20 of the method, each with a broken version that the same check rejects.
 
-Notation as in docs/theory.md. More tests of C6, C7, C10, C11, C13 and C20 are in the test modules of the functions concerned.
+Notation as in docs/theory.md. More tests of C6, C7, C10, C11, C13 and C20 are in the test modules of the functions
+concerned.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def test_c02_printed_view_is_the_same_with_and_without_the_other():
 def printed_algorithm(views_L, views_U, y, sigma2, gamma, n_steps, *, mean_factor=1.0, curvature=logistic_curvature):
     """The paper's steps 1 and 2 with its printed equations; returns each view's means on U.
 
-    Step 1 is the MED of each view. Step 2b solves the printed dual with K̃ = K_L - λ k_ULᵀ [M⁻¹/σ² + λ K_U]⁻¹ k_UL, and its
+    Step 1 is the MED of each view. Step 2b solves the printed dual with K̃ = K_L - λ k_ULᵀ [M⁻¹/σ² + λ K_U]⁻¹ k_UL; its
     mean Σ y α Φ̃(x) has no σ² (``mean_factor=1``).
     """
 
@@ -176,13 +177,13 @@ def test_c03_without_unlabeled_rows_a_view_is_a_support_vector_machine(kernel, C
 
 
 def test_c03_holds_for_a_wide_box_and_a_singular_kernel():
-    """Three features of forty rows: the solution changes little with a large penalty, so only a much smaller one is rejected."""
+    """With three features the solution depends little on a large penalty, so only a much smaller one is rejected."""
     check_c03_is_a_support_vector_machine(1.9 * 30.0, C=30.0)
     rejects(check_c03_is_a_support_vector_machine, 0.1, C=30.0)
 
 
 def check_c04_primal(sensor, view, a, *, power=1):
-    """Equations (3) and (4) are ΦΣΦᵀ and Φŵ with Σ⁻¹ = I/σ² + λ ΦᵀAΦ; ``power=-1`` is the printed, uninverted covariance."""
+    """The posterior is ΦΣΦᵀ and Φŵ with Σ⁻¹ = I/σ² + λ ΦᵀAΦ; ``power=-1`` is the printed, uninverted covariance."""
     rng = np.random.default_rng(4)
     b, tau = rng.normal(size=14), rng.normal(size=8)
     _, covariance = gaussian_posterior(sensor, LAM, a, b, tau)
@@ -226,7 +227,7 @@ def test_c04_covariance_is_the_printed_kernel():
 
 
 def check_c04_predicted_deviation(*, sigma2=1.6, bias_variance=0.3, power=1.0, curvature=0.25):
-    """The deviation of a new row's score is √(φᵀΣφ), with the weights of the training rows and the bias as a feature."""
+    """The deviation of a new row's score is √(φᵀΣφ), with the training rows' weights and the bias as a feature."""
     X, y = draw_table(4)
     weights = np.random.default_rng(4).uniform(0.5, 3.0, 50)
     model = plain_cmvmed(kernel="linear", bias_variance=0.3).fit(X, y, sample_weight=weights)
@@ -294,7 +295,7 @@ def test_c05_divergence_is_the_textbook_one():
 
 
 def primal_minus_dual(sensor, state, Y, C, alpha):
-    """C6: ½ŵᵀΣ⁻¹ŵ - λ b·f_U + C Σ[1 - yf]₊ - {(4) - ½λ² bᵀS_UU b}, summed over functions, at the multipliers ``alpha``."""
+    """C6: ½ŵᵀΣ⁻¹ŵ - λ b·f_U + C Σ[1 - yf]₊ - {dual - ½λ² bᵀS_UU b}, summed over functions, at multipliers ``alpha``."""
     total, a = 0.0, np.broadcast_to(state.a, state.b.shape)
     weights = sensor.blocks.weights
     for c in range(Y.shape[1]):
@@ -457,7 +458,7 @@ def test_c11_without_unlabeled_rows_the_views_are_independent():
 
 
 def plug_in_lagrangian(W, sensors, problem, states, energy, temperature):
-    """Objective (1) as a function of the views' weights alone: q at its minimum, hinges replaced by their multipliers."""
+    """Objective (1) as a function of the views' weights: q at its minimum, hinges replaced by their multipliers."""
     total, pooled = 0.0, 0.0
     for w, sensor, state in zip(W, sensors, states, strict=True):
         m_U, m_L = sensor.Phi_U @ w, sensor.Phi_L @ w
@@ -553,7 +554,9 @@ def check_c15_permutations(rows, views, **settings):
     np.testing.assert_allclose(permuted.view_weights_, model.view_weights_[views], rtol=0.0, atol=1e-10)
 
 
-@pytest.mark.parametrize("settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}, {"view_weights": "agreement"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}, {"view_weights": "agreement"}]
+)
 def test_c15_order_of_rows_and_views_does_not_matter(settings):
     order = np.random.default_rng(15).permutation(50)
     check_c15_permutations(order, [2, 0, 1], **settings)
@@ -687,7 +690,9 @@ def check_sample_weight_is_repetition(*, power=1, **settings):
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=0.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}, {"view_weights": "agreement"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}, {"view_weights": "agreement"}]
+)
 def test_sample_weight_is_repetition(settings):
     check_sample_weight_is_repetition(**settings)
 

@@ -143,8 +143,8 @@ def test_bandwidth_when_most_rows_are_equal():
     """The distances of equal rows come out as rounding noise, whose median must not set the bandwidth."""
     for seed in range(20):
         rows = draw_rows(seed, n_rows=20, n_features=6)
-        crowded = np.vstack([np.repeat(rows[:1], 80, axis=0), rows])
-        assert 1e-3 < fitted(crowded).gamma < 1e3
+        repeated = np.vstack([np.repeat(rows[:1], 80, axis=0), rows])
+        assert 1e-3 < fitted(repeated).gamma < 1e3
 
 
 def test_large_sets_take_the_median_of_a_sample_that_the_seed_fixes():
@@ -217,7 +217,7 @@ def check_same_kernel(kernel, rows, expected):
     np.testing.assert_allclose(kernel.gram(rows, np.arange(len(rows))), expected, rtol=1e-12)
 
 
-def test_rows_worked_on_in_blocks_give_the_same_kernel(monkeypatch):
+def test_computation_in_blocks_gives_the_same_kernel(monkeypatch):
     rows, kernel = np.random.default_rng(0).normal(size=(23, 4)), Kernel("v", "linear+rbf", 0.3)
     whole = kernel.gram(rows, np.arange(23))
     monkeypatch.setattr("cmvmed.core.kernels.BLOCK_SIZE", 23 * 5)  # five rows at a time, and three at the end

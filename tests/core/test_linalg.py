@@ -1,4 +1,4 @@
-"""Inverses by way of the Cholesky factor against the inverse itself, solutions with singular matrices, and whitening."""
+"""Inverses from the Cholesky factor, solutions with singular matrices, and whitening."""
 
 from __future__ import annotations
 

@@ -127,7 +127,9 @@ def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=
             )
         )
         basis = fit_basis(rows, np.concatenate([L, U])[:n_landmarks], BIAS)
-        low_rank.append(LowRankView(basis.features(X[L]), [basis.features(X[U])], weights, 2.0, double_precision_rows=2000))
+        low_rank.append(
+            LowRankView(basis.features(X[L]), [basis.features(X[U])], weights, 2.0, double_precision_rows=2000)
+        )
     return replace(problem, models=tuple(exact)), replace(problem, models=tuple(low_rank))
 
 

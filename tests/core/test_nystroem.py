@@ -112,7 +112,7 @@ def test_landmarks_are_different_rows_of_positive_weight_and_include_the_labeled
     assert (weights[chosen[8:]] > 0.0).all()
 
 
-def test_labeled_rows_leave_half_of_the_landmarks_to_others():
+def test_at_most_half_of_the_landmarks_are_labeled_if_there_are_others():
     rows, weights = training_rows("rbf", draw_rows(n=300)), np.ones(300)
     chosen = chosen_landmarks(rows, np.arange(100), np.arange(100, 300), weights, 60)
     assert (chosen < 100).sum() == 30
@@ -126,19 +126,20 @@ def uniform_landmarks(rows, preferred, others, weights, n_components, rng):
     return weighted_sample(others, weights[others], n_components, rng)
 
 
-def clusters_hit(choose, seed):
+def far_rows_chosen(choose, seed):
     """Of ten rows far from the other thousand and from each other, how many are landmarks."""
     rng = np.random.default_rng(seed)
-    crowd = 0.1 * rng.normal(size=(1000, 2))
+    cluster = 0.1 * rng.normal(size=(1000, 2))
     small = 10.0 * np.arange(1, 11)[:, None] + 0.1 * rng.normal(size=(10, 2))
-    rows = TrainingRows(Kernel("v", "rbf", gamma=1.0), np.vstack([crowd, small]))
+    rows = TrainingRows(Kernel("v", "rbf", gamma=1.0), np.vstack([cluster, small]))
     chosen = choose(rows, np.empty(0, np.intp), np.arange(1010), np.ones(1010), 60, rng)
     return int((chosen >= 1000).sum())
 
 
 def test_far_rows_are_found_by_distance_not_by_chance():
     by_distance, by_chance = (
-        np.mean([clusters_hit(choose, seed) for seed in range(5)]) for choose in (chosen_landmarks, uniform_landmarks)
+        np.mean([far_rows_chosen(choose, seed) for seed in range(5)])
+        for choose in (chosen_landmarks, uniform_landmarks)
     )
     assert by_distance >= 9.0
     assert by_chance < 3.0
@@ -152,7 +153,7 @@ def test_draws_follow_their_mass():
     np.testing.assert_array_equal(weighted_sample(rows, mass, 9, rng), rows[1:])
 
 
-def test_equal_rows_leave_the_rank_they_have():
+def test_rank_is_the_number_of_distinct_rows_and_one_for_the_bias():
     rows = training_rows("rbf", np.repeat(draw_rows(n=5), 4, axis=0))
     basis = fit_basis(rows, np.arange(20), BIAS)
     assert basis.rank == 6

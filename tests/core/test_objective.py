@@ -29,7 +29,7 @@ LAM = 0.8
 
 
 def textbook_objective(energy, problem, sensors, states, pi, consensus, lam, temperature):
-    """Objective (1) from weights, covariances and the KL divergence of two Gaussians; ``energy(m, s)`` stands for E A(f)."""
+    """Objective (1) from weights, covariances and the KL divergence of Gaussians; ``energy(m, s)`` is E A(f)."""
     total, q = 0.0, positive_probability(consensus.q)
     for i, (sensor, state) in enumerate(zip(sensors, states, strict=True)):
         W = state_weights(sensor, state)

@@ -101,8 +101,8 @@ def run_sweeps(model, surrogate, q, Y, box, *, lam=LAM, n_sweeps=4):
 
 @pytest.mark.parametrize("name", SURROGATES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_states_of_both_routes_agree(name, weighted):
-    """The constant-curvature surrogate through both bodies; the others need the Cholesky body and agree with the primal."""
+def test_states_agree_with_the_primal_form(name, weighted):
+    """The means of every surrogate, by the Cholesky route, are those of the primal form."""
     sensor = draw_sensor(3, weighted=weighted)
     Y, q = draw_labels(3, 8, n_functions=3), np.random.default_rng(3).dirichlet(np.ones(3), size=14)
     state = run_sweeps(CholeskyView(sensor.blocks), SURROGATES[name], q, Y, np.full(8, 0.7))
@@ -163,7 +163,7 @@ def test_weighted_row_equals_repeated_rows(name, view_class):
 
 
 def leave_one_out_means(sensor, state, lam):
-    """The mean of each unlabeled row when its own (a, b) are dropped and everything else, the dual included, is kept."""
+    """The mean of each unlabeled row without its own (a, b); all else, including the dual, is kept."""
     means = np.empty_like(state.m_U)
     for c in range(state.m_U.shape[1]):
         for m in range(state.m_U.shape[0]):
@@ -252,7 +252,7 @@ def test_view_without_unlabeled_or_without_labeled_rows():
 
 
 def check_variance_keeps_its_digits(*, power=1.0):
-    """Curvatures of 17 orders of magnitude in one view: both formulas of the variance are used, each where it is accurate."""
+    """Curvatures over 17 orders of magnitude: each formula of the variance is used where it is accurate."""
     sensor = draw_sensor(11, n_unlabeled=40, n_features=30)
     a = 10.0 ** np.linspace(-14.0, 3.0, 40)
     _, covariance = gaussian_posterior(sensor, LAM, a, np.zeros(40), np.zeros(8))
