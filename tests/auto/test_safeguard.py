@@ -99,3 +99,15 @@ def check_accuracy_is_kept(min_start_correlation):
 def test_a_distinct_cluster_that_is_not_the_class_costs_no_accuracy():
     check_accuracy_is_kept(Tuning().min_start_correlation)
     rejects(check_accuracy_is_kept, -1.1)
+
+
+def test_the_safeguard_also_acts_when_neighbors_have_weight():
+    X, y = draw_clusters(3)
+    few = np.where(np.arange(y.size) < N_LABELED, y, -1)
+    weights = []
+    for threshold in (-1.1, 1.1):  # never and always repeated
+        with tuning_context(replace(Tuning(), min_start_correlation=threshold)):
+            model = CMVMED(views=[6, 6], n_neighbors=5, class_prior="labels", calibrate=False).fit(X, few)
+        assert model.neighbor_weight_ > 0.0
+        weights.append(model.consensus_weight_)
+    assert weights[1] < 0.2 * weights[0]

@@ -264,5 +264,5 @@ def check_variance_keeps_its_digits(*, power=1.0):
 def test_variance_keeps_its_digits_at_any_curvature(monkeypatch):
     check_variance_keeps_its_digits()
     rejects(check_variance_keeps_its_digits, power=1.001)
-    monkeypatch.setattr("cmvmed.core.exact.LEAST_INFORMATION", 0.0)
+    monkeypatch.setattr("cmvmed.core.exact.MIN_INFORMATION", 0.0)
     rejects(check_variance_keeps_its_digits)
