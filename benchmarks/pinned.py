@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED, MED, MVMED, SVM2K, CoRLS
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.reproduction.tasks import TASKS, Split, draw
+from cmvmed.reproduction.tasks import TASKS, Split, draw_split
 
 TOLERANCE = 1e-6  # of the largest value of an array
 PRINTED = {"kernel": "linear+rbf"}
@@ -75,7 +75,7 @@ def fitted(key: Key) -> tuple[object, object]:
         data = make_multiview_gaussian(7400, separation=(1.1, 0.8), n_classes=STREAMED[task], random_state=number)
         y = np.where(np.arange(7000) < 40, data.target[:7000], -1)
         return CMVMED(views=dict(data.views), n_components=100).fit(data.data[:7000], y), data.data[7000:]
-    split = draw(TASKS[task], number)
+    split = draw_split(TASKS[task], number)
     model = SETTINGS[setting]
     if "views" in model.get_params():
         model = model.set_params(views=split.views)

@@ -1,4 +1,4 @@
-"""Small problems whose feature maps are explicit, so that textbook formulas can recompute all that the core returns."""
+"""Small problems with explicit feature maps, so that textbook formulas can recompute all that the core returns."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cmvmed.core.annealing import Problem, pooled_consensus, step_view
-from cmvmed.core.annealing import objective as core_objective
+from cmvmed.auto.agreement import agreement_weights
+from cmvmed.auto.tuning import Tuning
+from cmvmed.core.annealing import Plan, Schedule, step_view, supervised_start
+from cmvmed.core.consensus import update_consensus
 from cmvmed.core.exact import CholeskyView, KernelBlocks, SpectralView
+from cmvmed.core.objective import objective as core_objective
 from cmvmed.core.posterior import supervised_state
+from cmvmed.core.problem import Problem
+from cmvmed.core.surrogates import Bohning
+
+SCHEDULE = Schedule(consensus_weight=1.0, temperature=0.3, n_stages=3, max_iter=25, tol=1e-7)
 
 
 @dataclass(frozen=True)
@@ -68,12 +75,12 @@ def draw_problem(
     codes_L = np.arange(n_labeled) % n_classes
     codes_U = rng.integers(n_classes, size=n_unlabeled)
     weights_U = rng.uniform(0.3, 3.0, n_unlabeled) if weighted else np.ones(n_unlabeled)
-    seen_L, seen_U = (
+    present_L, present_U = (
         _draw_present(rng, n_labeled, n_views, missing),
         _draw_present(rng, n_unlabeled, n_views, missing),
     )
-    rows_L = tuple(np.flatnonzero(seen_L[:, i]) for i in range(n_views))
-    rows_U = tuple(np.flatnonzero(seen_U[:, i]) for i in range(n_views))
+    rows_L = tuple(np.flatnonzero(present_L[:, i]) for i in range(n_views))
+    rows_U = tuple(np.flatnonzero(present_U[:, i]) for i in range(n_views))
     sensors = []
     for rows, others in zip(rows_L, rows_U, strict=True):
         centers = rng.normal(size=(n_classes, n_features))
@@ -106,12 +113,55 @@ def _draw_present(rng, n_rows, n_views, missing):
     return present
 
 
+def noisy_scores(seed, n_views, *, n_rows=100, n_functions=1):
+    """Scores and rows of views: a common signal with independent noise, except the last view, which is pure noise."""
+    rng = np.random.default_rng(seed)
+    signal = 2.0 * rng.normal(size=(n_rows, n_functions))
+    means = [signal + rng.normal(size=signal.shape) for _ in range(n_views - 1)]
+    return [*means, rng.normal(size=signal.shape)], [np.arange(n_rows)] * n_views
+
+
+def uneven_prior(n_classes):
+    """Class shares in the ratio 1 : 2 : 3 ..., (K,)."""
+    return np.arange(1.0, n_classes + 1.0) / np.arange(1.0, n_classes + 1.0).sum()
+
+
 def independent_states(problem):
-    """The views' MEDs, from which the loop starts."""
+    """The MED of each view, from which the EM algorithm starts."""
     return [
         supervised_state(model, problem.Y[rows], box[rows])
         for model, rows, box in zip(problem.models, problem.rows_L, problem.box, strict=True)
     ]
+
+
+def make_plan(
+    problem,
+    schedule=SCHEDULE,
+    *,
+    surrogate=None,
+    view_weights=None,
+    balance=None,
+    chosen=(),
+):
+    """A plan for a small problem; the views are weighted by their agreement if no weights are given."""
+    start = supervised_start(problem)
+    if view_weights is None:
+        view_weights = agreement_weights(start.agreement, problem.known_views, Tuning())
+    return Plan(
+        problem=problem,
+        start=start,
+        surrogate=Bohning() if surrogate is None else surrogate,
+        schedule=schedule,
+        view_weights=np.asarray(view_weights, dtype=float),
+        class_prior=np.full(problem.n_classes, 1.0 / problem.n_classes) if balance is None else balance.prior,
+        balance=balance,
+        chosen=frozenset(chosen),
+    )
+
+
+def squared_norm(model, state):
+    """‖w‖²/σ² of a view's state, summed over functions."""
+    return model.blocks.squared_norm(state.tau, state.gamma, state.m_L, state.m_U)
 
 
 def half_steps(
@@ -125,10 +175,10 @@ def half_steps(
     n_sweeps=8,
     pi=None,
     step=step_view,
-    consensus_step=pooled_consensus,
+    consensus_step=update_consensus,
     objective=core_objective,
 ):
-    """The objective after every half-step: after each update of the consensus and after each update of a single view."""
+    """The objective after every half-step, that is after each update of the consensus and of a single view."""
     pi = np.full(len(problem.models), 1.0 / len(problem.models)) if pi is None else pi
     states, consensus, values = independent_states(problem), None, []
     for _ in range(n_sweeps):
@@ -140,7 +190,7 @@ def half_steps(
     return np.array(values), states, consensus
 
 
-def rejects(check, *broken_twin, **named):
-    """Assert that a check fails for a thing that is known to be wrong."""
+def rejects(check, *broken, **named):
+    """Assert that a check fails for an input that is known to be wrong."""
     with pytest.raises(AssertionError):
-        check(*broken_twin, **named)
+        check(*broken, **named)

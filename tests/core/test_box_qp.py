@@ -1,4 +1,4 @@
-"""The box-constrained dual: against a second solver, and with optimality conditions recomputed at the returned point."""
+"""The box-constrained dual: against a second solver, and by the optimality conditions at the returned point."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def few_features(rng, n):
     return X, np.where(X[:, 0] + rng.normal(size=n) > 0.0, 1.0, -1.0)
 
 
-def opposite_twins(rng, n):
+def opposite_labels(rng, n):
     """Every row occurs twice, once with each label."""
     return np.repeat(rng.normal(size=(n // 2, 6)), 2, axis=0), np.tile([1.0, -1.0], n // 2)
 
@@ -37,7 +37,7 @@ def smooth_functions(rng, n):
 FAMILIES = {
     "full rank": full_rank_features,
     "rank 4": few_features,
-    "duplicates with opposite labels": opposite_twins,
+    "duplicates with opposite labels": opposite_labels,
     "Gaussian kernel": smooth_functions,
 }
 DECADES = [1e-4, 1e-2, 1.0, 1e2, 1e4]
@@ -118,7 +118,7 @@ def test_start_does_not_matter(family):
         np.testing.assert_allclose(Q @ warm, Q @ cold, rtol=0.0, atol=1e-7)
 
 
-def test_without_rows_or_without_room():
+def test_without_rows_or_with_a_box_of_size_zero():
     none = np.empty(0)
     assert solve_box_qp(np.empty((0, 0)), none, none, none).shape == (0,)
     assert kkt_violation(none, none, none) == duality_gap(none, none, none) == 0.0
@@ -126,7 +126,7 @@ def test_without_rows_or_without_room():
     np.testing.assert_array_equal(solve_box_qp(Q, g, np.zeros_like(g), g), np.zeros_like(g))
 
 
-def test_zero_kernel_pushes_every_row_to_the_bound_its_slope_points_to():
+def test_with_a_zero_kernel_every_variable_is_at_the_bound_in_the_direction_of_its_gradient():
     g, upper = np.array([1.0, -1.0, 2.0]), np.array([0.5, 0.5, 3.0])
     np.testing.assert_array_equal(solve_box_qp(np.zeros((3, 3)), g, upper, np.zeros(3)), [0.5, 0.0, 3.0])
 

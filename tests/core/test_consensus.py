@@ -1,4 +1,4 @@
-"""The consensus: exact minimizer, one formula for two and many classes, class balance, view weights."""
+"""The consensus: exact minimizer, one formula for two and many classes, class balance, agreement of views."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from scipy.special import expit
 
 from cmvmed.core.consensus import (
     agreement,
-    agreement_weights,
     balancing_offset,
     class_scores,
     class_shares,
     entropy,
-    mean_agreement,
     n_functions,
     pool,
     positive_probability,
     prior_scores,
     soft_labels,
 )
-from tests.core.factories import rejects
+from tests.core.factories import noisy_scores, rejects
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -93,7 +91,7 @@ def free_energy(q, scores, offset, mass, temperature):
     )
 
 
-def neighbors(q, rng):
+def other_distributions(q, rng):
     """Distributions near q and far from it: sharper, flatter, tilted towards or away from a class, mixed with noise."""
     for power in (0.98, 1.02):
         yield q**power / (q**power).sum(axis=1, keepdims=True)
@@ -111,7 +109,7 @@ def check_exact_minimizer(soft, n_classes):
     for temperature in (1.0, 0.5, 0.3):
         q = soft(scores, offset, temperature)
         least = free_energy(q, scores, offset, mass, temperature)
-        for other in neighbors(q, rng):
+        for other in other_distributions(q, rng):
             assert free_energy(other, scores, offset, mass, temperature) > least
 
 
@@ -145,15 +143,15 @@ def test_c13_check_rejects_wrong_offsets(n_classes):
     def wrong_temperature(scores, mass, prior, temperature, start):
         return balancing_offset(scores, mass, prior, 1.0, start)
 
-    for twin in (unweighted, wrong_temperature, lambda *args: 0.0 * args[-1], lambda *args: -balancing_offset(*args)):
-        rejects(check_balance, twin, 0, n_classes)
+    for broken in (unweighted, wrong_temperature, lambda *args: 0.0 * args[-1], lambda *args: -balancing_offset(*args)):
+        rejects(check_balance, broken, 0, n_classes)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.15, 0.01])
 @pytest.mark.parametrize("scale", [1e2, 1e4, 1e6])
 @pytest.mark.parametrize("n_classes", [2, 4, 10])
 def test_c13_balance_meets_the_prior_for_extreme_scores(n_classes, scale, temperature):
-    """From one side hard labeling, from the other scores that dwarf the temperature."""
+    """Scores that are large compared with the temperature make the labels hard."""
     for seed in range(3):
         check_balance(balancing_offset, seed, n_classes, scale=scale, temperature=temperature)
 
@@ -202,76 +200,8 @@ def test_balanced_consensus_is_the_minimizer_among_balanced_ones(n_classes):
         assert free_energy(other, scores, 0.0 * offset, mass, 0.5) > least
 
 
-def weights_by_agreement(means, rows, n_rows):
-    return agreement_weights(agreement(means, rows, np.ones(n_rows)))
-
-
-def noisy_opinions(seed, n_views, *, n_rows=100, n_functions=1):
-    """All views but the last see the same signal through noise of their own; the last sees nothing."""
-    rng = np.random.default_rng(seed)
-    signal = 2.0 * rng.normal(size=(n_rows, n_functions))
-    means = [signal + rng.normal(size=signal.shape) for _ in range(n_views - 1)]
-    return [*means, rng.normal(size=signal.shape)], [np.arange(n_rows)] * n_views
-
-
-def check_noise_is_silenced(weights_of):
-    for seed in range(5):
-        for functions in (1, 3):
-            means, rows = noisy_opinions(seed, 4, n_functions=functions)
-            weights = weights_of(means, rows, 100)
-            np.testing.assert_allclose(weights.sum(), 1.0, rtol=1e-12)
-            assert weights[-1] < 0.1
-            assert weights[:-1].min() > 0.25
-
-
-def test_agreement_gives_a_noise_view_little_weight():
-    check_noise_is_silenced(weights_by_agreement)
-    rejects(check_noise_is_silenced, lambda means, rows, n: np.full(4, 0.25))
-    rejects(check_noise_is_silenced, lambda means, rows, n: weights_by_agreement(means[::-1], rows, n))
-
-
-@settings(derandomize=True, max_examples=20, deadline=None)
-@given(seed=SEEDS)
-def test_agreement_is_symmetric_for_two_views(seed):
-    rng = np.random.default_rng(seed)
-    means = [rng.normal(size=(20, 1)), rng.normal(size=(20, 1))]
-    np.testing.assert_allclose(weights_by_agreement(means, [np.arange(20)] * 2, 20), [0.5, 0.5], rtol=1e-12)
-
-
-def test_agreement_is_unique_when_nobody_agrees_and_follows_the_views():
-    constant = [np.ones((10, 1)), np.zeros((10, 1)), 3.0 * np.ones((10, 1))]
-    np.testing.assert_allclose(weights_by_agreement(constant, [np.arange(10)] * 3, 10), np.full(3, 1 / 3), rtol=1e-9)
-    np.testing.assert_allclose(weights_by_agreement(constant[:1], [np.arange(10)], 10), [1.0], rtol=1e-15)
-    means, rows = noisy_opinions(0, 4)
-    order = [2, 0, 3, 1]
-    np.testing.assert_allclose(
-        weights_by_agreement([means[i] for i in order], rows, 100),
-        weights_by_agreement(means, rows, 100)[order],
-        rtol=1e-9,
-    )
-
-
-def test_agreement_does_not_depend_on_the_scale_of_scores_but_on_their_sign():
-    means, rows = noisy_opinions(1, 4)
-    weights = weights_by_agreement(means, rows, 100)
-    rescaled = [1e5 * means[0], 1e-5 * means[1] + 3.0, *means[2:]]
-    np.testing.assert_allclose(weights_by_agreement(rescaled, rows, 100), weights, rtol=1e-9)
-    opposed = weights_by_agreement([-means[0], *means[1:]], rows, 100)
-    assert opposed[0] < 0.1
-
-
-def test_agreement_compares_views_on_the_rows_they_share():
-    means, _ = noisy_opinions(2, 4)
-    kept = [np.arange(0, 80), np.arange(10, 100), np.arange(20, 90), np.arange(100)]
-    part = [mean[index] for mean, index in zip(means, kept, strict=True)]
-    weights = weights_by_agreement(part, kept, 100)
-    assert weights[-1] < 0.1
-    strangers = weights_by_agreement([np.ones((5, 1)), np.ones((5, 1))], [np.arange(5), np.arange(5, 10)], 10)
-    np.testing.assert_allclose(strangers, [0.5, 0.5], rtol=1e-12)
-
-
 def test_agreement_is_the_positive_part_of_the_correlation():
-    means, rows = noisy_opinions(3, 3)
+    means, rows = noisy_scores(3, 3)
     R = agreement(means, rows, np.ones(100))
     expected = np.corrcoef(np.hstack(means).T)
     np.testing.assert_allclose(R, np.maximum(expected, 0.0), rtol=0.0, atol=1e-12)
@@ -279,27 +209,19 @@ def test_agreement_is_the_positive_part_of_the_correlation():
     np.testing.assert_allclose(opposed, np.eye(2), rtol=0.0, atol=1e-12)
 
 
-def test_views_that_cannot_be_compared_are_taken_to_agree_like_the_others():
+def test_views_that_cannot_be_compared_get_the_mean_agreement():
     """A view without labels has constant scores; two views may have no row in common."""
-    means, rows = noisy_opinions(5, 3)
+    means, rows = noisy_scores(5, 3)
     R = agreement([*means, np.full((100, 1), 0.3)], [*rows, np.arange(100)], np.ones(100))
     others = [R[0, 1], R[0, 2], R[1, 2]]
     np.testing.assert_allclose(R[3], [np.mean(others)] * 3 + [1.0], rtol=1e-12)
     np.testing.assert_allclose(R, R.T, rtol=1e-15)
-    strangers = agreement([np.ones((5, 1)), np.ones((5, 1))], [np.arange(5), np.arange(5, 10)], np.ones(10))
-    np.testing.assert_array_equal(strangers, np.ones((2, 2)))
-
-
-def test_views_that_no_row_has_get_no_weight():
-    means, rows = noisy_opinions(6, 4)
-    R = agreement([*means, np.empty((0, 1))], [*rows, np.empty(0, dtype=int)], np.ones(100))
-    weights = agreement_weights(R, np.array([True, True, True, True, False]))
-    assert weights[-1] == 0.0
-    np.testing.assert_allclose(weights[:-1], weights_by_agreement(means, rows, 100), rtol=1e-12)
+    no_common_row = agreement([np.ones((5, 1)), np.ones((5, 1))], [np.arange(5), np.arange(5, 10)], np.ones(10))
+    np.testing.assert_array_equal(no_common_row, np.ones((2, 2)))
 
 
 def check_agreement_weights_are_repetitions(agreement_of):
-    means, _ = noisy_opinions(4, 3, n_rows=12)
+    means, _ = noisy_scores(4, 3, n_rows=12)
     counts = np.random.default_rng(4).integers(1, 5, size=12)
     repeated = [np.repeat(mean, counts, axis=0) for mean in means]
     np.testing.assert_allclose(
@@ -310,18 +232,7 @@ def check_agreement_weights_are_repetitions(agreement_of):
     )
 
 
-def test_agreement_counts_rows_as_often_as_they_weigh():
+def test_agreement_counts_a_row_as_often_as_its_weight():
     check_agreement_weights_are_repetitions(agreement)
     rejects(check_agreement_weights_are_repetitions, lambda means, rows, mass: agreement(means, rows, mass**0))
     rejects(check_agreement_weights_are_repetitions, lambda means, rows, mass: agreement(means, rows, mass**2))
-
-
-def test_mean_agreement_counts_pairs_by_the_weights_of_both():
-    R = np.array([[1.0, 0.8, 0.2], [0.8, 1.0, 0.4], [0.2, 0.4, 1.0]])
-    np.testing.assert_allclose(mean_agreement(R, np.full(3, 1 / 3)), (0.8 + 0.2 + 0.4) / 3.0, rtol=1e-12)
-    np.testing.assert_allclose(mean_agreement(R, np.array([0.5, 0.5, 0.0])), 0.8, rtol=1e-12)
-    weights = np.array([0.5, 0.3, 0.2])
-    by_hand = (0.15 * 0.8 + 0.10 * 0.2 + 0.06 * 0.4) / (0.15 + 0.10 + 0.06)
-    np.testing.assert_allclose(mean_agreement(R, weights), by_hand, rtol=1e-12)
-    assert mean_agreement(np.eye(1), np.ones(1)) == 1.0
-    assert mean_agreement(R, np.array([1.0, 0.0, 0.0])) == 1.0

@@ -1,4 +1,4 @@
-"""Inverses by way of the Cholesky factor against the inverse itself, solutions with singular matrices, and whitening."""
+"""Inverses from the Cholesky factor, solutions with singular matrices, and whitening."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_inverse_by_way_of_the_factor(n):
     check(np.linalg.inv(B))
 
 
-def test_inverse_of_another_matrix_is_told_apart():
+def test_comparison_rejects_the_inverse_of_another_matrix():
     factor = cholesky(np.array(draw_matrix(6), order="F"))
     other = np.linalg.inv(draw_matrix(6) + 1e-6 * np.eye(6))
     rejects(lambda: np.testing.assert_allclose(inverse_diagonal(factor), np.diagonal(other), rtol=1e-12))
@@ -48,7 +48,7 @@ def test_whitening_keeps_what_a_matrix_spans(n, rank):
     check(T)
 
 
-def test_whitening_of_another_matrix_is_told_apart():
+def test_comparison_rejects_the_whitening_of_another_matrix():
     K, T = draw_matrix(6), whitening(draw_matrix(6) + 1e-3 * np.eye(6), 1e-10)
     rejects(lambda: np.testing.assert_allclose(T.T @ K @ T, np.eye(6), rtol=0.0, atol=1e-8))
 

@@ -1,4 +1,4 @@
-"""The low-rank body against the exact one."""
+"""The low-rank form of a view against the exact one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmvmed.auto.class_prior import ClassBalance
-from cmvmed.core.annealing import Problem, Schedule, anneal
+from cmvmed.core.annealing import Schedule, anneal
+from cmvmed.core.consensus import ClassBalance
 from cmvmed.core.exact import KernelBlocks, SpectralView
 from cmvmed.core.kernels import Kernel
 from cmvmed.core.low_rank import LowRankConditioned, LowRankView
 from cmvmed.core.nystroem import TrainingRows, fit_basis
 from cmvmed.core.posterior import supervised_state, update_view
 from cmvmed.core.surrogates import Bohning
-from tests.core.factories import draw_labels, draw_problem, draw_sensor, half_steps, rejects
+from tests.core.factories import (
+    draw_labels,
+    draw_problem,
+    draw_sensor,
+    half_steps,
+    make_plan,
+    rejects,
+    squared_norm,
+)
 from tests.core.reference import gaussian_posterior
 from tests.core.test_posterior import check_same_gaussian
 
@@ -24,12 +32,17 @@ BIAS = 0.2
 
 def feature_view(sensor, view=LowRankView, **changed):
     blocks = sensor.blocks
-    given = {"weights": blocks.weights, "prior_variance": blocks.prior_variance, **changed}
+    given = {
+        "weights": blocks.weights,
+        "prior_variance": blocks.prior_variance,
+        "double_precision_rows": 2000,
+        **changed,
+    }
     return view(sensor.Phi_L, np.array_split(sensor.Phi_U, 3), **given)
 
 
 class ExactShape:
-    """A low-rank view that shows the shapes the comparison asks for."""
+    """A low-rank view with the kernel blocks whose shapes the comparison needs."""
 
     def __init__(self, view, blocks):
         self.blocks, self.condition = blocks, view.condition
@@ -46,11 +59,11 @@ def test_features_equal_their_kernel(n_features, weighted):
     check_equals_kernel_view(sensor, feature_view(sensor))
 
 
-class ForgetsToTurn(LowRankView):
-    """Takes the eigenvalues of G for the precisions of the features as they are."""
+class WithoutRotation(LowRankView):
+    """Uses the eigenvalues of G with features that are not rotated."""
 
-    def __init__(self, Z_L, parts_U, weights, prior_variance):
-        super().__init__(Z_L, parts_U, weights, prior_variance)
+    def __init__(self, Z_L, parts_U, weights, prior_variance, **named):
+        super().__init__(Z_L, parts_U, weights, prior_variance, **named)
         self.blocks = replace(self.blocks, Z_U=np.concatenate(parts_U))
 
     def condition(self, lam, a):
@@ -58,17 +71,17 @@ class ForgetsToTurn(LowRankView):
 
 
 @pytest.mark.parametrize(
-    "twin",
+    "broken",
     [
         lambda sensor: feature_view(sensor, weights=np.ones_like(sensor.blocks.weights)),
         lambda sensor: feature_view(sensor, prior_variance=1.01 * sensor.blocks.prior_variance),
-        lambda sensor: feature_view(sensor, view=ForgetsToTurn),
+        lambda sensor: feature_view(sensor, view=WithoutRotation),
     ],
-    ids=["forgets weights", "other prior variance", "forgets to turn"],
+    ids=["without weights", "other prior variance", "without rotation"],
 )
-def test_comparison_rejects_broken_views(twin):
+def test_comparison_rejects_broken_views(broken):
     sensor = draw_sensor(0, weighted=True)
-    rejects(check_equals_kernel_view, sensor, twin(sensor))
+    rejects(check_equals_kernel_view, sensor, broken(sensor))
 
 
 def test_weights_are_the_textbook_posterior_mean():
@@ -77,15 +90,16 @@ def test_weights_are_the_textbook_posterior_mean():
     view = feature_view(sensor)
     q = np.random.default_rng(0).uniform(size=(14, 2))
     state = update_view(view, Bohning(), supervised_state(view, Y, box), q, Y, box, lam)
+    theta = view.blocks.mean_weights(state.tau, state.gamma)
     for c in range(2):
         mean, covariance = gaussian_posterior(sensor, lam, state.a[:, 0], state.b[:, c], state.tau[:, c])
-        np.testing.assert_allclose(view.rotation @ state.m_gamma[:, c], mean, atol=1e-10)
+        np.testing.assert_allclose(view.rotation @ theta[:, c], mean, atol=1e-10)
         np.testing.assert_allclose(
             state.s_U[:, 0], np.einsum("ij,jk,ik->i", sensor.Phi_U, covariance, sensor.Phi_U), atol=1e-10
         )
-    expected = (state.m_gamma**2).sum() / sensor.blocks.prior_variance
-    np.testing.assert_allclose(state.squared_norm, expected, rtol=1e-10)
-    assert abs((state.gamma * state.m_gamma).sum() - expected) > 1e-3  # without the labeled rows' part
+    expected = (theta**2).sum() / sensor.blocks.prior_variance
+    np.testing.assert_allclose(squared_norm(view, state), expected, rtol=1e-10)
+    assert abs((state.gamma * theta).sum() - expected) > 1e-3  # without the labeled rows' part
 
 
 def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=None, n_unlabeled=120):
@@ -113,24 +127,29 @@ def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=
             )
         )
         basis = fit_basis(rows, np.concatenate([L, U])[:n_landmarks], BIAS)
-        low_rank.append(LowRankView(basis.features(X[L]), [basis.features(X[U])], weights, 2.0))
+        low_rank.append(
+            LowRankView(basis.features(X[L]), [basis.features(X[U])], weights, 2.0, double_precision_rows=2000)
+        )
     return replace(problem, models=tuple(exact)), replace(problem, models=tuple(low_rank))
 
 
-def fitted(problem: Problem, n_classes):
+def fitted(problem):
+    """The result of a fit with equal classes, and its squared norms."""
     schedule = Schedule(consensus_weight=0.5, temperature=0.3, n_stages=4, max_iter=30, tol=1e-6)
-    balance = ClassBalance(np.full(n_classes, 1.0 / n_classes))
-    return anneal(problem, Bohning(), schedule, balance, None)
+    balance = ClassBalance(np.full(problem.n_classes, 1.0 / problem.n_classes))
+    result = anneal(make_plan(problem, schedule, balance=balance))
+    return result, [squared_norm(model, state) for model, state in zip(problem.models, result.states, strict=True)]
 
 
-def check_same_fit(first, second, tolerance):
+def check_same_fit(first_fit, second_fit, tolerance):
+    (first, first_norms), (second, second_norms) = first_fit, second_fit
     np.testing.assert_allclose(first.consensus.q, second.consensus.q, rtol=0.0, atol=tolerance)
     np.testing.assert_allclose(first.view_weights, second.view_weights, rtol=0.0, atol=tolerance)
     np.testing.assert_allclose(first.consensus.offset, second.consensus.offset, rtol=0.0, atol=tolerance)
     for one, other in zip(first.states, second.states, strict=True):
         np.testing.assert_allclose(one.m_L, other.m_L, rtol=0.0, atol=tolerance)
         np.testing.assert_allclose(one.s_U, other.s_U, rtol=0.0, atol=tolerance)
-        np.testing.assert_allclose(one.squared_norm, other.squared_norm, rtol=tolerance)
+    np.testing.assert_allclose(first_norms, second_norms, rtol=tolerance)
     assert len(first.history) == len(second.history)
     np.testing.assert_allclose(
         [sweep.objective for sweep in first.history], [sweep.objective for sweep in second.history], rtol=tolerance
@@ -142,20 +161,20 @@ def check_same_fit(first, second, tolerance):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_all_rows_as_landmarks_give_the_exact_fit(n_classes, missing, weighted):
     exact, low_rank = rbf_problems(4, n_classes=n_classes, missing=missing, weighted=weighted)
-    check_same_fit(fitted(low_rank, n_classes), fitted(exact, n_classes), 1e-7)
+    check_same_fit(fitted(low_rank), fitted(exact), 1e-7)
 
 
-def test_few_landmarks_are_told_from_the_exact_fit():
+def test_comparison_rejects_a_fit_with_few_landmarks():
     exact, low_rank = rbf_problems(4, n_landmarks=25)
-    rejects(check_same_fit, fitted(low_rank, 2), fitted(exact, 2), 1e-7)
+    rejects(check_same_fit, fitted(low_rank), fitted(exact), 1e-7)
 
 
 def check_falls(values):
     assert np.diff(values).max() <= 1e-9 * np.abs(values).max()
 
 
-class HalvesTheCurvature(LowRankView):
-    """A quadratic of half the curvature is no bound."""
+class TooSmallCurvature(LowRankView):
+    """A quadratic of a tenth of the curvature is no bound."""
 
     def __init__(self, view):
         self.blocks, self.space = view.blocks, replace(view.space, omega=0.1 * view.space.omega)
@@ -167,12 +186,12 @@ class HalvesTheCurvature(LowRankView):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("balance", [None, "equal"])
 def test_objective_falls_at_every_half_step(n_classes, balance):
-    tied = None if balance is None else ClassBalance(np.full(n_classes, 1.0 / n_classes))
+    imposed = None if balance is None else ClassBalance(np.full(n_classes, 1.0 / n_classes))
     _, problem = rbf_problems(1, n_classes=n_classes, missing=0.2, weighted=True, n_landmarks=20)
-    values, _, _ = half_steps(problem, Bohning(), lam=2.0, temperature=0.3, balance=tied, n_sweeps=15)
+    values, _, _ = half_steps(problem, Bohning(), lam=2.0, temperature=0.3, balance=imposed, n_sweeps=15)
     check_falls(values)
-    broken = replace(problem, models=tuple(HalvesTheCurvature(model) for model in problem.models))
-    values, _, _ = half_steps(broken, Bohning(), lam=2.0, temperature=0.3, balance=tied, n_sweeps=15)
+    broken = replace(problem, models=tuple(TooSmallCurvature(model) for model in problem.models))
+    values, _, _ = half_steps(broken, Bohning(), lam=2.0, temperature=0.3, balance=imposed, n_sweeps=15)
     rejects(check_falls, values)
 
 
@@ -192,11 +211,10 @@ def test_total_variance_is_the_sum_over_rows():
     np.testing.assert_allclose(conditioned.total_variance(), sensor.blocks.weights @ conditioned.variance_U, rtol=1e-12)
 
 
-def test_features_of_many_rows_are_kept_in_single_precision_and_tell_the_same(monkeypatch):
+def test_features_of_many_rows_are_kept_in_single_precision_with_the_same_results():
     sensor = draw_sensor(0, n_features=12, weighted=True)
     double = feature_view(sensor)
-    monkeypatch.setattr("cmvmed.core.low_rank.DOUBLE_ROWS", 0)
-    single = feature_view(sensor)
+    single = feature_view(sensor, double_precision_rows=0)
     assert (single.blocks.Z_U.dtype, double.blocks.Z_U.dtype) == (np.float32, np.float64)
     Y = draw_labels(0, len(sensor.Phi_L))
     box = np.full(len(Y), 1.3)
@@ -212,9 +230,8 @@ def test_features_of_many_rows_are_kept_in_single_precision_and_tell_the_same(mo
     np.testing.assert_allclose(single.blocks.diagonal_U, double.blocks.diagonal_U, rtol=1e-5)
 
 
-def test_features_beyond_the_range_of_single_precision_stay_in_double(monkeypatch):
-    monkeypatch.setattr("cmvmed.core.low_rank.DOUBLE_ROWS", 0)
+def test_features_beyond_the_range_of_single_precision_stay_in_double():
     sensor = draw_sensor(0)
-    view = feature_view(replace(sensor, Phi_U=1e20 * sensor.Phi_U))
+    view = feature_view(replace(sensor, Phi_U=1e20 * sensor.Phi_U), double_precision_rows=0)
     assert view.blocks.Z_U.dtype == np.float64
     assert np.isfinite(view.blocks.diagonal_U).all()

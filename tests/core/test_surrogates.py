@@ -110,7 +110,7 @@ def test_energies_are_exact_without_variance_and_jaakkola_is_the_tighter_bound_w
 
 
 def check_gradient_at_the_mean(surrogate):
-    """a m - b is the derivative of A(f) - (q - ½) f at a mean without variance: the model knows the consensus."""
+    """a m - b is the derivative of A(f) - (q - ½) f at a mean without variance: the model depends on the consensus."""
     m, q = column(-3.0, -0.2, 0.0, 0.7, 5.0), column(0.1, 0.9, 0.5, 0.3, 1.0)
     a = surrogate.curvature(m, np.zeros_like(m))
     slope = a * m - surrogate.response(m, q, a)
@@ -130,11 +130,11 @@ class WrongSign(Bohning):
 def test_models_have_the_gradient_of_what_they_replace():
     for surrogate in COMPLETE:
         check_gradient_at_the_mean(surrogate)
-    for twin in (AsPrinted(), WithoutLinearTerm(), WrongSign()):
-        rejects(check_gradient_at_the_mean, twin)
+    for broken in (AsPrinted(), WithoutLinearTerm(), WrongSign()):
+        rejects(check_gradient_at_the_mean, broken)
 
 
-def test_literal_is_newton_without_the_linear_term():
+def test_as_printed_is_newton_without_the_linear_term():
     m, s, q = column(-1.0, 0.5), column(1.0, 2.0), column(0.2, 0.9)
     np.testing.assert_array_equal(AsPrinted().curvature(m, s), Newton().curvature(m, s))
     np.testing.assert_array_equal(AsPrinted().response(m, q, AsPrinted().curvature(m, s)), np.zeros((2, 1)))

@@ -1,4 +1,4 @@
-"""Work for views and folds side by side."""
+"""Parallel work on views and folds, and the number of BLAS threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cmvmed.core.threads import blas_limit, blas_threads, parallel_map
 @pytest.mark.parametrize(
     ("n_jobs", "low_rank", "workers"), [(None, False, 1), (None, True, 2), (1, True, 1), (2, False, 2), (3, True, 3)]
 )
-def test_as_many_workers_as_asked_for_or_as_the_algebra_has(n_jobs, low_rank, workers):
+def test_number_of_workers(n_jobs, low_rank, workers):
     with threadpool_limits(2):
         mapper = parallel_map(n_jobs, low_rank)
         together = threading.Barrier(workers, timeout=20.0)  # passes only if so many wait for each other
@@ -23,7 +23,7 @@ def test_as_many_workers_as_asked_for_or_as_the_algebra_has(n_jobs, low_rank, wo
         assert mapper is map
 
 
-def test_workers_share_the_threads_of_the_algebra_and_give_them_back():
+def test_workers_share_the_blas_threads_and_restore_their_number():
     with threadpool_limits(2):
         assert list(parallel_map(2, False)(lambda item: blas_threads(), range(2))) == [1, 1]
         assert blas_threads() == 2
@@ -36,7 +36,7 @@ def test_no_items_and_errors():
         mapper(lambda item: 1 / item, [1, 0])
 
 
-def test_overlapping_limits_of_two_threads_leave_the_process_as_it_was():
+def test_overlapping_limits_of_two_threads_are_restored():
     entered, first_left = threading.Event(), threading.Event()
 
     def second():

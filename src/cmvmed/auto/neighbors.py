@@ -182,7 +182,6 @@ def add_neighbor_view(
         start=replace(plan.start, states=(*plan.start.states, state)),
         schedule=schedule,
         view_weights=np.append((1.0 - share) * plan.view_weights, share),
-        chosen=plan.chosen - {"consensus_weight"},
     )
     return joined_plan, graph
 

@@ -29,8 +29,8 @@ from cmvmed.core.types import Array
 
 Factors = TypeVar("Factors")
 
-LEAST_INFORMATION = 1e-3  # of a row's consensus term relative to the prior's, for a variance by way of B⁻¹
-LEAST_ROOT = 1e-150  # stands in for the root of a curvature of zero
+MIN_INFORMATION = 1e-3  # of a row's consensus term relative to the prior's, for a variance by way of B⁻¹
+MIN_ROOT = 1e-150  # stands in for the root of a curvature of zero
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class CholeskyConditioned:
     def variance_U(self) -> Array:
         """σ²(1 - (B⁻¹)_mm)/r²_m; where r²_m K_mm is so small that the difference loses digits, σ²(K_mm - ‖W_m‖²)."""
         K_mm, squared = np.diagonal(self.blocks.UU), self.r**2
-        weak = squared * K_mm < LEAST_INFORMATION
+        weak = squared * K_mm < MIN_INFORMATION
         variance = (1.0 - inverse_diagonal(self.factor)) / np.where(weak, 1.0, squared)
         W = solve_lower(self.factor, np.multiply(self.blocks.UU[:, weak], self.r[:, None], order="F"))
         variance[weak] = K_mm[weak] - np.einsum("ij,ij->j", W, W)
@@ -155,7 +155,7 @@ class CholeskyConditioned:
 
     def project_response(self, b: Array) -> Array:
         """λwb/r."""
-        return np.asarray(self.lam * self.blocks.weights[:, None] * b / np.maximum(self.r, LEAST_ROOT)[:, None])
+        return np.asarray(self.lam * self.blocks.weights[:, None] * b / np.maximum(self.r, MIN_ROOT)[:, None])
 
     def labeled_mean(self, projected: Array) -> Array:
         """σ² W_Lᵀ Λ⁻¹ projected."""
@@ -165,7 +165,7 @@ class CholeskyConditioned:
 
     def coefficients(self, projected: Array, tau: Array) -> Array:
         """r B⁻¹(projected - r K_UL τ)."""
-        r = np.maximum(self.r, LEAST_ROOT)[:, None]
+        r = np.maximum(self.r, MIN_ROOT)[:, None]
         return np.asarray(r * solve_cholesky(self.factor, projected - r * product(self.blocks.UL, tau)))
 
     def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
