@@ -1,4 +1,4 @@
-"""From a data frame whose column prefixes name the sensors to predictions, with a labels-only baseline beside it."""
+"""Classify a data frame whose column prefixes name the sensors, and compare with a classifier of the labels only."""
 
 from cmvmed import CMVMED, MED
 from cmvmed.datasets import load_digits_views

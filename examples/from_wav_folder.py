@@ -1,4 +1,4 @@
-"""From a folder of wav files, two sensors per event, to predictions.
+"""Classify a folder of wav files, two sensors per event.
 
 The folder holds ``<event>_sensor1.wav`` and ``<event>_sensor2.wav`` for every event, and ``labels.csv`` with the columns
 ``event`` and ``label``, where the label is empty for most events.

@@ -1,4 +1,4 @@
-"""Pictures of the simulated footsteps: what two sensors hear of both classes, and the MFCC views made of it.
+"""Figures of the simulated footsteps: spectrograms of both classes at two sensors, and their MFCC views.
 
 Run ``python examples/plot_footsteps.py --out demo-output``; it writes ``footsteps_spectrograms.png`` and
 ``footsteps_mfcc_views.png`` there.
@@ -22,7 +22,7 @@ SENSORS = ("sensor1", "sensor2")
 
 
 def clear_segments(steps):
-    """Return one segment per class that both sensors hear well: the sixth best, so as not to show an exception."""
+    """Return one segment per class with a high signal-to-noise ratio at both sensors: the sixth best, not an exception."""
     worse_snr = steps.segment_snr_db[:, :2].min(axis=1)
     rows_by_class = [np.flatnonzero(steps.target == label) for label in range(2)]
     return [rows[np.argsort(-worse_snr[rows])[5]] for rows in rows_by_class]
@@ -41,8 +41,8 @@ def plot_spectrograms(steps, noiseless, path):
             extent = (0, seconds, 0, kilohertz)
             image = axis.imshow(level, origin="lower", aspect="auto", extent=extent, vmin=-60, vmax=0, cmap="magma")
             where = f"{title}, {steps.distance[row, sensor]:.0f} m away"
-            heard = f", {steps.segment_snr_db[row, sensor]:+.0f} dB SNR" if data is steps.data else ""
-            axis.set_title(f"{steps.target_names[column]}: {where}{heard}", fontsize=10)
+            snr = f", {steps.segment_snr_db[row, sensor]:+.0f} dB SNR" if data is steps.data else ""
+            axis.set_title(f"{steps.target_names[column]}: {where}{snr}", fontsize=10)
         axes[-1, column].set_xlabel("time (s)")
     for axis in axes[:, 0]:
         axis.set_ylabel("frequency (kHz)")
@@ -52,7 +52,7 @@ def plot_spectrograms(steps, noiseless, path):
 
 
 def plot_mfcc_views(steps, path):
-    """Draw a segment of each class as both views see it, in standard deviations, and how far the classes lie apart."""
+    """Draw a segment of each class in both views, in standard deviations, and the difference of the class means."""
     figure, axes = plt.subplots(len(SENSORS), 3, figsize=(11, 7), layout="constrained", sharex=True, sharey=True)
     examples = clear_segments(steps)
     for row, sensor in enumerate(SENSORS):
@@ -77,7 +77,7 @@ def plot_mfcc_views(steps, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for the pictures")
+    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for the figures")
     parser.add_argument("--segments", type=int, default=400, help="number of simulated segments")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ def clarabel_box_qp(Q, g, upper):
 
 
 def gaussian_posterior(sensor, lam, a, b, tau):
-    """Mean (p,) and covariance (p, p) of equation (2), for one function."""
+    """Mean (p,) and covariance (p, p) of the posterior in section 3 of docs/theory.md, for one function."""
     weights, variance = sensor.blocks.weights, sensor.blocks.prior_variance
     precision = np.eye(sensor.Phi_U.shape[1]) / variance + lam * sensor.Phi_U.T @ np.diag(weights * a) @ sensor.Phi_U
     covariance = np.linalg.inv(precision)

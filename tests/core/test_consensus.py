@@ -84,7 +84,7 @@ def test_pool_averages_the_views_a_row_has():
 
 
 def free_energy(q, scores, offset, mass, temperature):
-    """The part of objective (1) that depends on q: Σ mass {-(q - ½)·(m + o) - κT H(q)}."""
+    """The part of objective (A) that depends on q: Σ mass {-(q - ½)·(m + o) - κT H(q)}."""
     kappa = float(min(q.shape[1] - 1, 2))
     return mass @ (
         -((positive_probability(q) - 0.5) * (scores + offset)).sum(axis=1) - kappa * temperature * entropy(q)

@@ -261,7 +261,7 @@ def updated_state(surrogate, *, seed=6, n_functions=2, weighted=True, n_sweeps=2
 
 
 def posteriors(sensor, state):
-    """Mean and covariance of each function from the state's pseudo-data, by equation (2)."""
+    """Mean and covariance of each function from the state's pseudo-data, by section 3 of docs/theory.md."""
     a = np.broadcast_to(state.a, state.b.shape)
     return [gaussian_posterior(sensor, LAM, a[:, c], state.b[:, c], state.tau[:, c]) for c in range(state.b.shape[1])]
 

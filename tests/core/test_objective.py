@@ -176,7 +176,7 @@ def test_c10_objective_never_rises_with_bounded_shares():
 
 
 def check_objective(objective_of, surrogate, problem, sensors, pi, states, consensus):
-    """The recorded objective is equation (1) with the surrogate's energy, and no less than (1) itself."""
+    """The recorded objective is (A) with the surrogate's energy, and no less than (A) itself."""
     value = objective_of(problem, surrogate, states, pi, consensus, LAM, 0.5)
     same = textbook_objective(surrogate.energy, problem, sensors, states, pi, consensus, LAM, 0.5)
     exact = textbook_objective(expected_log_partition, problem, sensors, states, pi, consensus, LAM, 0.5)

@@ -1,9 +1,9 @@
 """The share of the second of two classes, from cross-view anchors.
 
-The rows of which one view is surest are anchors: nearly clean samples of the two classes for another view. Matching that view's
-mean score to its means over the anchors gives a share. A fit under an imposed share r has an observed share a(r). Where the
-views separate the classes, a hardly depends on r, and the true share is near the fixed point a(r) = r; where they do not, a(r)
-follows r and carries no information.
+The rows with the highest and lowest scores in one view are anchors: nearly pure samples of the two classes for another
+view. Matching that view's mean score to its means over the anchors gives a share. A fit under an imposed share r has an
+observed share a(r). Where the views separate the classes, a hardly depends on r, and the true share is near the fixed
+point a(r) = r; where they do not, a(r) follows r and carries no information.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The share of each class among the unlabeled rows, from the labels' counts.
 
-With a handful of labels the ranking of the rows is learned well and the threshold badly, so the share matters more than any
-other refinement (``docs/theory.md``, section on the class prior). Shares of two classes are refined by :mod:`.ranks` and
+With few labels the ranking of the rows is accurate and the threshold is not, so the share has a large effect on accuracy
+(``docs/theory.md``, section 4). Shares of two classes are refined by :mod:`.ranks` and
 :mod:`.anchors`.
 """
 

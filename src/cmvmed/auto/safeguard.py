@@ -1,4 +1,4 @@
-"""The safeguard: less consensus where it leaves behind what the views learned from the labels.
+"""The safeguard: a smaller consensus weight where the consensus contradicts the classifiers learned from the labels.
 
 Views may agree on a structure of the unlabeled rows other than the classes. The pooled scores then hardly correlate with those
 of the independent views. Only a consensus weight that the library chose is reduced; a given one is used as it is.

@@ -1,4 +1,4 @@
-"""The duals of the two-view rivals, SVM-2K and MV-MED, and the certificates of their solutions.
+"""The duals of the two-view baselines, SVM-2K and MV-MED, and the certificates of their solutions.
 
 Both are quadratic programs that couple the views row by row. Their variables add to the coefficients g_v of the views'
 functions f_v = K_v g_v + b_v. Certificates are computed from the problem at the returned point, never reported by the solver.
@@ -124,8 +124,8 @@ def _similarities(where: IntArray, penalty: Array, epsilon: float) -> list[tuple
 def solve_two_view(program: TwoViewProgram) -> TwoViewSolution:
     """Solve the program with piqp and measure how well.
 
-    In a view whose variables can only push Σ g_v one way, Σ g_v = 0 leaves nothing but zeros: its labeled rows, of one class
-    only, ask for no more than a bias of that class, which is ±1.
+    In a view whose variables can only push Σ g_v one way, Σ g_v = 0 leaves nothing but zeros: its labeled rows are of one
+    class only, and a bias of ±1, the sign of that class, is optimal.
     """
     biases = np.array([_only_way(s, program.lower) for s in program.signs])
     free = ~(program.signs[biases != 0.0] != 0.0).any(axis=0)

@@ -1,8 +1,8 @@
 """The annealed EM algorithm of the paper: schedule (step 2(c)), plan, and the only loop over consensus and views.
 
 Stage s of S uses the consensus weight λ_s = λ(1 - e^{-s/2}) of the paper and the temperature T_s = T^{s/S}. Within a stage, the
-consensus (step 2(a)) and the views (step 2(b)) are updated in turn. If the surrogate is a bound, every update lowers
-objective (1), and a stage ends when it changes by less than a tolerance.
+consensus (step 2(a)) and the views (step 2(b)) are updated in turn, all views from the same consensus. If the surrogate is a
+bound, every update lowers the bound on objective (A), and a stage ends when it changes by less than a tolerance.
 
 A :class:`Plan` holds every decision; nothing in :func:`anneal` decides anything.
 """
@@ -77,7 +77,7 @@ def supervised_start(problem: Problem) -> Start:
 
 
 def independent_states(problem: Problem) -> tuple[ViewState, ...]:
-    """Each view's MED on its labeled rows."""
+    """Each view's MED, paper eq. (1), on its labeled rows."""
     parts = zip(problem.models, problem.rows_L, problem.box, strict=True)
     return tuple(supervised_state(model, problem.Y[rows], box[rows]) for model, rows, box in parts)
 
@@ -163,7 +163,7 @@ class EMStep(Protocol[Position]):
         """Update the consensus (step 2(a)) and the views (step 2(b)) once; return where that leads and its record."""
 
     def is_balanced(self, position: Position) -> bool:
-        """Whether the consensus has the class shares asked for."""
+        """Whether the consensus has the imposed class shares."""
 
     @property
     def descends(self) -> bool:

@@ -121,7 +121,7 @@ def positive_probability(q: Array) -> Array:
 
 
 def pool(means: Sequence[Array], rows: Sequence[IntArray], weights: Array, n_rows: int) -> tuple[Array, Array]:
-    """Weighted mean of the present views' scores.
+    """Weighted mean of the present views' scores, m̄ of equation (E).
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def pool(means: Sequence[Array], rows: Sequence[IntArray], weights: Array, n_row
 
 
 def soft_labels(scores: Array, offset: Array, temperature: float) -> Array:
-    """q(y|x), (n, K), from pooled scores (n, F) and offset (F,): equation (E)."""
+    """q(y|x), (n, K), from pooled scores (n, F) and offset (F,): equation (E), steps 2(a) and 3."""
     if scores.shape[1] == 1:  # the same as the softmax, but exact complements
         p = expit((scores + offset) / temperature)
         return np.hstack([expit(-(scores + offset) / temperature), p])

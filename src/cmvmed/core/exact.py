@@ -1,7 +1,7 @@
-"""A view whose kernel on its own rows is held whole: two bodies of the contract :class:`cmvmed.core.posterior.ViewModel`.
+"""A view with its full kernel matrix: two implementations of :class:`cmvmed.core.posterior.ViewModel`.
 
-Notation as in ``docs/notation.md``; equation numbers are those of ``docs/theory.md``. Both give the Gaussian N(m⁰, S) of
-equation 3.
+Notation as in ``docs/notation.md``; letters are the equations of ``docs/theory.md``. Both give the Gaussian N(m⁰, S) of
+equation (B), whose S_LL is σ² times K-tilde of paper eqs. (6) and (7).
 
 * :class:`SpectralView`: one curvature for all rows, so one eigendecomposition serves every λ, σ² and class.
 * :class:`CholeskyView`: any curvature, one Cholesky factorization each.
@@ -80,7 +80,10 @@ class SpectralView:
 
 
 class SpectralConditioned:
-    """With ρ = λσ²a and d = 1/(1 + ρω): S_UU = σ² Q diag(ωd) Qᵀ, S_UL = σ² Q diag(d) G (rows divided by √w)."""
+    """Equation (B′): with ρ = λσ²a and d = 1/(1 + ρω), S_LL = σ²(K_LL - ρGᵀdG) is σ² times K-tilde, paper eqs. (6), (7).
+
+    S_UU = σ² Q diag(ωd) Qᵀ and S_UL = σ² Q diag(d) G, rows divided by √w.
+    """
 
     def __init__(self, view: SpectralView, lam: float, rho: float) -> None:
         self.view, self.lam, self.rho = view, lam, rho
@@ -126,7 +129,7 @@ class CholeskyView:
 
 
 class CholeskyConditioned:
-    """S = σ²(K - WᵀW), W = Λ⁻¹ diag(r) K_{U·}; B >= I, so the factorization needs no jitter."""
+    """Equation (B): S = σ²(K - WᵀW), W = Λ⁻¹ diag(r) K_{U·}; B >= I, so the factorization needs no jitter."""
 
     def __init__(self, blocks: KernelBlocks, lam: float, a: Array) -> None:
         self.blocks, self.lam = blocks, lam
@@ -137,7 +140,7 @@ class CholeskyConditioned:
 
     @property
     def S_LL(self) -> Array:
-        """σ²(K_LL - W_Lᵀ W_L)."""
+        """σ²(K_LL - W_Lᵀ W_L): σ² times K-tilde of paper eqs. (6) and (7)."""
         return np.asarray(self.blocks.prior_variance * (self.blocks.LL - product(self.W_L.T, self.W_L)))
 
     @cached_property
@@ -180,7 +183,7 @@ def factor_B(K_UU: Array, r: Array, view: str = "") -> Array:
 
 
 def _factorized(factorize: Callable[[Array], Factors], matrix: Array, view: str) -> Factors:
-    """A factorization that names the view if rounding defeats it."""
+    """A factorization whose error names the view if it fails by rounding."""
     try:
         return factorize(matrix)
     except (NotPositiveDefiniteError, np.linalg.LinAlgError) as error:

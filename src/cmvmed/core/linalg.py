@@ -1,4 +1,4 @@
-"""Factorizations: the only module that talks to LAPACK.
+"""Factorizations: the wrappers of LAPACK and BLAS routines.
 
 Everything rests on symmetric positive (semi-)definite matrices in double precision. The routines below overwrite the
 Fortran-ordered work array they are given, which is what makes them fast.
@@ -132,7 +132,7 @@ def inverse_diagonal(factor: Array) -> Array:
 
 
 def product(A: Array, B: Array) -> Array:
-    """A B by the library of the factorizations above: numpy's own, called in turn with it, has threads that get in its way."""
+    """A B by the library of the factorizations above: alternating with numpy's own library makes their threads compete."""
     if 0 in (*A.shape, *B.shape):
         return np.zeros((A.shape[0], B.shape[1]))
     transposed = [not matrix.flags.f_contiguous for matrix in (A, B)]

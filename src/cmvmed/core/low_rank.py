@@ -1,7 +1,7 @@
 """A view's posterior in weight space: features z(x) of rank r in place of the kernel, f = θᵀz with θ ~ N(0, σ²I).
 
-With G = Σ_U w z zᵀ = V diag(ω) Vᵀ, the features rotated by V, ρ = λσ²a and d = 1/(1 + ρω), equations (3) to (5) of the theory
-page are diagonal for every λ, σ² and class:
+With G = Σ_U w z zᵀ = V diag(ω) Vᵀ, the features rotated by V, ρ = λσ²a and d = 1/(1 + ρω), equations (B) to (D) of the theory
+page are diagonal for every λ, σ² and class, equation (G):
 
     S(x, x') = σ² zᵀ diag(d) z',   θ = σ² d (λ Σ_U w b z + Z_Lᵀτ),   log|B| = Σ log(1 + ρω)
 
@@ -89,7 +89,7 @@ class WeightSpace:
 
 
 class WeightGaussian:
-    """The Gaussian N(m⁰, S) over θ that the unlabeled rows imply at (λ, a)."""
+    """The Gaussian N(m⁰, S) over θ that the unlabeled rows imply at (λ, a); S_LL as in paper eqs. (6) and (7), times σ²."""
 
     def __init__(self, space: WeightSpace, lam: float, a: float) -> None:
         self.space, self.lam, self.a = space, lam, a
@@ -165,7 +165,7 @@ def _gather(parts: Iterable[Array], weights: Array, rank: int, *, single: bool) 
 
 
 class LowRankConditioned(WeightGaussian):
-    """The Gaussian over θ, and what it says of the unlabeled rows."""
+    """The Gaussian over θ, and its means and variances of the unlabeled rows."""
 
     def __init__(self, space: WeightSpace, blocks: FeatureBlocks, lam: float, a: float) -> None:
         super().__init__(space, lam, a)

@@ -1,4 +1,4 @@
-"""Nyström features: a kernel seen through p landmark rows, K ≈ Z Zᵀ with features z(x) of rank r <= p + 1.
+"""Nyström features: a kernel approximated by p landmark rows, K ≈ Z Zᵀ with features z(x) of rank r <= p + 1.
 
 With K_ZZ = RᵀR the kernel of the landmarks and k(x) the kernel between x and them,
 

@@ -1,4 +1,6 @@
-"""Objective (1) of the method, and the record of one sweep. The loops in memory and over chunks of rows use the same functions.
+"""The objective, equation (A) of the theory page, and the record of one sweep.
+
+It is paper eq. (4) made complete. The loops in memory and over chunks of rows use the same functions.
 
     J = Σ_i π_i { ½‖w_i‖²/σ² + covariance cost + C Σ_L [1 - y m_i]₊ + λ Σ_U w (E A(f_i) - (q - ½) m_i) }
         - λκT Σ_U wω H(q) - λ Σ_U wω (q - ½)·o,         κ = 1 for two classes and 2 for more.
@@ -59,7 +61,7 @@ def total_objective(
     n_classes: int,
     fixed_offset: bool,
 ) -> float:
-    """Objective (1), or its bound, from the views' brackets and the sums over the unlabeled rows."""
+    """Objective (A), or its bound, from the views' brackets and the sums over the unlabeled rows."""
     kappa = 1.0 if n_functions(n_classes) == 1 else 2.0
     views = sum(weight * value for weight, value in zip(view_weights, brackets, strict=True))
     value = views - lam * kappa * temperature * sums.entropy
@@ -92,7 +94,7 @@ def objective(
     lam: float,
     temperature: float,
 ) -> float:
-    """Objective (1), or its bound, of a state in memory."""
+    """Objective (A), or its bound, of a state in memory."""
     q = positive_probability(consensus.q)
     brackets = [
         view_objective(problem, i, surrogate, state, q[problem.rows_U[i]], lam) for i, state in enumerate(states)

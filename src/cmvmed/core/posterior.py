@@ -1,8 +1,9 @@
-"""A view's Gaussian posterior given pseudo-data (a, b) on the unlabeled rows and the dual on the labeled ones.
+"""Step 2(b): a view's Gaussian posterior, from pseudo-data (a, b) on the unlabeled rows and the dual of the labeled ones.
 
-Notation as in ``docs/notation.md``; equation numbers are those of ``docs/theory.md``. One contract, three bodies: given a
-consensus weight λ and a curvature a, :meth:`ViewModel.condition` returns the Gaussian N(m⁰, S) that the unlabeled rows
-alone imply (equation 3); :func:`update_view` then adds the labeled rows through the dual (equation 4).
+Notation as in ``docs/notation.md``; letters are the equations of ``docs/theory.md``. One contract with three
+implementations: given a consensus weight λ and a curvature a, :meth:`ViewModel.condition` returns the Gaussian N(m⁰, S)
+that the unlabeled rows alone imply, equation (B); :func:`update_view` then adds the labeled rows through the dual (C),
+paper eq. (5).
 
 * :class:`cmvmed.core.exact.SpectralView`: the kernel and one curvature for all rows.
 * :class:`cmvmed.core.exact.CholeskyView`: the kernel and any curvature.
@@ -21,11 +22,11 @@ from cmvmed.core.surrogates import Surrogate
 from cmvmed.core.types import Array
 
 LARGEST_SCORE = 1e50  # no sound fit comes near it
-KEPT_GAUSSIANS = 2  # of a view: the short fits that ask a question go through two stages each, at the same λ and a
+KEPT_GAUSSIANS = 2  # per view: short fits have two stages, and all of them the same two values of λ
 
 
 class Blocks(Protocol):
-    """What a view's prior N(0, σ²K) says of its labeled (l) and unlabeled (u) rows, bias included.
+    """A view's prior N(0, σ²K) on its labeled (l) and unlabeled (u) rows, bias included.
 
     The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ): with the kernel, Ψ = Φ_U has a line for each unlabeled row; with features, one for each
     feature. g is the number of these lines.
@@ -67,7 +68,7 @@ class Conditioned(Protocol):
 
     @property
     def S_LL(self) -> Array:
-        """Covariance over the labeled rows, (l, l)."""
+        """Covariance over the labeled rows, (l, l): σ² times K-tilde of paper eqs. (6) and (7)."""
 
     @property
     def variance_U(self) -> Array:
@@ -78,13 +79,13 @@ class Conditioned(Protocol):
         """log |B|."""
 
     def project_response(self, b: Array) -> Array:
-        """What the response b (u, F) asks for, in the coordinates of the factorization, (g, F)."""
+        """The response b (u, F) in the coordinates of the factorization, (g, F)."""
 
     def labeled_mean(self, projected: Array) -> Array:
         """m⁰_L = λS_LU wb, (l, F)."""
 
     def coefficients(self, projected: Array, tau: Array) -> Array:
-        """γ with Ψᵀγ = λΦ_Uᵀw(b - a∘m_U), (g, F), solved for: the difference would lose what the kernel then multiplies."""
+        """γ with Ψᵀγ = λΦ_Uᵀw(b - a∘m_U), (g, F), from a linear system: the difference loses digits to cancellation."""
 
     def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
         """m_U = σ²(K_UL τ + Φ_U Ψᵀγ), (u, F)."""
@@ -95,7 +96,7 @@ class ViewModel(Protocol):
 
     @property
     def blocks(self) -> Blocks:
-        """What the view's prior says of its rows."""
+        """The view's prior on its rows."""
 
     def condition(self, lam: float, a: Array) -> Conditioned:
         """The Gaussian at consensus weight ``lam`` and curvature ``a`` (u,)."""
@@ -120,7 +121,7 @@ class ViewState:
 
 
 def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
-    """The view's MED (λ = 0): labeled rows only."""
+    """The view's MED, paper eq. (1): λ = 0, labeled rows only."""
     blocks = model.blocks
     tau, m_L, gap = solve_dual(blocks.prior_variance * blocks.LL, np.zeros_like(Y), Y, box, np.zeros_like(Y))
     gamma, m_U = np.zeros((blocks.n_coefficients, Y.shape[1])), blocks.prior_mean(tau)
@@ -140,7 +141,7 @@ def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
 def update_view(
     model: ViewModel, surrogate: Surrogate, state: ViewState, q: Array, Y: Array, box: Array, lam: float
 ) -> ViewState:
-    """Minimize the view's surrogate objective given the consensus (equations 3 and 4).
+    """Step 2(b): minimize the view's surrogate objective given the consensus, equations (B) to (D).
 
     Parameters
     ----------
@@ -182,7 +183,14 @@ def _update_functions(
 
 
 def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:
-    """Solve the dual (4) of each function; return τ = y∘α (l, F), the labeled means m_L (l, F) and the summed gap."""
+    """Solve the dual (C), paper eq. (5), of each function.
+
+    Returns
+    -------
+    tau : (l, F), y∘α
+    m_L : (l, F), means of the labeled rows
+    gap : duality gap, summed over functions
+    """
     tau, gap = np.zeros_like(Y), 0.0
     for c in range(Y.shape[1]):
         y = Y[:, c]

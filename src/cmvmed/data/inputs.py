@@ -162,7 +162,7 @@ def _read_training_arrays(X: object, settings: InputSettings) -> tuple[InputSche
         view_names, parts, matrices = _tables_in(X)
         widths = [matrix.shape[1] for matrix in matrices]
         return _schema_of_tables(view_names, widths, [column_names(part) for part in parts], settings), matrices
-    estimator = copy(settings.estimator)  # scikit-learn stores what it sees of X in the estimator that it is given
+    estimator = copy(settings.estimator)  # scikit-learn stores the columns of X in the estimator it is given
     table = _validated_table(X, estimator, settings, reset=True)
     seen = getattr(estimator, "feature_names_in_", None)
     names = None if seen is None else [str(name) for name in seen]

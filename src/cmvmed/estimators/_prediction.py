@@ -1,4 +1,4 @@
-"""Predictions from a fitted model: pooled scores of new rows, in memory, in chunks from files, or lazily in dask collections."""
+"""Step 3, prediction: pooled scores of new rows, in memory, in chunks from files, or lazily in dask collections."""
 
 import warnings
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""CMVMED: several views, many unlabeled rows, a handful of labels."""
+"""CMVMED: several views, many unlabeled rows and few labels."""
 
 from functools import partial
 from numbers import Real
@@ -59,7 +59,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips at
-        two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words views, else "standard".
+        two of them; "unit" gives rows unit length; "auto" is "unit" for views of which at most a quarter of the entries is
+        nonzero, such as bags of words, else "standard".
     prior_variance : "auto" or float, or one per view, default="auto"
         σ², prior variance of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
     C : float, or one per view, default=1

@@ -19,18 +19,18 @@ FORMS = ("least squares", "svm")
 
 
 class CoRLS(MultiViewClassifier):
-    """Co-regularized least squares, and its support vector predictor.
+    """Co-regularized least squares, and its support vector machine.
 
     Minimizes Σ loss(y, f̄) over the labeled rows, plus Σ_v γ_v ‖f_v‖² and μ Σ (f_v - f_u)² over the unlabeled rows and pairs of
     views, where f̄ is the mean of the views' functions. The loss is (y - f̄)² or, with the penalties halved, [1 - y f̄]₊. Both
-    are solved through the co-regularization kernel, the first in closed form. Several classes are each told from the
-    rest. A single view makes it regularized least squares or a support vector predictor.
+    are solved through the co-regularization kernel, the first in closed form. More than two classes are learned
+    one-vs-rest. A single view makes it regularized least squares or a support vector machine.
 
     Parameters
     ----------
     views : None, list or dict, default=None
         Which columns of X form which view, as in :class:`cmvmed.CMVMED`.
-    kernel : {"rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.

@@ -18,8 +18,8 @@ class MED(MultiViewClassifier):
     """Maximum entropy discrimination: the Bayesian large-margin classifier of a single view.
 
     Minimizes KL(q(w) ‖ N(0, σ²I)) + C Σ [1 - y E f(x)]₊ over the labeled rows. The posterior is Gaussian and its mean is
-    that of a kernel support vector predictor with penalty Cσ². Unlabeled rows help only to set scale and bandwidth; to
-    learn from them, and from several views, use :class:`cmvmed.CMVMED`.
+    that of a kernel support vector machine with penalty Cσ². Unlabeled rows only set scale and bandwidth; to learn from
+    them, and from several views, use :class:`cmvmed.CMVMED`.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ class MED(MultiViewClassifier):
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, default="auto"
         How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips at
-        two of them; "unit" gives rows unit length; "auto" takes "unit" for sparse or bag-of-words data, else "standard".
+        two of them; "unit" gives rows unit length; "auto" is "unit" if at most a quarter of the entries is nonzero,
+        as in bags of words, else "standard".
     prior_variance : "auto" or float, default="auto"
         σ², prior variance of the weights; "auto" is 2.25 for two classes and 10 for more.
     C : float, default=1

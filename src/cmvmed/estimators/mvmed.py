@@ -24,14 +24,14 @@ class MVMED(MultiViewClassifier):
 
     Minimizes KL(p ‖ p₀) over distributions of the views' functions f_v and of one margin γ per labeled row, under
     E[y f_v - γ] >= 0 in every view, where p₀ holds Gaussian processes f_v and p₀(γ) = c exp(-c(1 - γ)), γ <= 1. The posterior
-    of each view is Gaussian, and the sign of the mean over views predicts. Several classes are each told from the rest. A
-    single view makes it Jaakkola's maximum entropy discrimination. Unlabeled rows only set scale and bandwidth.
+    of each view is Gaussian, and the sign of the mean over views predicts. More than two classes are learned one-vs-rest.
+    A single view makes it Jaakkola's maximum entropy discrimination. Unlabeled rows only set scale and bandwidth.
 
     Parameters
     ----------
     views : None, list or dict, default=None
         Which columns of X form which view, as in :class:`cmvmed.CMVMED`.
-    kernel : {"rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
@@ -40,8 +40,8 @@ class MVMED(MultiViewClassifier):
     prior_variance : "auto" or float, or one per view, default="auto"
         σ², prior variance of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
     c : float, default=10
-        Rate of the margin prior, greater than 1: its mean 1 - 1/c must be positive for anything to be learned. The larger, the
-        harder a small margin is punished.
+        Rate of the margin prior, greater than 1: its mean 1 - 1/c must be positive for anything to be learned. The larger it is,
+        the larger the loss of a small margin.
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
     unlabeled : scalar, default=-1

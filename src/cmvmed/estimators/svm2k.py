@@ -1,4 +1,4 @@
-"""SVM2K: two support vector predictors, one per view, that are asked to agree."""
+"""SVM2K: two support vector machines, one per view, with a penalty on the difference of their scores."""
 
 import warnings
 from collections.abc import Sequence
@@ -23,17 +23,17 @@ KKT_TOLERANCE = 1e-5
 
 
 class SVM2K(MultiViewClassifier):
-    """SVM-2K: a support vector predictor in each of two views, trained together and asked to give similar scores.
+    """SVM-2K: a support vector machine in each of two views, trained jointly with a penalty on the difference of their scores.
 
     Minimizes ½‖w_A‖² + ½‖w_B‖² + Σ C_A[1 - y f_A]₊ + Σ C_B[1 - y f_B]₊ + D Σ [|f_A - f_B| - ε]₊, where each f has an
-    unpenalized bias, and predicts the sign of f_A + f_B. Several classes are each told from the rest. A single view makes it
-    a support vector predictor. Needs piqp: ``pip install 'cmvmed[baselines]'``.
+    unpenalized bias, and predicts the sign of f_A + f_B. More than two classes are learned one-vs-rest. A single view
+    makes it a support vector machine. Needs piqp: ``pip install 'cmvmed[baselines]'``.
 
     Parameters
     ----------
     views : None, list or dict, default=None
         Which columns of X form which of the two views, as in :class:`cmvmed.CMVMED`.
-    kernel : {"rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
@@ -42,11 +42,11 @@ class SVM2K(MultiViewClassifier):
     C : float, or one per view, default=10
         Weight of the hinge losses.
     D : float, default=0.1
-        Weight of the views' disagreement; 0 trains two independent predictors.
+        Weight of the views' disagreement; 0 trains two independent machines.
     epsilon : float, default=0
         ε, a difference of the views' scores that costs nothing.
     transductive : bool, default=False
-        Whether the views are asked to agree on the unlabeled rows too, instead of on the labeled ones only.
+        Whether the views' differences on the unlabeled rows are penalized too, instead of those on the labeled ones only.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do. Without ``transductive`` they only set scale and bandwidth.
     class_weight : dict, "balanced" or None, default=None

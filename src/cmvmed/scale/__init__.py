@@ -3,7 +3,7 @@
 ==========  ==========================================================================
 memory      how much memory may be used
 sampling    the rows that are annealed in memory
-passes      sums over chunks of rows, wherever these are stored
+passes      sums over chunks of rows, in memory, files or clusters
 streamed    the last stage continued on all rows
 ==========  ==========================================================================
 """

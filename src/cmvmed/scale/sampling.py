@@ -152,8 +152,8 @@ def _divide_memory(source: Rows, n_labeled: int, memory_limit: int, tuning: Tuni
 def sample_rows(rows: StreamedRows, n: int, rng: np.random.Generator, max_row_weight: float) -> tuple[IntArray, Array]:
     """The labeled rows and ``n`` unlabeled ones of positive weight, ascending, and the weight of each, (n_sample,).
 
-    A labeled row stands for itself; the unlabeled ones share the weight of all unlabeled rows, up to ``max_row_weight`` times
-    their own.
+    A labeled row keeps its weight; the weight of all unlabeled rows is distributed over those of the sample, up to
+    ``max_row_weight`` times their own.
     """
     if rows.weights is None:
         pool_size = min(rows.source.n_rows, n + rows.labeled.size)

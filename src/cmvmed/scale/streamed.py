@@ -1,7 +1,7 @@
 """The last stage of the annealing continued on all rows, a chunk at a time.
 
-The stages before it run in memory on a sample of the unlabeled rows, weighted to stand for all of them or, where these are very
-many, for some of them. One pass over the rows then gives each view's G = Σ_U w z zᵀ. Every sweep is one more pass: given the
+The stages before it run in memory on a sample of the unlabeled rows, weighted to represent all of them or, where these are
+very many, some of them. One pass over the rows then gives each view's G = Σ_U w z zᵀ. Every sweep is one more pass: given the
 weights θ of all views and the offset of the consensus, a chunk computes the views' means, the consensus q and the responses b of
 its rows, and returns sums only,
 
@@ -116,7 +116,7 @@ class _Position:
 
     views: tuple[StreamedView, ...]
     offset: Array  # (F,)
-    sample_offset: Array  # (F,) at which the sample has the shares asked for
+    sample_offset: Array  # (F,) at which the sample has the imposed shares
     sums: SweepSums | None = None  # of the last pass, with these views; None before the first
     share_error: float = np.inf
 
@@ -229,7 +229,7 @@ def _streamed_view(plan: Plan, result: AnnealingResult, i: int, basis: Basis, gr
 
 
 def _newton_offset(sums: SweepSums, offset: Array, shares: Array | None, temperature: float) -> tuple[Array, float]:
-    """The offset after one Newton step towards the shares asked for, and the largest error of the present ones."""
+    """The offset after one Newton step towards the imposed shares, and the largest error of the present ones."""
     if shares is None or sums.mass == 0.0:
         return offset, 0.0
     present = sums.shares / sums.mass
@@ -248,7 +248,7 @@ def _newton_offset(sums: SweepSums, offset: Array, shares: Array | None, tempera
 
 
 def _sample_offset(views: Sequence[StreamedView], plan: Plan, result: AnnealingResult, start: Array) -> Array:
-    """The offset at which the sample has the shares asked for, (F,)."""
+    """The offset at which the sample has the imposed shares, (F,)."""
     shares, problem = result.consensus.shares, plan.problem
     if shares is None:
         return start

@@ -1,4 +1,4 @@
-"""The rows of all views, wherever they lie: in memory, in files, on a cluster."""
+"""The rows of all views in memory, in files or on a cluster."""
 
 from cmvmed.data.sources.arrays import ArrayTable, LocalRows, Table, memory_rows
 from cmvmed.data.sources.base import ChunkFunction, RowFunction, RowSource, Sums

@@ -1,4 +1,4 @@
-"""Rows on this machine, read by one thread and worked on by the others.
+"""Rows on this machine, read by one thread and processed by the others.
 
 A :class:`Table` is one rectangle of numbers that can be read block by block: an array, a memory-mapped file, a Zarr array, a folder
 of Parquet files. :class:`LocalRows` makes a source of one table and the columns of its views, or of one table per view.
@@ -132,7 +132,7 @@ class LocalRows:
         return total
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
-        """Results of the chunks in row order, computed as they are asked for."""
+        """Results of the chunks in row order, computed lazily."""
         return self._results(function, bytes_per_row, 0)
 
     def _results(

@@ -1,6 +1,6 @@
 """What a source of rows can do, and what all sources share: chunks, their sums, and how large a chunk may be.
 
-A fit over more rows than memory holds sees them a chunk at a time. A function of a chunk must depend on nothing but its
+A fit over more rows than memory holds reads them in chunks. A function of a chunk must depend on nothing but its
 arguments, so that it may run in any thread or process, and again if a worker is lost.
 """
 
@@ -48,7 +48,7 @@ class RowSource(Protocol):
         """
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
-        """``function(first_row, matrices)`` of each chunk in row order, computed as it is asked for."""
+        """``function(first_row, matrices)`` of each chunk in row order, computed lazily."""
 
 
 def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of_sums: int = 0) -> int:

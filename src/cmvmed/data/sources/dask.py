@@ -1,8 +1,9 @@
-"""Rows in dask collections: every block is worked on where it lies, and only sums travel.
+"""Rows in dask collections: every block is processed where it is stored, and only sums are transferred.
 
-The blocks are dealt out to as many chains as the cluster has threads. A task of a chain adds one block's summands to those of the
-task before it, so a chain stays on one worker, holds one block at a time and has one result. Tasks depend on nothing but their
-block and parameters: dask repeats those that a lost worker had, and the sums are added in the same order again.
+The blocks are distributed over as many chains as the cluster has threads. A task of a chain adds one block's summands
+to those of the task before it, so a chain stays on one worker, holds one block at a time and has one result. Tasks
+depend on nothing but their block and parameters: dask repeats those that a lost worker had, and the sums are added in
+the same order again.
 """
 
 import sys
