@@ -20,7 +20,12 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from benchmarks.suite.splits import Split
 from benchmarks.suite.start import PooledMEDs, label_shares, shrunk_shares
 from cmvmed import CMVMED
-from cmvmed.reproduction.compositions import CoTrained, LabeledOnly, LateFusion, concatenated_views
+from cmvmed.reproduction.baseline_pipelines import (
+    CoTrainingClassifier,
+    LabeledOnlyClassifier,
+    LateFusionClassifier,
+    concatenated_views,
+)
 
 
 @dataclass(frozen=True)
@@ -102,26 +107,28 @@ def start_eb(split: Split) -> Answer:
 
 
 def logistic(split: Split) -> Answer:
-    return _inductive(concatenated_views(split.X, LabeledOnly(_logistic())), split)
+    return _inductive(concatenated_views(split.X, LabeledOnlyClassifier(_logistic())), split)
 
 
 def ridge(split: Split) -> Answer:
-    return _inductive(concatenated_views(split.X, LabeledOnly(RidgeClassifier())), split)
+    return _inductive(concatenated_views(split.X, LabeledOnlyClassifier(RidgeClassifier())), split)
 
 
 def boosting(split: Split) -> Answer:
     from lightgbm import LGBMClassifier
 
     trees = LGBMClassifier(min_child_samples=1, min_data_in_bin=1, n_jobs=1, random_state=0, verbose=-1)
-    return _inductive(concatenated_views(split.X, LabeledOnly(trees)), split)
+    return _inductive(concatenated_views(split.X, LabeledOnlyClassifier(trees)), split)
 
 
 def extra_trees(split: Split) -> Answer:
-    return _inductive(concatenated_views(split.X, LabeledOnly(ExtraTreesClassifier(random_state=0))), split)
+    return _inductive(concatenated_views(split.X, LabeledOnlyClassifier(ExtraTreesClassifier(random_state=0))), split)
 
 
 def late_fusion(split: Split) -> Answer:
-    return _inductive(LateFusion(split.views, concatenated_views(split.X, LabeledOnly(_logistic()))), split)
+    return _inductive(
+        LateFusionClassifier(split.views, concatenated_views(split.X, LabeledOnlyClassifier(_logistic()))), split
+    )
 
 
 def self_training(split: Split) -> Answer:
@@ -141,7 +148,7 @@ def poisson(split: Split) -> Answer:
 
 
 def co_training(split: Split) -> Answer:
-    return _inductive(concatenated_views(split.X, CoTrained(split.views, _logistic())), split)
+    return _inductive(concatenated_views(split.X, CoTrainingClassifier(split.views, _logistic())), split)
 
 
 def _logistic() -> LogisticRegression:

@@ -23,7 +23,7 @@ from cmvmed.datasets import (
     load_breast_cancer_views,
     load_digits_views,
 )
-from cmvmed.datasets.bunch import column_slices, stack
+from cmvmed.datasets.bunch import column_slices, concatenate_views
 from cmvmed.reproduction.tasks import TASKS
 
 SUITE = (
@@ -102,7 +102,9 @@ def read_views(file: Any) -> dict[str, Any]:
 
 def _of_suite(name: str) -> DataSet:
     views, target = read_suite_file(name)
-    return _coded(name, stack(list(views.values())), column_slices({v: m.shape[1] for v, m in views.items()}), target)
+    return _coded(
+        name, concatenate_views(list(views.values())), column_slices({v: m.shape[1] for v, m in views.items()}), target
+    )
 
 
 def _of_bunch(name: str, load: Callable[..., Any], **arguments: Any) -> DataSet:

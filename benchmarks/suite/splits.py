@@ -25,7 +25,7 @@ DRAWS = ("random", "per_class", "biased")
 BIAS = 3.0
 MOST_HELD_OUT = 1000
 LEAST_UNLABELED = 50
-MOST_TRIES = 100_000
+MAX_TRIES = 100_000
 
 
 class Cell(NamedTuple):
@@ -136,11 +136,11 @@ def _draw_rows(data: DataSet, n_rows: int, rng: np.random.Generator) -> tuple[An
 def _draw_labeled(cell: Cell, truth: Any, n_classes: int, rng: np.random.Generator) -> Any:
     if cell.draw != "random":
         return _first_of_each_class(rng.permutation(truth.size), truth, label_counts(cell, n_classes, rng))
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         labeled = rng.permutation(truth.size)[: cell.budget * n_classes]
         if np.unique(truth[labeled]).size == n_classes:
             return labeled
-    raise ImpossibleCellError(f"no draw in {MOST_TRIES} had every class")
+    raise ImpossibleCellError(f"no draw in {MAX_TRIES} had every class")
 
 
 def _first_of_each_class(order: Any, codes: Any, counts: Any) -> Any:
