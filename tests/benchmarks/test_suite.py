@@ -173,9 +173,9 @@ class TestMethods:
         assert ("low" in row) == (name == "cmvmed")
 
     def test_a_variant_is_cmvmed_with_other_settings(self, toy_set):
-        given = variant('literal={"mode": "literal"}')
-        assert given.settings == {"mode": "literal"}
-        row = evaluate(Key("toy", 5, "random", 400, 0, "literal"), given)
+        given = variant('uncalibrated={"calibrate": false}')
+        assert given.settings == {"calibrate": False}
+        row = evaluate(Key("toy", 5, "random", 400, 0, "uncalibrated"), given)
         assert row["error"] == ""
         assert "estimated by the cross-fit" in row["no_estimate"]
         plain = evaluate(Key("toy", 5, "random", 400, 0, "cmvmed"), METHODS["cmvmed"])
