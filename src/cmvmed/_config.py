@@ -15,8 +15,8 @@ def config_context(*, memory_limit: int | float | str | None = None) -> Iterator
     ----------
     memory_limit : int, str or None, default=None
         Memory that a fit with low-rank features and predictions may take beside X itself, in bytes or as a text such as
-        "1.5GiB". None is half of the free memory. With more than 5000 unlabeled rows (fewer if the limit asks for it) the
-        annealing runs on a sample of them, and its last stage is continued on all rows, in chunks.
+        "1.5GiB". None is half of the free memory. With more than 5000 unlabeled rows (fewer if the limit asks for it)
+        the annealing runs on a sample of them, and its last stage is continued on all rows, in chunks.
 
     Examples
     --------

@@ -9,8 +9,8 @@ from cmvmed.core.types import Array, BoolArray
 def agreement_weights(R: Array, known: BoolArray, tuning: Tuning) -> Array:
     """View weights (V,) that sum to 1: the leading eigenvector of the agreement R (V, V) of the ``known`` views.
 
-    A view of pure noise agrees with no other view and gets almost no weight; two views are weighted equally by symmetry. A
-    view that no training row has is not known and gets none.
+    A view of pure noise agrees with no other view and gets almost no weight; two views are weighted equally by
+    symmetry. A view that no training row has is not known and gets none.
     """
     among = np.maximum(R[np.ix_(known, known)], tuning.min_agreement)
     leading = np.zeros(known.size)

@@ -74,9 +74,9 @@ def infer_share(
 ) -> float:
     """Share of the second of two classes, from the labels' estimate and the fixed point of the anchors' estimates.
 
-    With the slope b of a(r), the fixed point (a - br)/(1 - b) has the variance of a, divided by (1 - b)². The search starts
-    from the plausible share nearest to equal classes, since a class with too small a share is not found at all. If the
-    observed share there is the imposed one, the labels' share is tried next, which gives the slope.
+    With the slope b of a(r), the fixed point (a - br)/(1 - b) has the variance of a, divided by (1 - b)². The search
+    starts from the plausible share nearest to equal classes, since a class with too small a share is not found at all.
+    If the observed share there is the imposed one, the labels' share is tried next, which gives the slope.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 """Calibrated probabilities and the accuracy to expect, from a cross-fit on the labeled rows.
 
-The consensus q = softmax(z), z = class_scores(m̄ + o)/2T, is made for learning and often overconfident. From the out-of-fold
-scores z_n of the labeled rows one scale c for p = softmax(c z) is learned,
+The consensus q = softmax(z), z = class_scores(m̄ + o)/2T, is made for learning and often overconfident. From the
+out-of-fold scores z_n of the labeled rows one scale c for p = softmax(c z) is learned,
 
     log p(c | labels) = Σ_n w_n log softmax(c z_n)[y_n] - (log c - log c_0)² / 2s² + constant.
 
-The scale used is the exponential of the posterior mean of log c. It changes no predicted class. The expected accuracy on the
-unlabeled rows is the posterior mean of their mean largest probability.
+The scale used is the exponential of the posterior mean of log c. It changes no predicted class. The expected accuracy
+on the unlabeled rows is the posterior mean of their mean largest probability.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """The share of each class among the unlabeled rows, from the labels' counts.
 
-With few labels the ranking of the rows is accurate and the threshold is not, so the share has a large effect on accuracy
-(``docs/theory.md``, section 4). Shares of two classes are refined by :mod:`.ranks` and
-:mod:`.anchors`.
+With few labels the ranking of the rows is accurate and the threshold is not, so the share has a large effect on
+accuracy (``docs/theory.md``, section 4). Shares of two classes are refined by :mod:`.ranks` and :mod:`.anchors`.
 """
 
 from collections.abc import Mapping, Sequence

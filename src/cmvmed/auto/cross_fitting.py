@@ -113,8 +113,8 @@ def mean_similarity(problem: Problem, view_weights: Array, weights: Array) -> Ar
 def assign_folds(codes: IntArray, order: Array, n_folds: int) -> IntArray:
     """Distribute the rows of each class over the folds; -1 for rows of no class, and for a class's only row, which is kept.
 
-    Classes and rows are taken by ``order`` (n,), so neither the rows' positions nor the classes' names matter. Rows of the
-    same class and order count as one row that occurs more than once, and stay together.
+    Classes and rows are taken by ``order`` (n,), so neither the rows' positions nor the classes' names matter. Rows of
+    the same class and order count as one row that occurs more than once, and stay together.
     """
     folds = np.full(codes.size, -1)
     members = [np.flatnonzero(codes == code) for code in np.unique(codes[codes >= 0])]

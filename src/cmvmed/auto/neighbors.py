@@ -1,12 +1,12 @@
 """The nearest training rows as an additional view, made of all others, for data whose rows form clusters.
 
-Training rows are the nodes of a graph that joins each with its nearest ones, by the mean over the views of γ‖x - x'‖². With its
-normalized Laplacian Λ, the kernel (Λ + εI)⁻², scaled to a mean diagonal of one, makes functions smooth along the graph; it is
-then a view like any other. The score of a new row is the mean score of its nearest training rows. Equal rows are one node, so
-that a row of weight two counts like two rows.
+Training rows are the nodes of a graph that joins each with its nearest ones, by the mean over the views of γ‖x - x'‖².
+With its normalized Laplacian Λ, the kernel (Λ + εI)⁻², scaled to a mean diagonal of one, makes functions smooth along
+the graph; it is then a view like any other. The score of a new row is the mean score of its nearest training rows.
+Equal rows are one node, so that a row of weight two counts like two rows.
 
-The weight of this view is set by the unlabeled rows: it is positive if a view's score is predicted by the mean score of the row's
-neighbors *in another view*, and better than by that view's own classifier.
+The weight of this view is set by the unlabeled rows: it is positive if a view's score is predicted by the mean score of
+the row's neighbors *in another view*, and better than by that view's own classifier.
 """
 
 from collections.abc import Sequence
@@ -191,8 +191,8 @@ def neighbor_weight(
 ) -> float:
     """Relative weight of the neighbors, 0 to 1: by how well a view is predicted by neighbors in another view.
 
-    0 if the views' own classifiers predict each other better. ``rows`` says per view which rows of the graph its unlabeled
-    rows are.
+    0 if the views' own classifiers predict each other better. ``rows`` says per view which rows of the graph its
+    unlabeled rows are.
     """
     means = [state.m_U for state in start.states]
     first = cross_view_predictability(graph, means, rows, view_weights, tuning.first_probe_rows)

@@ -1,8 +1,8 @@
 """The share of the second of two classes, from the labels and the ranks of their rows among the unlabeled rows.
 
-By chance a handful of labeled rows holds too many of one class. Their scores are then also too high or too low compared with
-the unlabeled rows. With u the rank of a row's score among the unlabeled rows' scores, by views that did not use its label, the
-share is
+By chance a handful of labeled rows holds too many of one class. Their scores are then also too high or too low compared
+with the unlabeled rows. With u the rank of a row's score among the unlabeled rows' scores, by views that did not use
+its label, the share is
 
     r = ∫₀¹ σ(a + b logit u) du,   a, b: logistic regression of the labels on logit u,
 

@@ -1,7 +1,8 @@
 """The safeguard: a smaller consensus weight where the consensus contradicts the classifiers learned from the labels.
 
-Views may agree on a structure of the unlabeled rows other than the classes. The pooled scores then hardly correlate with those
-of the independent views. Only a consensus weight that the library chose is reduced; a given one is used as it is.
+Views may agree on a structure of the unlabeled rows other than the classes. The pooled scores then hardly correlate
+with those of the independent views. Only a consensus weight that the library chose is reduced; a given one is used as
+it is.
 """
 
 from collections.abc import Callable

@@ -4,13 +4,14 @@ Over f_v in the space of the kernel K_v, with the mean f̄ over the views that a
 
     argmin  Σ_labeled loss(y, f̄) + Σ_v γ_v ‖f_v‖² + μ Σ_unlabeled Σ_{v<u} (f_v - f_u)²  (the last two halved for the hinge).
 
-The last two terms are the norm of f̄ in a space with a kernel of its own (Sindhwani and Rosenberg, 2008): the covariance of f̄
-for independent f_v of covariance G_v = K_v/γ_v, once their differences on the unlabeled rows were seen to be zero with noise
-of variance 1/μ. Any kernel method with that kernel then solves the problem.
+The last two terms are the norm of f̄ in a space with a kernel of its own (Sindhwani and Rosenberg, 2008): the
+covariance of f̄ for independent f_v of covariance G_v = K_v/γ_v, once their differences on the unlabeled rows were seen
+to be zero with noise of variance 1/μ. Any kernel method with that kernel then solves the problem.
 
-In a row with k views the pairs' differences sum to Σ_{v<u} (f_v - f_u)² = kΣ_v f_v² - (Σ_v f_v)². The first part concerns each view
-by itself, so that with T = diag(√(μk)) it costs a factorization of B_v = I + T G_v T per view; the second couples the views
-through the matrix C = Σ_v B_v⁻¹ alone, which has one row per unlabeled row, however many views there are.
+In a row with k views the pairs' differences sum to Σ_{v<u} (f_v - f_u)² = kΣ_v f_v² - (Σ_v f_v)². The first part
+concerns each view by itself, so that with T = diag(√(μk)) it costs a factorization of B_v = I + T G_v T per view; the
+second couples the views through the matrix C = Σ_v B_v⁻¹ alone, which has one row per unlabeled row, however many views
+there are.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,8 @@
 """The duals of the two-view baselines, SVM-2K and MV-MED, and the certificates of their solutions.
 
 Both are quadratic programs that couple the views row by row. Their variables add to the coefficients g_v of the views'
-functions f_v = K_v g_v + b_v. Certificates are computed from the problem at the returned point, never reported by the solver.
+functions f_v = K_v g_v + b_v. Certificates are computed from the problem at the returned point, never reported by the
+solver.
 """
 
 from collections.abc import Sequence
@@ -23,8 +24,8 @@ INTERIOR_TOLERANCE = 1e-11  # largest violation of an optimality condition, beyo
 class TwoViewProgram:
     """Minimize costᵀx + ½ Σ_v g_vᵀ K_v g_v over lower <= x <= upper with Σ g_v = 0 in each view.
 
-    Variable j adds ``signs[v, j] * x[j]`` to entry ``positions[v, j]`` of the coefficients g_v; a sign of 0 leaves the view
-    alone. The multiplier of Σ g_v = 0 is the view's bias.
+    Variable j adds ``signs[v, j] * x[j]`` to entry ``positions[v, j]`` of the coefficients g_v; a sign of 0 leaves the
+    view alone. The multiplier of Σ g_v = 0 is the view's bias.
     """
 
     kernels: tuple[Array, ...]  # per view (m_v, m_v)
@@ -79,9 +80,9 @@ def svm2k_program(
 ) -> TwoViewProgram:
     """The dual of argmin ½ Σ_v ‖w_v‖² + Σ_v C_v·[1 - y f_v]₊ + D·[|f_A - f_B| - ε]₊, with f_v = ⟨w_v, φ_v⟩ + b_v.
 
-    Its variables are α_v in [0, C_v] for each hinge, and for each similarity β⁺ and β⁻ in [0, D], of which only one differs
-    from zero at the optimum; ε = 0 needs only their difference, in [-D, D]. Then g_A = α_A∘y - β⁺ + β⁻ and
-    g_B = α_B∘y + β⁺ - β⁻.
+    Its variables are α_v in [0, C_v] for each hinge, and for each similarity β⁺ and β⁻ in [0, D], of which only one
+    differs from zero at the optimum; ε = 0 needs only their difference, in [-D, D]. Then g_A = α_A∘y - β⁺ + β⁻ and g_B
+    = α_B∘y + β⁺ - β⁻.
 
     Parameters
     ----------
@@ -124,8 +125,8 @@ def _similarities(where: IntArray, penalty: Array, epsilon: float) -> list[tuple
 def solve_two_view(program: TwoViewProgram) -> TwoViewSolution:
     """Solve the program with piqp and measure how well.
 
-    In a view whose variables can only push Σ g_v one way, Σ g_v = 0 leaves nothing but zeros: its labeled rows are of one
-    class only, and a bias of ±1, the sign of that class, is optimal.
+    In a view whose variables can only push Σ g_v one way, Σ g_v = 0 leaves nothing but zeros: its labeled rows are of
+    one class only, and a bias of ±1, the sign of that class, is optimal.
     """
     biases = np.array([_only_way(s, program.lower) for s in program.signs])
     free = ~(program.signs[biases != 0.0] != 0.0).any(axis=0)

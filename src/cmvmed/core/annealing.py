@@ -1,8 +1,9 @@
 """The annealed EM algorithm of the paper: schedule (step 2(c)), plan, and the only loop over consensus and views.
 
-Stage s of S uses the consensus weight λ_s = λ(1 - e^{-s/2}) of the paper and the temperature T_s = T^{s/S}. Within a stage, the
-consensus (step 2(a)) and the views (step 2(b)) are updated in turn, all views from the same consensus. If the surrogate is a
-bound, every update lowers the bound on objective (A), and a stage ends when it changes by less than a tolerance.
+Stage s of S uses the consensus weight λ_s = λ(1 - e^{-s/2}) of the paper and the temperature T_s = T^{s/S}. Within a
+stage, the consensus (step 2(a)) and the views (step 2(b)) are updated in turn, all views from the same consensus. If
+the surrogate is a bound, every update lowers the bound on objective (A), and a stage ends when it changes by less than
+a tolerance.
 
 A :class:`Plan` holds every decision; nothing in :func:`anneal` decides anything.
 """

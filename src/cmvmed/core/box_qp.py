@@ -40,9 +40,9 @@ def duality_gap(grad: Array, alpha: Array, upper: Array) -> float:
 def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
     """Maximize gᵀα - ½αᵀQα over 0 <= α <= upper: the dual, paper eq. (5).
 
-    Projected Newton steps from ``start`` (Bertsekas, 1982) end after a few factorizations in almost all cases. Where Q is
-    singular and the box wide they may zigzag between faces; an interior-point method, which has no such faces, then finds
-    the right one and the Newton steps refine its solution.
+    Projected Newton steps from ``start`` (Bertsekas, 1982) end after a few factorizations in almost all cases. Where Q
+    is singular and the box wide they may zigzag between faces; an interior-point method, which has no such faces, then
+    finds the right one and the Newton steps refine its solution.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 """Step 2(a), the consensus q(y|x) over the unlabeled rows: pooled scores, temperature, class balance.
 
-A two-class problem has one function per view (F = 1, the score of the second class); K > 2 classes have one function each
-(F = K). The consensus is the same formula for both, equation (E) of the theory page:
+A two-class problem has one function per view (F = 1, the score of the second class); K > 2 classes have one function
+each (F = K). The consensus is the same formula for both, equation (E) of the theory page:
 
     q(y|x) = softmax( class_scores(m̄(x) + o) / 2T ),   class_scores(m) = (-m, m) if F = 1 else m,
 
-where m̄ is the weighted mean of the views' posterior means, T the temperature and o an offset that sets the share of each
-class. For two classes this is q(second class) = σ((m̄ + o)/T).
+where m̄ is the weighted mean of the views' posterior means, T the temperature and o an offset that sets the share of
+each class. For two classes this is q(second class) = σ((m̄ + o)/T).
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ COOLING = 4.0  # between the temperatures of a balance that is not
 class ClassBalance:
     """How the consensus is tied to a class prior.
 
-    ``prior`` (K,) is imposed on the class shares in the first ``constrained_stages`` stages; afterwards the last offset is
-    kept, as long as every share stays between ``lower`` and ``upper`` (numbers or (K,)).
+    ``prior`` (K,) is imposed on the class shares in the first ``constrained_stages`` stages; afterwards the last offset
+    is kept, as long as every share stays between ``lower`` and ``upper`` (numbers or (K,)).
     """
 
     prior: Array
@@ -93,8 +93,8 @@ def _imposed_shares(
 ) -> Array | None:
     """The class shares to impose now, (K,), or None to keep the last offset.
 
-    Shares that had to be brought back into their interval are held for the rest of the stage, so that the objective stays
-    the same function.
+    Shares that had to be brought back into their interval are held for the rest of the stage, so that the objective
+    stays the same function.
     """
     if last is None or balance.constrained_stages is None or stage <= balance.constrained_stages:
         return balance.prior
@@ -182,8 +182,9 @@ def balancing_offset(scores: Array, mass: Array, prior: Array, temperature: floa
 def _two_class_offset(scores: Array, mass: Array, prior: float, temperature: float, start: float) -> Array:
     """The root of a strictly increasing function, bracketed by the largest and smallest score.
 
-    Newton steps from ``start``; the bracket is halved instead where one leaves it, or is not half as long as the step before. The
-    logarithm of the function's slope changes by at most δ/T over a distance δ, so a Newton step of δ ends within δ²/T of the root.
+    Newton steps from ``start``; the bracket is halved instead where one leaves it, or is not half as long as the step
+    before. The logarithm of the function's slope changes by at most δ/T over a distance δ, so a Newton step of δ ends
+    within δ²/T of the root.
     """
     center, share = temperature * float(logit(prior)), mass / mass.sum()
     low, high = center - float(scores.max()), center - float(scores.min())
@@ -248,8 +249,9 @@ def _newton_balance(scores: Array, share: Array, prior: Array, scale: float, off
 def agreement(means: Sequence[Array], rows: Sequence[IntArray], mass: Array) -> Array:
     """How well the views' scores agree: R (V, V) with R_ij the positive part of the correlation of m_i and m_j.
 
-    Correlations are taken over the rows that both views have, weighted by ``mass`` (n,), and averaged over functions; R_ii = 1.
-    Where there is none (no row in common, or a view without labels, whose scores are constant) it is the mean of the others.
+    Correlations are taken over the rows that both views have, weighted by ``mass`` (n,), and averaged over functions;
+    R_ii = 1. Where there is none (no row in common, or a view without labels, whose scores are constant) it is the mean
+    of the others.
     """
     n_views = len(means)
     filled = np.full((n_views, mass.size, means[0].shape[1]), np.nan)

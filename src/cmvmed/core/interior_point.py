@@ -2,8 +2,8 @@
 
     maximize  gᵀx - ½ xᵀQx + Σ_t β_t log r_t   subject to  x >= 0,  r_t = c_t - Σ_{i in t} x_i >= 0
 
-Variable i belongs to the capacity t = ``rows[i]``. With β = 0 and one variable per capacity it is the box-constrained dual of
-a view; with β > 0 it is the dual of multi-view MED, whose margin prior is the logarithmic term.
+Variable i belongs to the capacity t = ``rows[i]``. With β = 0 and one variable per capacity it is the box-constrained
+dual of a view; with β > 0 it is the dual of multi-view MED, whose margin prior is the logarithmic term.
 """
 
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ def interior_point(
 ) -> Iterator[Iterate]:
     """Iterates that approach the optimum; the caller decides when to stop.
 
-    g - Qx - u[rows] + z = 0 with multipliers z of x >= 0 and u of r >= 0. Each step aims at zx = μ → 0, and at ur = μ, or at
-    ur = β if there is a barrier.
+    g - Qx - u[rows] + z = 0 with multipliers z of x >= 0 and u of r >= 0. Each step aims at zx = μ → 0, and at ur = μ,
+    or at ur = β if there is a barrier.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Kernels of one view, with a bandwidth from the data.
 
-A fitted :class:`Kernel` compares rows with training rows; it computes from features or looks values up in a given matrix.
-Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+A fitted :class:`Kernel` compares rows with training rows; it computes from features or looks values up in a given
+matrix. Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels`.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,8 +27,8 @@ DEFINITENESS_TOLERANCE = 1e-8  # relative to the largest diagonal entry
 class Kernel:
     """A kernel with all its numbers fixed.
 
-    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to "rbf", exp(-γ‖x - x'‖²).
-    "linear+rbf" is the mean of x·x' and exp(-γ‖x - x'‖²).
+    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to "rbf", exp(-γ‖x -
+    x'‖²). "linear+rbf" is the mean of x·x' and exp(-γ‖x - x'‖²).
     """
 
     view: str  # named in errors
@@ -160,7 +160,8 @@ def fit_kernel(
 
     ``numbers`` (n,) are the rows' numbers in the user's data, for messages; 0, 1, ... if left out.
 
-    ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows, of at most ``median_sample`` rows drawn by weight.
+    ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows, of at most ``median_sample`` rows drawn by
+    weight.
     """
     if kind == "precomputed" or callable(kind):
         kernel = Kernel(view, kind)

@@ -90,8 +90,8 @@ def solve_cholesky(factor: Array, rhs: Array) -> Array:
 def solve_semidefinite(A: Array, rhs: Array) -> Array:
     """(A + ρ diag A)⁻¹ rhs for a positive semi-definite A (n, n) with positive diagonal, and ``rhs`` (n,).
 
-    ρ is as small as rounding lets it be. A Newton step with it is a proximal one: where A is singular, as for equal rows, it
-    stays short along the directions that A does not see, and has the same fixed point.
+    ρ is as small as rounding lets it be. A Newton step with it is a proximal one: where A is singular, as for equal
+    rows, it stays short along the directions that A does not see, and has the same fixed point.
     """
     diagonal = np.diag_indices_from(A)
     ridge = RIDGE * A.shape[0]
@@ -118,8 +118,8 @@ def inverse_lower_half(factor: Array) -> Array:
 def inverse_diagonal(factor: Array) -> Array:
     """Diagonal (n,) of (Λ Λᵀ)⁻¹: squared lengths of the columns of Λ⁻¹, which begin with zeros that are left out.
 
-    A few triangular solves with blocks of columns, because the routine that inverts Λ at once is slow where threads have to wait
-    for each other.
+    A few triangular solves with blocks of columns, because the routine that inverts Λ at once is slow where threads
+    have to wait for each other.
     """
     n = factor.shape[0]
     diagonal = np.empty(n)

@@ -1,15 +1,16 @@
 """A view's posterior in weight space: features z(x) of rank r in place of the kernel, f = θᵀz with θ ~ N(0, σ²I).
 
-With G = Σ_U w z zᵀ = V diag(ω) Vᵀ, the features rotated by V, ρ = λσ²a and d = 1/(1 + ρω), equations (B) to (D) of the theory
-page are diagonal for every λ, σ² and class, equation (G):
+With G = Σ_U w z zᵀ = V diag(ω) Vᵀ, the features rotated by V, ρ = λσ²a and d = 1/(1 + ρω), equations (B) to (D) of the
+theory page are diagonal for every λ, σ² and class, equation (G):
 
     S(x, x') = σ² zᵀ diag(d) z',   θ = σ² d (λ Σ_U w b z + Z_Lᵀτ),   log|B| = Σ log(1 + ρω)
 
-G and Σ_U w b z are sums over rows. :class:`LowRankView` keeps the features of all rows; :class:`WeightSpace` needs only those of
-the labeled ones, and the sums from elsewhere.
+G and Σ_U w b z are sums over rows. :class:`LowRankView` keeps the features of all rows; :class:`WeightSpace` needs only
+those of the labeled ones, and the sums from elsewhere.
 
-A sweep reads all features twice and does little with them, so its time is that of reading. Of many rows they are kept in single
-precision, after G was summed in double, and rotated in single: scores and sums are then right to about 1e-6 of their size.
+A sweep reads all features twice and does little with them, so its time is that of reading. Of many rows they are kept
+in single precision, after G was summed in double, and rotated in single: scores and sums are then right to about 1e-6
+of their size.
 """
 
 from collections.abc import Iterable

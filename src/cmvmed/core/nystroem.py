@@ -4,9 +4,9 @@ With K_ZZ = RᵀR the kernel of the landmarks and k(x) the kernel between x and 
 
     z(x) = Tᵀ (k(x), 1),   T = [R⁻¹, 0; 0, √β],   z(x)ᵀz(x') = k(x)ᵀ K_ZZ⁻¹ k(x') + β,
 
-where β is the constant that a Gaussian bias adds to the kernel; landmarks that others explain, up to rounding, have no part in R.
-The approximation is exact between landmarks, and between a landmark and any row. The part of k(x, x) that it misses,
-k(x, x) + β - ‖z(x)‖² >= 0, is its error in x.
+where β is the constant that a Gaussian bias adds to the kernel; landmarks that others explain, up to rounding, have no
+part in R. The approximation is exact between landmarks, and between a landmark and any row. The part of k(x, x) that it
+misses, k(x, x) + β - ‖z(x)‖² >= 0, is its error in x.
 """
 
 from dataclasses import dataclass, replace

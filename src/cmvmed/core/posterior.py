@@ -28,8 +28,8 @@ KEPT_GAUSSIANS = 2  # per view: short fits have two stages, and all of them the 
 class Blocks(Protocol):
     """A view's prior N(0, σ²K) on its labeled (l) and unlabeled (u) rows, bias included.
 
-    The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ): with the kernel, Ψ = Φ_U has a line for each unlabeled row; with features, one for each
-    feature. g is the number of these lines.
+    The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ): with the kernel, Ψ = Φ_U has a line for each unlabeled row; with features, one
+    for each feature. g is the number of these lines.
     """
 
     @property
@@ -106,7 +106,8 @@ class ViewModel(Protocol):
 class ViewState:
     """A view's posterior on its own rows: F functions, l labeled and u unlabeled rows.
 
-    The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ), see :class:`Blocks`; with a kernel the mean of any x is m(x) = σ²(k_xL τ + k_xU γ).
+    The weights are w = σ²(Φ_Lᵀτ + Ψᵀγ), see :class:`Blocks`; with a kernel the mean of any x is m(x) = σ²(k_xL τ + k_xU
+    γ).
     """
 
     tau: Array  # (l, F) y∘α

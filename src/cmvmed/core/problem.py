@@ -42,8 +42,8 @@ class Problem:
 class RowPartition:
     """The training rows as labeled and unlabeled block.
 
-    The labeled block holds the rows with a hinge loss. An unlabeled row of zero sample weight is placed in it with a hinge
-    weight of zero: it gets a prediction and influences nothing. Rows without any view are in neither block.
+    The labeled block holds the rows with a hinge loss. An unlabeled row of zero sample weight is placed in it with a
+    hinge weight of zero: it gets a prediction and influences nothing. Rows without any view are in neither block.
     """
 
     block_L: IntArray

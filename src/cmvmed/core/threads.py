@@ -16,8 +16,8 @@ Mapper: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any
 class _BlasLimits:
     """The limits in force.
 
-    The number of BLAS threads belongs to the process, so overlapping limits of several Python threads must not restore each
-    other's values: the smallest limit applies, and the last one to end restores what was there before.
+    The number of BLAS threads belongs to the process, so overlapping limits of several Python threads must not restore
+    each other's values: the smallest limit applies, and the last one to end restores what was there before.
     """
 
     def __init__(self) -> None:

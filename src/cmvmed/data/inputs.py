@@ -1,7 +1,7 @@
 """X and y of a fit or a prediction, opened by one path whatever they are: arrays, data frames, files or dask collections.
 
-:func:`open_training` gives the columns of X, the source of its rows and the labels; :func:`open_new` gives the source of new rows
-with the columns of the training X. Arrays and frames become a source in memory.
+:func:`open_training` gives the columns of X, the source of its rows and the labels; :func:`open_new` gives the source
+of new rows with the columns of the training X. Arrays and frames become a source in memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -153,7 +153,8 @@ def _read_labels(y: object, n_rows: int, settings: InputSettings) -> Labels:
     return labels
 
 
-# --- X in memory ---------------------------------------------------------------------------------------------------------------
+# --- X in memory
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def _read_training_arrays(X: object, settings: InputSettings) -> tuple[InputSchema, list[Matrix]]:
@@ -250,7 +251,8 @@ def _check_widths(widths: Sequence[int], schema: InputSchema) -> None:
             raise ValueError(f"View {name!r} has {width} features, but fit saw {expected}; pass the same columns.")
 
 
-# --- X in files or dask collections ----------------------------------------------------------------------------------------------
+# --- X in files or dask collections
+# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,8 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
     Warns
     -----
     UserWarning
-        If a class is a blank text, such as the empty cells of a table leave: it counts as a class unless it is the marker.
+        If a class is a blank text, such as the empty cells of a table leave: it counts as a class unless it is the
+        marker.
     """
     column = _as_label_array(y)
     if not len(column):

@@ -111,8 +111,8 @@ class KernelPredictor:
 class LowRankPredictor:
     """A fitted view of low rank: m(x) = θᵀz(x), s(x) = σ²(k(x, x) - Σ_k (1 - d_k) z_k(x)²).
 
-    The part of k(x, x) that the features miss keeps its prior variance, so that rows far from all landmarks keep their prior
-    uncertainty.
+    The part of k(x, x) that the features miss keeps its prior variance, so that rows far from all landmarks keep their
+    prior uncertainty.
     """
 
     preprocessor: ViewPreprocessor

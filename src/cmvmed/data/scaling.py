@@ -1,10 +1,11 @@
 """Features on a common scale, before the kernel is applied.
 
-``"standard"``: subtract the mean, divide by the standard deviation, clip at ±2 and divide by √d, so that one outlying column or
-row cannot dominate and a row's squared length is about 1. ``"unit"``: divide each row by its length, as is usual for counts and
-text; sparse rows stay sparse. ``"auto"`` takes "unit" for views of which at most a quarter of the entries is nonzero, whether
-stored as sparse or dense matrices, and "standard" for all others. ``"center"``, used for "rbf" kernels without scaling, subtracts
-the mean: it changes no distance, and keeps the digits of distances between rows far from the origin.
+``"standard"``: subtract the mean, divide by the standard deviation, clip at ±2 and divide by √d, so that one outlying
+column or row cannot dominate and a row's squared length is about 1. ``"unit"``: divide each row by its length, as is
+usual for counts and text; sparse rows stay sparse. ``"auto"`` takes "unit" for views of which at most a quarter of the
+entries is nonzero, whether stored as sparse or dense matrices, and "standard" for all others. ``"center"``, used for
+"rbf" kernels without scaling, subtracts the mean: it changes no distance, and keeps the digits of distances between
+rows far from the origin.
 """
 
 from dataclasses import dataclass

@@ -38,8 +38,8 @@ class ViewSettings:
 class ViewData:
     """One view's training rows, scaled, with its kernel.
 
-    ``rows_L`` and ``rows_U`` say which rows of the labeled and unlabeled block the view has; ``train`` holds those rows, first
-    the labeled then the unlabeled ones. With a precomputed kernel ``train`` is their square matrix.
+    ``rows_L`` and ``rows_U`` say which rows of the labeled and unlabeled block the view has; ``train`` holds those
+    rows, first the labeled then the unlabeled ones. With a precomputed kernel ``train`` is their square matrix.
     """
 
     settings: ViewSettings

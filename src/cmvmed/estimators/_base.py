@@ -48,8 +48,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, path, dask collection, or list or dict of them by view
-            Rows in the layout of ``fit``, from anywhere that ``fit`` can read. A view whose values are all NaN in a row is left
-            out of that row's score; a row without any view gets the score of the class prior, with a warning.
+            Rows in the layout of ``fit``, from anywhere that ``fit`` can read. A view whose values are all NaN in a row
+            is left out of that row's score; a row without any view gets the score of the class prior, with a warning.
 
         Returns
         -------

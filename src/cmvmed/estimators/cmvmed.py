@@ -48,19 +48,20 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     Parameters
     ----------
     views : None, list or dict, default=None
-        Which columns of X form which view: a list of widths or slices, or a dict from view name to a width, slice, column
-        prefix (for data frames), or list of column names or positions. Every column belongs to exactly one view. None
-        treats all columns as one view. Leave it None if X is a list or dict with one array per view.
+        Which columns of X form which view: a list of widths or slices, or a dict from view name to a width, slice,
+        column prefix (for data frames), or list of column names or positions. Every column belongs to exactly one view.
+        None treats all columns as one view. Leave it None if X is a list or dict with one array per view.
     kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="linear+rbf"
-        "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their kernel
-        matrix. For "precomputed", X holds the square kernel matrix of each view at fit, and the kernel between new and training
-        rows at predict.
+        "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their
+        kernel matrix. For "precomputed", X holds the square kernel matrix of each view at fit, and the kernel between
+        new and training rows at predict.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
+        rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
-        How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips at
-        two of them; "unit" gives rows unit length; "auto" is "unit" for views of which at most a quarter of the entries is
-        nonzero, such as bags of words, else "standard".
+        How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips
+        at two of them; "unit" gives rows unit length; "auto" is "unit" for views of which at most a quarter of the
+        entries is nonzero, such as bags of words, else "standard".
     prior_variance : "auto" or float, or one per view, default="auto"
         σ², prior variance of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
     C : float, or one per view, default=1
@@ -68,29 +69,30 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
     consensus_weight : "auto" or float, default="auto"
-        λ, the weight of an unlabeled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1 is the paper's.
-        "auto" is 0.5 if the independent views agree on the unlabeled rows (mean correlation of their scores at least
+        λ, the weight of an unlabeled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1 is the
+        paper's. "auto" is 0.5 if the independent views agree on the unlabeled rows (mean correlation of their scores at
+        least
         0.25), and proportionally less if they agree less.
     temperature : float, default=0.2
-        T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is the
-        paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
+        T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is
+        the paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
-        The share of each class that the consensus must keep among the unlabeled rows. "labels" takes that of the labeled
-        rows, "auto" also learns it from the unlabeled rows. A number is the share of the second of two classes, an array or
-        dict gives one share per class. None, as in the paper, imposes nothing.
+        The share of each class that the consensus must keep among the unlabeled rows. "labels" takes that of the
+        labeled rows, "auto" also learns it from the unlabeled rows. A number is the share of the second of two classes,
+        an array or dict gives one share per class. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     n_neighbors : "auto", int or None, default="auto"
-        Number of nearest training rows, by all views together, whose graph forms an additional view; useful for data whose rows
-        form clusters. "auto" uses five neighbors, with a weight that depends on how well they predict, from one view, the scores
-        of another on the unlabeled rows. A number uses so many with full weight; None uses none. Neighbors need exact kernels
-        that are "linear+rbf" or "rbf".
+        Number of nearest training rows, by all views together, whose graph forms an additional view; useful for data
+        whose rows form clusters. "auto" uses five neighbors, with a weight that depends on how well they predict, from
+        one view, the scores of another on the unlabeled rows. A number uses so many with full weight; None uses none.
+        Neighbors need exact kernels that are "linear+rbf" or "rbf".
     algorithm : {"bohning", "jaakkola", "newton", "printed"}, default="bohning"
-        How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one eigendecomposition per
-        view serves all stages and classes. "jaakkola" is a tighter bound that includes the variance, at one Cholesky
-        factorization per view, class and sweep. "newton" follows the second-order expansion. "printed" is the update as printed
-        in the paper, in which a view does not depend on the consensus; ``CMVMED.paper(algorithm="printed")`` is the whole
-        algorithm as printed.
+        How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
+        eigendecomposition per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
+        variance, at one Cholesky factorization per view, class and sweep. "newton" follows the second-order expansion.
+        "printed" is the update as printed in the paper, in which a view does not depend on the consensus;
+        ``CMVMED.paper(algorithm="printed")`` is the whole algorithm as printed.
     n_stages : int, default=8
         Stages of the annealing.
     max_iter : int, default=100
@@ -98,25 +100,25 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     tol : float, default=1e-3
         A stage ends when a sweep changes the objective by less than this fraction of its size.
     calibrate : bool, default=True
-        Whether probabilities are scaled by a cross-fit on the labeled rows: five short fits, each without the labels of a fifth
-        of them. No predicted class changes.
+        Whether probabilities are scaled by a cross-fit on the labeled rows: five short fits, each without the labels of
+        a fifth of them. No predicted class changes.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the hinge loss.
     approximation : {"auto", "exact", "nystroem"}, default="auto"
-        How kernels are handled. The cost of "exact" is proportional to the cube of the number of unlabeled rows. "nystroem"
-        approximates each kernel by landmark rows; its cost is proportional to the number of rows. It needs algorithm "bohning".
-        "auto" is exact up to 2000 unlabeled rows.
+        How kernels are handled. The cost of "exact" is proportional to the cube of the number of unlabeled rows.
+        "nystroem" approximates each kernel by landmark rows; its cost is proportional to the number of rows. It needs
+        algorithm "bohning". "auto" is exact up to 2000 unlabeled rows.
     n_components : int or None, default=None
         Number of landmark rows of each view with "nystroem"; None takes nine times the square root of the number of
         unlabeled rows, but at least 600 and at most 1000.
     n_jobs : int or None, default=None
-        Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with "nystroem" and
-        else one.
+        Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with
+        "nystroem" and else one.
     random_state : int, RandomState instance or None, default=0
-        Draws the rows whose median distance is taken if there are more than a thousand, the landmarks, and the rows that are
-        annealed if there are too many.
+        Draws the rows whose median distance is taken if there are more than a thousand, the landmarks, and the rows
+        that are annealed if there are too many.
 
     Attributes
     ----------
@@ -140,27 +142,28 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each sweep. It falls within a stage. Between stages, and where ``class_prior="auto"`` for three or more
-        classes brings a class share back into its interval, it is another function.
+        Objective after each sweep. It falls within a stage. Between stages, and where ``class_prior="auto"`` for three
+        or more classes brings a class share back into its interval, it is another function.
     history_ : dict of ndarrays
-        Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap, entropy
-        (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
+        Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap,
+        entropy (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
     dual_gap_ : float
         Primal minus dual objective of the views' labeled parts at the end, recomputed from the problem.
     converged_ : bool
         Whether the last stage ended by ``tol``.
     approximation_ : dict
-        How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", by view "rank" (of the
-        features) and "residual" (the fraction of the kernel's trace over at most 1000 unlabeled rows that the features miss:
-        the approximation's error), and "n_annealed" if the annealing ran on a sample of so many unlabeled rows.
+        How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", by view "rank"
+        (of the features) and "residual" (the fraction of the kernel's trace over at most 1000 unlabeled rows that the
+        features miss: the approximation's error), and "n_annealed" if the annealing ran on a sample of so many
+        unlabeled rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is made of data frames with string column names.
 
     References
     ----------
-    T. Xie, N. M. Nasrabadi and A. O. Hero III, "Semi-supervised multi-sensor classification via consensus-based multi-view
-    maximum entropy discrimination", ICASSP 2015.
+    T. Xie, N. M. Nasrabadi and A. O. Hero III, "Semi-supervised multi-sensor classification via consensus-based
+    multi-view maximum entropy discrimination", ICASSP 2015.
 
     Examples
     --------
@@ -262,13 +265,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Parameters
         ----------
         X : array, sparse matrix, data frame, path, dask collection, or list or dict of them by view
-            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
-            row is missing there. Rows need not be in memory: X may be a memory-mapped array, the path of a Parquet, Feather,
-            CSV or npy file, of a folder of such files or of a Zarr array, a pyarrow dataset, a Zarr array, or a dask array or
-            DataFrame, whose blocks are processed where they are stored.
+            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all
+            NaN in a row is missing there. Rows need not be in memory: X may be a memory-mapped array, the path of a
+            Parquet, Feather, CSV or npy file, of a folder of such files or of a Zarr array, a pyarrow dataset, a Zarr
+            array, or a dask array or DataFrame, whose blocks are processed where they are stored.
         y : array-like of shape (n_rows,), dask series or array, or str
-            Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in files or dask
-            DataFrames, that holds them.
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in files
+            or dask DataFrames, that holds them.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts, labeled or not.
 
@@ -326,8 +329,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     def accuracy_estimate(self, level: float = 0.9) -> AccuracyEstimate:
         """The accuracy to expect on rows like the unlabeled training rows, estimated from the fit.
 
-        The mean is that of the largest probability of each unlabeled row (of each labeled row as the cross-fit scored it, if
-        there are no unlabeled ones). The interval is that of a share seen in as many rows as the cross-fit scored.
+        The mean is that of the largest probability of each unlabeled row (of each labeled row as the cross-fit scored
+        it, if there are no unlabeled ones). The interval is that of a share seen in as many rows as the cross-fit
+        scored.
 
         Parameters
         ----------

@@ -21,10 +21,10 @@ FORMS = ("least squares", "svm")
 class CoRLS(MultiViewClassifier):
     """Co-regularized least squares, and its support vector machine.
 
-    Minimizes Σ loss(y, f̄) over the labeled rows, plus Σ_v γ_v ‖f_v‖² and μ Σ (f_v - f_u)² over the unlabeled rows and pairs of
-    views, where f̄ is the mean of the views' functions. The loss is (y - f̄)² or, with the penalties halved, [1 - y f̄]₊. Both
-    are solved through the co-regularization kernel, the first in closed form. More than two classes are learned
-    one-vs-rest. A single view makes it regularized least squares or a support vector machine.
+    Minimizes Σ loss(y, f̄) over the labeled rows, plus Σ_v γ_v ‖f_v‖² and μ Σ (f_v - f_u)² over the unlabeled rows and
+    pairs of views, where f̄ is the mean of the views' functions. The loss is (y - f̄)² or, with the penalties halved,
+    [1 - y f̄]₊. Both are solved through the co-regularization kernel, the first in closed form. More than two classes
+    are learned one-vs-rest. A single view makes it regularized least squares or a support vector machine.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ class CoRLS(MultiViewClassifier):
     kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
+        rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel, as in :class:`cmvmed.CMVMED`.
     form : {"least squares", "svm"}, default="least squares"
@@ -112,8 +113,8 @@ class CoRLS(MultiViewClassifier):
         Parameters
         ----------
         X : array, sparse matrix, data frame, or list or dict of them by view
-            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
-            row is missing there.
+            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all
+            NaN in a row is missing there.
         y : array-like of shape (n_rows,)
             Classes, with ``unlabeled``, None or NaN for unlabeled rows.
         sample_weight : array-like of shape (n_rows,), default=None

@@ -17,21 +17,22 @@ from cmvmed.estimators._settings import ViewParameters, read_input_settings
 class MED(MultiViewClassifier):
     """Maximum entropy discrimination: the Bayesian large-margin classifier of a single view.
 
-    Minimizes KL(q(w) ‖ N(0, σ²I)) + C Σ [1 - y E f(x)]₊ over the labeled rows. The posterior is Gaussian and its mean is
-    that of a kernel support vector machine with penalty Cσ². Unlabeled rows only set scale and bandwidth; to learn from
-    them, and from several views, use :class:`cmvmed.CMVMED`.
+    Minimizes KL(q(w) ‖ N(0, σ²I)) + C Σ [1 - y E f(x)]₊ over the labeled rows. The posterior is Gaussian and its mean
+    is that of a kernel support vector machine with penalty Cσ². Unlabeled rows only set scale and bandwidth; to learn
+    from them, and from several views, use :class:`cmvmed.CMVMED`.
 
     Parameters
     ----------
     kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, default="rbf"
-        "linear+rbf", the default of CMVMED, is the mean of a linear and an RBF kernel. Where k(x, x) differs from row to row, as
-        there, a row of higher score may be less certain and so less probable. A callable takes two matrices of rows and returns
-        their kernel matrix.
+        "linear+rbf", the default of CMVMED, is the mean of a linear and an RBF kernel. Where k(x, x) differs from row
+        to row, as there, a row of higher score may be less certain and so less probable. A callable takes two matrices
+        of rows and returns their kernel matrix.
     gamma : "median" or float, default="median"
-        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
+        rows.
     scaling : {"auto", "standard", "unit", None}, default="auto"
-        How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips at
-        two of them; "unit" gives rows unit length; "auto" is "unit" if at most a quarter of the entries is nonzero,
+        How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips
+        at two of them; "unit" gives rows unit length; "auto" is "unit" if at most a quarter of the entries is nonzero,
         as in bags of words, else "standard".
     prior_variance : "auto" or float, default="auto"
         σ², prior variance of the weights; "auto" is 2.25 for two classes and 10 for more.

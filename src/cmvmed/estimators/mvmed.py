@@ -22,10 +22,11 @@ KKT_TOLERANCE = 1e-8  # largest violation of an optimality condition, in units o
 class MVMED(MultiViewClassifier):
     """Multi-view maximum entropy discrimination: views that must reach the same margin on each labeled row.
 
-    Minimizes KL(p ‖ p₀) over distributions of the views' functions f_v and of one margin γ per labeled row, under
-    E[y f_v - γ] >= 0 in every view, where p₀ holds Gaussian processes f_v and p₀(γ) = c exp(-c(1 - γ)), γ <= 1. The posterior
-    of each view is Gaussian, and the sign of the mean over views predicts. More than two classes are learned one-vs-rest.
-    A single view makes it Jaakkola's maximum entropy discrimination. Unlabeled rows only set scale and bandwidth.
+    Minimizes KL(p ‖ p₀) over distributions of the views' functions f_v and of one margin γ per labeled row, under E[y
+    f_v - γ] >= 0 in every view, where p₀ holds Gaussian processes f_v and p₀(γ) = c exp(-c(1 - γ)), γ <= 1. The
+    posterior of each view is Gaussian, and the sign of the mean over views predicts. More than two classes are learned
+    one-vs-rest. A single view makes it Jaakkola's maximum entropy discrimination. Unlabeled rows only set scale and
+    bandwidth.
 
     Parameters
     ----------
@@ -34,14 +35,15 @@ class MVMED(MultiViewClassifier):
     kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
+        rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel, as in :class:`cmvmed.CMVMED`.
     prior_variance : "auto" or float, or one per view, default="auto"
         σ², prior variance of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
     c : float, default=10
-        Rate of the margin prior, greater than 1: its mean 1 - 1/c must be positive for anything to be learned. The larger it is,
-        the larger the loss of a small margin.
+        Rate of the margin prior, greater than 1: its mean 1 - 1/c must be positive for anything to be learned. The
+        larger it is, the larger the loss of a small margin.
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
     unlabeled : scalar, default=-1
@@ -108,8 +110,8 @@ class MVMED(MultiViewClassifier):
         Parameters
         ----------
         X : array, sparse matrix, data frame, or list or dict of them by view
-            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
-            row is missing there.
+            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all
+            NaN in a row is missing there.
         y : array-like of shape (n_rows,)
             Classes, with ``unlabeled``, None or NaN for unlabeled rows.
         sample_weight : array-like of shape (n_rows,), default=None

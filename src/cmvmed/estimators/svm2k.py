@@ -17,8 +17,8 @@ from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._parameters import check_choice, check_number
 from cmvmed.estimators._settings import ViewParameters
 
-# Largest violation of an optimality condition, in units of margin, that passes without a warning: an interior-point solver leaves
-# a multiplier and its slack at the root of their product where both are zero.
+# Largest violation of an optimality condition, in units of margin, that passes without a warning: an interior-point
+# solver leaves a multiplier and its slack at the root of their product where both are zero.
 KKT_TOLERANCE = 1e-5
 
 
@@ -36,7 +36,8 @@ class SVM2K(MultiViewClassifier):
     kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median" or float, or one per view, default="median"
-        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training rows.
+        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
+        rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel, as in :class:`cmvmed.CMVMED`.
     C : float, or one per view, default=10
@@ -46,9 +47,11 @@ class SVM2K(MultiViewClassifier):
     epsilon : float, default=0
         ε, a difference of the views' scores that costs nothing.
     transductive : bool, default=False
-        Whether the views' differences on the unlabeled rows are penalized too, instead of those on the labeled ones only.
+        Whether the views' differences on the unlabeled rows are penalized too, instead of those on the labeled ones
+        only.
     unlabeled : scalar, default=-1
-        Marks unlabeled rows in ``y``; None and NaN always do. Without ``transductive`` they only set scale and bandwidth.
+        Marks unlabeled rows in ``y``; None and NaN always do. Without ``transductive`` they only set scale and
+        bandwidth.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the hinge losses.
     random_state : int, RandomState instance or None, default=0
@@ -114,8 +117,8 @@ class SVM2K(MultiViewClassifier):
         Parameters
         ----------
         X : array, sparse matrix, data frame, or list or dict of them by view
-            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all NaN in a
-            row is missing there.
+            One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all
+            NaN in a row is missing there.
         y : array-like of shape (n_rows,)
             Classes, with ``unlabeled``, None or NaN for unlabeled rows.
         sample_weight : array-like of shape (n_rows,), default=None

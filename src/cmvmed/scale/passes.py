@@ -1,6 +1,7 @@
 """One pass over the rows, a chunk at a time: functions of chunks that can be sent to where the rows are stored.
 
-The sums are of kernel values, in double precision, and whitened afterwards, p x p. In single precision this would break down.
+The sums are of kernel values, in double precision, and whitened afterwards, p x p. In single precision this would break
+down.
 """
 
 from collections.abc import Sequence

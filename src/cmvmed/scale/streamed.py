@@ -1,16 +1,16 @@
 """The last stage of the annealing continued on all rows, a chunk at a time.
 
-The stages before it run in memory on a sample of the unlabeled rows, weighted to represent all of them or, where these are
-very many, some of them. One pass over the rows then gives each view's G = Σ_U w z zᵀ. Every sweep is one more pass: given the
-weights θ of all views and the offset of the consensus, a chunk computes the views' means, the consensus q and the responses b of
-its rows, and returns sums only,
+The stages before it run in memory on a sample of the unlabeled rows, weighted to represent all of them or, where these
+are very many, some of them. One pass over the rows then gives each view's G = Σ_U w z zᵀ. Every sweep is one more pass:
+given the weights θ of all views and the offset of the consensus, a chunk computes the views' means, the consensus q and
+the responses b of its rows, and returns sums only,
 
     Σ_U w b k(x) per view,   Σ_U ωw q,   Σ_U ωw q qᵀ,   the terms of the objective,
 
-from which all views are updated by their duals as in memory. The offset that gives the classes their shares is computed on the
-sample for the new θ, and moved by the difference that the last pass showed. Nothing as long as the rows leaves a chunk, so the same
-passes run over files and on clusters. Where the rows are very many, a larger sample is swept over first: many sweeps over it
-cost less than one over all rows, of which fewer are then left.
+from which all views are updated by their duals as in memory. The offset that gives the classes their shares is computed
+on the sample for the new θ, and moved by the difference that the last pass showed. Nothing as long as the rows leaves a
+chunk, so the same passes run over files and on clusters. Where the rows are very many, a larger sample is swept over
+first: many sweeps over it cost less than one over all rows, of which fewer are then left.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """Rows on this machine, read by one thread and processed by the others.
 
-A :class:`Table` is one rectangle of numbers that can be read block by block: an array, a memory-mapped file, a Zarr array, a folder
-of Parquet files. :class:`LocalRows` makes a source of one table and the columns of its views, or of one table per view.
+A :class:`Table` is one rectangle of numbers that can be read block by block: an array, a memory-mapped file, a Zarr
+array, a folder of Parquet files. :class:`LocalRows` makes a source of one table and the columns of its views, or of one
+table per view.
 """
 
 from collections import deque
@@ -95,8 +96,8 @@ class ArrayTable:
 class LocalRows:
     """The rows of tables on this machine, in chunks worked on by threads with one thread of linear algebra each.
 
-    ``layout`` names the columns of each view if there is one table; without it each table is a view. ``memory_limit`` is in bytes.
-    ``n_threads=None`` takes as many as the linear algebra may use.
+    ``layout`` names the columns of each view if there is one table; without it each table is a view. ``memory_limit``
+    is in bytes. ``n_threads=None`` takes as many as the linear algebra may use.
     """
 
     tables: Sequence[Table]

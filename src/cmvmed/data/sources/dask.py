@@ -50,9 +50,9 @@ class _Block:
 class DaskRows:
     """The rows of dask arrays with the same blocks of rows.
 
-    ``layout`` names the columns of each view if there is one array; without it each array is a view. ``memory_limit``, in bytes, is
-    for one thread of a worker, beside the block that it works on. ``origin`` is the collection whose blocks the arrays' blocks
-    come from, to find the workers that hold them.
+    ``layout`` names the columns of each view if there is one array; without it each array is a view. ``memory_limit``,
+    in bytes, is for one thread of a worker, beside the block that it works on. ``origin`` is the collection whose
+    blocks the arrays' blocks come from, to find the workers that hold them.
     """
 
     arrays: Sequence[Any]

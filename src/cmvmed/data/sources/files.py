@@ -1,7 +1,7 @@
 """Tables in files: Parquet, Feather (Arrow) and CSV through pyarrow datasets, and Zarr arrays.
 
-Files are read a block of rows at a time, whatever the size of their row groups, and only the columns in use. The rows of a folder
-are those of its files in the order of their names. A value that is null counts as NaN.
+Files are read a block of rows at a time, whatever the size of their row groups, and only the columns in use. The rows
+of a folder are those of its files in the order of their names. A value that is null counts as NaN.
 """
 
 from collections.abc import Iterator, Sequence
