@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cmvmed.auto.anchors import AnchorEstimate, anchor_estimate, anchor_views, anchored_share, infer_share
-from cmvmed.auto.class_prior import counted_share, label_interval, label_share
+from cmvmed.auto.anchors import anchor_estimate, anchor_views, anchored_share, infer_share
+from cmvmed.auto.class_prior import ShareEstimate, counted_share, label_interval, label_share
 from cmvmed.auto.tuning import Tuning
 from tests.core.factories import SCHEDULE, draw_problem, make_plan, rejects
 
@@ -46,7 +46,7 @@ def on_a_line(constant, slope, variance=1e-4):
 
     def evaluate(share):
         imposed.append(share)
-        return AnchorEstimate(constant + slope * share, variance)
+        return ShareEstimate(constant + slope * share, variance)
 
     return evaluate, imposed
 
@@ -63,7 +63,7 @@ def check_weighted_by_precision(share_of):
 def test_labels_and_fixed_point_are_weighted_by_their_precision():
     check_weighted_by_precision(by_counts)
     rejects(check_weighted_by_precision, lambda counts, evaluate: label_share(counts)[1])
-    rejects(check_weighted_by_precision, lambda counts, evaluate: evaluate(float(label_share(counts)[1])).share)
+    rejects(check_weighted_by_precision, lambda counts, evaluate: evaluate(float(label_share(counts)[1])).mean)
     rejects(check_weighted_by_precision, lambda counts, evaluate: by_counts(counts[::-1], evaluate))
 
 
@@ -98,7 +98,7 @@ def test_at_most_three_evaluations_and_none_after_a_missing_estimate():
     assert len(imposed) <= 3
     by_counts(np.array([12.0, 3.0]), evaluate, replace(TUNING, max_evaluations=1))
     assert len(imposed) <= 4
-    estimates = iter([AnchorEstimate(0.2, 1e-3), None])
+    estimates = iter([ShareEstimate(0.2, 1e-3), None])
     assert by_counts(np.array([12.0, 3.0]), lambda share: next(estimates)) == pytest.approx(3.5 / 16.0)
 
 
@@ -185,8 +185,8 @@ def check_order_and_weights(anchors_of):
     weighted = anchors_of(scores, rows, twice, 0.3)
     repeated = anchors_of([np.concatenate([s, s[:60]]) for s in scores], [np.arange(260)] * 2, np.ones(260), 0.3)
     for one, other in ((plain, moved), (weighted, repeated)):
-        np.testing.assert_allclose((one.share, one.variance), (other.share, other.variance), rtol=0.02)
-    assert abs(plain.share - weighted.share) + abs(plain.variance - weighted.variance) > 1e-5
+        np.testing.assert_allclose((one.mean, one.variance), (other.mean, other.variance), rtol=0.02)
+    assert abs(plain.mean - weighted.mean) + abs(plain.variance - weighted.variance) > 1e-5
 
 
 def test_order_does_not_matter_and_a_weight_counts_rows():
@@ -194,11 +194,11 @@ def test_order_does_not_matter_and_a_weight_counts_rows():
 
     def by_position(scores, rows, mass, share):
         anchors = read_anchors(scores, rows, mass, share)
-        return AnchorEstimate(anchors.share + 0.1 * scores[0][0], anchors.variance)
+        return ShareEstimate(anchors.mean + 0.1 * scores[0][0], anchors.variance)
 
     def weightless(scores, rows, mass, share):
         anchors = read_anchors(scores, rows, mass, share)
-        return AnchorEstimate(anchors.share, anchors.variance * mass.size)
+        return ShareEstimate(anchors.mean, anchors.variance * mass.size)
 
     rejects(check_order_and_weights, by_position)
     rejects(check_order_and_weights, weightless)
@@ -211,7 +211,7 @@ def check_variance(anchors_of):
         scores, _ = independent_scores(seed, 0.4, n_rows=400)
         draws.append(anchors_of(scores, [np.arange(400)] * 2, np.ones(400), 0.4))
     stated = np.mean([anchors.variance for anchors in draws]) - TUNING.anchor_model_sd**2
-    observed = np.var([anchors.share for anchors in draws])
+    observed = np.var([anchors.mean for anchors in draws])
     assert 1.0 / 1.5 < stated / observed < 1.5
 
 

@@ -7,7 +7,7 @@ point a(r) = r; where they do not, a(r) follows r and carries no information.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -22,14 +22,6 @@ from cmvmed.core.posterior import cavity_scores
 from cmvmed.core.types import Array, IntArray
 
 UNINFORMATIVE_VARIANCE = 0.25  # of a share that may be anything between 0 and 1
-
-
-@dataclass(frozen=True)
-class AnchorEstimate:
-    """The share of the second of two classes by the anchors of a fit under some imposed share."""
-
-    share: float
-    variance: float
 
 
 def anchored_share(plan: Plan, n_sensors: int, counts: Array, estimate: ShareEstimate, tuning: Tuning) -> float:
@@ -48,7 +40,7 @@ def anchored_share(plan: Plan, n_sensors: int, counts: Array, estimate: ShareEst
     problem, short = plan.problem, plan.schedule.short(tuning.short_stages, tuning.short_sweeps)
     sensor_weight = float(plan.view_weights[:n_sensors].sum())
 
-    def evaluate(share: float) -> AnchorEstimate | None:
+    def evaluate(share: float) -> ShareEstimate | None:
         prior = np.array([1.0 - share, share])
         trial = replace(plan, schedule=short, class_prior=prior, balance=ClassBalance(prior))
         result = anneal_with_safeguard(trial, tuning)
@@ -70,7 +62,7 @@ def anchor_views(plan: Plan, n_sensors: int, tuning: Tuning) -> list[int]:
 
 
 def infer_share(
-    counts: Array, estimate: ShareEstimate, evaluate: Callable[[float], AnchorEstimate | None], tuning: Tuning
+    counts: Array, estimate: ShareEstimate, evaluate: Callable[[float], ShareEstimate | None], tuning: Tuning
 ) -> float:
     """Share of the second of two classes, from the labels' estimate and the fixed point of the anchors' estimates.
 
@@ -87,11 +79,11 @@ def infer_share(
     lower, upper = label_interval(counts, tuning.interval_level)
     share = float(np.clip(0.5, lower[1], upper[1]))
     observed = evaluate(share)
-    if observed is None or (share - 0.5) * (observed.share - share) < 0.0:  # no anchors, or beyond equal classes
+    if observed is None or (share - 0.5) * (observed.mean - share) < 0.0:  # no anchors, or beyond equal classes
         return estimate.mean
     slope = None
     for _ in range(tuning.max_evaluations - 1):
-        following = float(np.clip(_fixed_point(share, observed.share, slope or 0.0), *tuning.share_range))
+        following = float(np.clip(_fixed_point(share, observed.mean, slope or 0.0), *tuning.share_range))
         if slope is None and abs(following - share) < tuning.min_share_step:
             following = estimate.mean
         if abs(following - share) < tuning.min_share_step:
@@ -99,14 +91,14 @@ def infer_share(
         next_observed = evaluate(following)
         if next_observed is None:
             return estimate.mean
-        slope = max(0.0, (next_observed.share - observed.share) / (following - share))
+        slope = max(0.0, (next_observed.mean - observed.mean) / (following - share))
         if slope > tuning.max_slope:
             return estimate.mean
         share, observed = following, next_observed
     if slope is None:
         return estimate.mean
     precision = (1.0 - slope) ** 2 / observed.variance
-    fixed_point = float(np.clip(_fixed_point(share, observed.share, slope), *tuning.share_range))
+    fixed_point = float(np.clip(_fixed_point(share, observed.mean, slope), *tuning.share_range))
     return (estimate.mean / estimate.variance + fixed_point * precision) / (1.0 / estimate.variance + precision)
 
 
@@ -117,7 +109,7 @@ def _fixed_point(share: float, observed: float, slope: float) -> float:
 
 def anchor_estimate(
     scores: Sequence[Array], rows: Sequence[IntArray], mass: Array, share: float, tuning: Tuning
-) -> AnchorEstimate | None:
+) -> ShareEstimate | None:
     """The share by the anchors of a fit under ``share``; None if no two views have enough rows in common.
 
     Parameters
@@ -135,7 +127,7 @@ def anchor_estimate(
     if len(known) == 0:
         return None
     variance = float(known[:, 1].mean() + known[:, 0].var() + tuning.anchor_model_sd**2)
-    return AnchorEstimate(float(known[:, 0].mean()), variance)
+    return ShareEstimate(float(known[:, 0].mean()), variance)
 
 
 def _pair_estimate(

@@ -12,7 +12,7 @@ from cmvmed.core.threads import Mapper
 from cmvmed.data.training_data import checked_random_state
 from cmvmed.data.view_data import ViewData, landmark_basis
 
-MAX_EXACT_ROWS = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
+MAX_ROWS_WITHOUT_LOW_RANK = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def choose_approximation(
         raise ValueError(
             f'approximation="nystroem" needs algorithm="bohning", not {algorithm!r}; change it, or use "exact".'
         )
-    if n_unlabeled > MAX_EXACT_ROWS:
+    if n_unlabeled > MAX_ROWS_WITHOUT_LOW_RANK:
         raise ValueError(
             f"{n_unlabeled} unlabeled rows are too many for algorithm={algorithm!r}, which has no low-rank form: its cost grows "
             'with their cube. Use algorithm="bohning", or approximation="exact" to run it anyway.'

@@ -20,13 +20,13 @@ def anneal_with_safeguard(
     before_stage: Callable[[int], None] = lambda stage: None,
     on_stage: Callable[[int, AnnealingResult], bool] = lambda stage, result: False,
 ) -> AnnealingResult:
-    """Anneal; if the consensus has left the independent views' scores, anneal again with less of it."""
+    """Anneal; if the consensus no longer correlates with the independent views' scores, anneal again with less of it."""
     result = anneal(plan, before_stage=before_stage, on_stage=on_stage)
     if "consensus_weight" not in plan.chosen or result.stopped or result.consensus_weight == 0.0:
         return result
     if not correlation_with_start(plan, result) < tuning.min_start_correlation:  # NaN where scores do not vary
         return result
-    reduced = replace(plan.schedule, consensus_weight=tuning.safeguard_factor * result.consensus_weight)
+    reduced = replace(plan.schedule, consensus_weight=tuning.safeguard_factor * plan.schedule.consensus_weight)
     return anneal(replace(plan, schedule=reduced), before_stage=before_stage, on_stage=on_stage)
 
 

@@ -183,4 +183,4 @@ class LowRankConditioned(WeightGaussian):
 
     def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
         """Z_U θ with θ = σ²(Z_Lᵀτ + γ)."""
-        return self.blocks.scores(self.space.prior_variance * (self.space.Z_L.T @ tau + gamma))
+        return self.blocks.scores(self.blocks.mean_weights(tau, gamma))

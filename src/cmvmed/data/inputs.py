@@ -376,6 +376,11 @@ def _part_with(label_column: str, parts: Sequence[Any]) -> Any:
         raise ValueError(
             f"y={label_column!r} {what}; y must be the name of one column with the classes, or hold the classes."
         )
+    if not (is_dask(owners[0]) or isinstance(owners[0], FileTable)):
+        raise ValueError(
+            f"y={label_column!r} is a column of a table in memory, beside views in files; pass that column itself as y and "
+            "leave it out of X."
+        )
     return owners[0]
 
 
@@ -383,7 +388,7 @@ def _select(part: Any, columns: list[str] | None) -> Any:
     """A part with the given columns only; None takes it as it is."""
     if columns is None:
         return part
-    if isinstance(part, FileTable):
+    if isinstance(part, (FileTable, ArrayTable)):
         return part.select(columns)
     if not is_dask(part):
         return part

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: they validate at the border, call the core, and store what it returns."""
+"""The scikit-learn estimators: they validate input, call the core, and store what it returns."""
 
 from cmvmed.estimators.cmvmed import CMVMED
 from cmvmed.estimators.corls import CoRLS

@@ -1,4 +1,4 @@
-"""What a fit of CMVMED leaves behind: its model, its attributes and its warnings."""
+"""Fitted attributes and warnings of CMVMED."""
 
 import warnings
 from collections.abc import Iterator, Sequence

@@ -31,11 +31,10 @@ def check_number(
     return number
 
 
-def check_integer(name: str, value: object, minimum: int, *, view: str | None = None) -> int:
+def check_integer(name: str, value: object, minimum: int) -> int:
     """A whole number of at least ``minimum``."""
-    where = f" of view {view!r}" if view is not None else ""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(f"{name}{where} must be a whole number of at least {minimum}, but is {value!r}.")
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, but is {value!r}.")
     return int(value)
 
 

@@ -1,4 +1,4 @@
-"""The constructor parameters of the estimators, read once per call and checked. No other module reads an estimator."""
+"""The constructor parameters of CMVMED, read once per fit and checked: no other module reads them during a fit."""
 
 import warnings
 from collections.abc import Sequence

@@ -70,9 +70,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Prior variance of a constant added to each view's score.
     consensus_weight : "auto" or float, default="auto"
         λ, the weight of an unlabeled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1 is the
-        paper's. "auto" is 0.5 if the independent views agree on the unlabeled rows (mean correlation of their scores at
-        least
-        0.25), and proportionally less if they agree less.
+        paper's. "auto" is 0.5 if the independent views agree on the unlabeled rows (mean correlation of their scores
+        0.25 or more), and proportionally less if they agree less.
     temperature : float, default=0.2
         T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is
         the paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
@@ -131,7 +130,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     probability_scale_ : float
         Factor by which the log-odds of the consensus were multiplied to calibrate them; 1 if they were not.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class that was imposed (that of the labels, if none was).
+        Share of each class that was imposed: that of the labels if ``class_prior=None``. It is reported but not imposed
+        if less than one unlabeled row of the rarest class is expected.
     consensus_weight_ : float
         λ of the last stage.
     view_names_ : list of str
@@ -142,7 +142,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each sweep. It falls within a stage. Between stages, and where ``class_prior="auto"`` for three
+        Objective after each sweep. It falls within a stage, except for algorithm "printed", and up to the error of the
+        class shares in sweeps over rows in chunks. Between stages, and where ``class_prior="auto"`` for three
         or more classes brings a class share back into its interval, it is another function.
     history_ : dict of ndarrays
         Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap,
@@ -150,7 +151,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     dual_gap_ : float
         Primal minus dual objective of the views' labeled parts at the end, recomputed from the problem.
     converged_ : bool
-        Whether the last stage ended by ``tol``.
+        Whether the last stage met ``tol`` and the duals are solved; ``tol`` is not checked for algorithm "printed".
     approximation_ : dict
         How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", by view "rank"
         (of the features) and "residual" (the fraction of the kernel's trace over at most 1000 unlabeled rows that the
@@ -230,7 +231,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
 
     @classmethod
     def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
-        """The method of the paper, made complete and nothing else, so that every addition can be seen.
+        """The paper's method with the missing linear term restored and no other additions.
 
         RBF kernels, equal view weights, λ = 1, T = 1, no bias, no class prior, no neighbors, no calibration. With
         ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.

@@ -18,7 +18,8 @@ from cmvmed.data.sources.base import FLOAT_BYTES, RowSource, Sums
 from cmvmed.data.validation import RowCheck
 from cmvmed.data.view_data import ViewPreprocessor
 
-CURVATURE = 0.25  # of Böhning's bound
+SURROGATE = Bohning()  # the one whose constant curvature makes sums over rows sufficient
+CURVATURE = 0.25  # of it
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class UnlabeledRows:
 
 @dataclass(frozen=True)
 class GramPass:
-    """Per view Σ_U w k(x)k(x)ᵀ, (p + 1, p + 1), constant included; then Σ_U w."""
+    """Per view Σ_U w k(x)k(x)ᵀ, (p + 1, p + 1), constant included."""
 
     unlabeled: UnlabeledRows
     views: tuple[ChunkView, ...]
@@ -78,7 +79,7 @@ class GramPass:
         for view, matrix, index, where in zip(self.views, matrices, having, places, strict=True):
             raw = view.landmarks.raw(view.preprocessor.transform(matrix[where]), w[index])
             sums.append(raw.T @ raw)
-        return *sums, np.array([w.sum()])
+        return tuple(sums)
 
     @property
     def bytes_per_row(self) -> int:
@@ -116,7 +117,7 @@ class SweepPass:
         responses, energies = [], []
         for raw, m, index in zip(raws, means, having, strict=True):
             weight = w[index][:, None]
-            responses.append(raw.T @ (weight * Bohning().response(m, p[index], np.full((m.shape[0], 1), CURVATURE))))
+            responses.append(raw.T @ (weight * SURROGATE.response(m, p[index], np.full((m.shape[0], 1), CURVATURE))))
             energies.append(float((weight * (log_partition(m) - (p[index] - 0.5) * m)).sum()))
         tilt = float(mass @ ((p - 0.5) @ self.offset))
         scalars = np.array([mass.sum(), mass @ entropy(q), tilt])

@@ -60,11 +60,12 @@ def draw_sample(
     """The rows to anneal on: all, unless low-rank features of them would be too many for memory or time."""
     n_sample = sample_size(approximation, data, memory_limit, tuning)
     few = count_unlabeled(data.labels, weights) <= n_sample
-    if data.matrices is not None or approximation.n_components is None or few or _has_precomputed(kernel):
+    use_all = few or approximation.n_components is None or _has_precomputed(kernel)
+    if use_all or data.matrices is not None:  # all rows in memory are checked, also those outside of the sample
         matrices = data.load(memory_limit)
         present = present_in_training(data.schema, matrices, kernel)
         training = training_data(data.schema, matrices, present, data.labels, weights)
-        if approximation.n_components is None or few or _has_precomputed(kernel):
+        if use_all:
             return Sample(training)
     return _sampled(data, weights, n_sample, memory_limit, random_state, tuning)
 

@@ -184,9 +184,7 @@ def _sweep_over(
     unlabeled = UnlabeledRows(rows.check, rows.labeled, rows.weights)
     chunks = tuple(ChunkView(p, basis.landmark_set) for p, basis in zip(preprocessors, bases, strict=True))
     gram_pass = GramPass(unlabeled, chunks)
-    *grams, _ = rows.source.reduce(
-        gram_pass, bytes_per_row=gram_pass.bytes_per_row, bytes_of_sums=gram_pass.bytes_of_sums
-    )
+    grams = rows.source.reduce(gram_pass, bytes_per_row=gram_pass.bytes_per_row, bytes_of_sums=gram_pass.bytes_of_sums)
     views = tuple(_streamed_view(plan, result, i, bases[i], grams[i]) for i in range(len(chunks)))
     offset = result.consensus.offset
     start = _Position(views, offset, _sample_offset(views, plan, result, offset))

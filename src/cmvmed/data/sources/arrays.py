@@ -61,7 +61,7 @@ class Table(Protocol):
 
 @dataclass(frozen=True)
 class ArrayTable:
-    """An array, memory-mapped file, CSR matrix or Zarr array: what can be sliced by rows."""
+    """An array, memory-mapped file or CSR matrix: what can be sliced by rows."""
 
     array: Any
     column_names: list[str] | None = None
@@ -81,6 +81,16 @@ class ArrayTable:
     def numbers_per_row(self) -> int:
         """Numbers that a row takes in memory."""
         return numbers_per_row(self.array)
+
+    def select(self, columns: Sequence[str]) -> "ArrayTable":
+        """The same rows with the given columns, in their order; they must have names."""
+        names = self.column_names or []
+        unknown = [name for name in columns if name not in names]
+        if unknown:
+            raise ValueError(f"There is no column {unknown[0]!r}; the columns are {names}.")
+        if list(columns) == names:
+            return self
+        return ArrayTable(self.array[:, [names.index(name) for name in columns]], list(columns))
 
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
