@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cmvmed.core.annealing import Problem, pooled_consensus, step_view
-from cmvmed.core.annealing import objective as core_objective
+from cmvmed.core.annealing import step_view
+from cmvmed.core.consensus import update_consensus
 from cmvmed.core.exact import CholeskyView, KernelBlocks, SpectralView
+from cmvmed.core.objective import objective as core_objective
 from cmvmed.core.posterior import supervised_state
+from cmvmed.core.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def half_steps(
     n_sweeps=8,
     pi=None,
     step=step_view,
-    consensus_step=pooled_consensus,
+    consensus_step=update_consensus,
     objective=core_objective,
 ):
     """The objective after every half-step: after each update of the consensus and after each update of a single view."""

@@ -185,7 +185,7 @@ def test_a_fit_is_silent_otherwise(verbose, partly, capsys):
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
-@pytest.mark.parametrize("settings", [{}, {"bound": "jj"}, {"mode": "newton"}])
+@pytest.mark.parametrize("settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}])
 def test_threads_change_nothing(settings, n_jobs, partly_three):
     model = CMVMED(views=WIDTHS, n_stages=2, **settings)
     alone = clone(model).fit(partly_three.X, partly_three.y)

@@ -32,6 +32,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from cmvmed import CMVMED, MED, SemiSupervisedKFold, SemiSupervisedShuffleSplit
 from cmvmed.model_selection import labeled_scorer
+from tests.estimators.algorithms import with_algorithm
 
 VIEWS = {"a": slice(0, 3), "b": slice(3, 5)}
 COLUMNS = ["a_0", "a_1", "a_2", "b_0", "b_1"]
@@ -45,9 +46,9 @@ ESTIMATORS = {
     "med": MED(),
     "cmvmed": quick(),
     "per-view settings": quick(kernel={"a": "rbf", "b": "linear"}, C=[1.0, 0.5], view_weights={"a": 1.0, "b": 2.0}),
-    "jj": quick(bound="jj"),
-    "newton": quick(mode="newton"),
-    "literal": quick(mode="literal"),
+    "jaakkola": quick(algorithm="jaakkola"),
+    "newton": quick(algorithm="newton"),
+    "printed": with_algorithm("printed", views=VIEWS, n_stages=2),
 }
 parametrize_estimators = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 
