@@ -1,12 +1,13 @@
-"""The memory limit: what the user says, or half of what the predictor, the container and the process have left."""
+"""The memory limit: what the user gives, or half of what the machine, the container and the process have left."""
 
 import subprocess
 import sys
 
 import pytest
 
+from cmvmed.data.sources.base import format_bytes
 from cmvmed.scale import memory
-from cmvmed.scale.memory import format_bytes, free_memory, read_memory_limit
+from cmvmed.scale.memory import free_memory, read_memory_limit
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_the_container_counts(monkeypatch):
     assert free_memory() == 12345
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the process's size")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the size of the process from /proc")
 @pytest.mark.parametrize("kind", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_limits_of_the_process_count(kind):
     code = (
