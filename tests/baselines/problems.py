@@ -1,4 +1,4 @@
-"""Small two-view problems with explicit feature maps, and primal solutions of the rivals by a second solver."""
+"""Small two-view problems with explicit feature maps, and primal solutions of the baselines by a second solver."""
 
 from __future__ import annotations
 
