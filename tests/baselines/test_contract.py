@@ -164,7 +164,9 @@ def test_row_of_weight_two_counts_as_two_rows(baseline):
 @every_baseline
 def test_class_weight_moves_the_border(baseline):
     X, y, _ = draw(2, 11)
-    plain, eager = (fit(baseline, X, y, class_weight=weight).decision_function(X) for weight in (None, {0: 0.1, 1: 1.0}))
+    plain, eager = (
+        fit(baseline, X, y, class_weight=weight).decision_function(X) for weight in (None, {0: 0.1, 1: 1.0})
+    )
     assert eager.mean() > plain.mean()
 
 

@@ -197,8 +197,8 @@ def test_default_number_of_landmarks_grows_with_the_root_of_the_rows():
     [
         ({"approximation": "nystrom"}, "approximation must be one of 'auto', 'exact', 'nystroem'"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1"),
-        ({"approximation": "nystroem", "algorithm": "jaakkola"}, 'needs algorithm="bohning", not \'jaakkola\''),
-        ({"approximation": "nystroem", "algorithm": "printed"}, 'needs algorithm="bohning", not \'printed\''),
+        ({"approximation": "nystroem", "algorithm": "jaakkola"}, "needs algorithm=\"bohning\", not 'jaakkola'"),
+        ({"approximation": "nystroem", "algorithm": "printed"}, "needs algorithm=\"bohning\", not 'printed'"),
     ],
 )
 def test_bad_choices_are_refused_by_name(parameters, words):

@@ -542,9 +542,7 @@ def test_unknown_values_of_parameters_of_med(parameter, value, message, partly):
         MED(**{parameter: value}).fit(partly.X, partly.y)
 
 
-@pytest.mark.parametrize(
-    "parameter", ["kernel", "gamma", "scaling", "prior_variance", "C", "bias_variance"]
-)
+@pytest.mark.parametrize("parameter", ["kernel", "gamma", "scaling", "prior_variance", "C", "bias_variance"])
 @pytest.mark.parametrize(
     ("form", "message"),
     [

@@ -180,7 +180,12 @@ def test_raw_linear_features_of_large_scale_give_finite_answers_or_name_the_view
 def test_raw_linear_features_at_the_edge_of_double_precision(partly, settle, assert_finite):
     for exponent, variance, algorithm in product((6, 7, 8), (1.0, 100.0), ("bohning", "jaakkola")):
         model = CMVMED(
-            views=WIDTHS, kernel="linear", scaling=None, prior_variance=variance, consensus_weight=1.0, algorithm=algorithm
+            views=WIDTHS,
+            kernel="linear",
+            scaling=None,
+            prior_variance=variance,
+            consensus_weight=1.0,
+            algorithm=algorithm,
         )
         model.set_params(n_stages=2, max_iter=5)
         check_finite_or_named(partial(settle, model), partly.X * 10.0**exponent, partly.y, assert_finite)

@@ -194,9 +194,7 @@ def test_one_warning_for_rows_without_any_view(tmp_path, problem, in_memory):
     many = pd.concat([frame] * 40, ignore_index=True)
     many.loc[[7000, 9000], NAMES] = np.nan
     many.to_parquet(tmp_path / "gaps.parquet")
-    with pytest.warns(
-        UserWarning, match="2 of 9600 rows have no view present, the first is row 7000"
-    ) as caught:
+    with pytest.warns(UserWarning, match="2 of 9600 rows have no view present, the first is row 7000") as caught:
         probabilities = in_memory[0].predict_proba(tmp_path / "gaps.parquet")
     assert len(caught) == 1
     np.testing.assert_allclose(probabilities[[7000, 9000]], np.tile(in_memory[0].class_prior_, (2, 1)), atol=1e-12)
