@@ -3,8 +3,8 @@
 For each task and split, all rows as far as the data go, at most 3000 of them unlabeled, are fitted exactly and through the
 default number of landmarks. Compared are accuracy on the unlabeled rows, in points, and the mean absolute difference of the
 probability of each class; the goal is 0.5 points and 0.02. The last column fits 400 unlabeled rows through all of them as
-landmarks, where nothing is approximated: the largest difference of any probability, goal 1e-6. Both fits leave the neighbors'
-opinion out, which only exact fits have.
+landmarks, where nothing is approximated: the largest difference of any probability, goal 1e-6. Both fits are without
+neighbors, which only exact fits have.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def weighted_sample(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any
 def compare(task: Task, number: int) -> Agreement:
     X, y, truth = weighted_sample(task, number, MOST_UNLABELED)
     hidden = y == -1
-    settings = {"views": task.load().views, "neighbors": None}
+    settings = {"views": task.load().views, "n_neighbors": None}
     exact = CMVMED(approximation="exact", **settings).fit(X, y)
     low_rank = CMVMED(approximation="nystroem", **settings).fit(X, y)
     accuracy = [100.0 * np.mean((model.transduction_ == truth)[hidden]) for model in (exact, low_rank)]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.data.inputs import BYTES_OF_A_ROW
-from cmvmed.scale.memory import format_bytes
+from cmvmed.data.sources.base import format_bytes
+from cmvmed.scale.sampling import BYTES_PER_ROW
 
 Results = Mapping[str, Mapping[str, Any]]
 FIRST_LARGE = 64_000  # rows from which on the growth is fitted
@@ -178,7 +178,7 @@ def cost_model(results: Results) -> list[str]:
     ]
     for n, cores in CLUSTERS:
         fit, predict = start + 2 * n * (g + sweeps * s) / 1e6 / cores, 2 * n * e / 1e6 / cores
-        kept = format_bytes(BYTES_OF_A_ROW * n)
+        kept = format_bytes(BYTES_PER_ROW * n)
         lines.append(f"| {n:,} | {cores} | {fit / 60:.1f} min | {predict / 60:.1f} min | {kept} |")
     return lines
 
