@@ -1,4 +1,4 @@
-"""What every baseline shares with CMVMED: forms of X, missing views, unlabeled rows, strings, several classes, composition."""
+"""What every baseline shares with CMVMED: forms of X and y, missing views, several classes, composition."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_check_of_repetitions_rejects_unweighted_scaling():
 
 
 @pytest.mark.parametrize("constant", [0.0, 1.0, 0.1, -1e7, 1e-200, 1e200])
-def test_constant_columns_say_nothing(constant):
+def test_constant_columns_become_zero(constant):
     """0.1 summed and averaged is not exactly 0.1: what is left after centering must not be blown up."""
     rows = np.hstack([draw_rows(5), np.full((30, 1), constant)])
     scaling = fitted(rows, "standard")

@@ -95,7 +95,7 @@ def test_precomputed_and_callable_kernels_agree_too():
     np.testing.assert_allclose(low_rank.decision_function(kernels), exact.decision_function(kernels), atol=1e-5)
 
 
-def test_few_landmarks_stay_close_and_say_how_close():
+def test_few_landmarks_stay_close_and_report_their_error():
     X, y, truth, views = draw_task(n=900, n_labeled=30)
     exact, low_rank = fit_both(X, y, views, n_components=300)
     assert np.abs(exact.label_distributions_ - low_rank.label_distributions_).mean() < 0.02
@@ -157,7 +157,7 @@ def test_a_low_rank_model_keeps_its_landmarks_not_its_rows():
     assert sizes["nystroem"] < 0.3 * sizes["exact"]
 
 
-def test_history_says_what_each_sweep_cost():
+def test_history_has_the_cost_of_each_sweep():
     X, y, _, views = draw_task()
     model = CMVMED(views=views, approximation="nystroem", n_components=40).fit(X, y)
     assert (model.history_["n_rows"] == (y == -1).sum()).all()
@@ -167,12 +167,12 @@ def test_history_says_what_each_sweep_cost():
 TUNING = Tuning()
 
 
-def chosen(asked, algorithm, n_rows, n_components=None):
-    return choose_approximation(asked, n_components, algorithm, n_rows, TUNING)
+def chosen(approximation, algorithm, n_rows, n_components=None):
+    return choose_approximation(approximation, n_components, algorithm, n_rows, TUNING)
 
 
 @pytest.mark.parametrize(
-    ("asked", "algorithm", "n_rows", "kind"),
+    ("approximation", "algorithm", "n_rows", "kind"),
     [
         ("auto", "bohning", TUNING.max_exact_rows, "exact"),
         ("auto", "bohning", TUNING.max_exact_rows + 1, "nystroem"),
@@ -182,8 +182,8 @@ def chosen(asked, algorithm, n_rows, n_components=None):
         ("nystroem", "bohning", 10, "nystroem"),
     ],
 )
-def test_choice_follows_the_number_of_rows(asked, algorithm, n_rows, kind):
-    assert chosen(asked, algorithm, n_rows).kind == kind
+def test_choice_follows_the_number_of_rows(approximation, algorithm, n_rows, kind):
+    assert chosen(approximation, algorithm, n_rows).kind == kind
 
 
 def test_default_number_of_landmarks_grows_with_the_root_of_the_rows():

@@ -1,4 +1,4 @@
-"""Bad input: one clear error that names the view, or the parameter, and says what to do."""
+"""Bad input: one clear error that names the view or the parameter, and what to do."""
 
 import sys
 import warnings
@@ -296,7 +296,7 @@ def test_a_given_kernel_at_predict_has_a_column_per_training_row(partly):
         model.predict({name: gram[:, :7] for name, gram in K.items()})
 
 
-def test_a_given_kernel_tells_no_deviations(partly):
+def test_a_given_kernel_has_no_deviations(partly):
     model = CMVMED(kernel="precomputed", n_stages=2).fit(grams(partly), partly.y)
     with pytest.raises(ValueError, match=r"View 'audio' has a precomputed kernel.*no standard deviation.*means only"):
         model.decision_function_by_view(grams(partly), return_std=True)
@@ -355,7 +355,10 @@ def framed(X, row, column, value):
     return frame[["b_0", "a_0", "a_1", "b_1", "a_2"]]
 
 
-LOUD = r"X contains the text 'loud': view '{}', row 4, column '{}' \(position {}\), but features must be numbers\. Correct the cell"
+LOUD = (
+    r"X contains the text 'loud': view '{}', row 4, column '{}' \(position {}\), but features must be numbers\. "
+    "Correct the cell"
+)
 PREFIXES = {"audio": "a_", "video": "b_"}
 
 

@@ -133,7 +133,7 @@ def test_sparse_formats_give_the_same_model_as_dense(form, partly, unit_referenc
     assert_same_model(unit_reference, form(partly.X), unit_reference, partly.X)
 
 
-def test_a_sparse_view_is_scaled_by_row_length_unless_told_otherwise(partly, unit_reference, assert_same_model):
+def test_a_sparse_view_is_scaled_by_row_length_by_default(partly, unit_reference, assert_same_model):
     stored = sparse.csr_array(partly.X)
     assert_same_model(one_stage(views=WIDTHS).fit(stored, partly.y), stored, unit_reference, partly.X)
 
@@ -156,7 +156,7 @@ def test_counts_give_the_same_model_sparse_or_dense_by_default(partly, assert_sa
 
 @pytest.mark.parametrize("scaling", ["auto", None])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "cosine"])
-def test_a_model_fitted_to_sparse_rows_judges_dense_ones_and_the_reverse(kernel, scaling, partly, assert_same_model):
+def test_a_model_fitted_to_sparse_rows_scores_dense_ones_and_the_reverse(kernel, scaling, partly, assert_same_model):
     model, stored = one_stage(views=WIDTHS, kernel=kernel, scaling=scaling), sparse.csr_array(partly.X)
     fitted_dense, fitted_sparse = clone(model).fit(partly.X, partly.y), clone(model).fit(stored, partly.y)
     assert_same_model(fitted_dense, stored, fitted_dense, partly.X)
@@ -350,7 +350,7 @@ def test_the_order_of_training_rows_does_not_matter(algorithm, class_prior, part
 
 
 @pytest.mark.parametrize("model", [MED(), one_stage(views=WIDTHS)])
-def test_each_row_is_judged_by_itself(model, partly, fitted):
+def test_each_row_is_scored_by_itself(model, partly, fitted):
     model, order = fitted(model, partly.X, partly.y), np.random.default_rng(0).permutation(len(partly.y))
     together = model.predict_proba(partly.X)
     np.testing.assert_allclose(model.predict_proba(partly.X[order]), together[order], atol=1e-12)

@@ -1,4 +1,4 @@
-"""Labels in every form, and what a fitted model says about its training rows, its classes and its views."""
+"""Labels in every form, and what a fitted model reports about its training rows, its classes and its views."""
 
 import numpy as np
 import pandas as pd
@@ -300,7 +300,7 @@ def test_the_deviation_of_a_views_score_is_at_most_that_of_the_prior(settings, p
         assert (deviation < 0.9 * without_unlabeled[name][1]).any()
 
 
-def test_far_from_all_rows_an_rbf_view_knows_no_more_than_the_prior(partly):
+def test_far_from_all_rows_an_rbf_view_gives_the_prior(partly):
     model = CMVMED(views=WIDTHS, kernel="rbf", prior_variance=4.0, bias_variance=0.0, scaling=None).fit(
         partly.X, partly.y
     )
@@ -341,7 +341,7 @@ def test_scores_by_view_can_be_weighted(partly):
 @pytest.mark.parametrize(
     "method", ["predict", "predict_proba", "decision_function", "predict_proba_by_view", "decision_function_by_view"]
 )
-def test_an_unfitted_model_says_so(method, partly):
+def test_an_unfitted_model_is_an_error(method, partly):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(CMVMED(), method)(partly.X)
 

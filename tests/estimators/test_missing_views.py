@@ -202,7 +202,7 @@ def test_new_rows_without_any_view_of_three_classes(partly_three):
 
 
 @parametrize_algorithms
-def test_training_rows_without_any_view_teach_nothing(algorithm, partly):
+def test_training_rows_without_any_view_are_not_used(algorithm, partly):
     keep = np.delete(np.arange(len(partly.y)), [2, 15])  # one labeled, one not
     expected = with_algorithm(algorithm, views=VIEWS, **FEW).fit(partly.X[keep], partly.y[keep])
     with pytest.warns(UserWarning, match="2 training rows have all views missing; they are not used"):
@@ -392,7 +392,7 @@ def test_view_weights_are_given_up_to_their_sum(weights, partly):
     np.testing.assert_allclose(model.view_weights_, [0.25, 0.75], atol=1e-12)
 
 
-def test_a_view_of_no_weight_has_no_say(partly):
+def test_a_view_of_no_weight_does_not_count(partly):
     model = few_stages(views=VIEWS, view_weights={"a": 1.0, "b": 0.0}).fit(partly.X, partly.y)
     scores = model.decision_function(partly.X)
     np.testing.assert_allclose(scores, model.decision_function_by_view(partly.X)["a"], atol=1e-12)

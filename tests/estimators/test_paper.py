@@ -105,7 +105,7 @@ def test_the_printed_algorithm_runs_one_sweep_per_stage_without_a_warning(proble
 
 
 def test_the_check_of_sweeps_can_fail(partly):
-    """The complete algorithm needs more sweeps, and says so if it has only one per stage."""
+    """The complete algorithm needs more sweeps, and warns if it has only one per stage."""
     model = CMVMED.paper(views=VIEWS).fit(partly.X, partly.y)
     with pytest.raises(AssertionError):
         check_one_sweep_per_stage(model)

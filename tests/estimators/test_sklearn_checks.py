@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, all of them, on every estimator and on settings that take another path through the code."""
+"""All checks of scikit-learn, on every estimator and on settings that take another path through the code."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -372,7 +372,7 @@ X = {"first": folder / "first", "second": folder / "second"}
 tables = [open_table(path) for path in X.values()]
 tables[0] = tables[0].select([name for name in tables[0].column_names if name != "class"])
 small = np.random.default_rng(0).normal(size=(60, 4))
-CMVMED(views=[2, 2], n_stages=1, approximation="nystroem").fit(small, np.arange(60) % 3 - 1)  # libraries take what they need
+CMVMED(views=[2, 2], n_stages=1, approximation="nystroem").fit(small, np.arange(60) % 3 - 1)  # loads libraries
 status = Path("/proc/self/status").read_text().splitlines()
 used = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (used + room, used + room))
@@ -406,7 +406,7 @@ def write_sensors(folder, n_files, rows_per_file):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
 def test_files_larger_than_the_memory_of_the_process(tmp_path):
-    """A twin of the benchmark: 240 MiB in files, 200 MiB of memory beyond what libraries take; loading all of it fails."""
+    """240 MiB in files, 200 MiB of memory beyond what libraries take; loading all rows fails."""
     write_sensors(tmp_path, n_files=6, rows_per_file=52_429)
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
     command = [sys.executable, "-W", "ignore", "-c", LIMITED, str(tmp_path), str(200 << 20)]

@@ -70,7 +70,7 @@ def test_widths_slices_positions_and_masks_agree(widths, data):
 
 @given(n_columns=st.integers(1, 8), data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_every_column_belongs_to_exactly_one_view_or_an_error_says_which_does_not(n_columns, data):
+def test_every_column_belongs_to_exactly_one_view_or_an_error_names_one_that_does_not(n_columns, data):
     lists = data.draw(st.lists(st.lists(st.integers(0, n_columns - 1), min_size=1), min_size=1, max_size=3))
     taken = [column for columns in lists for column in columns]
     is_partition = sorted(taken) == list(range(n_columns))

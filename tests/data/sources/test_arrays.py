@@ -1,4 +1,4 @@
-"""Sums and maps over chunks equal those over all rows, in any container, in any number of threads and with any memory limit."""
+"""Sums and maps over chunks equal those over all rows, for any container, number of threads and memory limit."""
 
 import numpy as np
 import pytest
@@ -66,10 +66,10 @@ def test_map_keeps_the_order_of_rows(views):
 
 
 def test_map_computes_as_it_is_asked(views):
-    asked = []
-    results = memory_rows(views, n_threads=1).map(lambda first, matrices: asked.append(first) or np.zeros(1))
+    computed = []
+    results = memory_rows(views, n_threads=1).map(lambda first, matrices: computed.append(first) or np.zeros(1))
     next(results)
-    assert asked == [0]
+    assert computed == [0]
 
 
 def test_containers_of_rows(views, tmp_path):
