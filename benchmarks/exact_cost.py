@@ -37,7 +37,7 @@ def bare_bohning(kernels: list[np.ndarray]) -> None:
             v = Q @ ((1.0 / (1.0 + values))[:, None] * (Q.T @ v))
 
 
-def bare_jj(kernels: list[np.ndarray]) -> None:
+def bare_jaakkola(kernels: list[np.ndarray]) -> None:
     """One factorization of B and one triangular solve with all columns of K per view and sweep."""
     for K in kernels:
         for _ in range(N_SWEEPS):
@@ -53,14 +53,14 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def compare(n_unlabeled: int, bound: str, repeats: int) -> tuple[float, float, float]:
+def compare(n_unlabeled: int, algorithm: str, repeats: int) -> tuple[float, float, float]:
     """Median seconds of the fit, of the bare calls, and median ratio."""
     data = make_multiview_gaussian(N_LABELED + n_unlabeled, separation=(1.1, 0.8), labeled=N_LABELED, random_state=0)
     kernels = [kernel(data.data[data.y < 0][:, columns]) for columns in data.views.values()]
     # ten sweeps in one stage of a single annealing: the cost of a sweep does not depend on the stage
     model = CMVMED(
         views=data.views,
-        bound=bound,
+        algorithm=algorithm,
         n_stages=1,
         max_iter=N_SWEEPS,
         tol=0.0,
@@ -68,7 +68,7 @@ def compare(n_unlabeled: int, bound: str, repeats: int) -> tuple[float, float, f
         calibrate=False,
         approximation="exact",
     )
-    bare = {"bohning": bare_bohning, "jj": bare_jj}[bound]
+    bare = {"bohning": bare_bohning, "jaakkola": bare_jaakkola}[algorithm]
     times = []
     for _ in range(repeats):
         with warnings.catch_warnings():
@@ -84,11 +84,11 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000])
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    print(f"{'bound':8} {'|U|':>6} {'fit s':>8} {'bare s':>8} {'ratio':>6}   ({N_SWEEPS} sweeps, {N_VIEWS} views)")
-    for bound in ("bohning", "jj"):
+    print(f"{'algorithm':9} {'|U|':>6} {'fit s':>8} {'bare s':>8} {'ratio':>6}   ({N_SWEEPS} sweeps, {N_VIEWS} views)")
+    for algorithm in ("bohning", "jaakkola"):
         for size in arguments.sizes:
-            fit, bare, ratio = compare(size, bound, arguments.repeats)
-            print(f"{bound:8} {size:6d} {fit:8.3f} {bare:8.3f} {ratio:6.2f}")
+            fit, bare, ratio = compare(size, algorithm, arguments.repeats)
+            print(f"{algorithm:9} {size:6d} {fit:8.3f} {bare:8.3f} {ratio:6.2f}")
 
 
 if __name__ == "__main__":

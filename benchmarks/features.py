@@ -27,7 +27,7 @@ N_SETS, N_SPLITS, N_TRAIN_PER_CLASS, N_LABELED_PER_CLASS = 5, 20, 600, 25
 
 
 def recording(rate: int) -> np.ndarray:
-    """Noise with a 50 ms burst every 1.5 s, heard by both channels."""
+    """Noise with a 50 ms burst every 1.5 s, in both channels."""
     rng = np.random.default_rng(0)
     sound = rng.standard_normal((N_CHANNELS, MINUTES * 60 * rate), dtype=np.float32)
     for start in range(rate, sound.shape[1] - rate, 3 * rate // 2):

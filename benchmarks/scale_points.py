@@ -24,10 +24,10 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from cmvmed import CMVMED
 from cmvmed.data.sources import memory_rows
-from cmvmed.data.sources.base import RowCheck
+from cmvmed.data.validation import RowCheck
 from cmvmed.reproduction.baseline_pipelines import CoTrainingClassifier
 from cmvmed.scale.memory import free_memory
-from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, Unlabeled
+from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, UnlabeledRows
 
 WIDTH, N_LABELED, N_TEST = 50, 100, 5000
 SEPARATION = (1.1, 0.8)  # of the two views, in within-class standard deviations from the middle
@@ -151,13 +151,13 @@ def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     small, y = draw_rows(3 * p, rng)
     model = CMVMED(views=VIEWS, approximation="nystroem", n_components=p, n_stages=1).fit(small, hidden(y, N_LABELED))
-    machine = model._predictors[0]
+    predictor = model._model.predictors[0]
     X = draw_rows(n, rng)[0][:, :WIDTH].copy()
-    unlabeled = Unlabeled(RowCheck(("first",), "ignore", (None,), (None,)), np.arange(N_LABELED), None)
-    views = (ChunkView(machine.reader, machine.basis.seen),)
+    unlabeled = UnlabeledRows(RowCheck(("first",), (None,), (None,)), np.arange(N_LABELED), None)
+    views = (ChunkView(predictor.preprocessor, predictor.basis.landmark_set),)
     gram = GramPass(unlabeled, views)
-    sweep = SweepPass(unlabeled, views, (machine.coefficients,), np.ones(1), np.zeros(1), 0.15)
-    source, landmarks = memory_rows([X]), np.asarray(machine.basis.landmarks).T.copy()
+    sweep = SweepPass(unlabeled, views, (predictor.coefficients,), np.ones(1), np.zeros(1), 0.15)
+    source, landmarks = memory_rows([X]), np.asarray(predictor.basis.landmarks).T.copy()
     times = []
     for _ in range(repeats):
         pair = [lambda: source.reduce(gram)]
@@ -167,7 +167,7 @@ def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
     of_row = {
         "gram_us": timed(lambda: source.reduce(gram))[1],
         "sweep_us": timed(lambda: source.reduce(sweep))[1],
-        "predict_us": timed(lambda: list(source.map(partial(_mean_of_chunk, machine))))[1],
+        "predict_us": timed(lambda: list(source.map(partial(_mean_of_chunk, predictor))))[1],
     }
     return {
         "n": n,
@@ -184,8 +184,8 @@ def timed(work: Callable[[], Any]) -> tuple[float, float]:
     return time.perf_counter() - start, time.process_time() - cpu
 
 
-def _mean_of_chunk(machine: Any, first_row: int, matrices: list[np.ndarray]) -> np.ndarray:
-    return machine.mean(matrices[0])
+def _mean_of_chunk(predictor: Any, first_row: int, matrices: list[np.ndarray]) -> np.ndarray:
+    return predictor.mean(matrices[0])
 
 
 def _bare_chunk(landmarks: np.ndarray, first_row: int, matrices: list[np.ndarray]) -> tuple[np.ndarray]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.data.inputs import BYTES_OF_A_ROW
-from cmvmed.scale.memory import format_bytes
+from cmvmed.data.sources.base import format_bytes
+from cmvmed.scale.sampling import BYTES_PER_ROW
 
 Results = Mapping[str, Mapping[str, Any]]
 FIRST_LARGE = 64_000  # rows from which on the growth is fitted
@@ -96,9 +96,9 @@ def _repeats(by_method: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> str:
     }
     own, others = often.get("CMVMED", {}), [counts for method, counts in often.items() if method != "CMVMED"]
     shared = {n: min((counts.get(n, times) for counts in others), default=1) for n, times in own.items()}
-    told = [f"{times} with {n:,} rows" for n, times in shared.items() if times > 1]
+    shown = [f"{times} with {n:,} rows" for n, times in shared.items() if times > 1]
     more = [f"{times} of CMVMED with {n:,}" for n, times in own.items() if times > shared[n]]
-    return f", the median of {', '.join(told + more)}" if told or more else ""
+    return f", the median of {', '.join(shown + more)}" if shown or more else ""
 
 
 def _cell(result: Mapping[str, Any] | None) -> str:
@@ -160,7 +160,7 @@ def outofcore(results: Results) -> list[str]:
 
 
 def cost_model(results: Results) -> list[str]:
-    """Processor time of a row, and what it means for more rows than any machine here has seen."""
+    """Processor time of a row, and the cost that it predicts for more rows than were measured."""
     measured, ours = _of_kind(results, "efficiency"), fits(results).get("CMVMED", {})
     streamed = [r for r in ours.values() if r.get("sweeps", 0) > 0]
     if not measured or not streamed:
@@ -178,7 +178,7 @@ def cost_model(results: Results) -> list[str]:
     ]
     for n, cores in CLUSTERS:
         fit, predict = start + 2 * n * (g + sweeps * s) / 1e6 / cores, 2 * n * e / 1e6 / cores
-        kept = format_bytes(BYTES_OF_A_ROW * n)
+        kept = format_bytes(BYTES_PER_ROW * n)
         lines.append(f"| {n:,} | {cores} | {fit / 60:.1f} min | {predict / 60:.1f} min | {kept} |")
     return lines
 

@@ -1,8 +1,9 @@
-"""The layers of the package: imports go downwards only, scikit-learn is subclassed and text printed at the top alone."""
+"""The packages: what each may import, what may subclass scikit-learn and print, and that no name occurs twice."""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,82 +13,83 @@ import cmvmed
 from tests.core.factories import rejects
 
 PACKAGE = Path(cmvmed.__file__).parent
+ROOT = ""  # the package itself, which provides the public names
 
-# From the bottom up. A module may import from lower layers and, without going round in circles, from its own.
-LAYERS = (
-    ("linalg",),
-    ("kernels", "scaling"),
-    ("qp", "surrogates", "two_view_duals", "coregularized", "nystroem"),
-    ("posterior", "exact_views", "low_rank", "consensus", "prior"),
-    ("annealing",),
-    (
-        "parallel",
-        "machines",
-        "neighbors",
-        "training",
-        "folds",
-        "label_evidence",
-        "balanced_training",
-        "calibration",
-        "chunk_passes",
-        "streamed_training",
-        "views",
-        "labels",
-        "model_selection",
-        "sources",
-    ),
-    ("estimators",),
-    ("",),  # the package itself, which hands out the public names
-    ("experiments", "demonstration"),
-    ("report",),
-    ("commands",),
-    ("cli", "__main__"),
-)
-LEAVES = (
-    "datasets",
-    "features",
-)  # beside the layers: they know no estimator, and only what stands on the package knows them
-CORE = tuple(name for layer in LAYERS[:5] for name in layer)
-MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "experiments")
-RANK = {name: level for level, layer in enumerate(LAYERS) for name in layer}
+# The parts that each part may import. A part is a package, or a module beside the packages.
+ALLOWED = {
+    "core": (),
+    "data": ("core",),
+    "auto": ("core", "data"),
+    "baselines": ("core",),
+    "scale": ("core", "data", "auto"),
+    "estimators": ("core", "data", "auto", "baselines", "scale"),
+    "features": (),
+    "datasets": (),
+    "model_selection": (),
+    "reproduction": (),
+    "_config": (),
+    "_optional": (),
+    "_warnings": (),
+}
+PUBLIC = (ROOT, "datasets", "features", "model_selection")  # the modules whose names are public
+ALLOWED_MODULES = {"model_selection": ("data.labels",), "reproduction": PUBLIC}  # no other module of their parts
+HELPERS = ("_config", "_optional", "_warnings")  # small modules that any part but these may import
+WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
+UNRESTRICTED = (ROOT, "cli", "__main__")
+MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")
+SILENT = ("core", "data", "auto", "scale", "baselines", "estimators")
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a module's code says of itself."""
+    """What the code of a module contains."""
 
     imports: frozenset[str]  # dotted names, absolute
+    typing_imports: frozenset[str]  # those for type annotations only, which do not happen at run time
     sklearn_names: frozenset[str]  # names that its imports from scikit-learn bind
     bases: frozenset[str]  # names that occur in the bases of its classes
     calls: frozenset[str]  # names it calls
 
     def __or__(self, other):
-        return Facts(
-            self.imports | other.imports,
-            self.sklearn_names | other.sklearn_names,
-            self.bases | other.bases,
-            self.calls | other.calls,
-        )
+        return Facts(*(mine | theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
+
+    @property
+    def parts(self):
+        return self.imports, self.typing_imports, self.sklearn_names, self.bases, self.calls
 
 
-def read_code(name, code):
+def imported_names(node, package):
+    """Dotted names that an import binds, and the names under which it binds them."""
+    if isinstance(node, ast.Import):
+        return {alias.name: alias.asname or alias.name.split(".")[0] for alias in node.names}
+    if isinstance(node, ast.ImportFrom):
+        parent = package[: len(package) + 1 - node.level] if node.level else []
+        origin = ".".join([*parent, *filter(None, [node.module])])
+        return {f"{origin}.{alias.name}": alias.asname or alias.name for alias in node.names}
+    return {}
+
+
+def is_type_checking(node):
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def read_code(name, code, *, is_package=False):
     """Facts of a module's source; ``name`` is dotted and without the package's own name."""
-    imports, sklearn_names, bases, calls = set(), set(), set(), set()
-    for node in ast.walk(ast.parse(code)):
+    package = ["cmvmed", *filter(None, name.split("."))]
+    package = package if is_package else package[:-1]
+    nodes = list(ast.walk(ast.parse(code)))
+    for_types = {id(part) for node in nodes if is_type_checking(node) for line in node.body for part in ast.walk(line)}
+    imports, typing_imports, sklearn_names, bases, calls = set(), set(), set(), set(), set()
+    for node in nodes:
+        names = imported_names(node, package)
+        (typing_imports if id(node) in for_types else imports).update(names)
+        sklearn_names |= {bound for dotted, bound in names.items() if dotted.split(".")[0] == "sklearn"}
         match node:
-            case ast.Import(names=names):
-                imports |= {alias.name for alias in names}
-                sklearn_names |= {alias.asname or "sklearn" for alias in names if alias.name.split(".")[0] == "sklearn"}
-            case ast.ImportFrom(module=module, level=level, names=names):
-                package = ["cmvmed", *name.split(".")][: -level or None] * bool(level)
-                origin = ".".join([*package, *filter(None, [module])])
-                imports |= {f"{origin}.{alias.name}" for alias in names}
-                sklearn_names |= {alias.asname or alias.name for alias in names if origin.split(".")[0] == "sklearn"}
-            case ast.ClassDef(bases=nodes):
-                bases |= {part.id for base in nodes for part in ast.walk(base) if isinstance(part, ast.Name)}
+            case ast.ClassDef(bases=expressions):
+                bases |= {part.id for base in expressions for part in ast.walk(base) if isinstance(part, ast.Name)}
             case ast.Call(func=ast.Name(id=called)):
                 calls.add(called)
-    return Facts(frozenset(imports), frozenset(sklearn_names), frozenset(bases), frozenset(calls))
+    return Facts(*map(frozenset, (imports, typing_imports, sklearn_names, bases, calls)))
 
 
 def read_package(package):
@@ -96,41 +98,54 @@ def read_package(package):
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
         name = ".".join(part for part in parts if part != "__init__")
-        modules[name] = read_code(name, path.read_text(encoding="utf-8"))
+        modules[name] = read_code(name, path.read_text(encoding="utf-8"), is_package=parts[-1] == "__init__")
     return modules
 
 
 def part_of(name):
-    """The layered part that a module belongs to: its first name."""
+    """The package that a module belongs to, or its own name: the first part of its dotted name."""
     return name.split(".")[0]
 
 
-def import_graph(modules):
-    """Which modules of the package each one imports."""
+def import_graph(modules, *, for_types=True):
+    """Which modules of the package each one imports, with or without those for type annotations only."""
     graph = {}
     for name, facts in modules.items():
-        inside = {
-            target.removeprefix("cmvmed").removeprefix(".") for target in facts.imports if part_of(target) == "cmvmed"
-        }
+        dotted = facts.imports | facts.typing_imports if for_types else facts.imports
+        inside = {target.removeprefix("cmvmed").removeprefix(".") for target in dotted if part_of(target) == "cmvmed"}
         graph[name] = {target if target in modules else target.rpartition(".")[0] for target in inside} - {name}
     return graph
 
 
-def check_downwards(modules):
+def may_import(name, target):
+    here, there = part_of(name), part_of(target)
+    if there == here or target in ALLOWED_MODULES.get(here, ()):
+        return True
+    return there in ALLOWED[here] or (there in HELPERS and here not in WITHOUT_HELPERS)
+
+
+def check_imports(modules):
     for name, targets in import_graph(modules).items():
-        here = part_of(name)
-        assert here in RANK or here in LEAVES, f"give {name!r} a layer"
-        for there in {part_of(target) for target in targets} - {here}:
-            lowest = RANK.get(there, RANK["experiments"])  # that may import from there
-            assert lowest <= RANK.get(here, RANK["views"]), f"{name} imports from {there!r}"
+        if part_of(name) in UNRESTRICTED:
+            continue
+        assert part_of(name) in ALLOWED, f"say what {part_of(name)!r} may import"
+        wrong = sorted(target or "cmvmed" for target in targets if not may_import(name, target))
+        assert wrong == [], f"{name} imports {wrong}"
 
 
 def check_no_circles(modules):
-    """Take away modules that import only what is gone already, until none is left."""
-    graph, gone = import_graph(modules), set()
+    """Remove modules that import only removed ones, until none is left."""
+    graph, removed = import_graph(modules, for_types=False), set()
     for _ in graph:
-        gone |= {name for name, targets in graph.items() if targets <= gone}
-    assert gone == set(graph), f"circular imports among {sorted(set(graph) - gone)}"
+        removed |= {name for name, targets in graph.items() if targets <= removed}
+    assert removed == set(graph), f"circular imports among {sorted(set(graph) - removed)}"
+
+
+def check_different_names(modules):
+    """The last part of each dotted name, which is the name of the file or, for ``__init__``, of the folder."""
+    counts = Counter(name.rpartition(".")[2] for name in modules if name != ROOT)
+    repeated = sorted(name for name, count in counts.items() if count > 1)
+    assert repeated == [], f"names of more than one module: {repeated}"
 
 
 def check_subclasses(modules):
@@ -141,7 +156,7 @@ def check_subclasses(modules):
 
 def check_silent(modules):
     for name, facts in modules.items():
-        assert part_of(name) not in CORE or "print" not in facts.calls, f"{name} prints"
+        assert part_of(name) not in SILENT or "print" not in facts.calls, f"{name} prints"
 
 
 @pytest.fixture(scope="module")
@@ -156,44 +171,115 @@ def with_code(modules, name, code):
 
 
 def test_modules_are_read(modules):
-    assert {"linalg", "qp", "posterior", "annealing", "estimators.base", "datasets.bunch", ""} <= set(modules)
-    assert {"consensus", "calibration", "estimators.base", "estimators.fitted"} <= import_graph(modules)[
-        "estimators.cmvmed"
-    ]
+    assert {"core.linalg", "core.annealing", "estimators._base", "datasets.bunch", "cli", ROOT} <= set(modules)
+    graph = import_graph(modules)
+    assert {"core.consensus", "auto.calibration", "estimators._base", "scale.sampling"} <= graph["estimators.cmvmed"]
+    assert "estimators.cmvmed" in graph["estimators._settings"]  # for types
+    assert "estimators.cmvmed" not in import_graph(modules, for_types=False)["estimators._settings"]
 
 
-def test_imports_go_downwards(modules):
-    check_downwards(modules)
+@pytest.mark.parametrize(
+    ("name", "code", "imported"),
+    [
+        ("core.kernels", "from .linalg import product", "core.linalg"),
+        ("core.kernels", "from . import linalg", "core.linalg"),
+        ("core.kernels", "from ..data import labels", "data.labels"),
+        ("data.sources.dask", "from ..labels import Labels", "data.labels"),
+        ("core.kernels", "import cmvmed.core.linalg as algebra", "core.linalg"),
+        ("core.kernels", "def f():\n    from cmvmed.core import linalg", "core.linalg"),
+        ("core.kernels", "from cmvmed import CMVMED", ROOT),
+    ],
+)
+def test_every_form_of_import_is_read(modules, name, code, imported):
+    assert import_graph(modules | {name: read_code(name, code)})[name] == {imported}
+
+
+def test_relative_imports_of_a_package_start_at_the_package():
+    facts = read_code("data.sources", "from .base import Sums\nfrom ..labels import Labels", is_package=True)
+    assert facts.imports == {"cmvmed.data.sources.base.Sums", "cmvmed.data.labels.Labels"}
+
+
+def test_each_part_imports_only_what_it_may(modules):
+    check_imports(modules)
 
 
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        ("linalg", "from cmvmed.core.kernels import Kernel"),
-        ("qp", "import cmvmed.core.posterior"),
-        ("consensus", "def f():\n    from cmvmed import annealing"),
-        ("prior", "from .balanced_training import fit_consensus"),
-        ("annealing", "from cmvmed.estimators._base import generator"),
-        ("machines", "from cmvmed.estimators import MED"),
-        ("kernels", "from cmvmed import CMVMED"),
+        ("core.linalg", "from cmvmed.data.labels import Labels"),
+        ("core.box_qp", "import cmvmed.auto.plan"),
+        ("core.consensus", "def f():\n    from cmvmed.auto import plan"),
+        ("core.problem", "from ..data.labels import Labels"),
+        ("core.kernels", "from cmvmed import CMVMED"),
+        ("core.threads", "from cmvmed._config import configured_memory_limit"),
+        ("data.inputs", "from cmvmed.auto.tuning import Tuning"),
+        ("data.sources.files", "from cmvmed.scale.memory import free_memory"),
+        ("auto.plan", "from cmvmed.scale.sampling import Sample"),
+        ("auto.plan", "from cmvmed.estimators._settings import FitSettings"),
+        ("auto.plan", "if TYPE_CHECKING:\n    from cmvmed.estimators import CMVMED"),
+        ("baselines.duals", "from cmvmed.data.labels import Labels"),
+        ("scale.sampling", "from cmvmed.estimators import MED"),
+        ("estimators.med", "from cmvmed.features import TextView"),
+        ("estimators.med", "from cmvmed.model_selection import hide_labels"),
+        ("estimators.med", "from cmvmed import MED"),
         ("datasets.bunch", "from cmvmed.estimators import MED"),
         ("datasets.bunch", "from ..estimators import MED"),
+        ("datasets.footsteps", "from cmvmed.features import MFCC"),
         ("features.text", "from cmvmed import MED"),
-        ("posterior", "from cmvmed.datasets import fetch_webkb_course"),
-        ("estimators.med", "from cmvmed.features import TextView"),
+        ("features.text", "from cmvmed.core.linalg import is_sparse"),
+        ("model_selection", "from cmvmed.data.layout import per_view"),
+        ("model_selection", "from cmvmed.core.linalg import is_sparse"),
+        ("reproduction.tasks", "from cmvmed.datasets.locations import data_folder"),
+        ("reproduction.tasks", "from cmvmed.data.labels import Labels"),
+        ("reproduction.methods", "from cmvmed.estimators import CMVMED"),
+        ("reproduction.methods", "from cmvmed import core"),
+        ("reproduction.runner", "from cmvmed.cli.main import main"),
+        ("reproduction.demo.run", "from cmvmed._optional import import_optional"),
+        ("_optional", "from cmvmed.core.linalg import is_sparse"),
+        ("_config", "from cmvmed._optional import import_optional"),
         ("helpers", "import numpy"),
     ],
 )
-def test_import_upwards_is_rejected(modules, module, code):
-    rejects(check_downwards, with_code(modules, module, code))
+def test_other_imports_are_rejected(modules, module, code):
+    rejects(check_imports, with_code(modules, module, code))
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("scale.sampling", "from cmvmed.auto.tuning import Tuning"),
+        ("estimators.med", "from cmvmed.baselines.duals import solve_mvmed"),
+        ("estimators.med", "from cmvmed._warnings import warn_user"),
+        ("model_selection", "from cmvmed.data.labels import Labels"),
+        ("reproduction.tasks", "from cmvmed import CMVMED, config_context"),
+        ("reproduction.tasks", "from cmvmed.model_selection import hide_labels"),
+        ("cli.main", "from cmvmed.core.linalg import is_sparse"),
+    ],
+)
+def test_what_may_be_imported_is_accepted(modules, module, code):
+    check_imports(with_code(modules, module, code))
+
+
+def test_the_rules_have_no_circle():
+    removed = set()
+    for _ in ALLOWED:
+        removed |= {part for part, targets in ALLOWED.items() if set(targets) <= removed}
+    assert removed == set(ALLOWED)
 
 
 def test_no_circles(modules):
     check_no_circles(modules)
-    rejects(check_no_circles, with_code(modules, "machines", "from cmvmed.core.problem import RowPartition"))
-    one_way = with_code(modules, "consensus", "from cmvmed.auto.class_prior import ClassBalance")
-    check_no_circles(one_way)
-    rejects(check_no_circles, with_code(one_way, "prior", "from cmvmed.core.consensus import pool"))
+    rejects(check_no_circles, with_code(modules, "core.problem", "from cmvmed.core.annealing import Plan"))
+    rejects(check_no_circles, with_code(modules, "auto.tuning", "from .agreement import agreement_weights"))
+    for_types = "if TYPE_CHECKING:\n    from cmvmed.core.annealing import Plan"
+    check_no_circles(with_code(modules, "core.problem", for_types))
+
+
+def test_no_name_occurs_twice(modules):
+    check_different_names(modules)
+    rejects(check_different_names, with_code(modules, "scale.kernels", ""))
+    rejects(check_different_names, with_code(modules, "cli.estimators", ""))
+    check_different_names(with_code(modules, "scale.kernel_sums", ""))
 
 
 @pytest.mark.parametrize(
@@ -204,14 +290,16 @@ def test_no_circles(modules):
         "from sklearn.base import ClassifierMixin as Mixin\nclass Twin(Mixin): pass",
     ],
 )
-def test_only_the_top_subclasses_scikit_learn(modules, code):
+def test_few_parts_subclass_scikit_learn(modules, code):
     check_subclasses(modules)
-    for module in ("posterior", "training", "datasets.bunch"):
+    for module in ("core.posterior", "data.inputs", "auto.plan", "scale.passes", "baselines.duals", "datasets.bunch"):
         rejects(check_subclasses, with_code(modules, module, code))
-    check_subclasses(with_code(modules, "estimators.med", code))
+    for module in ("estimators.med", "features.text", "model_selection", "reproduction.compositions"):
+        check_subclasses(with_code(modules, module, code))
 
 
-def test_core_is_silent(modules):
+@pytest.mark.parametrize("module", ["core.box_qp", "data.inputs", "auto.plan", "scale.passes", "estimators.med"])
+def test_fits_print_nothing(modules, module):
     check_silent(modules)
-    rejects(check_silent, with_code(modules, "qp", "def f():\n    print('residual')"))
-    rejects(check_silent, with_code(modules, "annealing", "print('stage')"))
+    rejects(check_silent, with_code(modules, module, "def f():\n    print('residual')"))
+    rejects(check_silent, with_code(modules, module, "print('stage')"))

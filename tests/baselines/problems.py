@@ -1,4 +1,4 @@
-"""Small two-view problems with explicit feature maps, and primal solutions of the rivals by a second solver."""
+"""Small two-view problems with explicit feature maps, and primal solutions of the baselines by a second solver."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def draw_views(seed, *, n_labeled=14, n_unlabeled=0, widths=(4, 3), missing=0.0,
 
 
 def score_tables(views, *, bias):
-    """Per view (n, p): f_v of all rows as a linear function of all views' weights side by side; zero where it is missing."""
+    """Per view (n, p): f_v of all rows as a linear function of the weights of all views; zero where it is missing."""
     blocks = [np.column_stack([Phi, np.ones((len(Phi), bias))]) for Phi in views.Phi]
     starts = np.cumsum([0, *(block.shape[1] for block in blocks)])
     tables = [np.zeros((views.y.size, starts[-1])) for _ in blocks]
@@ -51,7 +51,10 @@ def score_tables(views, *, bias):
 
 
 def minimize_losses(P, losses):
-    """Minimizer w and minimum of ½wᵀPw + Σ cost · max(0, direction·w - limit, ...) over (cost, [(direction, limit), ...])."""
+    """Minimizer w and minimum of ½wᵀPw + Σ cost · max(0, direction·w - limit, ...).
+
+    ``losses`` are (cost, [(direction, limit), ...]).
+    """
     p, n = len(P), len(losses)
     pieces = [(k, direction, limit) for k, (_, parts) in enumerate(losses) for direction, limit in parts]
     G = np.zeros((len(pieces) + n, p + n))
@@ -69,7 +72,7 @@ def minimize_losses(P, losses):
 def svm2k_primal(views, *, C, D, epsilon, similar):
     """Minimum and scores per view (m_v,) of ½Σ‖w_v‖² + Σ C w [1 - y f_v]₊ + Σ D w [|f_A - f_B| - ε]₊.
 
-    ``similar`` (n,) says for which rows the last sum runs, where they have both views.
+    ``similar`` (n,) marks the rows over which the last sum runs, where they have both views.
     """
     A, B = tables = score_tables(views, bias=1)
     hinges = [
@@ -114,7 +117,7 @@ def corls_primal(views, *, regularization, coupling, hinge):
 
 
 def mvmed_primal(views, *, c):
-    """Optimal value and scores per view of argmin ½Σ‖w_v‖² + Σ_t w_t (c u_t - 1 - log(c u_t)), u_t >= 1 - y_t f_v for all v."""
+    """Minimum and scores per view of ½Σ‖w_v‖² + Σ_t w_t (c u_t - 1 - log(c u_t)), u_t >= 1 - y_t f_v for all v."""
     tables = score_tables(views, bias=0)
     n, p = tables[0].shape
     margins = [

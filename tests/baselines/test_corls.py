@@ -69,7 +69,7 @@ def test_coupling_counts(form):
 
 
 def test_kernel_is_the_published_one():
-    """(s - μ dᵀ(I + μS)⁻¹d)/4, s = k_1/γ_1 + k_2/γ_2, d = k_1/γ_1 - k_2/γ_2 at the unlabeled rows; /4 since f̄ = (f_1 + f_2)/2."""
+    """(s - μ dᵀ(I + μS)⁻¹d)/4 with s = k_1/γ_1 + k_2/γ_2 and d = k_1/γ_1 - k_2/γ_2; /4 since f̄ = (f_1 + f_2)/2."""
     views = draw_views(3, n_labeled=8, n_unlabeled=12)
     (first, second), mu = (K / gamma for K, gamma in zip(views.kernels, (0.5, 0.2), strict=True)), 0.4
     s, d = first + second, (first - second)[8:, :8]

@@ -146,7 +146,7 @@ def test_equal_rows_are_one_row_that_counts_as_often(c, variance):
 
 @pytest.mark.parametrize("c", [10.0, 30.0])
 def test_rows_that_repeat_and_contradict_each_other_are_solved(c):
-    """A few patterns of two binary views, most of them many times over and some with both labels, as in advertisements."""
+    """A few patterns of two binary views, most of them repeated and some with both labels, as in advertisements."""
     rng = np.random.default_rng(0)
     patterns = [rng.integers(0, 2, size=(3, width)).astype(float) for width in (6, 8)]
     which = [np.zeros(40, dtype=int), rng.integers(0, 3, size=40)]
@@ -205,7 +205,7 @@ def test_bad_rates_are_refused(c):
 
 
 def test_unsolved_dual_warns(monkeypatch):
-    monkeypatch.setattr("cmvmed.baselines.duals.MAX_INTERIOR_STEPS", 2)
+    monkeypatch.setattr("cmvmed.core.interior_point.MAX_STEPS", 2)
     views = draw_views(9)
     with pytest.warns(UserWarning, match="solved only to a violation of"):
         MVMED().fit(list(views.Phi), views.y > 0.0)

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, all of them, on every rival."""
+"""scikit-learn's own checks, all of them, on every baseline."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks

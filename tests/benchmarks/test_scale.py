@@ -20,11 +20,11 @@ def test_the_middle_run_is_kept_beside_all():
 
 
 def test_methods_take_turns_and_a_stopped_run_goes_on(tmp_path, monkeypatch):
-    asked = []
+    calls = []
 
     def answer(arguments, time_limit):
-        asked.append((arguments[1], int(arguments[2])))
-        return {"failed": "> 1 s"} if arguments[1] == "slow" else run(float(len(asked)))
+        calls.append((arguments[1], int(arguments[2])))
+        return {"failed": "> 1 s"} if arguments[1] == "slow" else run(float(len(calls)))
 
     monkeypatch.setattr("benchmarks.scale.run_point", answer)
     monkeypatch.setattr("benchmarks.scale.METHODS", {"CMVMED": None, "other": None, "slow": None})
@@ -32,8 +32,8 @@ def test_methods_take_turns_and_a_stopped_run_goes_on(tmp_path, monkeypatch):
     kept = Measurements(tmp_path / "results.json")
     kept.keep("fit CMVMED 10", middle([run(5.0)]))
     measure_growth(kept, (10, 20), 1.0, 1.0)
-    assert asked[:4] == [("other", 10), ("slow", 10), ("CMVMED", 10), ("other", 10)]
-    assert asked[4:] == [("CMVMED", 20), ("other", 20), ("CMVMED", 20), ("CMVMED", 20)]
+    assert calls[:4] == [("other", 10), ("slow", 10), ("CMVMED", 10), ("other", 10)]
+    assert calls[4:] == [("CMVMED", 20), ("other", 20), ("CMVMED", 20), ("CMVMED", 20)]
     again = Measurements(tmp_path / "results.json")
     assert [len(again.runs(f"fit {name}")) for name in ("CMVMED 10", "other 10", "CMVMED 20", "other 20")] == [
         2,

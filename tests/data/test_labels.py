@@ -55,7 +55,7 @@ PARTLY_LABELED = {
 
 
 @pytest.mark.parametrize("y", PARTLY_LABELED.values(), ids=PARTLY_LABELED.keys())
-def test_every_container_tells_its_unlabeled_rows(y):
+def test_unlabeled_rows_of_every_container(y):
     n_unlabeled = len(y) - 2
     np.testing.assert_array_equal(unlabeled_mask(y), [False, False] + [True] * n_unlabeled, strict=True)
     labels = read_labels(y)
@@ -101,7 +101,7 @@ def test_object_array_of_ints_is_read_as_ints():
     np.testing.assert_array_equal(read_labels(np.array([5, 2, 5], dtype=object)).classes, np.array([2, 5]), strict=True)
 
 
-def test_labels_know_their_rows_and_counts():
+def test_labels_have_their_rows_and_counts():
     labels = read_labels(["c", None, "a", "c", -1])
     assert labels.n_classes == 2
     np.testing.assert_array_equal(labels.labeled, [0, 2, 3])
@@ -292,6 +292,6 @@ def test_a_blank_marker_and_labels_that_are_not_blank_give_no_warning(y):
     assert "" not in labels.classes.tolist()
 
 
-def test_blank_labels_of_labeled_rows_alone_are_told():
+def test_blank_labels_of_labeled_rows_alone_give_a_warning():
     with pytest.warns(UserWarning, match="1 rows of y hold the blank text ''"):
         read_labeled_rows(np.array([0, 2]), np.array(["cat", ""], dtype=object), 5)

@@ -77,15 +77,15 @@ def assert_same_model():
 
 @pytest.fixture
 def assert_finite():
-    """Nothing that a fitted model says about X, or stores about its fit, is NaN or infinite."""
+    """No prediction of a fitted model for X, and nothing that it stores about its fit, is NaN or infinite."""
 
     def check(model, X):
-        said = [model.predict_proba(X), model.decision_function(X)]
+        predicted = [model.predict_proba(X), model.decision_function(X)]
         stored = [getattr(model, name, 0.0) for name in ("label_distributions_", "objective_history_", "dual_gap_")]
         stored += [getattr(model, name, 0.0) for name in ("class_prior_", "view_weights_")]
         stored += list(getattr(model, "history_", {}).values())
-        assert all(np.isfinite(values).all() for values in (*said, *stored))
-        np.testing.assert_allclose(said[0].sum(axis=1), 1.0, atol=1e-12)
+        assert all(np.isfinite(values).all() for values in (*predicted, *stored))
+        np.testing.assert_allclose(predicted[0].sum(axis=1), 1.0, atol=1e-12)
 
     return check
 

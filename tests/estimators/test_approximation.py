@@ -1,21 +1,22 @@
-"""CMVMED with low-rank kernels: agreement with the exact fit, what it reports, and what it refuses."""
+"""CMVMED with low-rank kernels: agreement with the exact fit, what it reports, and its errors."""
 
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from cmvmed.estimators._approximation import EXACT_ROWS, LARGEST_EXACT_ROWS, default_components, read_approximation
 from scipy import sparse
 from sklearn.base import clone
 
-from cmvmed import CMVMED
-from cmvmed.core.surrogates import Bohning, Newton
-from cmvmed.data.sources.base import RowCheck
+from cmvmed import CMVMED, config_context
+from cmvmed.auto.approximation import MAX_EXACT_ROWS, choose_approximation, default_components
+from cmvmed.auto.tuning import Tuning, tuning_context
+from cmvmed.data.validation import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
 from cmvmed.model_selection import hide_labels
-from cmvmed.scale import sampling as fit_rows
+from cmvmed.scale import sampling
 
 
 def draw_task(seed=0, n=260, n_labeled=20, n_classes=2):
@@ -48,10 +49,10 @@ def check_same(first, second, X, atol):
     [
         {},
         {"kernel": "linear"},
-        {"kernel": "polynomial", "bias_variance": 0.0},
+        {"kernel": "rbf", "bias_variance": 0.0},
         {"kernel": "cosine", "class_prior": None},
     ],
-    ids=["default", "linear", "polynomial", "cosine"],
+    ids=["default", "linear", "rbf", "cosine"],
 )
 def test_all_rows_as_landmarks_give_the_exact_model(n_classes, parameters):
     X, y, _, views = draw_task(n_classes=n_classes)
@@ -94,27 +95,27 @@ def test_precomputed_and_callable_kernels_agree_too():
     np.testing.assert_allclose(low_rank.decision_function(kernels), exact.decision_function(kernels), atol=1e-5)
 
 
-def test_few_landmarks_stay_close_and_say_how_close():
+def test_few_landmarks_stay_close_and_report_their_error():
     X, y, truth, views = draw_task(n=900, n_labeled=30)
     exact, low_rank = fit_both(X, y, views, n_components=300)
     assert np.abs(exact.label_distributions_ - low_rank.label_distributions_).mean() < 0.02
     assert abs(exact.score(X, truth) - low_rank.score(X, truth)) < 0.01
-    coarse = CMVMED(views=views, approximation="nystroem", n_components=60, landmarks="uniform").fit(X, y)
+    coarse = CMVMED(views=views, approximation="nystroem", n_components=60).fit(X, y)
     assert exact.approximation_ == {"kind": "exact"}
     assert low_rank.approximation_["kind"] == "nystroem"
     assert low_rank.approximation_["n_components"] == 300
-    assert coarse.approximation_["landmarks"] == "uniform"
+    assert coarse.approximation_["n_components"] == 60
     for name in views:
         assert low_rank.approximation_["rank"][name] == 301
         assert 0.0 < low_rank.approximation_["residual"][name] < coarse.approximation_["residual"][name] < 1.0
 
 
-def test_single_precision_changes_no_probability_by_much(monkeypatch):
+def test_single_precision_changes_no_probability_by_much():
     X, y, _, views = draw_task(n=500)
     model = CMVMED(views=views, approximation="nystroem", n_components=100)
     double = clone(model).fit(X, y)
-    monkeypatch.setattr("cmvmed.core.low_rank.DOUBLE_ROWS", 0)
-    single = clone(model).fit(X, y)
+    with tuning_context(replace(Tuning(), double_precision_rows=0)):
+        single = clone(model).fit(X, y)
     difference = np.abs(single.label_distributions_ - double.label_distributions_).max()
     assert 0.0 < difference < 1e-5
     np.testing.assert_allclose(single.predict_proba(X), double.predict_proba(X), rtol=0.0, atol=1e-5)
@@ -150,47 +151,54 @@ def test_a_fit_repeats_itself_and_survives_cloning_and_pickling():
 def test_a_low_rank_model_keeps_its_landmarks_not_its_rows():
     X, y, _, views = draw_task(n=900)
     sizes = {
-        kind: len(pickle.dumps(CMVMED(views=views, approximation=kind, n_components=30).fit(X, y)._predictors))
+        kind: len(pickle.dumps(CMVMED(views=views, approximation=kind, n_components=30).fit(X, y)._model.predictors))
         for kind in ("exact", "nystroem")
     }
     assert sizes["nystroem"] < 0.3 * sizes["exact"]
 
 
-def test_history_says_what_each_sweep_cost():
+def test_history_has_the_cost_of_each_sweep():
     X, y, _, views = draw_task()
     model = CMVMED(views=views, approximation="nystroem", n_components=40).fit(X, y)
     assert (model.history_["n_rows"] == (y == -1).sum()).all()
     assert (model.history_["seconds"] > 0.0).all()
 
 
+TUNING = Tuning()
+
+
+def chosen(approximation, algorithm, n_rows, n_components=None):
+    return choose_approximation(approximation, n_components, algorithm, n_rows, TUNING)
+
+
 @pytest.mark.parametrize(
-    ("asked", "surrogate", "n_rows", "kind"),
+    ("approximation", "algorithm", "n_rows", "kind"),
     [
-        ("auto", Bohning(), EXACT_ROWS, "exact"),
-        ("auto", Bohning(), EXACT_ROWS + 1, "nystroem"),
-        ("auto", Newton(), LARGEST_EXACT_ROWS, "exact"),
-        ("exact", Bohning(), 10**6, "exact"),
-        ("exact", Newton(), 10**6, "exact"),
-        ("nystroem", Bohning(), 10, "nystroem"),
+        ("auto", "bohning", TUNING.max_exact_rows, "exact"),
+        ("auto", "bohning", TUNING.max_exact_rows + 1, "nystroem"),
+        ("auto", "newton", MAX_EXACT_ROWS, "exact"),
+        ("exact", "bohning", 10**6, "exact"),
+        ("exact", "newton", 10**6, "exact"),
+        ("nystroem", "bohning", 10, "nystroem"),
     ],
 )
-def test_choice_follows_the_number_of_rows(asked, surrogate, n_rows, kind):
-    assert read_approximation(CMVMED(approximation=asked), surrogate, n_rows).kind == kind
+def test_choice_follows_the_number_of_rows(approximation, algorithm, n_rows, kind):
+    assert chosen(approximation, algorithm, n_rows).kind == kind
 
 
 def test_default_number_of_landmarks_grows_with_the_root_of_the_rows():
-    assert [default_components(n) for n in (100, 4000, 6400, 10_000, 10**7)] == [600, 600, 720, 900, 1000]
-    assert read_approximation(CMVMED(n_components=77), Bohning(), 10**5).n_components == 77
+    sizes = (100, 4000, 6400, 10_000, 10**7)
+    assert [default_components(n, TUNING) for n in sizes] == [600, 600, 720, 900, 1000]
+    assert chosen("auto", "bohning", 10**5, n_components=77).n_components == 77
 
 
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
         ({"approximation": "nystrom"}, "approximation must be one of 'auto', 'exact', 'nystroem'"),
-        ({"landmarks": "kmeans"}, "landmarks must be one of"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1"),
-        ({"approximation": "nystroem", "bound": "jj"}, 'needs mode="complete" with bound="bohning"'),
-        ({"approximation": "nystroem", "mode": "literal"}, "mode='literal'"),
+        ({"approximation": "nystroem", "algorithm": "jaakkola"}, "needs algorithm=\"bohning\", not 'jaakkola'"),
+        ({"approximation": "nystroem", "algorithm": "printed"}, "needs algorithm=\"bohning\", not 'printed'"),
     ],
 )
 def test_bad_choices_are_refused_by_name(parameters, words):
@@ -200,14 +208,15 @@ def test_bad_choices_are_refused_by_name(parameters, words):
 
 
 def test_too_many_rows_for_a_method_without_low_rank_are_refused():
-    with pytest.raises(ValueError, match="too many for mode='newton'"):
-        read_approximation(CMVMED(mode="newton"), Newton(), LARGEST_EXACT_ROWS + 1)
+    with pytest.raises(ValueError, match="too many for algorithm='newton'"):
+        chosen("auto", "newton", MAX_EXACT_ROWS + 1)
 
 
 @pytest.fixture
-def small_sample(monkeypatch):
-    monkeypatch.setattr(fit_rows, "SAMPLE_ROWS", 600)
-    monkeypatch.setattr(fit_rows, "LEAST_SAMPLE_ROWS", 100)
+def small_sample():
+    """Anneal on 600 unlabeled rows."""
+    with tuning_context(replace(Tuning(), sample_rows=600)):
+        yield
 
 
 def fit_low_rank(X, y, views, sample_weight=None, **parameters):
@@ -215,11 +224,11 @@ def fit_low_rank(X, y, views, sample_weight=None, **parameters):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_annealing_on_a_sample_ends_near_annealing_on_all_rows(small_sample, monkeypatch, n_classes):
+def test_annealing_on_a_sample_ends_near_annealing_on_all_rows(small_sample, n_classes):
     X, y, truth, views = draw_task(n=2400, n_labeled=30, n_classes=n_classes)
     sampled = fit_low_rank(X, y, views)
-    monkeypatch.setattr(fit_rows, "SAMPLE_ROWS", 10_000)
-    whole = fit_low_rank(X, y, views)
+    with tuning_context(replace(Tuning(), sample_rows=10_000)):
+        whole = fit_low_rank(X, y, views)
     assert sampled.approximation_["n_annealed"] == 600
     assert "n_annealed" not in whole.approximation_
     assert np.abs(sampled.label_distributions_ - whole.label_distributions_).mean() < 0.02
@@ -251,11 +260,12 @@ def test_a_streamed_fit_with_missing_views_and_weights_gives_every_row_its_conse
 def test_rows_without_any_view_get_the_prior_from_a_streamed_fit(small_sample):
     X, y, _, views = draw_task(n=1500)
     X = X.copy()
-    blind = np.flatnonzero(y == -1)[-3:]
-    X[blind] = np.nan
+    without_views = np.flatnonzero(y == -1)[-3:]
+    X[without_views] = np.nan
     with pytest.warns(UserWarning, match="3 training rows have all views missing"):
         model = fit_low_rank(X, y, views)
-    np.testing.assert_allclose(model.label_distributions_[blind], np.tile(model.class_prior_, (3, 1)), atol=1e-12)
+    expected = np.tile(model.class_prior_, (3, 1))
+    np.testing.assert_allclose(model.label_distributions_[without_views], expected, atol=1e-12)
 
 
 def test_independent_views_need_no_sweeps_over_all_rows(small_sample):
@@ -269,13 +279,15 @@ def test_independent_views_need_no_sweeps_over_all_rows(small_sample):
 
 def test_memory_limits_the_sample_or_refuses_the_fit(monkeypatch):
     X, y, _, views = draw_task(n=2600)
-    model = fit_low_rank(X, y, views, memory_limit="20MiB")
+    with config_context(memory_limit="20MiB"):
+        model = fit_low_rank(X, y, views)
     assert 1000 <= model.approximation_["n_annealed"] < 2580
-    with pytest.raises(MemoryError, match=r"n_components=150 in 2 views and 20 labeled rows needs at least .* Lower"):
-        fit_low_rank(X, y, views, memory_limit="10MiB")
-    monkeypatch.setattr(fit_rows, "MOST_LABELED_ROWS", 10)
-    with pytest.raises(MemoryError, match="20 labeled rows"):
-        fit_low_rank(X, y, views, memory_limit="20MiB")
+    needed = r"n_components=150 in 2 views and 20 labeled rows needs at least .* Lower"
+    with config_context(memory_limit="10MiB"), pytest.raises(MemoryError, match=needed):
+        fit_low_rank(X, y, views)
+    monkeypatch.setattr(sampling, "MAX_LABELED_ROWS", 10)
+    with config_context(memory_limit="20MiB"), pytest.raises(MemoryError, match="20 labeled rows"):
+        fit_low_rank(X, y, views)
 
 
 def test_a_row_of_a_sample_is_named_by_its_own_number(small_sample):
@@ -284,6 +296,6 @@ def test_a_row_of_a_sample_is_named_by_its_own_number(small_sample):
     X[1234, 1] = np.inf
     with pytest.raises(ValueError, match="row 1234"):
         fit_low_rank(X, y, views)
-    check = RowCheck(("one",), "ignore", (None,), (None,))
+    check = RowCheck(("one",), (None,), (None,))
     with pytest.raises(ValueError, match="row 77"):
-        fit_rows._present_in_sample(check, np.array([3, 77]), [np.array([[1.0], [np.inf]])])
+        sampling._present_in_sample(check, np.array([3, 77]), [np.array([[1.0], [np.inf]])])

@@ -1,7 +1,8 @@
-"""Progress: scikit-learn's callbacks, the printed lines, and views updated in parallel."""
+"""Progress through the callbacks of scikit-learn, and views that are set up in parallel."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,13 +14,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmvmed import CMVMED, SemiSupervisedKFold
+from cmvmed.auto.anchors import anchored_share
+from cmvmed.auto.tuning import Tuning, tuning_context
+from cmvmed.core.annealing import Schedule
 from cmvmed.model_selection import labeled_scorer
 
 WIDTHS = [3, 2]
 
 
 class Recorder:
-    """A callback that writes down what it is told, and may ask to stop."""
+    """A callback that records its calls, and may ask to stop."""
 
     def __init__(self, stop_at=None):
         self.stop_at = stop_at
@@ -45,14 +49,14 @@ class Recorder:
 
 
 def recorded(partly, stop_at=None, **settings):
-    """Fit with a recorder; the class prior is fixed, so that the stages are gone through once, and only stages matter."""
+    """Fit with a recorder and, by default, the class prior of the labels."""
     recorder = Recorder(stop_at)
     settings = {"views": WIDTHS, "class_prior": "labels", "n_stages": 4, "calibrate": False, **settings}
     model = CMVMED(**settings).set_callbacks(recorder).fit(partly.X, partly.y)
     return model, recorder
 
 
-def test_a_callback_hears_of_every_stage(partly):
+def test_a_callback_is_called_for_every_stage(partly):
     _, recorder = recorded(partly)
     stages = ["begin stage", "end stage"] * 4
     assert recorder.events == ["setup", "begin fit", *stages, "end fit", "teardown"]
@@ -102,33 +106,45 @@ def test_no_stage_begins_after_a_stop(partly):
 
 @pytest.fixture
 def moved_prior(monkeypatch):
-    """Let the inference of the class prior try equal classes and find a share far from it: two passes, the first a short one."""
+    """Let the inference of the class prior run, and replace what it finds by a share far from that of the labels."""
+    found = []
 
-    def infer(counts, labels, ask):
-        ask(0.5)
+    def infer(*arguments):
+        found.append(anchored_share(*arguments))
         return 0.9
 
-    monkeypatch.setattr("cmvmed.auto.plan.inferred_share", infer)
+    monkeypatch.setattr("cmvmed.auto.plan.anchored_share", infer)
+    return found
 
 
-@pytest.mark.usefixtures("moved_prior")
-def test_a_second_pass_is_reported_too(partly):
+def test_short_fits_for_the_class_prior_are_not_reported(partly, moved_prior):
     model, recorder = recorded(partly, class_prior="auto")
+    assert len(moved_prior) == 1
     assert model.class_prior_[1] == pytest.approx(0.9)
-    assert recorder.events == ["setup", "begin fit", *["begin stage", "end stage"] * 6, "end fit", "teardown"]
-    assert [stage.class_prior_[1] for stage in recorder.stages()] == pytest.approx([0.5] * 2 + [0.9] * 4)
+    assert recorder.events == ["setup", "begin fit", *["begin stage", "end stage"] * 4, "end fit", "teardown"]
+    assert [stage.class_prior_[1] for stage in recorder.stages()] == pytest.approx([0.9] * 4)
 
 
-@pytest.mark.usefixtures("moved_prior")
-def test_verbose_says_which_pass_a_stage_belongs_to_and_its_length(partly, capsys):
-    CMVMED(views=WIDTHS, n_stages=4, verbose=1).fit(partly.X, partly.y)
-    told = [line.split("] ")[1].split(":")[0] for line in capsys.readouterr().out.splitlines()]
-    assert told == ["stage 1/2", "stage 2/2", *(f"pass 2, stage {s}/4" for s in (1, 2, 3, 4))]
+@pytest.fixture
+def safeguard():
+    """Let every fit be repeated with less consensus."""
+    with tuning_context(replace(Tuning(), min_start_correlation=2.0)):
+        yield
 
 
-@pytest.mark.usefixtures("moved_prior")
+@pytest.mark.usefixtures("safeguard")
+def test_a_second_pass_is_reported_too(partly):
+    model, recorder = recorded(partly)
+    assert recorder.events == ["setup", "begin fit", *["begin stage", "end stage"] * 8, "end fit", "teardown"]
+    first, second = np.split(np.array([stage.consensus_weight_ for stage in recorder.stages()]), 2)
+    lam = first[-1] / Schedule(1.0, 1.0, 4, 1, 0.0).lambda_fraction(4)  # of the first pass
+    np.testing.assert_allclose(second, Tuning().safeguard_factor * first[-1] * first / lam, rtol=1e-12)
+    assert model.consensus_weight_ == second[-1]
+
+
+@pytest.mark.usefixtures("safeguard")
 def test_a_stop_in_the_first_pass_is_a_stop(partly):
-    _, recorder = recorded(partly, stop_at=2, class_prior="auto")
+    _, recorder = recorded(partly, stop_at=2)
     assert len(recorder.stages()) == 2
 
 
@@ -138,12 +154,25 @@ def test_every_stage_that_begins_also_ends(settings, partly):
     assert recorder.events.count("begin stage") == recorder.events.count("end stage")
 
 
-def test_a_failed_fit_tears_the_callback_down(partly):
+def test_a_failed_fit_tears_the_callback_down(partly, monkeypatch):
+    def refuse(*arguments):
+        raise ArithmeticError("no calibration")
+
+    monkeypatch.setattr("cmvmed.estimators.cmvmed.calibrate", refuse)
+    recorder = Recorder()
+    model = CMVMED(views=WIDTHS, n_stages=1).set_callbacks(recorder)
+    with pytest.raises(ArithmeticError, match="no calibration"):
+        model.fit(partly.X, partly.y)
+    assert recorder.events == ["setup", "begin fit", "begin stage", "end stage", "teardown"]
+
+
+def test_a_fit_that_fails_before_its_first_stage_leaves_no_callback_set_up(partly):
     recorder = Recorder()
     model = CMVMED(views=WIDTHS, class_prior=7.0).set_callbacks(recorder)
     with pytest.raises(ValueError, match="class_prior"):
         model.fit(partly.X, partly.y)
-    assert recorder.events[-1] == "teardown"
+    assert recorder.events.count("setup") == recorder.events.count("teardown")
+    assert "begin stage" not in recorder.events
 
 
 def test_callbacks_do_not_change_the_model(partly):
@@ -171,21 +200,13 @@ def test_scores_can_be_followed_over_the_stages(partly):
     assert log["accuracy"].between(0.5, 1.0).all()
 
 
-def test_verbose_prints_a_line_per_stage(partly, capsys):
-    CMVMED(views=WIDTHS, n_stages=4, class_prior="labels", verbose=1).fit(partly.X, partly.y)
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == [f"[CMVMED] stage {s}/4" for s in (1, 2, 3, 4)]
-    assert all(re.search(r"consensus weight [\d.]+, temperature [\d.]+, objective", line) for line in lines)
-
-
-@pytest.mark.parametrize("verbose", [0, False])
-def test_a_fit_is_silent_otherwise(verbose, partly, capsys):
-    CMVMED(views=WIDTHS, n_stages=2, verbose=verbose).fit(partly.X, partly.y).predict(partly.X)
+def test_a_fit_prints_nothing(partly, capsys):
+    CMVMED(views=WIDTHS, n_stages=2).fit(partly.X, partly.y).predict(partly.X)
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
-@pytest.mark.parametrize("settings", [{}, {"bound": "jj"}, {"mode": "newton"}])
+@pytest.mark.parametrize("settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}])
 def test_threads_change_nothing(settings, n_jobs, partly_three):
     model = CMVMED(views=WIDTHS, n_stages=2, **settings)
     alone = clone(model).fit(partly_three.X, partly_three.y)
@@ -194,7 +215,7 @@ def test_threads_change_nothing(settings, n_jobs, partly_three):
     assert together.n_iter_ == alone.n_iter_
 
 
-# two views are read and set up, and five folds of the labels are held out
+# two views are read and set up, and five folds of the labels are fitted
 @pytest.mark.parametrize(
     ("settings", "threads"), [({}, [2, 2, 5]), ({"n_jobs": 1}, []), ({"approximation": "exact"}, [])]
 )

@@ -32,6 +32,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from cmvmed import CMVMED, MED, SemiSupervisedKFold, SemiSupervisedShuffleSplit
 from cmvmed.model_selection import labeled_scorer
+from tests.estimators.algorithms import with_algorithm
 
 VIEWS = {"a": slice(0, 3), "b": slice(3, 5)}
 COLUMNS = ["a_0", "a_1", "a_2", "b_0", "b_1"]
@@ -45,14 +46,14 @@ ESTIMATORS = {
     "med": MED(),
     "cmvmed": quick(),
     "per-view settings": quick(kernel={"a": "rbf", "b": "linear"}, C=[1.0, 0.5], view_weights={"a": 1.0, "b": 2.0}),
-    "jj": quick(bound="jj"),
-    "newton": quick(mode="newton"),
-    "literal": quick(mode="literal"),
+    "jaakkola": quick(algorithm="jaakkola"),
+    "newton": quick(algorithm="newton"),
+    "printed": with_algorithm("printed", views=VIEWS, n_stages=2),
 }
 parametrize_estimators = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 
 
-def same_answers(model, other, X):
+def same_predictions(model, other, X):
     np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
     np.testing.assert_array_equal(model.decision_function(X), other.decision_function(X))
     return True
@@ -65,7 +66,7 @@ def test_a_clone_has_the_parameters_and_nothing_else(estimator, partly):
     assert copy.get_params().keys() == estimator.get_params().keys()
     assert repr(copy) == repr(estimator)
     assert not hasattr(copy, "classes_")
-    assert same_answers(copy.fit(partly.X, partly.y), model, partly.X)
+    assert same_predictions(copy.fit(partly.X, partly.y), model, partly.X)
 
 
 @parametrize_estimators
@@ -79,7 +80,7 @@ def test_a_model_survives_pickling(estimator, partly):
     model = clone(estimator).fit(pd.DataFrame(partly.X, columns=COLUMNS), partly.y)
     copy = pickle.loads(pickle.dumps(model))
     X = pd.DataFrame(partly.X, columns=COLUMNS)
-    assert same_answers(copy, model, X)
+    assert same_predictions(copy, model, X)
     np.testing.assert_array_equal(copy.feature_names_in_, model.feature_names_in_)
 
 
@@ -87,9 +88,9 @@ def test_a_model_survives_pickling(estimator, partly):
 def test_a_model_survives_a_file(estimator, partly, tmp_path):
     model = clone(estimator).fit(partly.X, partly.y)
     joblib.dump(model, tmp_path / "model.joblib")
-    assert same_answers(joblib.load(tmp_path / "model.joblib"), model, partly.X)
+    assert same_predictions(joblib.load(tmp_path / "model.joblib"), model, partly.X)
     mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")  # read-only arrays
-    assert same_answers(mapped, model, partly.X)
+    assert same_predictions(mapped, model, partly.X)
 
 
 def test_everything_that_a_fit_learned_survives_pickling(partly):
@@ -143,7 +144,7 @@ def test_the_output_of_a_transformer_in_front_may_have_any_container(output, par
 def test_a_transformer_may_turn_one_X_into_a_dict_of_views(partly):
     split = FunctionTransformer(lambda X: {"a": X[:, :3], "b": X[:, 3:]})
     model = make_pipeline(split, CMVMED(n_stages=2)).fit(partly.X, partly.y)
-    assert same_answers(model, quick().fit(partly.X, partly.y), partly.X)
+    assert same_predictions(model, quick().fit(partly.X, partly.y), partly.X)
 
 
 def test_missing_sensors_pass_through_a_pipeline(partly):
@@ -227,7 +228,7 @@ def test_the_scores_of_scikit_learn_for_three_classes(scoring, partly_three):
     assert np.isfinite(scores).all()
 
 
-def test_splitters_of_scikit_learn_with_a_scorer_that_knows_unlabeled_rows(partly):
+def test_splitters_of_scikit_learn_with_a_scorer_that_skips_unlabeled_rows(partly):
     scores = cross_validate(quick(), partly.X, partly.y, cv=2, scoring=labeled_scorer(["accuracy", "f1"]))
     assert np.isfinite(scores["test_accuracy"]).all()
     assert get_scorer("accuracy")(quick().fit(partly.X, partly.y), partly.X, partly.truth) > 0.7
@@ -290,7 +291,7 @@ def test_bagging_of_unlabeled_rows(partly):
     bagging = BaggingClassifier(quick(unlabeled=0), n_estimators=5, max_samples=0.9, bootstrap=False, random_state=0)
     bagging.fit(partly.X, partly.y)
     assert set(bagging.predict(partly.X)) == {0, 1}
-    np.testing.assert_allclose(bagging.predict_proba(partly.X)[:, 0], 0.0, atol=0.0)  # nobody is "unlabeled"
+    np.testing.assert_allclose(bagging.predict_proba(partly.X)[:, 0], 0.0, atol=0.0)  # no class is "unlabeled"
     assert (bagging.predict(partly.X) == partly.truth).mean() > 0.7
 
 
@@ -362,7 +363,7 @@ def test_weights_are_routed_through_a_search(partly):
     search = GridSearchCV(model, {"C": [0.5, 2.0]}, cv=SemiSupervisedKFold(2), error_score="raise")
     search.fit(partly.X, partly.y, sample_weight=weights)
     expected = clone(search.best_estimator_).fit(partly.X, partly.y, sample_weight=weights)
-    assert same_answers(search.best_estimator_, expected, partly.X)
+    assert same_predictions(search.best_estimator_, expected, partly.X)
 
 
 @pytest.mark.usefixtures("routing")
@@ -375,7 +376,7 @@ def test_weights_that_nobody_asked_for_are_refused(partly):
 def test_weights_without_routing_go_to_the_named_step(partly):
     weights = np.linspace(0.2, 3.0, 40)
     pipeline = Pipeline([("model", quick())]).fit(partly.X, partly.y, model__sample_weight=weights)
-    assert same_answers(pipeline, quick().fit(partly.X, partly.y, sample_weight=weights), partly.X)
+    assert same_predictions(pipeline, quick().fit(partly.X, partly.y, sample_weight=weights), partly.X)
 
 
 def test_generic_data_of_scikit_learn():

@@ -1,6 +1,7 @@
-"""Degenerate but legal input: finite answers, whatever the labels, the rows, the scale and the settings."""
+"""Degenerate but legal input: finite values, whatever the labels, the rows, the scale and the settings."""
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -9,24 +10,24 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from cmvmed import CMVMED, MED
+from tests.estimators.algorithms import ALGORITHMS, with_algorithm
 
 WIDTHS = [3, 2]
-MODES = {"bohning": {}, "jj": {"bound": "jj"}, "newton": {"mode": "newton"}, "literal": {"mode": "literal"}}
 MODELS = {
-    **{name: CMVMED(views=WIDTHS, consensus_weight=1.0, n_stages=3, **mode) for name, mode in MODES.items()},
+    **{name: with_algorithm(name, views=WIDTHS, consensus_weight=1.0, n_stages=3) for name in ALGORITHMS},
     "linear": CMVMED(views=WIDTHS, consensus_weight=1.0, n_stages=3, kernel="linear", class_prior=None),
     "default": CMVMED(views=WIDTHS),
     "med": MED(),
 }
-FAST = ["bohning", "jj", "med"]
+FAST = ["bohning", "jaakkola", "med"]
 parametrize_models = pytest.mark.parametrize(
     "name", [*FAST, *[pytest.param(name, marks=pytest.mark.slow) for name in MODELS if name not in FAST]]
 )
 
 
 @pytest.fixture
-def settle(fitted):
-    """Fit where the last stage may not settle and a class may be lost, which is said and no error; other warnings are."""
+def tolerant_fit(fitted):
+    """Fit; warnings that the last stage did not converge or lost a class are allowed, other warnings are errors."""
 
     def fit(model, X, y, **metadata):
         with warnings.catch_warnings():
@@ -90,32 +91,32 @@ parametrize_problems = pytest.mark.parametrize("problem", PROBLEMS.values(), ids
 
 @parametrize_problems
 @parametrize_models
-def test_finite_answers_for_two_classes(name, problem, partly, settle, assert_finite):
+def test_finite_values_for_two_classes(name, problem, partly, tolerant_fit, assert_finite):
     X, y = problem(partly)
-    assert_finite(settle(MODELS[name], X, y), partly.X)
+    assert_finite(tolerant_fit(MODELS[name], X, y), partly.X)
 
 
 @parametrize_problems
 @pytest.mark.parametrize(
     "name", ["bohning", *[pytest.param(name, marks=pytest.mark.slow) for name in MODELS if name != "bohning"]]
 )
-def test_finite_answers_for_three_classes(name, problem, partly_three, settle, assert_finite):
+def test_finite_values_for_three_classes(name, problem, partly_three, tolerant_fit, assert_finite):
     X, y = problem(partly_three)
-    assert_finite(settle(MODELS[name], X, y), partly_three.X)
+    assert_finite(tolerant_fit(MODELS[name], X, y), partly_three.X)
 
 
 @parametrize_models
-def test_as_many_classes_as_labels(name, partly, settle, assert_finite):
+def test_as_many_classes_as_labels(name, partly, tolerant_fit, assert_finite):
     y = np.where(np.arange(40) < 12, np.arange(40), -1)
-    assert_finite(settle(MODELS[name], partly.X, y), partly.X)
+    assert_finite(tolerant_fit(MODELS[name], partly.X, y), partly.X)
 
 
-@pytest.mark.parametrize("model", [CMVMED(), CMVMED(bound="jj"), CMVMED(mode="newton"), CMVMED(mode="literal"), MED()])
-def test_one_column(model, partly, settle, assert_finite):
-    assert_finite(settle(model, partly.X[:, :1], partly.y), partly.X[:, :1])
+@pytest.mark.parametrize("model", [*map(with_algorithm, ALGORITHMS), MED()])
+def test_one_column(model, partly, tolerant_fit, assert_finite):
+    assert_finite(tolerant_fit(model, partly.X[:, :1], partly.y), partly.X[:, :1])
 
 
-def test_equal_rows_of_opposite_labels_leave_the_question_open(partly):
+def test_equal_rows_of_opposite_labels_give_equal_probabilities(partly):
     X, y = np.vstack([partly.X[:4], partly.X[:4]]), np.r_[partly.y[:4], 1 - partly.y[:4]]
     probability = CMVMED(views=WIDTHS, class_prior=None).fit(X, y).predict_proba(partly.X)
     np.testing.assert_allclose(probability, 0.5, atol=1e-6)
@@ -128,7 +129,7 @@ def test_without_unlabeled_rows_each_view_is_a_med(partly):
     np.testing.assert_allclose(model.decision_function_by_view(partly.X)["a"], expected, atol=1e-8)
 
 
-KERNELS = ["rbf", "linear", "polynomial", "cosine"]
+KERNELS = ["rbf", "linear", "cosine"]
 EXPONENTS = [-150, -75, 75, 150]
 
 
@@ -142,15 +143,8 @@ def test_the_scale_of_the_features_does_not_matter(kernel, scaling, partly):
         np.testing.assert_allclose(model.fit(X, partly.y).predict_proba(X), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "rbf",
-        "polynomial",
-        "cosine",
-    ],
-)
-def test_the_scale_of_raw_features_does_not_matter_where_the_kernel_knows_it(kernel, partly):
+@pytest.mark.parametrize("kernel", ["rbf", "cosine"])
+def test_the_scale_of_raw_features_does_not_matter_if_the_kernel_adapts_to_it(kernel, partly):
     model = CMVMED(views=WIDTHS, kernel=kernel, scaling=None, consensus_weight=1.0, n_stages=2)
     expected = model.fit(partly.X, partly.y).predict_proba(partly.X)
     for exponent in EXPONENTS:
@@ -169,34 +163,39 @@ def test_each_view_may_have_a_scale_of_its_own(partly):
     "model", [MED(kernel="linear", scaling=None), CMVMED(views=WIDTHS, kernel="linear", scaling=None)]
 )
 @pytest.mark.parametrize("exponent", [-150, -75, -8, 0, 3])
-def test_raw_linear_features_of_small_or_common_scale(exponent, model, partly, settle, assert_finite):
+def test_raw_linear_features_of_small_or_common_scale(exponent, model, partly, tolerant_fit, assert_finite):
     X = partly.X * 10.0**exponent
-    assert_finite(settle(model, X, partly.y), X)
+    assert_finite(tolerant_fit(model, X, partly.y), X)
 
 
 @pytest.mark.parametrize("exponent", [8, 75, 150])
-@pytest.mark.parametrize("name", ["bohning", "jj"])
-def test_raw_linear_features_of_large_scale_give_finite_answers_or_name_the_view(
-    name, exponent, partly, settle, assert_finite
+@pytest.mark.parametrize("name", ["bohning", "jaakkola"])
+def test_raw_linear_features_of_large_scale_give_finite_values_or_name_the_view(
+    name, exponent, partly, tolerant_fit, assert_finite
 ):
-    model = CMVMED(views=WIDTHS, kernel="linear", scaling=None, consensus_weight=1.0, n_stages=2, **MODES[name])
-    check_finite_or_named(partial(settle, model), partly.X * 10.0**exponent, partly.y, assert_finite)
+    model = with_algorithm(name, views=WIDTHS, kernel="linear", scaling=None, consensus_weight=1.0, n_stages=2)
+    check_finite_or_named(partial(tolerant_fit, model), partly.X * 10.0**exponent, partly.y, assert_finite)
 
 
-def test_raw_linear_features_at_the_edge_of_double_precision(partly, settle, assert_finite):
-    for exponent, variance, mode in product((6, 7, 8), (1.0, 100.0), (MODES["bohning"], MODES["jj"])):
+def test_raw_linear_features_at_the_edge_of_double_precision(partly, tolerant_fit, assert_finite):
+    for exponent, variance, algorithm in product((6, 7, 8), (1.0, 100.0), ("bohning", "jaakkola")):
         model = CMVMED(
-            views=WIDTHS, kernel="linear", scaling=None, prior_variance=variance, consensus_weight=1.0, **mode
+            views=WIDTHS,
+            kernel="linear",
+            scaling=None,
+            prior_variance=variance,
+            consensus_weight=1.0,
+            algorithm=algorithm,
         )
         model.set_params(n_stages=2, max_iter=5)
-        check_finite_or_named(partial(settle, model), partly.X * 10.0**exponent, partly.y, assert_finite)
+        check_finite_or_named(partial(tolerant_fit, model), partly.X * 10.0**exponent, partly.y, assert_finite)
 
 
-@pytest.mark.parametrize("name", ["bohning", "jj", "newton"])
-def test_a_large_raw_kernel_judges_the_training_rows_like_the_fit_did(name, partly, settle):
+@pytest.mark.parametrize("name", ["bohning", "jaakkola", "newton"])
+def test_a_large_raw_kernel_scores_the_training_rows_like_the_fit_did(name, partly, tolerant_fit):
     X = 1e3 * partly.X  # readings in the thousands, a kernel of 1e8
-    model = CMVMED(views=WIDTHS, kernel="linear", scaling=None, consensus_weight=1.0, **MODES[name])
-    model = settle(model, X, partly.y)
+    model = with_algorithm(name, views=WIDTHS, kernel="linear", scaling=None, consensus_weight=1.0)
+    model = tolerant_fit(model, X, partly.y)
     expected = model.label_distributions_[partly.hidden]
     np.testing.assert_allclose(model.predict_proba(X[partly.hidden]), expected, atol=1e-4)
 
@@ -217,12 +216,12 @@ def check_finite_or_named(fit, X, y, assert_finite):
     ("kernel", "gamma"),
     [
         *[("rbf", gamma) for gamma in (1e-12, 1e-6, 1e6, 1e12)],
-        *[("polynomial", gamma) for gamma in (1e-12, 1e-6, 1e6, 1e12)],
+        *[("linear+rbf", gamma) for gamma in (1e-12, 1e-6, 1e6, 1e12)],
     ],
 )
-def test_any_gamma_gives_finite_answers_or_names_the_view(kernel, gamma, partly, settle, assert_finite):
+def test_any_gamma_gives_finite_values_or_names_the_view(kernel, gamma, partly, tolerant_fit, assert_finite):
     model = CMVMED(views=WIDTHS, kernel=kernel, gamma=gamma, consensus_weight=1.0, n_stages=2)
-    check_finite_or_named(partial(settle, model), partly.X, partly.y, assert_finite)
+    check_finite_or_named(partial(tolerant_fit, model), partly.X, partly.y, assert_finite)
 
 
 @pytest.mark.parametrize("scaling", ["standard", "unit"])
@@ -246,48 +245,52 @@ DECADES = 10.0 ** np.arange(-6, 7)
 
 @pytest.mark.parametrize("sigma2", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("lam", [0.0, 1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("name", ["bohning", "jj", "newton", "literal"])
-def test_prior_variance_and_consensus_weight_over_twelve_decades(name, lam, sigma2, partly, settle, assert_finite):
-    model = CMVMED(views=WIDTHS, prior_variance=sigma2, consensus_weight=lam, n_stages=2, max_iter=5, **MODES[name])
-    assert_finite(settle(model, partly.X[:16], partly.y[:16]), partly.X)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_prior_variance_and_consensus_weight_over_twelve_decades(
+    name, lam, sigma2, partly, tolerant_fit, assert_finite
+):
+    model = with_algorithm(name, views=WIDTHS, prior_variance=sigma2, consensus_weight=lam, n_stages=2, max_iter=5)
+    assert_finite(tolerant_fit(model, partly.X[:16], partly.y[:16]), partly.X)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["partly", "partly_three"])
-@pytest.mark.parametrize("name", ["bohning", "jj", "newton", "literal"])
+@pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("sigma2", DECADES)
-def test_every_decade_of_prior_variance_and_consensus_weight(sigma2, name, problem, request, settle, assert_finite):
+def test_every_decade_of_prior_variance_and_consensus_weight(
+    sigma2, name, problem, request, tolerant_fit, assert_finite
+):
     data = request.getfixturevalue(problem)
     for lam in DECADES:
-        model = CMVMED(views=WIDTHS, prior_variance=sigma2, consensus_weight=lam, **MODES[name])
-        assert_finite(settle(model, data.X, data.y), data.X)
+        model = with_algorithm(name, views=WIDTHS, prior_variance=sigma2, consensus_weight=lam)
+        assert_finite(tolerant_fit(model, data.X, data.y), data.X)
 
 
 @pytest.mark.parametrize("parameter", ["C", "temperature", "bias_variance"])
 @pytest.mark.parametrize("value", [1e-6, 1e6])
-@pytest.mark.parametrize("name", ["bohning", "jj", "newton", "literal"])
-def test_other_settings_over_twelve_decades(name, value, parameter, partly, settle, assert_finite):
-    model = CMVMED(views=WIDTHS, consensus_weight=1.0, n_stages=2, max_iter=5, **{parameter: value}, **MODES[name])
-    assert_finite(settle(model, partly.X, partly.y), partly.X)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_other_settings_over_twelve_decades(name, value, parameter, partly, tolerant_fit, assert_finite):
+    model = with_algorithm(name, views=WIDTHS, consensus_weight=1.0, n_stages=2, max_iter=5, **{parameter: value})
+    assert_finite(tolerant_fit(model, partly.X, partly.y), partly.X)
 
 
 @pytest.mark.parametrize("prior", [1e-6, 1.0 - 1e-6, [0.999, 0.001]])
-@pytest.mark.parametrize("name", ["bohning", "jj", "newton"])
-def test_extreme_class_priors(name, prior, partly, settle, assert_finite):
-    model = CMVMED(views=WIDTHS, class_prior=prior, **MODES[name])
-    assert_finite(settle(model, partly.X, partly.y), partly.X)
+@pytest.mark.parametrize("name", ["bohning", "jaakkola", "newton"])
+def test_extreme_class_priors(name, prior, partly, tolerant_fit, assert_finite):
+    model = with_algorithm(name, views=WIDTHS, class_prior=prior)
+    assert_finite(tolerant_fit(model, partly.X, partly.y), partly.X)
 
 
 @pytest.mark.parametrize("weight", [1e-12, 1e12])
-def test_extreme_weights_of_rows(weight, partly, settle, assert_finite):
+def test_extreme_weights_of_rows(weight, partly, tolerant_fit, assert_finite):
     weights = np.where(np.arange(40) % 2, weight, 1.0)
-    assert_finite(settle(CMVMED(views=WIDTHS), partly.X, partly.y, sample_weight=weights), partly.X)
-    assert_finite(settle(MED(), partly.X, partly.y, sample_weight=weights), partly.X)
+    assert_finite(tolerant_fit(CMVMED(views=WIDTHS), partly.X, partly.y, sample_weight=weights), partly.X)
+    assert_finite(tolerant_fit(MED(), partly.X, partly.y, sample_weight=weights), partly.X)
 
 
 def test_the_check_of_finiteness_can_fail(partly, assert_finite):
     """Broken twin of every test above."""
     model = CMVMED(views=WIDTHS, n_stages=1).fit(partly.X, partly.y)
-    model._offset = np.array([np.nan])
+    model._model = replace(model._model, offset=np.array([np.nan]))
     with pytest.raises(AssertionError):
         assert_finite(model, partly.X)

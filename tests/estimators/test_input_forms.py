@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cmvmed import CMVMED, MED
+from tests.estimators.algorithms import with_algorithm
 
 COLUMNS = ["a_0", "a_1", "a_2", "b_0", "b_1"]
 WIDTHS = [3, 2]
@@ -132,13 +133,13 @@ def test_sparse_formats_give_the_same_model_as_dense(form, partly, unit_referenc
     assert_same_model(unit_reference, form(partly.X), unit_reference, partly.X)
 
 
-def test_a_sparse_view_is_scaled_by_row_length_unless_told_otherwise(partly, unit_reference, assert_same_model):
+def test_a_sparse_view_is_scaled_by_row_length_by_default(partly, unit_reference, assert_same_model):
     stored = sparse.csr_array(partly.X)
     assert_same_model(one_stage(views=WIDTHS).fit(stored, partly.y), stored, unit_reference, partly.X)
 
 
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_matrix])
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "polynomial", "cosine"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "cosine"])
 def test_sparse_views_can_be_standardized(form, kernel, partly, assert_same_model):
     model = one_stage(views=WIDTHS, scaling="standard", kernel=kernel)
     reference = clone(model).fit(partly.X, partly.y)
@@ -154,8 +155,8 @@ def test_counts_give_the_same_model_sparse_or_dense_by_default(partly, assert_sa
 
 
 @pytest.mark.parametrize("scaling", ["auto", None])
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "polynomial", "cosine"])
-def test_a_model_fitted_to_sparse_rows_judges_dense_ones_and_the_reverse(kernel, scaling, partly, assert_same_model):
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "cosine"])
+def test_a_model_fitted_to_sparse_rows_scores_dense_ones_and_the_reverse(kernel, scaling, partly, assert_same_model):
     model, stored = one_stage(views=WIDTHS, kernel=kernel, scaling=scaling), sparse.csr_array(partly.X)
     fitted_dense, fitted_sparse = clone(model).fit(partly.X, partly.y), clone(model).fit(stored, partly.y)
     assert_same_model(fitted_dense, stored, fitted_dense, partly.X)
@@ -329,11 +330,18 @@ def test_a_fitted_model_does_not_follow_later_changes_of_the_data(scaling, partl
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"class_prior": "auto"}, {"class_prior": None}, {"bound": "jj"}, {"mode": "newton"}, {"mode": "literal"}],
+    ("algorithm", "class_prior"),
+    [
+        ("bohning", "labels"),
+        ("bohning", "auto"),
+        ("bohning", None),
+        ("jaakkola", "labels"),
+        ("newton", "labels"),
+        ("printed", None),
+    ],
 )
-def test_the_order_of_training_rows_does_not_matter(settings, partly, fresh_rows):
-    model = one_stage(views=WIDTHS, **{"class_prior": "labels", **settings})
+def test_the_order_of_training_rows_does_not_matter(algorithm, class_prior, partly, fresh_rows):
+    model = with_algorithm(algorithm, views=WIDTHS, n_stages=1, class_prior=class_prior)
     order = np.random.default_rng(0).permutation(len(partly.y))
     straight = clone(model).fit(partly.X, partly.y)
     shuffled = clone(model).fit(partly.X[order], partly.y[order])
@@ -342,7 +350,7 @@ def test_the_order_of_training_rows_does_not_matter(settings, partly, fresh_rows
 
 
 @pytest.mark.parametrize("model", [MED(), one_stage(views=WIDTHS)])
-def test_each_row_is_judged_by_itself(model, partly, fitted):
+def test_each_row_is_scored_by_itself(model, partly, fitted):
     model, order = fitted(model, partly.X, partly.y), np.random.default_rng(0).permutation(len(partly.y))
     together = model.predict_proba(partly.X)
     np.testing.assert_allclose(model.predict_proba(partly.X[order]), together[order], atol=1e-12)
@@ -410,10 +418,10 @@ def test_parameters_are_kept_as_they_were_given(partly):
 def test_the_parameter_names_users_rely_on():
     promised = {
         *("views", "kernel", "gamma", "prior_variance", "C", "bias_variance", "consensus_weight", "temperature"),
-        *("class_prior", "view_weights", "mode", "n_stages", "max_iter", "tol", "missing", "unlabeled", "class_weight"),
-        *("approximation", "n_components", "n_jobs", "random_state", "verbose"),
+        *("class_prior", "view_weights", "n_neighbors", "algorithm", "n_stages", "max_iter", "tol", "calibrate"),
+        *("scaling", "unlabeled", "class_weight", "approximation", "n_components", "n_jobs", "random_state"),
     }
-    assert promised <= CMVMED().get_params().keys()
+    assert promised == CMVMED().get_params().keys()
     assert {"kernel", "gamma", "prior_variance", "C", "bias_variance"} <= MED().get_params().keys()
 
 

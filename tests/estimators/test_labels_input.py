@@ -1,4 +1,4 @@
-"""Labels in every form, and what a fitted model says about its training rows, its classes and its views."""
+"""Labels in every form, and what a fitted model reports about its training rows, its classes and its views."""
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
 from cmvmed import CMVMED, MED
+from tests.estimators.algorithms import ALGORITHMS, with_algorithm
 
 WIDTHS = [3, 2]
 NAN = float("nan")
@@ -122,9 +123,9 @@ def test_renaming_classes_so_that_they_sort_otherwise_permutes_the_columns(partl
     assert np.abs(found - expected).max() > 0.1
 
 
-@pytest.mark.parametrize("settings", [{}, {"bound": "jj"}, {"mode": "newton"}, {"mode": "literal"}])
-def test_exchanging_two_classes_exchanges_their_probabilities(settings, partly):
-    model = CMVMED(views=WIDTHS, class_prior="labels", **settings)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_exchanging_two_classes_exchanges_their_probabilities(algorithm, partly):
+    model = with_algorithm(algorithm, views=WIDTHS, class_prior="labels")
     straight = model.fit(partly.X, partly.y).predict_proba(partly.X)
     exchanged = model.fit(partly.X, np.where(partly.hidden, -1, 1 - partly.y)).predict_proba(partly.X)
     np.testing.assert_allclose(exchanged[:, ::-1], straight, atol=1e-8)
@@ -134,9 +135,9 @@ MODELS = {
     "default": CMVMED(views=WIDTHS),
     "labels' prior": CMVMED(views=WIDTHS, class_prior="labels"),
     "no prior": CMVMED(views=WIDTHS, class_prior=None),
-    "jj": CMVMED(views=WIDTHS, bound="jj"),
-    "newton": CMVMED(views=WIDTHS, mode="newton"),
-    "literal": CMVMED(views=WIDTHS, mode="literal"),
+    "jaakkola": CMVMED(views=WIDTHS, algorithm="jaakkola"),
+    "newton": CMVMED(views=WIDTHS, algorithm="newton"),
+    "printed": with_algorithm("printed", views=WIDTHS),
     "independent views": CMVMED(views=WIDTHS, consensus_weight=0.0),
     "linear": CMVMED(views=WIDTHS, kernel="linear"),
 }
@@ -205,9 +206,9 @@ def test_the_dual_is_solved(partly):
     assert MED().fit(partly.X, partly.y).dual_gap_ < 1e-6
 
 
-@pytest.mark.parametrize("bound", ["bohning", "jj"])
-def test_the_objective_falls_within_a_stage(bound, partly):
-    model = CMVMED(views=WIDTHS, bound=bound, class_prior="labels").fit(partly.X, partly.y)
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola"])
+def test_the_objective_falls_within_a_stage(algorithm, partly):
+    model = CMVMED(views=WIDTHS, algorithm=algorithm, class_prior="labels").fit(partly.X, partly.y)
     within = np.diff(model.history_["stage"]) == 0
     steps = np.diff(model.objective_history_)[within]
     assert steps.size > 0
@@ -286,7 +287,7 @@ def test_the_accuracy_of_each_view(problem, request):
 
 
 @pytest.mark.parametrize("problem", ["partly", "partly_three"])
-@pytest.mark.parametrize("settings", [{}, {"bound": "jj"}, {"mode": "newton"}, {"kernel": "linear"}])
+@pytest.mark.parametrize("settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}, {"kernel": "linear"}])
 def test_the_deviation_of_a_views_score_is_at_most_that_of_the_prior(settings, problem, request):
     data = request.getfixturevalue(problem)
     model = CMVMED(views=WIDTHS, prior_variance=4.0, bias_variance=0.5, **settings).fit(data.X, data.y)
@@ -299,7 +300,7 @@ def test_the_deviation_of_a_views_score_is_at_most_that_of_the_prior(settings, p
         assert (deviation < 0.9 * without_unlabeled[name][1]).any()
 
 
-def test_far_from_all_rows_an_rbf_view_knows_no_more_than_the_prior(partly):
+def test_far_from_all_rows_an_rbf_view_gives_the_prior(partly):
     model = CMVMED(views=WIDTHS, kernel="rbf", prior_variance=4.0, bias_variance=0.0, scaling=None).fit(
         partly.X, partly.y
     )
@@ -340,7 +341,7 @@ def test_scores_by_view_can_be_weighted(partly):
 @pytest.mark.parametrize(
     "method", ["predict", "predict_proba", "decision_function", "predict_proba_by_view", "decision_function_by_view"]
 )
-def test_an_unfitted_model_says_so(method, partly):
+def test_an_unfitted_model_is_an_error(method, partly):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(CMVMED(), method)(partly.X)
 

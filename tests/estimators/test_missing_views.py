@@ -10,13 +10,14 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cmvmed import CMVMED, MED
+from tests.estimators.algorithms import ALGORITHMS, with_algorithm
 
 VIEWS = {"a": slice(0, 3), "b": slice(3, 5)}
 COLUMNS = ["a_0", "a_1", "a_2", "b_0", "b_1"]
-MODES = {"bohning": {}, "jj": {"bound": "jj"}, "newton": {"mode": "newton"}, "literal": {"mode": "literal"}}
 # What is tested here does not depend on how far the annealing goes, and shows at the paper's consensus weight.
-few_stages = partial(CMVMED, n_stages=3, consensus_weight=1.0)
-parametrize_modes = pytest.mark.parametrize("mode", MODES.values(), ids=MODES.keys())
+FEW = {"n_stages": 3, "consensus_weight": 1.0}
+few_stages = partial(CMVMED, **FEW)
+parametrize_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
 def without(X, rows, columns):
@@ -33,9 +34,9 @@ def gappy(partly):
     return without(X, [3, 20, 21, 22, 23], VIEWS["b"])
 
 
-@parametrize_modes
-def test_a_row_that_lacks_a_view_is_judged_by_the_others(mode, partly, gappy, assert_finite):
-    model = few_stages(views=VIEWS, **mode).fit(gappy, partly.y)
+@parametrize_algorithms
+def test_a_row_that_lacks_a_view_is_scored_by_the_others(algorithm, partly, gappy, assert_finite):
+    model = with_algorithm(algorithm, views=VIEWS, **FEW).fit(gappy, partly.y)
     assert_finite(model, gappy)
     scores, by_view = model.decision_function(gappy), model.decision_function_by_view(gappy)
     np.testing.assert_allclose(scores[[0, 11]], by_view["b"][[0, 11]], atol=1e-12)
@@ -126,21 +127,21 @@ def test_a_view_may_be_missing_in_a_sparse_X(form, partly, gappy):
     ("weights", "weights_of_two"),
     [("agreement", "agreement"), ("uniform", "uniform"), ({"a": 0.3, "b": 0.5, "c": 0.2}, {"a": 0.3, "b": 0.5})],
 )
-@parametrize_modes
-def test_a_view_that_no_training_row_has_changes_nothing(mode, weights, weights_of_two, partly):
+@parametrize_algorithms
+def test_a_view_that_no_training_row_has_changes_nothing(algorithm, weights, weights_of_two, partly):
     X = np.hstack([partly.X, np.full((len(partly.y), 2), np.nan)])
-    expected = few_stages(views=VIEWS, view_weights=weights_of_two, **mode).fit(partly.X, partly.y)
+    expected = with_algorithm(algorithm, views=VIEWS, view_weights=weights_of_two, **FEW).fit(partly.X, partly.y)
     with pytest.warns(UserWarning, match="View 'c' is missing in every training row"):
-        model = few_stages(views={"a": 3, "b": 2, "c": 2}, view_weights=weights, **mode).fit(X, partly.y)
+        model = with_algorithm(algorithm, views={"a": 3, "b": 2, "c": 2}, view_weights=weights, **FEW).fit(X, partly.y)
     np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(partly.X), atol=1e-8)
     seen_now = np.hstack([partly.X, np.ones((len(partly.y), 2))])
     np.testing.assert_allclose(model.predict_proba(seen_now), expected.predict_proba(partly.X), atol=1e-8)
 
 
-@parametrize_modes
-def test_no_labeled_row_has_one_of_the_views(mode, partly, assert_finite):
+@parametrize_algorithms
+def test_no_labeled_row_has_one_of_the_views(algorithm, partly, assert_finite):
     X = without(partly.X, slice(0, 10), VIEWS["b"])
-    assert_finite(few_stages(views=VIEWS, **mode).fit(X, partly.y), partly.X)
+    assert_finite(with_algorithm(algorithm, views=VIEWS, **FEW).fit(X, partly.y), partly.X)
 
 
 def test_a_view_that_no_training_row_has_does_not_count_as_disagreement(partly):
@@ -157,27 +158,27 @@ def learned_by_unlabeled_view(partly, **settings):
     return CMVMED(views=VIEWS, **settings).fit(X, partly.y).score_by_view(partly.X, partly.truth)["b"]
 
 
-@pytest.mark.parametrize("mode", [{}, {"bound": "jj"}, {"mode": "newton"}])
-def test_a_view_without_labels_learns_from_the_others(mode, partly):
-    assert learned_by_unlabeled_view(partly, consensus_weight=1.0, **mode) > 0.7
-    assert learned_by_unlabeled_view(partly, consensus_weight=0.0, **mode) == 0.5
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "newton"])
+def test_a_view_without_labels_learns_from_the_others(algorithm, partly):
+    assert learned_by_unlabeled_view(partly, consensus_weight=1.0, algorithm=algorithm) > 0.7
+    assert learned_by_unlabeled_view(partly, consensus_weight=0.0, algorithm=algorithm) == 0.5
 
 
 def test_a_view_without_labels_learns_from_the_others_by_default(partly):
     assert learned_by_unlabeled_view(partly) > 0.7
 
 
-@parametrize_modes
-def test_only_labeled_rows_have_one_of_the_views(mode, partly, assert_finite):
+@parametrize_algorithms
+def test_only_labeled_rows_have_one_of_the_views(algorithm, partly, assert_finite):
     X = without(partly.X, slice(10, None), VIEWS["b"])
-    assert_finite(few_stages(views=VIEWS, **mode).fit(X, partly.y), partly.X)
+    assert_finite(with_algorithm(algorithm, views=VIEWS, **FEW).fit(X, partly.y), partly.X)
 
 
-@parametrize_modes
-def test_every_row_has_one_view_only(mode, partly, assert_finite):
+@parametrize_algorithms
+def test_every_row_has_one_view_only(algorithm, partly, assert_finite):
     X = without(without(partly.X, slice(0, None, 4), VIEWS["a"]), slice(1, None, 4), VIEWS["a"])
     X = without(without(X, slice(2, None, 4), VIEWS["b"]), slice(3, None, 4), VIEWS["b"])
-    model = few_stages(views=VIEWS, **mode).fit(X, partly.y)
+    model = with_algorithm(algorithm, views=VIEWS, **FEW).fit(X, partly.y)
     assert_finite(model, X)
     assert model.score(X, partly.truth) > 0.7
 
@@ -186,7 +187,7 @@ def test_every_row_has_one_view_only(mode, partly, assert_finite):
 def test_new_rows_without_any_view_get_the_class_prior_with_a_warning(prior, partly, fresh_rows):
     model = few_stages(views=VIEWS, class_prior=prior).fit(partly.X, partly.y)
     X = without(fresh_rows, [4, 7], slice(None))
-    with pytest.warns(UserWarning, match=r"2 of 20 rows have no view to judge them by, the first is row 4"):
+    with pytest.warns(UserWarning, match=r"2 of 20 rows have no view present, the first is row 4"):
         found = model.predict_proba(X)
     np.testing.assert_allclose(found[[4, 7]], [model.class_prior_] * 2, atol=1e-12)
     others = np.delete(np.arange(20), [4, 7])
@@ -200,12 +201,12 @@ def test_new_rows_without_any_view_of_three_classes(partly_three):
     np.testing.assert_allclose(found, [[0.5, 0.3, 0.2]], atol=1e-12)
 
 
-@parametrize_modes
-def test_training_rows_without_any_view_teach_nothing(mode, partly):
+@parametrize_algorithms
+def test_training_rows_without_any_view_are_not_used(algorithm, partly):
     keep = np.delete(np.arange(len(partly.y)), [2, 15])  # one labeled, one not
-    expected = few_stages(views=VIEWS, **mode).fit(partly.X[keep], partly.y[keep])
-    with pytest.warns(UserWarning, match="2 training rows have all views missing"):
-        model = few_stages(views=VIEWS, **mode).fit(without(partly.X, [2, 15], slice(None)), partly.y)
+    expected = with_algorithm(algorithm, views=VIEWS, **FEW).fit(partly.X[keep], partly.y[keep])
+    with pytest.warns(UserWarning, match="2 training rows have all views missing; they are not used"):
+        model = with_algorithm(algorithm, views=VIEWS, **FEW).fit(without(partly.X, [2, 15], slice(None)), partly.y)
     np.testing.assert_allclose(model.predict_proba(partly.X), expected.predict_proba(partly.X), atol=1e-8)
     np.testing.assert_array_equal(model.label_distributions_[2], np.eye(2)[partly.y[2]])
     np.testing.assert_allclose(model.label_distributions_[15], model.class_prior_, atol=1e-12)
@@ -221,19 +222,6 @@ def test_med_gives_missing_rows_the_class_prior(partly):
     np.testing.assert_allclose(
         found[keep], MED().fit(partly.X[keep], partly.y[keep]).predict_proba(partly.X[keep]), atol=1e-10
     )
-
-
-def test_missing_views_can_be_refused_at_fit(partly, gappy):
-    with pytest.raises(ValueError, match=r"View 'a' is missing \(NaN\) in 5 rows, first in row 0.*missing=\"ignore\""):
-        few_stages(views=VIEWS, missing="error").fit(gappy, partly.y)
-    with pytest.raises(ValueError, match=r"is missing \(NaN\) in 1 rows, first in row 2"):
-        MED(missing="error").fit(without(partly.X, 2, slice(None)), partly.y)
-
-
-def test_missing_views_can_be_refused_at_predict(partly, gappy):
-    model = few_stages(views=VIEWS, missing="error").fit(partly.X, partly.y)
-    with pytest.raises(ValueError, match=r"View 'a' is missing \(NaN\) in 5 rows"):
-        model.predict(gappy)
 
 
 def test_a_view_of_one_column_is_missing_where_it_is_nan(partly, assert_finite):
@@ -267,13 +255,13 @@ def test_a_row_and_its_column_of_a_given_kernel_may_be_missing(partly):
     np.testing.assert_allclose(model.predict_proba(K), expected.fit(X, partly.y).predict_proba(X), atol=1e-6)
 
 
-@parametrize_modes
+@parametrize_algorithms
 @pytest.mark.parametrize("problem", ["partly", "partly_three"])
-def test_a_weight_counts_a_row_that_often(mode, problem, request):
+def test_a_weight_counts_a_row_that_often(algorithm, problem, request):
     data = request.getfixturevalue(problem)
     counts = np.random.default_rng(0).integers(1, 4, size=len(data.y))
     repeated = np.repeat(np.arange(len(data.y)), counts)
-    model = few_stages(views=VIEWS, class_prior="labels", **mode)
+    model = with_algorithm(algorithm, views=VIEWS, class_prior="labels", **FEW)
     weighted = clone(model).fit(data.X, data.y, sample_weight=counts)
     expected = clone(model).fit(data.X[repeated], data.y[repeated])
     unweighted = clone(model).fit(data.X, data.y)
@@ -318,12 +306,12 @@ def test_one_heavy_unlabeled_row_counts_like_many(partly):
 
 
 @pytest.mark.parametrize("prior", ["labels", "auto"])
-@parametrize_modes
-def test_zero_weight_removes_a_row(mode, prior, partly):
+@parametrize_algorithms
+def test_zero_weight_removes_a_row(algorithm, prior, partly):
     weights = np.ones(len(partly.y))
     weights[[1, 2, 15, 31]] = 0.0
     keep = weights > 0.0
-    model = few_stages(views=VIEWS, class_prior=prior, **mode)
+    model = with_algorithm(algorithm, views=VIEWS, class_prior=prior, **FEW)
     weighted = clone(model).fit(partly.X, partly.y, sample_weight=weights)
     expected = clone(model).fit(partly.X[keep], partly.y[keep])
     np.testing.assert_allclose(weighted.predict_proba(partly.X), expected.predict_proba(partly.X), atol=1e-6)
@@ -404,7 +392,7 @@ def test_view_weights_are_given_up_to_their_sum(weights, partly):
     np.testing.assert_allclose(model.view_weights_, [0.25, 0.75], atol=1e-12)
 
 
-def test_a_view_of_no_weight_has_no_say(partly):
+def test_a_view_of_no_weight_does_not_count(partly):
     model = few_stages(views=VIEWS, view_weights={"a": 1.0, "b": 0.0}).fit(partly.X, partly.y)
     scores = model.decision_function(partly.X)
     np.testing.assert_allclose(scores, model.decision_function_by_view(partly.X)["a"], atol=1e-12)

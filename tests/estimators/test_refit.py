@@ -14,7 +14,7 @@ VIEWS = {"audio": slice(0, 3), "video": slice(3, None)}
 
 
 def kernel_of_few_columns(A, B):
-    """The linear kernel, which fails in the midst of a fit to the wider rows of the tests below."""
+    """The linear kernel, which fails within a fit to the wider rows of the tests below."""
     if A.shape[1] in (4, 7):
         raise ArithmeticError("too wide")
     return A @ B.T
@@ -108,16 +108,15 @@ def test_a_refit_that_succeeds_forgets_the_earlier_columns(partly):
 
 
 class EarlyMED(MED):
-    """Notes the columns of X before y is read, so that a failed fit leaves half a model."""
+    """Sets attributes before all of the input is checked, so that a failed fit leaves half a model."""
 
-    def _read_columns(self, X):
-        columns, matrices = super()._read_columns(X)
-        self._set_fitted_attributes(columns.attributes)
-        return columns, matrices
+    def _read_training(self, X, y, sample_weight):
+        self.n_features_in_ = X.shape[1]
+        return super()._read_training(X, y, sample_weight)
 
 
-def test_a_model_that_changes_early_is_found_out(partly):
+def test_a_model_that_changes_early_is_noticed(partly):
     with pytest.raises(AssertionError, match="n_features_in_"):
         assert_fit_fails_and_changes_nothing(EarlyMED(), *BAD_FITS["one class"])
-    with pytest.raises(AssertionError, match="_columns"):
+    with pytest.raises(AssertionError, match="n_features_in_"):
         assert_fit_fails_and_changes_nothing(EarlyMED().fit(partly.X, partly.y), *BAD_FITS["one class"])

@@ -1,4 +1,4 @@
-"""X may lie in files, memory maps or dask collections: fits and predictions are those of the same rows in memory."""
+"""X may be in files, memory maps or dask collections: fits and predictions are those of the same rows in memory."""
 
 import os
 import signal
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -17,7 +18,8 @@ import pytest
 import zarr
 from distributed import Client, LocalCluster
 
-from cmvmed import CMVMED, MED
+from cmvmed import CMVMED, MED, config_context
+from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.data.sources import DaskRows
 from cmvmed.datasets import make_multiview_gaussian
 
@@ -191,20 +193,11 @@ def test_one_warning_for_rows_without_any_view(tmp_path, problem, in_memory):
     frame, _ = problem
     many = pd.concat([frame] * 40, ignore_index=True)
     many.loc[[7000, 9000], NAMES] = np.nan
-    many.to_parquet(tmp_path / "blind.parquet")
-    with pytest.warns(
-        UserWarning, match="2 of 9600 rows have no view to judge them by, the first is row 7000"
-    ) as caught:
-        probabilities = in_memory[0].predict_proba(tmp_path / "blind.parquet")
+    many.to_parquet(tmp_path / "gaps.parquet")
+    with pytest.warns(UserWarning, match="2 of 9600 rows have no view present, the first is row 7000") as caught:
+        probabilities = in_memory[0].predict_proba(tmp_path / "gaps.parquet")
     assert len(caught) == 1
     np.testing.assert_allclose(probabilities[[7000, 9000]], np.tile(in_memory[0].class_prior_, (2, 1)), atol=1e-12)
-
-
-def test_missing_sensors_may_be_refused(tmp_path, problem):
-    frame, y = problem
-    frame.to_parquet(tmp_path / "all.parquet")
-    with pytest.raises(ValueError, match=r"View 'first' is missing .* first in row 5"):
-        CMVMED(views=VIEWS, missing="error").fit(tmp_path / "all.parquet", y)
 
 
 def test_unequal_rows_between_sensors(tmp_path, problem):
@@ -286,13 +279,13 @@ def test_streamed_fits_are_the_same_from_anywhere(tmp_path, many, streamed_in_me
 
 
 @pytest.fixture
-def many_enough(monkeypatch):
+def many_enough():
     """As if 12 000 rows were enough for a larger sample."""
-    monkeypatch.setattr("cmvmed.scale.sampling.BETWEEN_ROWS", 6000)
-    monkeypatch.setattr("cmvmed.scale.sampling.LEAST_OF_BETWEEN", 1)
+    with tuning_context(replace(Tuning(), intermediate_rows=6000, min_intermediate_ratio=1)):
+        yield
 
 
-def test_a_larger_sample_spares_sweeps_over_very_many_rows(many, streamed_in_memory, many_enough):
+def test_a_larger_sample_saves_sweeps_over_very_many_rows(many, streamed_in_memory, many_enough):
     X, y = many
     model = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
     swept = model.history_["n_rows"]
@@ -307,10 +300,11 @@ def test_a_larger_sample_spares_sweeps_over_very_many_rows(many, streamed_in_mem
 
 def test_no_larger_sample_without_room_or_on_a_cluster(many, many_enough):
     X, y = many
-    tight = CMVMED(views=[WIDTH, WIDTH], memory_limit="3MiB", **STREAMED).fit(X, y)
+    with config_context(memory_limit="3MiB"):
+        tight = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
     assert 6000 not in tight.history_["n_rows"]
-    there = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(da.from_array(X, chunks=(2500, -1)), y)
-    assert 6000 not in there.history_["n_rows"]
+    in_dask = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(da.from_array(X, chunks=(2500, -1)), y)
+    assert 6000 not in in_dask.history_["n_rows"]
 
 
 def test_a_bad_value_in_the_larger_sample_is_named_by_its_row(many, many_enough):
@@ -371,13 +365,14 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from cmvmed import CMVMED
-from cmvmed.data.inputs import open_training_X
+from cmvmed.data.sources.opening import open_table
 
 folder, room = Path(sys.argv[1]), int(sys.argv[2])
 X = {"first": folder / "first", "second": folder / "second"}
-opened = open_training_X(X, "class")
+tables = [open_table(path) for path in X.values()]
+tables[0] = tables[0].select([name for name in tables[0].column_names if name != "class"])
 small = np.random.default_rng(0).normal(size=(60, 4))
-CMVMED(views=[2, 2], n_stages=1, approximation="nystroem").fit(small, np.arange(60) % 3 - 1)  # libraries take what they need
+CMVMED(views=[2, 2], n_stages=1, approximation="nystroem").fit(small, np.arange(60) % 3 - 1)  # loads libraries
 status = Path("/proc/self/status").read_text().splitlines()
 used = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (used + room, used + room))
@@ -385,7 +380,7 @@ model = CMVMED(n_components=50, n_stages=2, max_iter=3, tol=0.1, class_prior=0.5
 truth = np.load(folder / "truth.npy")
 print(model.history_["n_rows"][-1], np.mean(model.predict(X) == truth))
 try:
-    tables = [part.take(np.arange(part.n_rows)) for part in opened.parts]
+    rows = [table.take(np.arange(table.n_rows)) for table in tables]
 except MemoryError:
     print("does not fit")
 """
@@ -411,7 +406,7 @@ def write_sensors(folder, n_files, rows_per_file):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
 def test_files_larger_than_the_memory_of_the_process(tmp_path):
-    """A twin of the benchmark: 240 MiB in files, 200 MiB of memory beyond what libraries take; loading all of it fails."""
+    """240 MiB in files, 200 MiB of memory beyond what libraries take; loading all rows fails."""
     write_sensors(tmp_path, n_files=6, rows_per_file=52_429)
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
     command = [sys.executable, "-W", "ignore", "-c", LIMITED, str(tmp_path), str(200 << 20)]

@@ -13,10 +13,9 @@ from cmvmed.data.layout import (
     is_view_collection,
     layout_of_widths,
     per_view,
-    present_rows,
     resolve_views,
-    with_rows,
 )
+from cmvmed.data.validation import present_rows, with_rows
 
 NAMES = ["a_0", "b_0", "a_1", "b_1", "a_2"]
 
@@ -71,7 +70,7 @@ def test_widths_slices_positions_and_masks_agree(widths, data):
 
 @given(n_columns=st.integers(1, 8), data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_every_column_belongs_to_exactly_one_view_or_an_error_says_which_does_not(n_columns, data):
+def test_every_column_belongs_to_exactly_one_view_or_an_error_names_one_that_does_not(n_columns, data):
     lists = data.draw(st.lists(st.lists(st.integers(0, n_columns - 1), min_size=1), min_size=1, max_size=3))
     taken = [column for columns in lists for column in columns]
     is_partition = sorted(taken) == list(range(n_columns))
@@ -157,7 +156,7 @@ def test_a_setting_for_each_view(value, expected):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
 def test_a_row_of_nan_lacks_the_view(form):
     X = np.array([[1.0, 2.0], [np.nan, np.nan], [0.0, 0.0], [3.0, 0.0]])
-    np.testing.assert_array_equal(present_rows(form(X), "x", "ignore", None), [True, False, True, True])
+    np.testing.assert_array_equal(present_rows(form(X), "x", None), [True, False, True, True])
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
@@ -171,13 +170,13 @@ def test_a_row_of_nan_lacks_the_view(form):
 )
 def test_other_numbers_that_are_not_finite_are_refused(row, message, form):
     with pytest.raises(ValueError, match=message):
-        present_rows(form(np.array([[1.0, 2.0], row])), "x", "ignore", ["p", "q"])
+        present_rows(form(np.array([[1.0, 2.0], row])), "x", ["p", "q"])
 
 
 def test_present_rows_of_a_huge_finite_view():
     """The sum of the entries overflows, the entries do not."""
     X = np.full((3, 2), 1.5e308)
-    assert present_rows(X, "x", "error", None).all()
+    assert present_rows(X, "x", None).all()
 
 
 def test_with_rows_fills_the_others():

@@ -1,24 +1,25 @@
-"""The memory limit: what the user says, or half of what the predictor, the container and the process have left."""
+"""The memory limit: what the user gives, or half of what the machine, the container and the process have left."""
 
 import subprocess
 import sys
 
 import pytest
 
+from cmvmed.data.sources.base import format_bytes
 from cmvmed.scale import memory
-from cmvmed.scale.memory import format_bytes, free_memory, read_memory_limit
+from cmvmed.scale.memory import free_memory, read_memory_limit
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [(1000, 1000), (2.5e9, 2_500_000_000), ("500MB", 500_000_000), (" 1.5 GiB", 3 << 29), ("7", 7), ("64kib", 65536)],
 )
-def test_what_the_user_says(given, expected):
+def test_a_given_limit(given, expected):
     assert read_memory_limit(given) == expected
 
 
 @pytest.mark.parametrize("given", ["", "a lot", "1.2.3GB", "5 potatoes", 0, -1, True, "0GB", [1]])
-def test_what_is_no_amount(given):
+def test_values_that_are_no_limit(given):
     with pytest.raises(ValueError, match=r"memory_limit must be None, a number of bytes or a text such as '1.5GiB'"):
         read_memory_limit(given)
 
@@ -28,16 +29,16 @@ def test_half_of_the_free_memory(monkeypatch):
     assert read_memory_limit(None) == 500
 
 
-def test_the_machine_has_some():
+def test_the_machine_has_free_memory():
     assert 1 << 20 < free_memory() < 1 << 50
 
 
-def test_the_container_counts(monkeypatch):
+def test_the_limit_of_the_container_counts(monkeypatch):
     monkeypatch.setattr(memory, "_container", lambda: 12345)
     assert free_memory() == 12345
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the process's size")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the size of the process from /proc")
 @pytest.mark.parametrize("kind", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_limits_of_the_process_count(kind):
     code = (

@@ -8,7 +8,6 @@ unless the user says otherwise) are unlabeled as well. A blank text is a class l
 from __future__ import annotations
 
 import numbers
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
+
+from cmvmed._warnings import warn_user
 
 __all__ = ["Labels", "labeled_part", "read_labeled_rows", "read_labels", "unlabeled_mask"]
 
@@ -290,10 +291,9 @@ def _warn_of_blank(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
         return
     for blank in np.flatnonzero(np.char.strip(classes) == ""):
         text = classes[blank].item()
-        warnings.warn(
+        warn_user(
             f"{(codes == blank).sum()} rows of y hold the blank text {text!r}, which counts as a class of its own. If it marks "
             f"unlabeled rows, pass unlabeled={text!r} or put None in its place; if it is a class, give it a name.",
-            stacklevel=3,
         )
 
 

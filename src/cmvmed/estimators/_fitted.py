@@ -1,13 +1,13 @@
 """Fitted attributes and warnings of CMVMED."""
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from cmvmed._warnings import warn_user
 from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.calibration import Calibration
 from cmvmed.auto.neighbors import NeighborGraph, NeighborPredictor
@@ -134,7 +134,7 @@ def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels
     scored = replace(model.pooled, check=rows.check).of_source(rows.source)  # type: ignore[arg-type]
     without_views = int((scored[:, -1] == 0.0).sum())
     if without_views:
-        warnings.warn(NO_VIEW_WARNING.format(without_views), stacklevel=4)
+        warn_user(NO_VIEW_WARNING.format(without_views))
     q = model.soft_labels(fill_missing_scores(scored, model.prior_scores))
     q[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
     return q
@@ -198,9 +198,3 @@ def _lost_classes(result: AnnealingResult, training: TrainingData) -> Iterator[t
             f'{expected[lost][0]:.2%} of the labeled ones. Use class_prior="labels" or give the class prior.',
             UserWarning,
         )
-
-
-def warn_of(messages: Sequence[tuple[str, type[Warning]]]) -> None:
-    """Show warnings at the line of the user's call of ``fit``."""
-    for message, category in messages:
-        warnings.warn(message, category, stacklevel=4)

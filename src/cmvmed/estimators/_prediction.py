@@ -1,6 +1,5 @@
 """Step 3, prediction: pooled scores of new rows, in memory, in chunks from files, or lazily in dask collections."""
 
-import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -8,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
 from cmvmed.core.consensus import pool, prior_scores, soft_labels
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -147,10 +147,9 @@ def _warn_without_views(scored: Array) -> Array:
     """The same scores and coverage, with a warning if some rows have no view."""
     rows_without_views = np.flatnonzero(scored[:, -1] == 0.0)
     if rows_without_views.size:
-        warnings.warn(
+        warn_user(
             f"{rows_without_views.size} of {len(scored)} rows have no view present, the first is row {rows_without_views[0]}; "
-            "they get the class prior.",
-            stacklevel=5,
+            "they get the class prior."
         )
     return scored
 

@@ -1,6 +1,5 @@
 """The constructor parameters of CMVMED, read once per fit and checked: no other module reads them during a fit."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -11,6 +10,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from cmvmed._config import configured_memory_limit
+from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import given_prior
 from cmvmed.auto.neighbors import joins_views
 from cmvmed.auto.plan import PlanSettings
@@ -195,7 +195,7 @@ def _read_view_weights(given: object, views: Sequence[ViewData]) -> Array | str:
     known = np.array([view.train.shape[0] > 0 for view in views])
     if not known.all():
         missing = names[int(np.flatnonzero(~known)[0])]
-        warnings.warn(f"View {missing!r} is missing in every training row and will be ignored.", stacklevel=5)
+        warn_user(f"View {missing!r} is missing in every training row and will be ignored.")
     if isinstance(given, str):
         if check_choice("view_weights", given, ("agreement", "uniform")) == "agreement":
             return "agreement"

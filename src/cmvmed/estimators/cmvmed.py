@@ -9,6 +9,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from cmvmed._warnings import warn_user
 from cmvmed.auto.approximation import Approximation, choose_approximation, view_bases
 from cmvmed.auto.calibration import AccuracyEstimate, calibrate
 from cmvmed.auto.plan import choose_plan
@@ -30,7 +31,6 @@ from cmvmed.estimators._fitted import (
     continue_on_all_rows,
     fit_warnings,
     fitted_attributes,
-    warn_of,
 )
 from cmvmed.estimators._prediction import scikit_shape
 from cmvmed.estimators._settings import FitSettings, read_input_settings
@@ -309,7 +309,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             fitted["label_distributions_"] = q
             fitted["transduction_"] = None if q is None else model.classes[q.argmax(axis=1)]
         fitted["approximation_"] = approximation_summary(approximation, fit, sample)
-        warn_of([*fit_warnings(result, settings.max_iter, training, complete=sample.is_complete)])
+        for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
+            warn_user(message, category)
         self._set_fitted_attributes(fitted.pop("_model"), **fitted)
         report.finish(fitted | {"_model": self._model})
         return self

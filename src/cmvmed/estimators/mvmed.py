@@ -1,12 +1,12 @@
 """MVMED: maximum entropy discrimination of several views that share one margin per row."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from cmvmed._warnings import warn_user
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import solve_mvmed
 from cmvmed.core.types import Array
@@ -133,11 +133,10 @@ class MVMED(MultiViewClassifier):
         Y = training.signed_labels(labeled)
         coefficients, violation = _solve(data, Y, partition.hinge[labeled], c)
         if violation > KKT_TOLERANCE:
-            warnings.warn(
+            warn_user(
                 f"The dual was solved only to a violation of {violation:.1e} of its optimality conditions; a smaller c or "
                 "prior_variance, or scaled features, make it easier.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         nothing = np.zeros((0, Y.shape[1]))
         predictors = [

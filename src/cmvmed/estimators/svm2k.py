@@ -1,12 +1,12 @@
 """SVM2K: two support vector machines, one per view, with a penalty on the difference of their scores."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from cmvmed._warnings import warn_user
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import TwoViewSolution, solve_two_view, svm2k_program
 from cmvmed.core.problem import RowPartition
@@ -142,11 +142,10 @@ class SVM2K(MultiViewClassifier):
         solutions = self._solve(data, partition, Y)
         violation = max(solution.violation for solution in solutions)
         if violation > KKT_TOLERANCE:
-            warnings.warn(
+            warn_user(
                 f"The quadratic program was solved only to a violation of {violation:.1e} of its optimality conditions; smaller "
                 "C and D, or scaled features, make it easier.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         predictors = [_predictor(view, i, solutions) for i, view in enumerate(data)]
         names = list(training.schema.view_names)

@@ -1,4 +1,4 @@
-"""Sums and maps over chunks equal those over all rows, in any container, in any number of threads and with any memory limit."""
+"""Sums and maps over chunks equal those over all rows, for any container, number of threads and memory limit."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,9 @@ from cmvmed.core.linalg import is_sparse
 from cmvmed.data.layout import layout_of_widths
 from cmvmed.data.sources import LocalRows, memory_rows
 from cmvmed.data.sources.arrays import ArrayTable
-from cmvmed.data.sources.base import LARGEST_CHUNK, chunk_size
+from cmvmed.data.sources.base import MAX_CHUNK_ROWS, chunk_size
 
-N_ROWS, WIDTHS = 3 * LARGEST_CHUNK + 17, (3, 2)
+N_ROWS, WIDTHS = 3 * MAX_CHUNK_ROWS + 17, (3, 2)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_sums_over_chunks(views, n_threads, memory_limit):
 
 def test_a_lost_chunk_is_noticed(views):
     with pytest.raises(AssertionError):
-        check_moments(memory_rows([view[:LARGEST_CHUNK] for view in views]), views)
+        check_moments(memory_rows([view[:MAX_CHUNK_ROWS] for view in views]), views)
 
 
 def test_sums_do_not_depend_on_threads(views):
@@ -66,10 +66,10 @@ def test_map_keeps_the_order_of_rows(views):
 
 
 def test_map_computes_as_it_is_asked(views):
-    asked = []
-    results = memory_rows(views, n_threads=1).map(lambda first, matrices: asked.append(first) or np.zeros(1))
+    computed = []
+    results = memory_rows(views, n_threads=1).map(lambda first, matrices: computed.append(first) or np.zeros(1))
     next(results)
-    assert asked == [0]
+    assert computed == [0]
 
 
 def test_containers_of_rows(views, tmp_path):
@@ -95,10 +95,10 @@ def test_one_table_for_all_views(views):
 
 
 def test_chunks_fit_the_memory_limit():
-    assert chunk_size(1000, 2, None) == LARGEST_CHUNK
-    assert chunk_size(1000, 2, 10**9) == LARGEST_CHUNK
+    assert chunk_size(1000, 2, None) == MAX_CHUNK_ROWS
+    assert chunk_size(1000, 2, 10**9) == MAX_CHUNK_ROWS
     assert chunk_size(1000, 2, 20_000) == 10
-    with pytest.raises(MemoryError, match="Raise memory_limit"):
+    with pytest.raises(MemoryError, match=r"Raise it with cmvmed\.config_context"):
         chunk_size(1000, 2, 1999)
     assert chunk_size(1000, 2, 20_000 + 4 * 5000, bytes_of_sums=5000) == 10
     with pytest.raises(MemoryError, match="sums of 5000 bytes"):
@@ -115,7 +115,7 @@ def test_what_the_function_needs_counts(views):
     source = memory_rows(views, n_threads=1, memory_limit=2_000_000)
     source.reduce(see)
     source.reduce(see, bytes_per_row=10_000)
-    assert sizes[0] == LARGEST_CHUNK
+    assert sizes[0] == MAX_CHUNK_ROWS
     assert sizes[-2] < 100
 
 

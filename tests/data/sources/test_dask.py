@@ -1,4 +1,4 @@
-"""Dask collections give the sums of the same rows in memory, where they lie, whatever happens to the workers."""
+"""Dask collections give the sums of the same rows in memory, also if a worker is killed."""
 
 import os
 import signal
@@ -35,8 +35,13 @@ def cluster():
 
 
 def moments(first_row, matrices):
+    """Products between the views, and the sum of rows weighted by their numbers.
+
+    Rows are added one by one: the rounding of a matrix product depends on where its arguments are in memory.
+    """
     numbers = first_row + np.arange(matrices[0].shape[0])
-    return matrices[0].T @ matrices[1], numbers @ matrices[0]
+    products = matrices[0][:, :, None] * matrices[1][:, None, :]
+    return products.sum(axis=0), (numbers[:, None] * matrices[0]).sum(axis=0)
 
 
 def check_moments(source, views):
@@ -113,10 +118,10 @@ def test_an_error_in_a_task_is_the_callers(views):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["array", "frame"])
-def test_blocks_in_memory_are_dealt_to_the_workers_that_hold_them(cluster, views, kind):
+def test_blocks_in_memory_are_assigned_to_the_workers_that_hold_them(cluster, views, kind):
     makers = {"array": lambda view: da.from_array(view, chunks=(150, -1)), "frame": lambda view: as_frame(view, 14)}
     persisted = [makers[kind](view).persist() for view in views]
-    wait(persisted)  # until then nobody holds the blocks
+    wait(persisted)  # until then no worker holds the blocks
     source = dask_rows(persisted)
     holders = block_holders(source.origin)
     assert len(holders) == 14

@@ -218,7 +218,8 @@ def test_reading_counts_in_the_memory_limit(tmp_path, kind, matrix):
     path = tmp_path / f"all.{kind}"
     WRITERS[kind](arrow_table(matrix), path)
     table = open_files(path)
-    with pytest.raises(MemoryError, match="Write them with smaller row groups or chunks, or raise memory_limit"):
+    message = r"Write them with smaller row groups or chunks, or raise the limit with cmvmed\.config_context"
+    with pytest.raises(MemoryError, match=message):
         next(LocalRows([table], memory_limit=table.reading_bytes).map(lambda first, matrices: matrices[0]))
     next(LocalRows([table], memory_limit=table.reading_bytes + 10_000).map(lambda first, matrices: matrices[0]))
 
