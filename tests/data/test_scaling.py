@@ -26,7 +26,7 @@ def draw_counts(seed, *, density=0.2):
 
 
 CLIP = Tuning().clip
-fit_scaling = partial(fit_scaling_with, clip=CLIP, bag_of_words_density=Tuning().bag_of_words_density)
+fit_scaling = partial(fit_scaling_with, clip=CLIP, sparse_density=Tuning().sparse_density)
 
 
 def fitted(train, kind="auto", weights=None):
@@ -39,15 +39,26 @@ def fitted(train, kind="auto", weights=None):
         (draw_rows(0), "standard"),
         (np.abs(draw_rows(0)), "standard"),
         (draw_counts(0), "unit"),
-        (draw_counts(0) - 0.001, "standard"),
+        (draw_counts(0) - 0.001, "standard"),  # no entry is zero
         (draw_counts(0, density=0.6), "standard"),
-        (sparse.csr_matrix(draw_rows(0)), "unit"),
+        (sparse.csr_matrix(draw_rows(0)), "standard"),
         (sparse.csr_array(draw_counts(0)), "unit"),
+        (-draw_counts(0), "unit"),
         (np.empty((0, 3)), "standard"),
     ],
-    ids=["normal", "dense positive", "counts", "negative", "dense counts", "sparse normal", "sparse counts", "no rows"],
+    ids=[
+        "normal",
+        "dense positive",
+        "counts",
+        "negative",
+        "dense counts",
+        "sparse normal",
+        "sparse counts",
+        "signed counts",
+        "no rows",
+    ],
 )
-def test_auto_takes_unit_length_for_sparse_rows_and_bags_of_words(train, kind):
+def test_auto_takes_unit_length_for_views_with_few_nonzero_entries(train, kind):
     assert fitted(train).kind == kind
 
 

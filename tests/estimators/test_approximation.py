@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cmvmed import CMVMED, config_context
-from cmvmed.auto.approximation import MAX_EXACT_ROWS, choose_approximation, default_components
+from cmvmed.auto.approximation import MAX_ROWS_WITHOUT_LOW_RANK, choose_approximation, default_components
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.data.validation import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
@@ -176,7 +176,7 @@ def chosen(approximation, algorithm, n_rows, n_components=None):
     [
         ("auto", "bohning", TUNING.max_exact_rows, "exact"),
         ("auto", "bohning", TUNING.max_exact_rows + 1, "nystroem"),
-        ("auto", "newton", MAX_EXACT_ROWS, "exact"),
+        ("auto", "newton", MAX_ROWS_WITHOUT_LOW_RANK, "exact"),
         ("exact", "bohning", 10**6, "exact"),
         ("exact", "newton", 10**6, "exact"),
         ("nystroem", "bohning", 10, "nystroem"),
@@ -209,7 +209,7 @@ def test_bad_choices_are_refused_by_name(parameters, words):
 
 def test_too_many_rows_for_a_method_without_low_rank_are_refused():
     with pytest.raises(ValueError, match="too many for algorithm='newton'"):
-        chosen("auto", "newton", MAX_EXACT_ROWS + 1)
+        chosen("auto", "newton", MAX_ROWS_WITHOUT_LOW_RANK + 1)
 
 
 @pytest.fixture

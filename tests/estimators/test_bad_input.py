@@ -397,7 +397,7 @@ def test_a_missing_file_is_reported_also_without_pyarrow(model, partly, monkeypa
     with pytest.raises(FileNotFoundError, match=r"no file or folder .*nowhere.parquet"):
         model.predict(str(tmp_path / "nowhere.parquet"))
     (tmp_path / "here.parquet").touch()
-    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'cmvmed\[files\]'"):
+    with pytest.raises(ImportError, match=r"needs pyarrow. Install it with: pip install 'cmvmed\[files\]'"):
         model.predict(str(tmp_path / "here.parquet"))
 
 
@@ -464,7 +464,7 @@ UNKNOWN_VALUES = [
     ("unlabeled", [0, 1], r"unlabeled must be one value that marks unlabeled rows, or None; got \[0, 1\]"),
     ("class_weight", "auto", "class_weight"),
     ("class_weight", {0: 1.0, 7: 2.0}, "class_weight"),
-    ("random_state", "seed", "'seed' cannot be used to seed"),
+    ("random_state", "seed", "random_state must be None, a whole number"),
 ]
 CONSENSUS_UNKNOWN_VALUES = [
     ("consensus_weight", -1.0, "consensus_weight must be a number at least 0, but is -1.0"),

@@ -133,9 +133,9 @@ def test_sparse_formats_give_the_same_model_as_dense(form, partly, unit_referenc
     assert_same_model(unit_reference, form(partly.X), unit_reference, partly.X)
 
 
-def test_a_sparse_view_is_scaled_by_row_length_by_default(partly, unit_reference, assert_same_model):
+def test_the_content_and_not_the_container_decides_the_scaling(partly, reference, assert_same_model):
     stored = sparse.csr_array(partly.X)
-    assert_same_model(one_stage(views=WIDTHS).fit(stored, partly.y), stored, unit_reference, partly.X)
+    assert_same_model(one_stage(views=WIDTHS).fit(stored, partly.y), stored, reference, partly.X)
 
 
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_matrix])
@@ -429,3 +429,18 @@ def test_the_text_form_shows_what_was_changed():
     assert repr(CMVMED()) == "CMVMED()"
     assert repr(CMVMED(views=[3, 2], C=2.0)) == "CMVMED(C=2.0, views=[3, 2])"
     assert repr(MED(kernel="linear")) == "MED(kernel='linear')"
+
+
+def test_frames_beside_files_are_matched_by_the_names_of_their_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    file, frame = rng.normal(size=(60, 3)), pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    y = np.where(np.arange(60) < 20, np.arange(60) % 2, -1)
+    np.save(tmp_path / "first.npy", file)
+    X = {"first": str(tmp_path / "first.npy"), "second": frame}
+    model = CMVMED().fit(X, y)
+    reordered = X | {"second": frame[["c", "a", "b"]]}
+    np.testing.assert_array_equal(model.decision_function(reordered), model.decision_function(X))
+    with pytest.raises(ValueError, match="There is no column 'b'"):
+        model.predict(X | {"second": frame[["a", "c"]]})
+    with pytest.raises(ValueError, match="pass that column itself as y"):
+        CMVMED().fit(X, "a")

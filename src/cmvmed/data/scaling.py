@@ -35,7 +35,9 @@ class Scaling:
         if self.kind == "unit":
             return unit_rows(rows)
         if self.kind == "center":
-            return rows if is_sparse(rows) else rows - self.mean
+            if self.mean is None:  # learned from sparse rows, which are not centered
+                return rows
+            return (rows.toarray() if is_sparse(rows) else rows) - self.mean
         rows = rows.toarray() if is_sparse(rows) else rows
         return np.clip((rows / self.size - self.mean) * self.factor, -self.clip, self.clip) / np.sqrt(rows.shape[1])
 
