@@ -1,5 +1,6 @@
 """Tables and figure of the scale benchmark, from its results alone; the tables are also part of docs/scaling.md."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,16 @@ def write_report(results: Results, tables: Path, figure: Path) -> str:
     """Write both files; return the tables."""
     parts = (growth_table, single, efficiency, threads, workers, outofcore, cost_model)
     sections = [part(results) for part in parts]
-    text = "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    text = "\n\n".join("\n".join(map(_wrapped, lines)) for lines in sections if lines) + "\n"
     tables.write_text(text)
     if fits(results):
         draw(results, figure)
     return text
+
+
+def _wrapped(line: str) -> str:
+    """A line of prose in lines of at most 120 characters; table rows stay as they are."""
+    return line if line.startswith("|") else textwrap.fill(line, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def fits(results: Results) -> dict[str, dict[int, Mapping[str, Any]]]:

@@ -1,6 +1,7 @@
 """Every automatic default, one module each: pure functions that return values. Their tuned numbers are in :mod:`.tuning`.
 
 ========================  ==============================================================
+approximation             exact kernels or landmark rows
 agreement                 view weights, and λ for ``consensus_weight="auto"``
 neighbors                 the graph of nearest rows as an additional view
 class_prior               class shares from the labels
