@@ -9,6 +9,7 @@ benchmarks. ``--table1 FILE`` first writes Table 1 and the paper's claims from a
 import argparse
 import os
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -71,6 +72,12 @@ def accuracy_grid(text: str, *, without: Sequence[str] = ()) -> list[list[str]]:
     return [["method", *shown], *(line for line in lines if set(line[1:]) != {"–"})]
 
 
+def wrapped_item(line: str) -> str:
+    """An item of a list in lines of at most 120 characters, indented below its text."""
+    indent = " " * (line.index("-") + 2)
+    return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def fill_table1(results: Path) -> None:
     """Write Table 1 to README.md and docs/reproduction.md, and the paper's claims to the latter."""
     with ResultStore(results, read_only=True) as store:
@@ -87,7 +94,7 @@ def fill_table1(results: Path) -> None:
     for claim in table_claims(rows):
         claims.append(f"- **{claim.text}**")
         claims += [f"  - {found.where}: **{found.verdict.label}**; {found.evidence}" for found in claim.findings]
-    fill(page, "claims", "\n".join(claims))
+    fill(page, "claims", "\n".join(map(wrapped_item, claims)))
 
 
 def fill_from_results() -> None:

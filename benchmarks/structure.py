@@ -7,6 +7,7 @@ arguments typed ``Any``, and the longest line of prose in the documentation.
 
 import ast
 import inspect
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -74,9 +75,10 @@ def any_arguments() -> int:
 
 
 def longest_prose_line() -> int:
-    """Characters of the longest line of the documentation that is neither a table row nor has an address."""
+    """Characters of the longest line of the documentation outside of tables, code and lines with an address."""
     pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")]
-    lines = (line for page in pages for line in page.read_text(encoding="utf-8").splitlines())
+    prose = (re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL) for page in pages)
+    lines = (line for text in prose for line in text.splitlines())
     return max(len(line) for line in lines if "|" not in line and "http" not in line)
 
 
