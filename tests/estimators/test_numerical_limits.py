@@ -17,12 +17,12 @@ from cmvmed.core.consensus import mean_correlation
 from cmvmed.core.threads import blas_threads
 
 
-def clusters(seed, n=60, n_classes=3, n_features=4, separation=2.0):
-    """Two views of noisy class centers, with labels of the first rows of each class."""
+def clusters(seed, n=60, n_classes=3, n_features=4, separation=2.0, n_labeled=4):
+    """Two views of noisy class centers, with labels of the first ``n_labeled`` rows of each class."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     X = np.hstack([rng.normal(size=(n_classes, n_features))[y] * separation for _ in range(2)])
-    return X + rng.normal(size=X.shape), np.where(np.arange(n) < 4 * n_classes, y, -1)
+    return X + rng.normal(size=X.shape), np.where(np.arange(n) < n_labeled * n_classes, y, -1)
 
 
 def test_fits_in_several_threads_leave_the_blas_threads_as_they_were():
@@ -43,12 +43,11 @@ def test_the_correlation_of_a_constant_function_is_not_decided_by_rounding():
 
 
 @pytest.mark.parametrize("kernel", ["linear", "cosine", "linear+rbf"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [6, 7, 11, 18])
 def test_the_order_of_the_rows_does_not_matter(kernel, seed):
-    rng = np.random.default_rng(seed)
-    X, y = clusters(seed, n=45, n_features=1, separation=0.7)  # one-vs-rest functions of the middle class are constant
-    order = rng.permutation(len(y))
-    model = CMVMED(views=[1, 1], kernel=kernel)
+    X, y = clusters(seed, n=40, n_classes=5, n_features=1, separation=0.5, n_labeled=2)  # some functions are constant
+    order = np.random.default_rng(seed).permutation(len(y))
+    model = CMVMED(views=[1, 1], kernel=kernel, calibrate=False)
     first, second = model.fit(X, y).predict_proba(X), model.fit(X[order], y[order]).predict_proba(X)
     np.testing.assert_allclose(first, second, atol=1e-6)
 

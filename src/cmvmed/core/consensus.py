@@ -26,7 +26,7 @@ MAX_BALANCE_STEPS = 200
 SMOOTH_RANGE = 20.0  # a range of scores, in units of 2T, over which the balance is a smooth problem
 ROUNDING = float(np.finfo(float).eps)
 MAX_OFFSET_STEPS = 1000  # halvings of the widest bracket, and some room
-VARIATION_TOLERANCE = 1e-9  # standard deviations below this fraction of the largest score are rounding
+VARIATION_TOLERANCE = 1e-9  # correlations, and deviations relative to the largest score, below this are rounding
 HARD_RANGE = 1e-9  # of the range of scores; at lower temperatures the consensus is a hard assignment anyway
 COOLING = 4.0  # between the temperatures of a balance that is not
 
@@ -281,6 +281,7 @@ def mean_correlation(first: Array, second: Array, mass: Array, *, constant: floa
         sd_y > VARIATION_TOLERANCE * np.abs(second[both]).max()
     )
     correlation = np.full(size.size, np.nan if constant is None else constant)
-    correlation[varies] = np.maximum((w @ (x * y))[varies] / size[varies], 0.0)
+    found = (w @ (x * y))[varies] / size[varies]
+    correlation[varies] = np.where(found > VARIATION_TOLERANCE, found, 0.0)
     known = correlation[~np.isnan(correlation)]
     return float(known.mean()) if known.size else float("nan")
