@@ -1,6 +1,6 @@
 """What the estimators share: reading X and y, predictions, and the scikit-learn conventions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,13 +125,13 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             offset=np.zeros(predictors[0].n_functions),
             temperature=1.0,
         )
-        self._set_fitted_attributes(model, **attributes)
+        self._set_fitted_attributes(model_attributes(model) | attributes)
 
-    def _set_fitted_attributes(self, model: FittedModel, **attributes: object) -> None:
+    def _set_fitted_attributes(self, fitted: Mapping[str, object]) -> None:
         """Set all that a fit has learned, at its end: a fit that fails before leaves an earlier model as it was."""
-        for name, value in {**model_attributes(model), **attributes}.items():
+        for name, value in fitted.items():
             setattr(self, name, value)
-        if model.schema.names is None and hasattr(self, "feature_names_in_"):  # scikit-learn checks whether it exists
+        if "feature_names_in_" not in fitted and hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
 
 

@@ -21,9 +21,9 @@ class StageReporter:
         X: object,
         y: object,
         max_stages: int,
-        attributes: Callable[[AnnealingResult], dict[str, Any]],
     ) -> None:
-        self.estimator, self.data, self.attributes = estimator, {"X": X, "y": y}, attributes
+        self.estimator, self.data = estimator, {"X": X, "y": y}
+        self.attributes: Callable[[AnnealingResult], dict[str, Any]] = lambda result: {}  # of a fit that ends so
         self.root = estimator._init_callback_context(max_subtasks=max_stages)
         self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
         self.stage: Any = None

@@ -140,6 +140,13 @@ def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels
     return q
 
 
+def all_rows_attributes(model: FittedModel, rows: StreamedRows, labels: Labels, memory_limit: int) -> dict[str, Any]:
+    """The attributes that sweeps over all rows change, by name."""
+    q = consensus_of_all_rows(model, rows, labels, memory_limit)
+    transduction = None if q is None else model.classes[q.argmax(axis=1)]
+    return model_attributes(model) | {"label_distributions_": q, "transduction_": transduction}
+
+
 def approximation_summary(approximation: Approximation, fit: FitViews, sample: Sample) -> dict[str, Any]:
     """How kernels were handled, and the error on the unlabeled rows in memory, for the user."""
     if fit.bases is None:

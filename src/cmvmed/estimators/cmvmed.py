@@ -22,12 +22,12 @@ from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.inputs import TrainingInput, open_training
 from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
-from cmvmed.estimators._base import MultiViewClassifier, model_attributes
+from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
 from cmvmed.estimators._fitted import (
     FitViews,
+    all_rows_attributes,
     approximation_summary,
-    consensus_of_all_rows,
     continue_on_all_rows,
     fit_warnings,
     fitted_attributes,
@@ -288,13 +288,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             fit = _build_views(training, approximation, settings, map_parallel)
         codes, weights = _labeled_block(training)
         plan_settings = settings.plan_settings(fit.data, training.labels.classes)
-        with (
-            numerical_errors(),
-            blas_limit(1 if low_rank else None),
-        ):  # sweeps over features are bound by memory, not by arithmetic
+        n_blas = 1 if low_rank else None  # sweeps over features are bound by memory, not by arithmetic
+        report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
+        with numerical_errors(), blas_limit(n_blas):
             plan, graph = choose_plan(fit.problem, fit.data, training.partition, codes, plan_settings, settings.tuning)
-            attributes_after = partial(fitted_attributes, fit, plan, graph)
-            report = StageReporter(self, X, y, 2 * settings.n_stages, attributes_after)
+            attributes_after = report.attributes = partial(fitted_attributes, fit, plan, graph)
             result = anneal_with_safeguard(
                 plan, settings.tuning, before_stage=report.before_stage, on_stage=report.on_stage
             )
@@ -304,15 +302,14 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         fitted = attributes_after(result, calibration)
         if sample.all_rows is not None:
             result, model = continue_on_all_rows(sample, fit, plan, result, fitted["probability_scale_"])
-            q = consensus_of_all_rows(model, sample.all_rows, data.labels, settings.input.memory_limit)
-            fitted = attributes_after(result, calibration) | model_attributes(model)
-            fitted["label_distributions_"] = q
-            fitted["transduction_"] = None if q is None else model.classes[q.argmax(axis=1)]
+            fitted = attributes_after(result, calibration) | all_rows_attributes(
+                model, sample.all_rows, data.labels, settings.input.memory_limit
+            )
         fitted["approximation_"] = approximation_summary(approximation, fit, sample)
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
             warn_user(message, category)
-        self._set_fitted_attributes(fitted.pop("_model"), **fitted)
-        report.finish(fitted | {"_model": self._model})
+        self._set_fitted_attributes(fitted)
+        report.finish(fitted)
         return self
 
     def predict_proba(self, X: object) -> Any:
