@@ -20,6 +20,16 @@ from cmvmed.reproduction.summary import format_tables, summarize, table_cells
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+SUITE_COLUMNS = [
+    "method",
+    "unlabeled %",
+    "held out %",
+    "rank",
+    "to start",
+    "worst cell to start",
+    "cells < -1",
+    "near best peer %",
+]
 OF_TABLE_1 = ("ads", "footsteps", "sensit", "webkb")  # in a separate table of the README
 
 
@@ -78,6 +88,15 @@ def wrapped_item(line: str) -> str:
     return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+def suite_table(text: str) -> str:
+    """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
+    lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
+    head, _, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
+    shown = [head.index(column) for column in SUITE_COLUMNS]
+    cells = [SUITE_COLUMNS, ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
 def fill_table1(results: Path) -> None:
     """Write Table 1 to README.md and docs/reproduction.md, and the paper's claims to the latter."""
     with ResultStore(results, read_only=True) as store:
@@ -106,6 +125,7 @@ def fill_from_results() -> None:
         "accuracy": markdown(accuracy_grid(measured)),
         "ablation": (RESULTS / "ablation.md").read_text(),
         "calibration": (RESULTS / "calibration.md").read_text(),
+        "suite": suite_table((RESULTS / "suite.md").read_text()),
     }
     for mark, text in texts.items():
         fill(page, mark, text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.pages import OF_TABLE_1, RESULTS, ROOT, accuracy_grid, fill, markdown
+from benchmarks.pages import OF_TABLE_1, RESULTS, ROOT, accuracy_grid, fill, markdown, suite_table
 
 ACCURACY = (RESULTS / "accuracy.md").read_text()
 
@@ -24,6 +24,7 @@ def part(page, mark):
         ("docs/accuracy.md", "accuracy", markdown(accuracy_grid(ACCURACY))),
         ("docs/accuracy.md", "ablation", (RESULTS / "ablation.md").read_text()),
         ("docs/accuracy.md", "calibration", (RESULTS / "calibration.md").read_text()),
+        ("docs/accuracy.md", "suite", suite_table((RESULTS / "suite.md").read_text())),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):
