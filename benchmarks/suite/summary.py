@@ -80,9 +80,9 @@ class Summary:
         """Average over cells of the rank among the methods, 1 for the best."""
         ranks = []
         for cell in self.cell_means.get(method, {}):
-            rivals = [name for name, means in self.cell_means.items() if cell in means]
-            order = rankdata([-round(self.cell_means[name][cell], 6) for name in rivals])
-            ranks.append(order[rivals.index(method)])
+            compared = [name for name, means in self.cell_means.items() if cell in means]
+            order = rankdata([-round(self.cell_means[name][cell], 6) for name in compared])
+            ranks.append(order[compared.index(method)])
         return _mean(ranks)
 
     def gains(self, method: str) -> Mapping[Cell, list[float]]:
