@@ -10,9 +10,9 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cmvmed.core.problem import RowPartition, partition_rows
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.data.inputs import InputSchema
 from cmvmed.data.labels import Labels
 from cmvmed.data.layout import per_view
+from cmvmed.data.schema import InputSchema
 from cmvmed.data.validation import RowCheck, absent_rows
 from cmvmed.data.view_data import ViewData, ViewSettings, read_view
 

@@ -11,9 +11,11 @@ from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
 from cmvmed.core.consensus import pool, prior_scores, soft_labels
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.data.inputs import InputSchema, InputSettings, Rows, load_new, open_new
+from cmvmed.data.external import Rows
+from cmvmed.data.inputs import load_new, open_new
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.predictors import ViewPredictor
+from cmvmed.data.schema import InputSchema, InputSettings
 from cmvmed.data.sources import ArrayTable, LocalRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS
 from cmvmed.data.sources.dask import import_dask

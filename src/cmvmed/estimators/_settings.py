@@ -18,9 +18,9 @@ from cmvmed.auto.tuning import Tuning, current_tuning
 from cmvmed.core.kernels import NAMED_KERNELS
 from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Surrogate
 from cmvmed.core.types import Array
-from cmvmed.data.inputs import InputSettings
 from cmvmed.data.layout import per_view
 from cmvmed.data.scaling import SCALINGS
+from cmvmed.data.schema import InputSettings
 from cmvmed.data.view_data import ViewData, ViewSettings
 from cmvmed.estimators._parameters import check_choice, check_integer, check_number
 from cmvmed.scale.memory import read_memory_limit
