@@ -23,8 +23,8 @@ from benchmarks.suite.sets import DataSet
 BUDGETS = (2, 5, 10)
 DRAWS = ("random", "per_class", "biased")
 BIAS = 3.0
-MOST_HELD_OUT = 1000
-LEAST_UNLABELED = 50
+MAX_HELD_OUT = 1000
+MIN_UNLABELED = 50
 MAX_TRIES = 100_000
 
 
@@ -103,7 +103,7 @@ def check_cell(cell: Cell, counts: Any, n_rows: int) -> None:
     """Raise ImpossibleCellError if not every split of the cell can be drawn from classes of these sizes."""
     available = train_counts(counts, n_rows)
     n_classes, n_labeled = counts.size, cell.budget * counts.size
-    if available.sum() - n_labeled < LEAST_UNLABELED:
+    if available.sum() - n_labeled < MIN_UNLABELED:
         raise ImpossibleCellError(
             f"{n_labeled} labels leave {available.sum() - n_labeled} of {available.sum()} rows unlabeled"
         )
@@ -130,7 +130,7 @@ def draw(data: DataSet, cell: Cell, number: int, n_rows: int) -> Split:
 def _draw_rows(data: DataSet, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any]:
     order = rng.permutation(data.y.size)
     train = rng.permutation(_first_of_each_class(order, data.y, train_counts(data.counts, n_rows)))
-    return train, np.setdiff1d(order, train)[rng.permutation(order.size - train.size)[:MOST_HELD_OUT]]
+    return train, np.setdiff1d(order, train)[rng.permutation(order.size - train.size)[:MAX_HELD_OUT]]
 
 
 def _draw_labeled(cell: Cell, truth: Any, n_classes: int, rng: np.random.Generator) -> Any:

@@ -165,10 +165,8 @@ def fit_kernel(
     """
     if kind == "precomputed" or callable(kind):
         kernel = Kernel(view, kind)
-        everything = np.arange(train.shape[0])
-        _check_symmetric_and_definite(
-            kernel, kernel.gram(train, everything), everything if numbers is None else numbers
-        )
+        all_rows = np.arange(train.shape[0])
+        _check_symmetric_and_definite(kernel, kernel.gram(train, all_rows), all_rows if numbers is None else numbers)
         return kernel
     value = _median_gamma(kind, train, weights, rng, median_sample) if gamma == "median" else float(gamma)
     return Kernel(view, kind, value)

@@ -21,7 +21,7 @@ from cmvmed.core.box_qp import duality_gap, gradient, solve_box_qp
 from cmvmed.core.surrogates import Surrogate
 from cmvmed.core.types import Array
 
-LARGEST_SCORE = 1e50  # no sound fit comes near it
+MAX_SCORE = 1e50  # of a fit; larger ones are the result of rounding
 KEPT_GAUSSIANS = 2  # per view: short fits have two stages, and all of them the same two values of λ
 
 
@@ -170,7 +170,7 @@ def _update_functions(
     tau, m_L, gap = solve_dual(conditioned.S_LL, conditioned.labeled_mean(projected), Y, box, alpha)
     gamma = conditioned.coefficients(projected, tau)
     m_U = conditioned.unlabeled_mean(tau, gamma)
-    if not np.abs(m_U).max(initial=0.0) <= LARGEST_SCORE:
+    if not np.abs(m_U).max(initial=0.0) <= MAX_SCORE:
         raise ValueError(
             f"The scores of view {model.blocks.view!r} diverge: its kernel is so large that rounding takes over. Use "
             'scaling="auto", or a smaller gamma or prior_variance.'
@@ -224,15 +224,15 @@ def _join(parts: list[ViewState]) -> ViewState:
 def interpolate(start: ViewState, end: ViewState, length: float) -> ViewState:
     """The state at w = (1 - length) start + length end: coefficients and means are linear in w; the rest is the end's."""
 
-    def between(first: Array, second: Array) -> Array:
+    def blend(first: Array, second: Array) -> Array:
         return (1.0 - length) * first + length * second
 
     return replace(
         end,
-        tau=between(start.tau, end.tau),
-        gamma=between(start.gamma, end.gamma),
-        m_L=between(start.m_L, end.m_L),
-        m_U=between(start.m_U, end.m_U),
+        tau=blend(start.tau, end.tau),
+        gamma=blend(start.gamma, end.gamma),
+        m_L=blend(start.m_L, end.m_L),
+        m_U=blend(start.m_U, end.m_U),
     )
 
 

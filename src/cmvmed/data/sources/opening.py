@@ -26,10 +26,10 @@ class DaskCollection(Protocol):
 def is_external(X: object) -> bool:
     """Whether X, or the X of any view, is not simply in memory."""
     if isinstance(X, Mapping):
-        return any(_is_elsewhere(part) for part in X.values())
+        return any(_is_outside_memory(part) for part in X.values())
     if isinstance(X, (list, tuple)):
-        return any(_is_elsewhere(part) for part in X)
-    return _is_elsewhere(X)
+        return any(_is_outside_memory(part) for part in X)
+    return _is_outside_memory(X)
 
 
 def is_dask(part: object) -> TypeGuard[Any]:
@@ -61,7 +61,7 @@ def _array_table(array: NDArray[Any], place: str) -> ArrayTable:
     return ArrayTable(array)
 
 
-def _is_elsewhere(part: object) -> bool:
+def _is_outside_memory(part: object) -> bool:
     kinds = (str, PathLike, np.memmap)
     return isinstance(part, kinds) or _is_from("zarr", part) or _is_arrow_dataset(part) or is_dask(part)
 
