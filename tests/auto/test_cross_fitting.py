@@ -60,7 +60,7 @@ def test_folds_depend_on_the_rows_and_not_on_their_positions_or_class_names():
 
 def fitted_plan(n_classes=2):
     problem, _ = draw_problem(3, n_classes=n_classes, n_labeled=12, n_unlabeled=30)
-    balance = ClassBalance(np.full(n_classes, 1.0 / n_classes))
+    balance = np.full(n_classes, 1.0 / n_classes)
     plan = make_plan(problem, Schedule(0.5, 0.2, 8, 100, 1e-3), balance=balance, view_weights=[0.5, 0.5])
     return plan, anneal(plan), np.arange(12) % n_classes
 

@@ -128,7 +128,7 @@ def make_plan(case, *, balanced=True, schedule=SCHEDULE):
         schedule=schedule,
         view_weights=np.array([0.6, 0.4]),
         class_prior=prior,
-        balance=ClassBalance(prior) if balanced else None,
+        balance=prior if balanced else None,
     )
 
 

@@ -13,36 +13,39 @@ from itertools import permutations
 import numpy as np
 
 from cmvmed.auto.class_prior import ShareEstimate, label_interval
-from cmvmed.auto.ranks import merge_ties
 from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
-from cmvmed.core.consensus import ClassBalance
 from cmvmed.core.posterior import cavity_scores
 from cmvmed.core.types import Array, IntArray
 
+TIE_TOLERANCE = 1e-6  # of the range of scores; closer ones are those of equal rows, which rounding must not order
 UNINFORMATIVE_VARIANCE = 0.25  # of a share that may be anything between 0 and 1
 
 
-def anchored_share(plan: Plan, n_sensors: int, counts: Array, estimate: ShareEstimate, tuning: Tuning) -> float:
-    """The share by labels and anchors; it takes up to ``tuning.max_evaluations`` short fits under shares that are tried.
+def anchor_evidence(
+    plan: Plan, n_sensors: int, counts: Array, estimate: ShareEstimate, tuning: Tuning
+) -> ShareEstimate | None:
+    """The share by anchors, None if they carry no information.
+
+    It takes up to ``tuning.max_evaluations`` short fits under shares that are tried.
 
     Parameters
     ----------
     plan : of two classes
     n_sensors : number of the plan's views that are sensors, which come first; a view made of them is no anchor view
     counts : (2,), labeled rows of each class
-    estimate : the share by the labels
+    estimate : the share as far as it is known without anchors
     """
     views = anchor_views(plan, n_sensors, tuning)
     if len(views) < 2 or plan.schedule.consensus_weight == 0.0:
-        return estimate.mean
+        return None
     problem, short = plan.problem, plan.schedule.short(tuning.short_stages, tuning.short_sweeps)
     sensor_weight = float(plan.view_weights[:n_sensors].sum())
 
     def evaluate(share: float) -> ShareEstimate | None:
         prior = np.array([1.0 - share, share])
-        trial = replace(plan, schedule=short, class_prior=prior, balance=ClassBalance(prior))
+        trial = replace(plan, schedule=short, class_prior=prior, shares=prior)
         result = anneal_with_safeguard(trial, tuning)
         lam = result.consensus_weight
         if lam == 0.0:
@@ -63,24 +66,24 @@ def anchor_views(plan: Plan, n_sensors: int, tuning: Tuning) -> list[int]:
 
 def infer_share(
     counts: Array, estimate: ShareEstimate, evaluate: Callable[[float], ShareEstimate | None], tuning: Tuning
-) -> float:
-    """Share of the second of two classes, from the labels' estimate and the fixed point of the anchors' estimates.
+) -> ShareEstimate | None:
+    """Share of the second of two classes: the fixed point of the anchors' estimates; None if there is none.
 
     With the slope b of a(r), the fixed point (a - br)/(1 - b) has the variance of a, divided by (1 - b)². The search
     starts from the plausible share nearest to equal classes, since a class with too small a share is not found at all.
-    If the observed share there is the imposed one, the labels' share is tried next, which gives the slope.
+    If the observed share there is the imposed one, the known estimate is tried next, which gives the slope.
 
     Parameters
     ----------
     counts : (2,), labeled rows of each class
-    estimate : the share by the labels
+    estimate : the share as far as it is known without anchors
     evaluate : fits under an imposed share and returns the share by its anchors, or None
     """
     lower, upper = label_interval(counts, tuning.interval_level)
     share = float(np.clip(0.5, lower[1], upper[1]))
     observed = evaluate(share)
     if observed is None or (share - 0.5) * (observed.mean - share) < 0.0:  # no anchors, or beyond equal classes
-        return estimate.mean
+        return None
     slope = None
     for _ in range(tuning.max_evaluations - 1):
         following = float(np.clip(_fixed_point(share, observed.mean, slope or 0.0), *tuning.share_range))
@@ -90,16 +93,15 @@ def infer_share(
             break
         next_observed = evaluate(following)
         if next_observed is None:
-            return estimate.mean
+            return None
         slope = max(0.0, (next_observed.mean - observed.mean) / (following - share))
         if slope > tuning.max_slope:
-            return estimate.mean
+            return None
         share, observed = following, next_observed
     if slope is None:
-        return estimate.mean
-    precision = (1.0 - slope) ** 2 / observed.variance
+        return None
     fixed_point = float(np.clip(_fixed_point(share, observed.mean, slope), *tuning.share_range))
-    return (estimate.mean / estimate.variance + fixed_point * precision) / (1.0 / estimate.variance + precision)
+    return ShareEstimate(fixed_point, observed.variance / (1.0 - slope) ** 2)
 
 
 def _fixed_point(share: float, observed: float, slope: float) -> float:
@@ -162,3 +164,15 @@ def _moment_match(x: Array, z: Array, w: Array, share: float, fraction: float, t
         w * (x - mean) / w.sum() - (1.0 - r) * low * (x - x_low) / low.sum() - r * high * (x - x_high) / high.sum()
     ) / (x_high - x_low)
     return r, float((influence[w > 0.0] ** 2 / w[w > 0.0]).sum())
+
+
+def merge_ties(z: Array) -> Array:
+    """The scores, with those that differ only by rounding made equal."""
+    order = np.argsort(z, kind="stable")
+    ascending = z[order]
+    scale = np.abs(z).max(initial=0.0) or 1.0  # differences of very large scores would overflow
+    gaps = np.diff(ascending / scale, prepend=-np.inf)
+    differs = gaps > TIE_TOLERANCE * np.ptp(z / scale)
+    tied = np.empty_like(z)
+    tied[order] = ascending[differs][np.cumsum(differs) - 1]
+    return tied

@@ -1,7 +1,8 @@
 """The share of each class among the unlabeled rows, from the labels' counts.
 
 With few labels the ranking of the rows is accurate and the threshold is not, so the share has a large effect on
-accuracy (``docs/theory.md``, section 4). Shares of two classes are refined by :mod:`.ranks` and :mod:`.anchors`.
+accuracy (``docs/theory.md``, section 4). What the unlabeled rows add is in :mod:`.opinions.shares` and, for two classes,
+in :mod:`.anchors`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,6 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 from scipy.stats import beta
 
-from cmvmed.auto.tuning import Tuning
-from cmvmed.core.consensus import ClassBalance
 from cmvmed.core.types import Array
 
 
@@ -26,16 +25,20 @@ class ShareEstimate:
     mean: float
     variance: float
 
+    def combined(self, other: "ShareEstimate") -> float:
+        """The mean of two independent estimates, each weighted by its precision."""
+        first, second = 1.0 / self.variance, 1.0 / other.variance
+        return (self.mean * first + other.mean * second) / (first + second)
+
+
+def share_estimate(share: Array, counts: Array) -> ShareEstimate:
+    """An estimated share (2,) with the variance of one seen in as many rows as have labels."""
+    return ShareEstimate(float(share[1]), float(share[0] * share[1] / (counts.sum() + 2.0)))
+
 
 def label_share(counts: Array) -> Array:
     """(n_c + ½)/(N + K/2): the labeled rows' share of each class, (K,), never zero."""
     return np.asarray((counts + 0.5) / (counts.sum() + 0.5 * counts.size))
-
-
-def counted_share(counts: Array) -> ShareEstimate:
-    """The share of the second of two classes, given the labeled rows' counts (2,) alone (Jeffreys prior)."""
-    posterior = beta(counts[1] + 0.5, counts[0] + 0.5)
-    return ShareEstimate(float(posterior.mean()), float(posterior.var()))
 
 
 def empirical_bayes_share(counts: Array) -> Array:
@@ -60,32 +63,6 @@ def label_interval(counts: Array, level: float) -> tuple[Array, Array]:
     rest = counts.sum() - counts
     tail = 0.5 * (1.0 - level)
     return np.asarray(beta.ppf(tail, counts + 0.5, rest + 0.5)), np.asarray(beta.isf(tail, counts + 0.5, rest + 0.5))
-
-
-def relaxed_balance(counts: Array, n_stages: int, tuning: Tuning) -> ClassBalance:
-    """Impose the empirical-Bayes share in the first stages, then only keep shares inside the labels' interval."""
-    lower, upper = label_interval(counts, tuning.interval_level)
-    constrained = max(1, int(n_stages * tuning.constrained_fraction))
-    return ClassBalance(empirical_bayes_share(counts), constrained, lower, upper)
-
-
-def initial_balance(
-    class_prior: Array | str | None, counts: Array, n_stages: int, tuning: Tuning
-) -> tuple[Array, ClassBalance | None]:
-    """The class shares that labels or the user give, and how they are imposed; None imposes nothing.
-
-    Parameters
-    ----------
-    class_prior : shares (K,), "labels", "auto" or None
-    counts : (K,), labeled rows of each class
-    """
-    if class_prior is None:
-        return label_share(counts), None
-    if isinstance(class_prior, str) and class_prior == "auto" and counts.size > 2:
-        balance = relaxed_balance(counts, n_stages, tuning)
-        return balance.prior, balance
-    prior = label_share(counts) if isinstance(class_prior, str) else class_prior
-    return prior, ClassBalance(prior)
 
 
 def given_prior(class_prior: object, classes: NDArray[Any]) -> Array:

@@ -1,4 +1,4 @@
-"""From the user's settings to a plan: every "auto" is decided here, in order, before the EM algorithm runs."""
+"""From the user's settings to a plan: every "auto" of the consensus is decided here, before the EM algorithm runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmvmed.auto.agreement import agreement_weights, auto_consensus_weight, mean_agreement
-from cmvmed.auto.anchors import anchored_share
-from cmvmed.auto.class_prior import initial_balance
-from cmvmed.auto.neighbors import NeighborGraph, add_neighbor_view
-from cmvmed.auto.ranks import ranked_share
+from cmvmed.auto.anchors import anchor_evidence
+from cmvmed.auto.class_prior import ShareEstimate, empirical_bayes_share, label_share, share_estimate
+from cmvmed.auto.neighbors import NeighborEvidence, add_neighbor_view
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, supervised_start
-from cmvmed.core.consensus import ClassBalance
 from cmvmed.core.problem import Problem, RowPartition
 from cmvmed.core.surrogates import Surrogate
-from cmvmed.core.types import Array, IntArray
+from cmvmed.core.types import Array
 from cmvmed.data.view_data import ViewData
 
 
@@ -31,26 +29,47 @@ class PlanSettings:
     tol: float
     class_prior: Array | str | None  # shares (K,), "auto", "labels" or None
     view_weights: Array | str  # (V,) or "agreement"
-    n_neighbors: int | str | None  # a number, "auto" or None
 
     def schedule(self, consensus_weight: float) -> Schedule:
         """The schedule for a given λ."""
         return Schedule(consensus_weight, self.temperature, self.n_stages, self.max_iter, self.tol)
+
+    @property
+    def infers_shares(self) -> bool:
+        """Whether class shares are learned from the unlabeled rows too."""
+        return isinstance(self.class_prior, str) and self.class_prior == "auto"
+
+
+@dataclass(frozen=True)
+class ChosenPlan:
+    """The plan, and what was found out about the class shares."""
+
+    plan: Plan
+    anchors: ShareEstimate | None  # the share of the second of two classes by anchors
+
+    def shares(self, inferred: Array | None, counts: Array) -> Array | None:
+        """The shares to impose on a fit to other labels, whose own estimate is ``inferred``."""
+        plan = self.plan
+        if inferred is None or plan.shares is None:
+            return plan.shares
+        return inferred if self.anchors is None else with_anchors(inferred, counts, self.anchors)
 
 
 def choose_plan(
     problem: Problem,
     views: Sequence[ViewData],
     partition: RowPartition,
-    codes: IntArray,
     settings: PlanSettings,
     tuning: Tuning,
-) -> tuple[Plan, NeighborGraph | None]:
-    """Decide view weights, λ, neighbors and class prior; also return the graph of the neighbors, if they have weight.
+    inferred: Array | None = None,
+    neighbors: NeighborEvidence | None = None,
+) -> ChosenPlan:
+    """Decide view weights, λ, neighbors and class shares.
 
     Parameters
     ----------
-    codes : (n_L,), the class of each row of the labeled block, negative if it has none
+    inferred : class shares (K,) from opinions learned from the labels; None if there are none
+    neighbors : the graph of nearest rows as a further view; None for none
     """
     start = supervised_start(problem)
     if isinstance(settings.view_weights, str):
@@ -59,23 +78,35 @@ def choose_plan(
         weights = settings.view_weights
     lam, chosen = settings.consensus_weight, frozenset[str]()
     if isinstance(lam, str):
-        lam, chosen = (
-            auto_consensus_weight(mean_agreement(start.agreement, weights), tuning),
-            frozenset(["consensus_weight"]),
-        )
-    prior, balance = initial_balance(settings.class_prior, partition.counts, settings.n_stages, tuning)
-    plan = Plan(problem, start, settings.surrogate, settings.schedule(lam), weights, prior, balance, chosen)
-    plan, graph = add_neighbor_view(plan, views, partition, settings.n_neighbors, tuning)
+        agreed = mean_agreement(start.agreement, weights)
+        lam, chosen = auto_consensus_weight(agreed, tuning), frozenset(["consensus_weight"])
+    prior = _known_shares(settings, partition.counts, inferred)
+    shares = None if settings.class_prior is None else prior
+    plan = Plan(problem, start, settings.surrogate, settings.schedule(lam), weights, prior, shares, chosen)
+    if neighbors is not None:
+        plan = add_neighbor_view(plan, neighbors, views, partition, tuning)
     if problem.weights_U.sum() * prior.min() < 1.0:  # not one row of the rarest class is expected
-        return replace(plan, balance=None), graph
-    infer = isinstance(settings.class_prior, str) and settings.class_prior == "auto" and problem.n_classes == 2
-    return (infer_class_prior(plan, problem.n_views, partition, codes, tuning) if infer else plan), graph
+        return ChosenPlan(replace(plan, shares=None), None)
+    if not settings.infers_shares or problem.n_classes > 2:
+        return ChosenPlan(plan, None)
+    known = share_estimate(prior, partition.counts)
+    anchors = anchor_evidence(plan, problem.n_views, partition.counts, known, tuning)
+    if anchors is not None:
+        prior = with_anchors(prior, partition.counts, anchors)
+    return ChosenPlan(replace(plan, class_prior=prior, shares=prior), anchors)
 
 
-def infer_class_prior(plan: Plan, n_sensors: int, partition: RowPartition, codes: IntArray, tuning: Tuning) -> Plan:
-    """The plan with the share of the second of two classes inferred from labels, ranks and anchors."""
-    weights = partition.weights[partition.block_L]
-    by_labels = ranked_share(plan.problem, plan.view_weights, codes, weights, partition.counts, tuning)
-    share = anchored_share(plan, n_sensors, partition.counts, by_labels, tuning)
-    prior = np.array([1.0 - share, share])
-    return replace(plan, class_prior=prior, balance=ClassBalance(prior))
+def _known_shares(settings: PlanSettings, counts: Array, inferred: Array | None) -> Array:
+    """The class shares before anchors are looked at, (K,)."""
+    if settings.infers_shares:
+        by_labels = label_share(counts) if counts.size == 2 else empirical_bayes_share(counts)
+        return by_labels if inferred is None else inferred
+    if settings.class_prior is None or isinstance(settings.class_prior, str):
+        return label_share(counts)
+    return settings.class_prior
+
+
+def with_anchors(shares: Array, counts: Array, anchors: ShareEstimate) -> Array:
+    """The shares of two classes, (2,), combined with what anchors say."""
+    share = share_estimate(shares, counts).combined(anchors)
+    return np.array([1.0 - share, share])

@@ -50,33 +50,48 @@ class Tuning:
     """What the repeated fit multiplies λ with."""
 
     # Neighbors (neighbors.py).
-    n_neighbors: int = 5
-    """Neighbors of a row in the graph."""
     graph_regularization: float = 0.05
     """ε of the graph kernel (Λ + εI)⁻²."""
-    probe_rows: int = 500
-    """Unlabeled rows on which the neighbors' predictability is measured. Not compared: standard error of a correlation .04."""
-    first_probe_rows: int = 100
-    """Rows of a first, cheaper measurement. Not compared."""
-    early_reject: float = 0.2
-    """Predictability on the first rows below which neighbors are left out at once. Not compared: three standard errors
-    below the next."""
-    min_predictability: float = 0.5
-    """Cross-view predictability from which on neighbors get weight."""
-    full_predictability: float = 0.75
-    """Cross-view predictability from which on neighbors get their full weight."""
-    neighbor_weight: float = 0.9
-    """Full weight of the neighbors in the consensus."""
     neighbor_consensus_weight: float = 0.02
     """λ beside neighbors of full weight, which already combine all views."""
 
-    # Class shares (class_prior.py, ranks.py, anchors.py).
+    # Opinions learned from the labels (opinions/). Evidence: the suite's development splits (docs/accuracy.md).
+    wide_clip: float = 5.0
+    """Standard deviations at which features are clipped for the joint linear kernel and the distances of the graphs."""
+    linear_ridge: float = 0.01
+    """Ridge of the joint linear kernel, whose mean diagonal is one: a linear function of few labels needs little."""
+    kernel_ridge: float = 0.3
+    """Ridge of the other kernels."""
+    graph_ridge: float = 0.1
+    """Ridge of the graph kernels."""
+    opinion_scale: float = 10.0
+    """Center of the scale from scores to logits: scores of left-out labels differ by some tenths between the classes."""
+    opinion_scale_sd: float = 1.0
+    """Standard deviation of its logarithm in the prior."""
+    opinion_offset_sd: float = 1.0
+    """Standard deviation of the offsets of the logits in the prior."""
+    opinion_strength: float = 0.5
+    """Labels for each opinion that the prior of the weights counts as."""
+    max_opinion_labels: int = 1000
+    """Labeled rows that opinions learn from at most: their cost grows with the cube of it. Not compared."""
+    share_row_weight: float = 0.05
+    """How much an unlabeled row says of the class shares, compared with a label, since its class is only predicted."""
+    share_scale_sd: float = 0.5
+    """Standard deviation of log scale and offsets that recalibrate predictions before shares are inferred from them."""
+    mixture_strength: float = 2.0
+    """Labels for each of pool and consensus that the prior of their weights counts as."""
+    consensus_prior: float = 0.5
+    """Weight of the consensus beside the pool before any label was held out."""
+    last_scale_sd: float = 0.5
+    """Standard deviation of the logarithm of the mixture's scale in the prior."""
+    interval_divisor: float = 2.0
+    """Held-out labels that count as one in the interval of the expected accuracy."""
+    interval_divisor_per_class: float = 3.0
+    """The same if labels were drawn per class."""
+
+    # Class shares of two classes by anchors (anchors.py).
     interval_level: float = 0.95
     """Level of the interval of a class share given the labels' counts. Not compared."""
-    constrained_fraction: float = 0.5
-    """Fraction of the stages in which shares of three or more classes are imposed."""
-    rank_range: tuple[float, float] = (0.02, 0.98)
-    """Ranks are clipped to this range: beyond it a rank among some hundred rows is not determined. Not compared."""
     min_anchor_rows: int = 20
     """Unlabeled rows that a view needs to take part in the estimate by anchors. Not compared."""
     min_common_rows: int = 10
@@ -99,7 +114,7 @@ class Tuning:
     """Folds of the labeled rows. Not compared."""
     probability_scale: float = 0.5
     """Center of the prior of the probability scale."""
-    log_scale_sd: float = 1.2
+    log_scale_sd: float = 0.7
     """Standard deviation of the logarithm of that scale in the prior."""
     label_smoothing: float = 0.25
     """Labels, in all, by which held-out labels are smoothed: no number of hits is certainty. Not compared."""

@@ -16,7 +16,6 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from cmvmed.core.consensus import (
-    ClassBalance,
     Consensus,
     agreement,
     positive_probability,
@@ -93,7 +92,7 @@ class Plan:
     schedule: Schedule
     view_weights: Array  # (V,) π
     class_prior: Array  # (K,) class shares that the fit reports
-    balance: ClassBalance | None  # how they are imposed on the consensus; None imposes nothing, as in the paper
+    shares: Array | None  # (K,) those that are imposed on the consensus; None imposes nothing, as in the paper
     chosen: frozenset[str] = field(default_factory=frozenset)  # what was chosen automatically, e.g. "consensus_weight"
 
 
@@ -140,7 +139,7 @@ def anneal(
             _MemoryStep(plan, s), start, schedule.max_iter, schedule.tol
         )
         lam, T = schedule.stage(s)
-        final = update_consensus(plan.problem, states, plan.view_weights, plan.balance, s, T, consensus)
+        final = update_consensus(plan.problem, states, plan.view_weights, plan.shares, T, consensus)
         converged = converged or not plan.surrogate.has_objective
         result = AnnealingResult(states, plan.view_weights, final, lam, T, result.history + history, converged)
         if on_stage(s, result):
@@ -152,7 +151,7 @@ def _start_result(plan: Plan) -> AnnealingResult:
     """The independent classifiers with their pooled predictions as consensus."""
     started, T = perf_counter(), plan.schedule.temperature
     states = plan.start.states
-    consensus = update_consensus(plan.problem, states, plan.view_weights, plan.balance, 1, T, None)
+    consensus = update_consensus(plan.problem, states, plan.view_weights, plan.shares, T, None)
     record = checked(_record(plan, states, consensus, 0, 0.0, T, started))
     return AnnealingResult(states, plan.view_weights, consensus, 0.0, T, (record,), True)
 
@@ -207,7 +206,7 @@ class _MemoryStep:
         started = perf_counter()
         plan, (states, consensus) = self.plan, position
         lam, T = plan.schedule.stage(self.s)
-        consensus = update_consensus(plan.problem, states, plan.view_weights, plan.balance, self.s, T, consensus)
+        consensus = update_consensus(plan.problem, states, plan.view_weights, plan.shares, T, consensus)
         states = tuple(
             step_view(plan.problem, i, plan.surrogate, state, consensus.q, lam) for i, state in enumerate(states)
         )

@@ -32,20 +32,6 @@ COOLING = 4.0  # between the temperatures of a balance that is not
 
 
 @dataclass(frozen=True)
-class ClassBalance:
-    """How the consensus is tied to a class prior.
-
-    ``prior`` (K,) is imposed on the class shares in the first ``constrained_stages`` stages; afterwards the last offset
-    is kept, as long as every share stays between ``lower`` and ``upper`` (numbers or (K,)).
-    """
-
-    prior: Array
-    constrained_stages: int | None = None  # None: in all stages
-    lower: Array | float = 0.0
-    upper: Array | float = 1.0
-
-
-@dataclass(frozen=True)
 class Consensus:
     """q over the unlabeled rows, the pooled scores it comes from, and the offset between the two."""
 
@@ -53,8 +39,7 @@ class Consensus:
     scores: Array  # (n_U, F)
     coverage: Array  # (n_U,) weight of the views a row has
     offset: Array  # (F,)
-    shares: Array | None  # (K,) shares that the offset was chosen to meet; None: it is a fixed term of the objective
-    stage: int
+    shares: Array | None  # (K,) class shares that the offset was chosen to meet; None: it is zero, as in the paper
 
     @cached_property
     def entropy(self) -> Array:
@@ -66,43 +51,24 @@ def update_consensus(
     problem: Problem,
     states: Sequence[ViewState],
     view_weights: Array,
-    balance: ClassBalance | None,
-    stage: int,
+    shares: Array | None,
     temperature: float,
     last: Consensus | None,
 ) -> Consensus:
-    """Step 2(a): the exact minimizer of the objective in q, with the class balance of this stage."""
+    """Step 2(a): the exact minimizer of the objective in q, with these class shares (K,) if they are not None."""
     n_rows = problem.weights_U.size
     scores, coverage = pool([state.m_U for state in states], problem.rows_U, view_weights, n_rows)
     if not np.isfinite(scores).all():
         raise ValueError(f"Scores of unlabeled rows are not finite: {OVERFLOW_ADVICE}")
     mass = problem.weights_U * coverage
-    offset, shares = np.zeros(scores.shape[1]) if last is None else last.offset, None
-    if balance is not None and mass.sum() > 0.0:
-        shares = _imposed_shares(balance, stage, scores, mass, temperature, last)
-    if shares is not None:
-        offset = balancing_offset(scores, mass, shares, temperature, offset)
+    offset = np.zeros(scores.shape[1]) if last is None else last.offset
+    imposed = shares if mass.sum() > 0.0 else None
+    if imposed is not None:
+        offset = balancing_offset(scores, mass, imposed, temperature, offset)
     q = soft_labels(scores, offset, temperature)
-    if balance is not None:
-        q[coverage == 0.0] = balance.prior
-    return Consensus(q, scores, coverage, offset, shares, stage)
-
-
-def _imposed_shares(
-    balance: ClassBalance, stage: int, scores: Array, mass: Array, temperature: float, last: Consensus | None
-) -> Array | None:
-    """The class shares to impose now, (K,), or None to keep the last offset.
-
-    Shares that had to be brought back into their interval are held for the rest of the stage, so that the objective
-    stays the same function.
-    """
-    if last is None or balance.constrained_stages is None or stage <= balance.constrained_stages:
-        return balance.prior
-    if last.stage == stage and last.shares is not None:
-        return last.shares
-    shares = class_shares(soft_labels(scores, last.offset, temperature), mass)
-    nearest = np.clip(shares, balance.lower, balance.upper)
-    return None if np.array_equal(nearest, shares) else np.asarray(nearest / nearest.sum())
+    if shares is not None:
+        q[coverage == 0.0] = shares
+    return Consensus(q, scores, coverage, offset, imposed)
 
 
 def n_functions(n_classes: int) -> int:

@@ -3,10 +3,9 @@
 It is paper eq. (4) made complete. The loops in memory and over chunks of rows use the same functions.
 
     J = Σ_i π_i { ½‖w_i‖²/σ² + covariance cost + C Σ_L [1 - y m_i]₊ + λ Σ_U w (E A(f_i) - (q - ½) m_i) }
-        - λκT Σ_U wω H(q) - λ Σ_U wω (q - ½)·o,         κ = 1 for two classes and 2 for more.
+        - λκT Σ_U wω H(q),         κ = 1 for two classes and 2 for more.
 
-The last term is there only if the offset o of the consensus is held fixed; an offset that meets given class shares is a
-multiplier of that constraint and has no term.
+The offset o of the consensus, which meets given class shares, is the multiplier of that constraint and has no term.
 """
 
 from collections.abc import Sequence
@@ -43,7 +42,6 @@ class ConsensusSums:
     mass: float  # Σ wω
     entropy: float  # Σ wω H(q)
     shares: Array  # (K,) Σ wω q
-    tilt: float  # Σ wω (q - ½)·o
 
 
 def bracket(squared_norm: float, covariance_cost: float, hinge: float, agreement: float, lam: float) -> float:
@@ -59,13 +57,11 @@ def total_objective(
     temperature: float,
     *,
     n_classes: int,
-    fixed_offset: bool,
 ) -> float:
     """Objective (A), or its bound, from the views' brackets and the sums over the unlabeled rows."""
     kappa = 1.0 if n_functions(n_classes) == 1 else 2.0
     views = sum(weight * value for weight, value in zip(view_weights, brackets, strict=True))
-    value = views - lam * kappa * temperature * sums.entropy
-    return float(value - lam * sums.tilt if fixed_offset else value)
+    return float(views - lam * kappa * temperature * sums.entropy)
 
 
 def view_objective(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, q_i: Array, lam: float) -> float:
@@ -81,8 +77,7 @@ def view_objective(problem: Problem, i: int, surrogate: Surrogate, state: ViewSt
 def consensus_sums(problem: Problem, consensus: Consensus) -> ConsensusSums:
     """The sums of a consensus over unlabeled rows in memory."""
     mass = problem.weights_U * consensus.coverage
-    tilt = float(mass @ ((positive_probability(consensus.q) - 0.5) @ consensus.offset))
-    return ConsensusSums(float(mass.sum()), float(mass @ consensus.entropy), mass @ consensus.q, tilt)
+    return ConsensusSums(float(mass.sum()), float(mass @ consensus.entropy), mass @ consensus.q)
 
 
 def objective(
@@ -99,10 +94,8 @@ def objective(
     brackets = [
         view_objective(problem, i, surrogate, state, q[problem.rows_U[i]], lam) for i, state in enumerate(states)
     ]
-    sums, fixed = consensus_sums(problem, consensus), consensus.shares is None
-    return total_objective(
-        brackets, view_weights, sums, lam, temperature, n_classes=problem.n_classes, fixed_offset=fixed
-    )
+    sums = consensus_sums(problem, consensus)
+    return total_objective(brackets, view_weights, sums, lam, temperature, n_classes=problem.n_classes)
 
 
 def sweep_record(

@@ -24,6 +24,7 @@ class RowWeights:
     sample: Array  # (n,)
     hinge: Array  # (n,) sample weight times class weight, 0 for unlabeled rows
     equal: bool  # whether all sample weights are 1 because none were given
+    groups: IntArray | None = None  # (n,) the group of each row, if the user gave groups
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class TrainingData:
     present: list[BoolArray]  # per view (n,)
     labels: Labels
     partition: RowPartition
+    groups: IntArray | None = None  # (n,)
 
     def view_data(
         self, settings: Sequence[ViewSettings], block_L: IntArray, block_U: IntArray, random_state: object
@@ -83,18 +85,35 @@ def training_data(
             f"Every labeled row of class {lost!r} has all views missing, so nothing can be learned about it; label a row "
             "that has a view."
         )
-    return TrainingData(schema, matrices, present, labels, partition)
+    return TrainingData(schema, matrices, present, labels, partition, weights.groups)
 
 
-def read_weights(sample_weight: object, class_weight: object, labels: Labels) -> RowWeights:
-    """Check the sample weights and combine them with the weights of the classes."""
+def read_weights(sample_weight: object, class_weight: object, labels: Labels, groups: object = None) -> RowWeights:
+    """Check the sample weights and combine them with the weights of the classes; check the groups."""
     n_rows = labels.codes.size
     if sample_weight is None:
         weights = np.ones(n_rows)
     else:
         like = np.broadcast_to(0.0, (n_rows, 1))
         weights = np.asarray(_check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True))
-    return RowWeights(weights, _hinge_weights(class_weight, labels, weights), sample_weight is None)
+    hinge = _hinge_weights(class_weight, labels, weights)
+    return RowWeights(weights, hinge, sample_weight is None, None if groups is None else _read_groups(groups, n_rows))
+
+
+def _read_groups(groups: object, n_rows: int) -> IntArray:
+    """The groups as numbers, (n,)."""
+    given = np.asarray(groups)
+    if given.shape != (n_rows,):
+        raise ValueError(
+            f"groups must have one entry for each of the {n_rows} rows, but has the shape {given.shape}; pass the group of every "
+            "row, labeled or not."
+        )
+    missing = [i for i, group in enumerate(given.tolist()) if group is None or group != group]
+    if missing:
+        raise ValueError(
+            f"groups has no group for row {missing[0]}; give rows that belong to no group groups of their own."
+        )
+    return np.asarray(np.unique(given.astype(str) if given.dtype == object else given, return_inverse=True)[1])
 
 
 def _hinge_weights(class_weight: object, labels: Labels, weights: Array) -> Array:

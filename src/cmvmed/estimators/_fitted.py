@@ -5,14 +5,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from cmvmed._warnings import warn_user
 from cmvmed.auto.approximation import Approximation
-from cmvmed.auto.calibration import Calibration
-from cmvmed.auto.neighbors import NeighborGraph, NeighborPredictor
+from cmvmed.auto.cross_fitting import consensus_logits
+from cmvmed.auto.neighbors import NeighborEvidence, NeighborPredictor
+from cmvmed.auto.opinions.combined import Combined, opinions_table
 from cmvmed.core.annealing import AnnealingResult, Plan
-from cmvmed.core.consensus import class_shares, pool, soft_labels
+from cmvmed.core.consensus import class_shares
 from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.nystroem import Basis, residual
 from cmvmed.core.objective import Sweep
@@ -24,7 +26,7 @@ from cmvmed.data.sources.base import FLOAT_BYTES
 from cmvmed.data.training_data import TrainingData
 from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import model_attributes
-from cmvmed.estimators._prediction import FittedModel, fill_missing_scores
+from cmvmed.estimators._prediction import FittedModel, FittedOpinions
 from cmvmed.scale.passes import StreamedRows
 from cmvmed.scale.sampling import Sample
 from cmvmed.scale.streamed import StreamedResult, run_streamed_stage
@@ -45,13 +47,20 @@ class FitViews:
 
 
 def fitted_model(
-    fit: FitViews, plan: Plan, graph: NeighborGraph | None, result: AnnealingResult, scale: float
+    fit: FitViews,
+    plan: Plan,
+    neighbors: NeighborEvidence | None,
+    result: AnnealingResult,
+    combined: Combined | None,
 ) -> FittedModel:
-    """The model of a result; ``scale`` is that of the calibrated probabilities."""
-    neighbors = None
-    if graph is not None:
+    """The model of a result; without ``combined`` it is the consensus alone, uncalibrated."""
+    predictor, opinions = None, None
+    if neighbors is not None:
         state = result.states[-1]
-        neighbors = NeighborPredictor(graph, np.concatenate([state.m_L, state.m_U])[graph.nodes])
+        predictor = NeighborPredictor(neighbors.nodes, neighbors.nodes.of_nodes(np.concatenate([state.m_L, state.m_U])))
+    if combined is not None and combined.parts.supervised is not None:
+        scorer = combined.parts.supervised.scorer()
+        opinions = FittedOpinions(scorer, combined.pool_offset, combined.mixture, combined.parts.with_consensus)
     return FittedModel(
         schema=fit.training.schema,
         classes=fit.training.labels.classes,
@@ -59,52 +68,59 @@ def fitted_model(
         predictors=view_predictors(fit.data, fit.bases, plan.problem, result),
         pool_weights=result.view_weights,
         offset=result.consensus.offset,
-        temperature=result.temperature / scale,  # softmax(c z) is the consensus at temperature T/c
-        neighbors=neighbors,
+        temperature=result.temperature / (1.0 if combined is None else combined.consensus_scale),
+        neighbors=predictor,
+        opinions=opinions,
     )
 
 
 def fitted_attributes(
     fit: FitViews,
     plan: Plan,
-    graph: NeighborGraph | None,
+    neighbors: NeighborEvidence | None,
     result: AnnealingResult,
-    calibration: Calibration | None = None,
+    combined: Combined | None = None,
 ) -> dict[str, Any]:
     """All that ``fit`` learns, by attribute name."""
-    scale = 1.0 if calibration is None else calibration.scale
-    model = fitted_model(fit, plan, graph, result, scale)
-    distributions = _label_distributions(fit.training, plan, result, model.temperature)
+    model = fitted_model(fit, plan, neighbors, result, combined)
+    distributions = _label_distributions(fit.training, plan, result, model, combined)
     history, sensor_weights = result.history, result.view_weights[: len(fit.data)]
-    return model_attributes(model) | {
-        "label_distributions_": distributions,
-        "transduction_": model.classes[distributions.argmax(axis=1)],
-        "probability_scale_": scale,
-        "consensus_weight_": result.consensus_weight,
-        "view_names_": [view.settings.name for view in fit.data],
-        "view_weights_": sensor_weights / sensor_weights.sum(),
-        "neighbor_weight_": float(result.view_weights[len(fit.data) :].sum()),
-        "n_views_": len(fit.data),
-        "n_iter_": len(history),
-        "objective_history_": np.array([sweep.objective for sweep in history]),
-        "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
-        "dual_gap_": result.dual_gap,
-        "converged_": result.converged and solves_duals(result),
-        "_calibration": calibration,
-    }
+    opinions = {} if combined is None else {"opinions_": opinions_table(combined)}
+    return (
+        model_attributes(model)
+        | opinions
+        | {
+            "label_distributions_": distributions,
+            "transduction_": model.classes[distributions.argmax(axis=1)],
+            "probability_scale_": 1.0 if combined is None else combined.consensus_scale,
+            "consensus_weight_": result.consensus_weight,
+            "view_names_": [view.settings.name for view in fit.data],
+            "view_weights_": sensor_weights / sensor_weights.sum(),
+            "neighbor_weight_": float(result.view_weights[len(fit.data) :].sum()),
+            "n_views_": len(fit.data),
+            "n_iter_": len(history),
+            "objective_history_": np.array([sweep.objective for sweep in history]),
+            "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
+            "dual_gap_": result.dual_gap,
+            "converged_": result.converged and solves_duals(result),
+            "_accuracy": None if combined is None else combined.accuracy,
+        }
+    )
 
 
-def _label_distributions(training: TrainingData, plan: Plan, result: AnnealingResult, temperature: float) -> Array:
+def _label_distributions(
+    training: TrainingData, plan: Plan, result: AnnealingResult, model: FittedModel, combined: Combined | None
+) -> Array:
     """The probabilities of the classes of every training row, (n, K); certain for labeled rows."""
-    labels, partition, prior = training.labels, training.partition, plan.class_prior
-    table = np.tile(prior, (labels.codes.size, 1))
-    consensus = result.consensus
-    q = soft_labels(consensus.scores, consensus.offset, temperature)
-    table[partition.block_U] = np.where(consensus.coverage[:, None] > 0.0, q, prior)
-    means, n_L = [state.m_L for state in result.states], partition.block_L.size
-    scores, coverage = pool(means, plan.problem.rows_L, result.view_weights, n_L)
-    zero_weight = (labels.codes[partition.block_L] < 0) & (coverage > 0.0)
-    table[partition.block_L[zero_weight]] = soft_labels(scores[zero_weight], consensus.offset, temperature)
+    labels, partition = training.labels, training.partition
+    table = np.tile(plan.class_prior, (labels.codes.size, 1))
+    logits, coverage = consensus_logits(plan, result)
+    if combined is None or combined.parts.supervised is None:
+        p = softmax(logits * (result.temperature / model.temperature), axis=1)
+    else:
+        p = np.exp(combined.log_p)
+    rows = np.concatenate([partition.block_L, partition.block_U])
+    table[rows] = np.where(coverage[:, None] > 0.0, p, plan.class_prior)
     table[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
     if not np.isfinite(table).all():
         raise ValueError(f"Probabilities of training rows are not finite: {OVERFLOW_ADVICE}")
@@ -112,7 +128,7 @@ def _label_distributions(training: TrainingData, plan: Plan, result: AnnealingRe
 
 
 def continue_on_all_rows(
-    sample: Sample, fit: FitViews, plan: Plan, result: AnnealingResult, scale: float
+    sample: Sample, fit: FitViews, plan: Plan, result: AnnealingResult, combined: Combined | None
 ) -> tuple[AnnealingResult, FittedModel]:
     """The last stage continued on all rows, where the consensus has weight; the result and its model."""
     if fit.bases is None or sample.all_rows is None:
@@ -123,7 +139,7 @@ def continue_on_all_rows(
         streamed = run_streamed_stage(rows, preprocessors, fit.bases, plan, result)
     else:
         streamed = StreamedResult(result, view_predictors(fit.data, fit.bases, plan.problem, result))
-    model = fitted_model(fit, plan, None, streamed.result, scale)
+    model = fitted_model(fit, plan, None, streamed.result, combined)
     return streamed.result, replace(model, predictors=streamed.predictors)
 
 
@@ -132,10 +148,10 @@ def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels
     if CONSENSUS_COPIES * FLOAT_BYTES * rows.source.n_rows * labels.n_classes > memory_limit:
         return None
     scored = replace(model.pooled, check=rows.check).of_source(rows.source)  # type: ignore[arg-type]
-    without_views = int((scored[:, -1] == 0.0).sum())
+    without_views = int((scored.coverage == 0.0).sum())
     if without_views:
         warn_user(NO_VIEW_WARNING.format(without_views))
-    q = model.soft_labels(fill_missing_scores(scored, model.prior_scores))
+    q = model.probabilities(scored)
     q[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
     return q
 

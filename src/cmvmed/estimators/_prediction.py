@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
-from cmvmed.core.consensus import pool, prior_scores, soft_labels
+from cmvmed.auto.opinions.mixture import Mixture
+from cmvmed.auto.opinions.stacking import log_linear_pool
+from cmvmed.auto.opinions.supervised import PoolScorer
+from cmvmed.core.consensus import class_scores, pool, prior_scores, soft_labels
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.external import Rows
 from cmvmed.data.inputs import load_new, open_new
@@ -26,6 +29,27 @@ SCORE_COPIES = 3  # of the kernel values of a row while it is scored
 
 
 @dataclass(frozen=True)
+class ScoredRows:
+    """Rows as the parts of a model see them."""
+
+    scores: Array  # (n, F), pooled scores of the views with the offset
+    coverage: Array  # (n,), weight of the views that the row has, 0 if there is none
+    by_opinion: Array  # (J, n, K), log-probabilities by each opinion; J = 0 if the consensus is alone
+
+    @property
+    def table(self) -> Array:
+        """All of it as one table, (n, 1 + F + JK)."""
+        return np.hstack([self.coverage[:, None], self.scores, *self.by_opinion])
+
+    @classmethod
+    def read(cls, table: Array, n_functions: int, n_opinions: int) -> "ScoredRows":
+        """From such a table."""
+        scores, rest = table[:, 1 : 1 + n_functions], table[:, 1 + n_functions :]
+        by_opinion = rest.reshape(len(table), n_opinions, rest.shape[1] // max(1, n_opinions)).transpose(1, 0, 2)
+        return cls(scores, table[:, 0], by_opinion)
+
+
+@dataclass(frozen=True)
 class FittedModel:
     """All that predictions need."""
 
@@ -37,6 +61,7 @@ class FittedModel:
     offset: Array  # (F,)
     temperature: float
     neighbors: NeighborPredictor | None = None
+    opinions: "FittedOpinions | None" = None  # beside the consensus; None if it is alone
 
     @property
     def prior_scores(self) -> Array:
@@ -53,7 +78,10 @@ class FittedModel:
     @property
     def pooled(self) -> "PooledPredictor":
         """The function of chunks behind all predictions."""
-        return PooledPredictor(self.predictors, self.pool_weights, self.offset, self.row_check, self.neighbors)
+        opinions = None if self.opinions is None else self.opinions.pool
+        return PooledPredictor(
+            self.predictors, self.pool_weights, self.offset, self.row_check, self.neighbors, opinions
+        )
 
     def read_views(self, X: object, settings: InputSettings) -> tuple[list[Matrix], list[BoolArray]]:
         """The matrices of new rows and which rows have which view."""
@@ -61,23 +89,57 @@ class FittedModel:
         return matrices, self.row_check.present(0, matrices)
 
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Pooled scores with the offset, (n, F)."""
-        return fill_missing_scores(_warn_without_views(self.pooled.pooled(matrices, present)), self.prior_scores)
+        """Scores as ``decision_function`` gives them, but (n, F)."""
+        return self._decision_scores(_warn_without_views(self.pooled.scored(matrices, present)))
 
     def soft_labels(self, scores: Array) -> Array:
-        """Probabilities (n, K) of scores that include the offset (n, F)."""
+        """Probabilities (n, K) by the consensus, of scores that include the offset (n, F)."""
         return soft_labels(scores, np.zeros(scores.shape[1]), self.temperature)
 
-    def output(self, scored: Array, kind: OutputKind) -> Any:
-        """The "score", "class" or "probability" of rows with scores and coverage (n, F + 1)."""
-        scores = fill_missing_scores(scored, self.prior_scores)
+    def output(self, scored: ScoredRows, kind: OutputKind) -> Any:
+        """The "score", "class" or "probability" of rows."""
         if kind == "probability":
-            return self.soft_labels(scores)
-        scores = scikit_shape(scores)
+            return self.probabilities(scored)
+        scores = scikit_shape(self._decision_scores(scored))
         if kind == "score":
             return scores
         codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0.0).astype(np.intp)
         return self.classes[codes]
+
+    def probabilities(self, scored: ScoredRows) -> Array:
+        """The probability of each class, (n, K); the class prior for rows without any view."""
+        if self.opinions is None:
+            return self.soft_labels(fill_missing(scored.scores, scored.coverage, self.prior_scores))
+        log_p = self.opinions.log_probabilities(scored, self.temperature)
+        return fill_missing(np.exp(log_p), scored.coverage, self.class_prior)
+
+    def _decision_scores(self, scored: ScoredRows) -> Array:
+        """Scores (n, F): log-odds of two classes, log-probabilities of more; of the consensus alone, its pooled scores."""
+        if self.opinions is None:
+            return fill_missing(scored.scores, scored.coverage, self.prior_scores)
+        log_p = self.opinions.log_probabilities(scored, self.temperature)
+        log_p = fill_missing(log_p, scored.coverage, np.log(self.class_prior))
+        if self.classes.size == 2:
+            return log_p[:, 1:] - log_p[:, :1]
+        return np.asarray(log_p - log_p.mean(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class FittedOpinions:
+    """The pool of opinions, and how it is put together with the consensus."""
+
+    pool: PoolScorer
+    pool_offset: Array  # (K,)
+    mixture: Mixture
+    with_consensus: bool
+
+    def log_probabilities(self, scored: ScoredRows, temperature: float) -> Array:
+        """(n, K); ``temperature`` is that of the consensus with its scale."""
+        log_p = log_linear_pool(scored.by_opinion, self.pool.weights) + self.pool_offset
+        if not self.with_consensus:
+            return self.mixture.log_probabilities([log_p])
+        consensus = class_scores(scored.scores) / (2.0 * temperature * self.mixture.scales[-1])
+        return self.mixture.log_probabilities([log_p, consensus])
 
 
 def predict(model: FittedModel, X: object, kind: OutputKind, settings: InputSettings) -> Any:
@@ -94,45 +156,63 @@ def predict(model: FittedModel, X: object, kind: OutputKind, settings: InputSett
 
 @dataclass(frozen=True)
 class PooledPredictor:
-    """Pooled scores of a chunk of rows beside their coverage, (n, F + 1).
-
-    The coverage is the weight of the views that the row has, 0 if there is none.
-    """
+    """What all predictions are made of, for chunks of rows."""
 
     predictors: tuple[ViewPredictor, ...]
     pool_weights: Array  # (V,), and the neighbors' if they have weight
     offset: Array  # (F,)
     check: RowCheck
     neighbors: NeighborPredictor | None = None
+    opinions: PoolScorer | None = None
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Array:
-        """Scores of the rows of a chunk, whose values are checked."""
-        return self.pooled(matrices, self.check.present(first_row, matrices))
+        """The table (n, 1 + F + JK) of the rows of a chunk, whose values are checked."""
+        return self.scored(matrices, self.check.present(first_row, matrices)).table
 
-    def pooled(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Scores with the offset, and coverage."""
+    def scored(self, matrices: list[Matrix], present: list[BoolArray]) -> ScoredRows:
+        """Scores of rows in memory."""
         rows, means = self.means(matrices, present)
         if self.neighbors is not None:
             known, mean = self.neighbors.mean(matrices, rows)
             rows, means = [*rows, known], [*means, mean]
         scores, coverage = pool(means, rows, self.pool_weights, matrices[0].shape[0])
-        return np.column_stack([scores + self.offset, coverage])
+        by_opinion = np.zeros((0, matrices[0].shape[0], 0))
+        if self.opinions is not None:
+            usable = [has & p.has_training_rows for has, p in zip(present, self.predictors, strict=True)]
+            by_opinion = np.stack(self.opinions.by_opinion(matrices, usable))
+        return ScoredRows(scores + self.offset, coverage, by_opinion)
 
     def means(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[list[IntArray], list[Array]]:
         """Per view, the rows that it can score and their posterior means (n_i, F)."""
         rows = [np.flatnonzero(has & p.has_training_rows) for has, p in zip(present, self.predictors, strict=True)]
         return rows, [p.mean(matrix[index]) for p, matrix, index in zip(self.predictors, matrices, rows, strict=True)]
 
-    def of_matrices(self, matrices: list[Matrix]) -> Array:
+    def of_matrices(self, matrices: list[Matrix]) -> ScoredRows:
         """Scores of rows in memory, in chunks if they are many."""
-        return self(0, matrices) if matrices[0].shape[0] <= MAX_CHUNK_ROWS else self.of_source(memory_rows(matrices))
+        if matrices[0].shape[0] > MAX_CHUNK_ROWS:
+            return self.of_source(memory_rows(matrices))
+        return self.scored(matrices, self.check.present(0, matrices))
 
-    def of_source(self, source: Rows) -> Array:
+    def of_source(self, source: Rows) -> ScoredRows:
         """Scores of all rows of a source."""
         compared = sum(predictor.n_basis_rows for predictor in self.predictors)
         if self.neighbors is not None:
             compared += self.neighbors.n_basis_rows
-        return np.concatenate(list(source.map(self, bytes_per_row=SCORE_COPIES * FLOAT_BYTES * compared)))
+        if self.opinions is not None:
+            compared += self.opinions.n_basis_rows
+        tables = list(source.map(self, bytes_per_row=SCORE_COPIES * FLOAT_BYTES * compared))
+        return self.read(np.concatenate(tables))
+
+    def read(self, table: Array) -> ScoredRows:
+        """The scores from a table that this predictor made."""
+        n_functions, n_opinions = self.offset.size, 0 if self.opinions is None else len(self.opinions.scorers)
+        return ScoredRows.read(table, n_functions, n_opinions)
+
+    @property
+    def empty(self) -> ScoredRows:
+        """Scores of no rows."""
+        n_opinions, n_classes = (0, 0) if self.opinions is None else self.opinions.offsets.shape
+        return self.read(np.zeros((0, 1 + self.offset.size + n_opinions * n_classes)))
 
 
 def scikit_shape(values: Array) -> Array:
@@ -140,17 +220,17 @@ def scikit_shape(values: Array) -> Array:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def fill_missing_scores(scored: Array, absent: Array) -> Array:
-    """Scores (n, F) from scores and coverage (n, F + 1); ``absent`` for rows without any view."""
-    return np.where(scored[:, -1:] > 0.0, scored[:, :-1], absent)
+def fill_missing(values: Array, coverage: Array, absent: Array) -> Array:
+    """The values (n, k), with those of ``absent`` (k,) for rows without any view, whose coverage is zero."""
+    return np.where(coverage[:, None] > 0.0, values, absent)
 
 
-def _warn_without_views(scored: Array) -> Array:
-    """The same scores and coverage, with a warning if some rows have no view."""
-    rows_without_views = np.flatnonzero(scored[:, -1] == 0.0)
+def _warn_without_views(scored: ScoredRows) -> ScoredRows:
+    """The same rows, with a warning if some have no view."""
+    rows_without_views = np.flatnonzero(scored.coverage == 0.0)
     if rows_without_views.size:
         warn_user(
-            f"{rows_without_views.size} of {len(scored)} rows have no view present, the first is row {rows_without_views[0]}; "
+            f"{rows_without_views.size} of {scored.coverage.size} rows have no view present, the first is row {rows_without_views[0]}; "
             "they get the class prior."
         )
     return scored
@@ -167,13 +247,8 @@ class _BlockTask:
     def __call__(self, blocks: tuple[Matrix, ...]) -> Any:
         """The output, computed by one thread."""
         source = LocalRows([ArrayTable(block) for block in blocks], self.layout, n_threads=1)
-        scored = self.model.pooled.of_source(source) if source.n_rows else self.empty
-        return self.model.output(scored, self.kind)
-
-    @property
-    def empty(self) -> Array:
-        """Scores and coverage of no rows."""
-        return np.zeros((0, self.model.offset.size + 1))
+        pooled = self.model.pooled
+        return self.model.output(pooled.of_source(source) if source.n_rows else pooled.empty, self.kind)
 
 
 def predict_dask(arrays: list[Any], task: _BlockTask) -> Any:
@@ -185,7 +260,7 @@ def predict_dask(arrays: list[Any], task: _BlockTask) -> Any:
     counts = [array.numblocks[0] for array in arrays]
     if len(set(counts)) > 1:
         raise ValueError(f"The views have unequal numbers of partitions, {counts}; align them with repartition.")
-    example = task.model.output(task.empty, task.kind)
+    example = task.model.output(task.model.pooled.empty, task.kind)
     shape = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (blocks, (example.shape[1],))}
     return da.map_blocks(_predict_block, *arrays, task=dask.delayed(task), dtype=example.dtype, meta=example, **shape)
 

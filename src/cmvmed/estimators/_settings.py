@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cmvmed._config import configured_memory_limit
 from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import given_prior
-from cmvmed.auto.neighbors import joins_views
+from cmvmed.auto.opinions.candidates import KINDS
 from cmvmed.auto.plan import PlanSettings
 from cmvmed.auto.tuning import Tuning, current_tuning
 from cmvmed.core.kernels import NAMED_KERNELS
@@ -36,6 +36,8 @@ ALGORITHMS: dict[str, Surrogate] = {
     "printed": AsPrinted(),
 }
 APPROXIMATIONS = ("auto", "exact", "nystroem")
+OPINIONS = (*KINDS, "consensus")
+LABELS_DRAWN = ("unknown", "random", "per_class")
 
 
 def read_input_settings(estimator: "MultiViewClassifier") -> InputSettings:
@@ -111,7 +113,9 @@ class FitSettings:
     tol: float
     class_prior: object
     view_weights: object
-    n_neighbors: int | str | None
+    n_neighbors: int | None
+    opinions: tuple[str, ...]
+    labels_drawn: str
     calibrate: bool
     class_weight: object
     approximation: str
@@ -139,7 +143,9 @@ class FitSettings:
             tol=check_number("tol", e.tol),
             class_prior=e.class_prior,
             view_weights=e.view_weights,
-            n_neighbors=_read_n_neighbors(e.n_neighbors),
+            n_neighbors=None if e.n_neighbors is None else check_integer("n_neighbors", e.n_neighbors, 1),
+            opinions=_read_opinions(e.opinions),
+            labels_drawn=check_choice("labels_drawn", e.labels_drawn, LABELS_DRAWN),
             calibrate=check_choice("calibrate", e.calibrate, (True, False)),
             class_weight=e.class_weight,
             approximation=check_choice("approximation", e.approximation, APPROXIMATIONS),
@@ -156,23 +162,17 @@ class FitSettings:
 
     def plan_settings(self, views: Sequence[ViewData], classes: NDArray[Any]) -> PlanSettings:
         """What is left to decide once the views and classes are known."""
-        if isinstance(self.n_neighbors, int) and not joins_views(views):
-            raise ValueError(
-                f"n_neighbors={self.n_neighbors} needs the distances of rows in all views, which only the kernels 'linear+rbf' "
-                "and 'rbf' give; use one of them for every view, or n_neighbors=None."
-            )
         prior = self.class_prior
         given = not (prior is None or isinstance(prior, str))
         return PlanSettings(
             surrogate=self.surrogate,
-            consensus_weight=self.consensus_weight,
+            consensus_weight=self.consensus_weight if "consensus" in self.opinions else 0.0,
             temperature=self.temperature,
             n_stages=self.n_stages,
             max_iter=self.max_iter,
             tol=self.tol,
             class_prior=given_prior(prior, classes) if given else prior,  # type: ignore[arg-type]
             view_weights=_read_view_weights(self.view_weights, views),
-            n_neighbors=self.n_neighbors,
         )
 
 
@@ -181,12 +181,14 @@ def _number_or(word: str, name: str, value: object) -> float | str:
     return check_choice(name, value, (word,)) if isinstance(value, str) else check_number(name, value)
 
 
-def _read_n_neighbors(value: object) -> int | str | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return check_choice("n_neighbors", value, ("auto",))
-    return check_integer("n_neighbors", value, 1)
+def _read_opinions(given: object) -> tuple[str, ...]:
+    """The opinions that take part, in their order."""
+    if isinstance(given, str) and given == "auto":
+        return OPINIONS
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not names or not all(name in OPINIONS for name in names):
+        raise ValueError(f"opinions must be 'auto' or some of {list(OPINIONS)}, but is {given!r}.")
+    return tuple(name for name in OPINIONS if name in names)
 
 
 def _read_view_weights(given: object, views: Sequence[ViewData]) -> Array | str:

@@ -11,19 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed._warnings import warn_user
 from cmvmed.auto.approximation import Approximation, choose_approximation, view_bases
-from cmvmed.auto.calibration import AccuracyEstimate, calibrate
+from cmvmed.auto.opinions.mixture import AccuracyEstimate
 from cmvmed.auto.plan import choose_plan
 from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.core.consensus import class_scores
 from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.problem import build_problem
 from cmvmed.core.threads import Mapper, blas_limit, parallel_map
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.core.types import Array, BoolArray, Matrix
 from cmvmed.data.inputs import TrainingInput, open_training
 from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
+from cmvmed.estimators._evidence import gather_evidence
 from cmvmed.estimators._fitted import (
     FitViews,
     all_rows_attributes,
@@ -192,7 +193,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         temperature: float = 0.2,
         class_prior: object = "auto",
         view_weights: object = "agreement",
-        n_neighbors: int | str | None = "auto",
+        n_neighbors: int | None = 5,
+        opinions: object = "auto",
+        labels_drawn: str = "unknown",
         algorithm: str = "bohning",
         n_stages: int = 8,
         max_iter: int = 100,
@@ -217,6 +220,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         self.class_prior = class_prior
         self.view_weights = view_weights
         self.n_neighbors = n_neighbors
+        self.opinions = opinions
+        self.labels_drawn = labels_drawn
         self.algorithm = algorithm
         self.n_stages = n_stages
         self.max_iter = max_iter
@@ -254,13 +259,14 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             "class_prior": None,
             "view_weights": "uniform",
             "n_neighbors": None,
+            "opinions": "consensus",
             "calibrate": False,
             "max_iter": 1 if algorithm == "printed" else 100,
         }
         return cls(**(of_paper | parameters))
 
     @with_callbacks
-    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None, groups: object = None) -> Self:
         """Fit to labeled and unlabeled rows.
 
         Parameters
@@ -275,39 +281,52 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             or dask DataFrames, that holds them.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts, labeled or not.
+        groups : array-like of shape (n_rows,), default=None
+            The group of each row, such as its recording or subject. Labels of one group are held out together, so that
+            the accuracy estimate is one for new groups.
 
         Returns
         -------
         self : object
         """
         settings = FitSettings.read(self)
-        data, sample, approximation = _read_sample(X, y, sample_weight, settings)
+        data, sample, approximation = _read_sample(X, y, sample_weight, groups, settings)
         low_rank, training = approximation.n_components is not None, sample.training
         map_parallel = parallel_map(settings.n_jobs, low_rank)
         with numerical_errors():
             fit = _build_views(training, approximation, settings, map_parallel)
-        codes, weights = _labeled_block(training)
         plan_settings = settings.plan_settings(fit.data, training.labels.classes)
         n_blas = 1 if low_rank else None  # sweeps over features are bound by memory, not by arithmetic
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
         with numerical_errors(), blas_limit(n_blas):
-            plan, graph = choose_plan(fit.problem, fit.data, training.partition, codes, plan_settings, settings.tuning)
-            attributes_after = report.attributes = partial(fitted_attributes, fit, plan, graph)
-            result = anneal_with_safeguard(
-                plan, settings.tuning, before_stage=report.before_stage, on_stage=report.on_stage
+            evidence = gather_evidence(fit, settings, plan_settings)
+            chosen = choose_plan(
+                fit.problem,
+                fit.data,
+                training.partition,
+                plan_settings,
+                settings.tuning,
+                evidence.shares,
+                evidence.neighbors(exact=not low_rank),
             )
-            calibration = None
-            if settings.calibrate and not result.stopped:
-                calibration = calibrate(plan, result, codes, weights, settings.tuning, map_parallel)
-        fitted = attributes_after(result, calibration)
+            attributes_after = report.attributes = partial(
+                fitted_attributes, fit, chosen.plan, evidence.neighbors(exact=not low_rank)
+            )
+            result = anneal_with_safeguard(
+                chosen.plan, settings.tuning, before_stage=report.before_stage, on_stage=report.on_stage
+            )
+            combined = evidence.combine(chosen, result, settings, map_parallel)
+        fitted = attributes_after(result, combined)
         if sample.all_rows is not None:
-            result, model = continue_on_all_rows(sample, fit, plan, result, fitted["probability_scale_"])
-            fitted = attributes_after(result, calibration) | all_rows_attributes(
+            result, model = continue_on_all_rows(sample, fit, chosen.plan, result, combined)
+            fitted = attributes_after(result, combined) | all_rows_attributes(
                 model, sample.all_rows, data.labels, settings.input.memory_limit
             )
         fitted["approximation_"] = approximation_summary(approximation, fit, sample)
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
             warn_user(message, category)
+        for message in evidence.warnings(chosen, combined):
+            warn_user(message)
         self._set_fitted_attributes(fitted)
         report.finish(fitted)
         return self
@@ -345,12 +364,12 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         check_is_fitted(self)
         if not (isinstance(level, Real) and 0.0 < level < 1.0):
             raise ValueError(f"level must be a number between 0 and 1, but is {level!r}.")
-        if self._calibration is None:
+        if self._accuracy is None:
             raise ValueError(
                 "The accuracy is estimated by the cross-fit that calibrates probabilities, which this fit did not do: use "
                 "calibrate=True, and let the fit run to its end."
             )
-        return self._calibration.accuracy_estimate(float(level))
+        return self._accuracy.estimate(float(level))
 
     def decision_function_by_view(self, X: object, *, return_std: bool = False) -> dict[str, Any]:
         """Score of each row by each view alone.
@@ -441,11 +460,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
 
 
 def _read_sample(
-    X: object, y: object, sample_weight: object, settings: FitSettings
+    X: object, y: object, sample_weight: object, groups: object, settings: FitSettings
 ) -> tuple[TrainingInput, Sample, Approximation]:
     """X and y, the rows to anneal on in memory, and how kernels are handled."""
     data = open_training(X, y, settings.input)
-    weights = read_weights(sample_weight, settings.class_weight, data.labels)
+    weights = read_weights(sample_weight, settings.class_weight, data.labels, groups)
     n_unlabeled = count_unlabeled(data.labels, weights)
     approximation = choose_approximation(
         settings.approximation, settings.n_components, settings.algorithm, n_unlabeled, settings.tuning
@@ -480,9 +499,3 @@ def _build_views(
         map_views=map_views,
     )
     return FitViews(training, data, bases, problem)
-
-
-def _labeled_block(training: TrainingData) -> tuple[IntArray, Array]:
-    """Class codes and sample weights of the rows of the labeled block."""
-    block = training.partition.block_L
-    return training.labels.codes[block], training.partition.weights[block]

@@ -119,8 +119,7 @@ class SweepPass:
             weight = w[index][:, None]
             responses.append(raw.T @ (weight * SURROGATE.response(m, p[index], np.full((m.shape[0], 1), CURVATURE))))
             energies.append(float((weight * (log_partition(m) - (p[index] - 0.5) * m)).sum()))
-        tilt = float(mass @ ((p - 0.5) @ self.offset))
-        scalars = np.array([mass.sum(), mass @ entropy(q), tilt])
+        scalars = np.array([mass.sum(), mass @ entropy(q)])
         return *responses, np.array(energies), mass @ q, (mass[:, None] * q).T @ q, scalars
 
     @property
@@ -139,7 +138,6 @@ class SweepSums:
     products: Array  # (K, K) Σ_U ωw q qᵀ
     mass: float  # Σ_U ωw
     entropy: float  # Σ_U ωw H(q)
-    tilt: float  # Σ_U ωw (q - ½)·offset
 
     @classmethod
     def read(cls, sums: Sums) -> "SweepSums":
@@ -150,4 +148,4 @@ class SweepSums:
     @property
     def consensus(self) -> ConsensusSums:
         """Those that belong to the consensus."""
-        return ConsensusSums(self.mass, self.entropy, self.shares, self.tilt)
+        return ConsensusSums(self.mass, self.entropy, self.shares)

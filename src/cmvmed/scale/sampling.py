@@ -135,7 +135,8 @@ def _sampled(
     matrices = source.take(numbers)
     present = _present_in_sample(check, numbers, matrices)
     sample_labels = Labels(labels.classes, labels.codes[numbers])
-    sample = RowWeights(sample_weights, weights.hinge[numbers], weights.equal)
+    groups = None if weights.groups is None else weights.groups[numbers]
+    sample = RowWeights(sample_weights, weights.hinge[numbers], weights.equal, groups)
     training = training_data(data.schema, matrices, present, sample_labels, sample)
     return Sample(training, rows, _intermediate_sample(rows, rng, tuning) if with_intermediate else None)
 

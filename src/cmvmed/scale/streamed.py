@@ -167,7 +167,6 @@ class _StreamedStep:
             lam,
             T,
             n_classes=self.plan.problem.n_classes,
-            fixed_offset=end.consensus.shares is None,
         )
         gaps, stage = [view.gap for view in views], self.plan.schedule.n_stages
         return sweep_record(stage, lam, T, value, gaps, end.view_weights, consensus, self.rows.n_unlabeled, seconds)

@@ -1,0 +1,128 @@
+"""The labeled rows that held-out decisions are made with: their classes, weights, groups and folds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmvmed.auto.tuning import Tuning
+from cmvmed.core.problem import Problem
+from cmvmed.core.types import Array, BoolArray, IntArray
+from cmvmed.data.contents import numbers_of_equal, row_contents
+from cmvmed.data.training_data import TrainingData
+
+SIMILARITY_DIGITS = 9  # of similarities relative to the largest; equal rows agree in them
+
+
+@dataclass(frozen=True)
+class LabeledRows:
+    """Labeled rows, l in number.
+
+    Rows of the same group are left out together: those of one recording or subject, or rows that are equal.
+    """
+
+    positions: IntArray  # (l,) rows of the labeled block
+    codes: IntArray  # (l,) classes
+    weights: Array  # (l,) sample weights
+    hinge: Array  # (l,) weights in a fit: sample times class weight
+    groups: IntArray  # (l,)
+    n_classes: int
+
+    def counts(self, kept: BoolArray) -> Array:
+        """Weighted number of the kept rows of each class, (K,)."""
+        counts = np.bincount(self.codes[kept], weights=self.weights[kept], minlength=self.n_classes)
+        return np.asarray(counts, dtype=np.float64)
+
+    def judged(self, kept: BoolArray) -> Array:
+        """Weights (l,) of the rows that can be left out: kept rows whose class has kept rows in another group."""
+        pairs = np.unique(np.stack([self.codes[kept], self.groups[kept]]), axis=1)
+        several = np.bincount(pairs[0], minlength=self.n_classes) > 1
+        return np.where(kept & several[self.codes], self.weights, 0.0)
+
+
+def read_labeled_rows(training: TrainingData, tuning: Tuning, rng: np.random.Generator) -> LabeledRows:
+    """The labeled rows with weight; if they are very many, a part of each class."""
+    partition, n_classes = training.partition, training.labels.n_classes
+    block = partition.block_L
+    codes = training.labels.codes[block]
+    positions = np.flatnonzero((codes >= 0) & (partition.hinge[block] > 0.0))
+    if positions.size > tuning.max_opinion_labels:
+        positions = _part_of_each_class(positions, codes, n_classes, tuning.max_opinion_labels, rng)
+    rows = block[positions]
+    if training.groups is None:
+        contents = [row_contents(matrix[rows]) for matrix in training.matrices]
+        groups = numbers_of_equal(list(zip(*contents, strict=True)))
+    else:
+        groups = np.unique(training.groups[rows], return_inverse=True)[1]
+    return LabeledRows(positions, codes[positions], partition.weights[rows], partition.hinge[rows], groups, n_classes)
+
+
+def _part_of_each_class(
+    positions: IntArray, codes: IntArray, n_classes: int, n: int, rng: np.random.Generator
+) -> IntArray:
+    """About ``n`` of the rows, the same part of each class, but at least two of it."""
+    shuffled = rng.permutation(positions)
+    members = [shuffled[codes[shuffled] == c] for c in range(n_classes)]
+    return np.sort(np.concatenate([own[: max(2, own.size * n // positions.size)] for own in members]))
+
+
+def held_out_folds(problem: Problem, rows: LabeledRows, n_folds: int, *, grouped: bool) -> list[BoolArray]:
+    """Per fold, which labeled rows it holds, (l,); a class's only group is in none.
+
+    Parameters
+    ----------
+    grouped : whether the user gave groups; otherwise rows are dealt by their content
+    """
+    if grouped:
+        folds = _group_folds(rows, n_folds)
+    else:
+        folds = assign_folds(rows.codes, mean_similarity(problem, rows), n_folds)
+    return [folds == fold for fold in range(n_folds) if (folds == fold).any()]
+
+
+def mean_similarity(problem: Problem, rows: LabeledRows) -> Array:
+    """Mean kernel value of each labeled row with the others, over the views, (l,); equal for equal rows.
+
+    It orders the rows by their content, not by their positions in the table.
+    """
+    n_L = problem.Y.shape[0]
+    weights, total = np.zeros(n_L), np.zeros(n_L)
+    weights[rows.positions] = rows.weights
+    for model, own in zip(problem.models, problem.rows_L, strict=True):
+        total[own] += model.blocks.LL @ weights[own]
+    largest = float(np.abs(total).max(initial=0.0))
+    return np.round(total / largest if largest > 0.0 else total, SIMILARITY_DIGITS)[rows.positions]
+
+
+def assign_folds(codes: IntArray, order: Array, n_folds: int) -> IntArray:
+    """Distribute the rows of each class over the folds; -1 for a class's only row, which is kept.
+
+    Classes and rows are taken by ``order`` (n,), so neither the rows' positions nor the classes' names matter. Rows of
+    the same class and order count as one row that occurs more than once, and stay together.
+    """
+    members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+    distinct = [(rows, *np.unique(order[rows], return_inverse=True)) for rows in members]
+    folds, assigned = np.full(codes.size, -1), 0
+    for rows, values, turn in sorted(distinct, key=lambda part: (part[1].size, part[1].sum())):
+        if values.size > 1:
+            folds[rows] = (assigned + turn) % n_folds
+            assigned += values.size
+    return folds
+
+
+def _group_folds(rows: LabeledRows, n_folds: int) -> IntArray:
+    """Deal the groups in turn, those of the same most frequent class one after the other; -1 for a class's only group."""
+    table = np.zeros((int(rows.groups.max()) + 1, rows.n_classes))
+    np.add.at(table, (rows.groups, rows.codes), 1.0)
+    order = np.lexsort([-table.sum(axis=1), table.argmax(axis=1)])
+    fold_of_group = np.empty(len(table), dtype=np.intp)
+    fold_of_group[order] = np.arange(len(table)) % n_folds
+    several = (table > 0.0).sum(axis=0) > 1
+    return np.where(several[rows.codes], fold_of_group[rows.groups], -1)
+
+
+def in_labeled_block(rows: LabeledRows, chosen: Sequence[bool] | BoolArray, n_L: int) -> BoolArray:
+    """The chosen labeled rows as rows of the labeled block, (n_L,)."""
+    block = np.zeros(n_L, dtype=bool)
+    block[rows.positions[np.asarray(chosen)]] = True
+    return block

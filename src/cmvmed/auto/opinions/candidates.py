@@ -1,0 +1,240 @@
+"""Which opinions there are, and of which kernels each is made.
+
+==============  ========================================================================================
+linear          all views together, linear kernels; features clipped only far out
+rbf             all views together, RBF kernels
+views           each view alone, with its own kernel
+graph           the graph of nearest rows by all views together
+view_graphs     the graphs of nearest rows by each view, their kernels together
+==============  ========================================================================================
+
+"Together" is the mean of the views' kernels over the views that a row has, D (Σ_v K_v) D with D = 1/√(number of views
+of the row), which stays positive semi-definite. Views with a callable or precomputed kernel have no features to compare;
+the first two are then one opinion, ``joint``, with the given kernels, and there are no graphs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cmvmed.auto.labeled_rows import LabeledRows
+from cmvmed.auto.opinions.graph import GraphKernel, GraphScorer, find_nodes, graph_kernel
+from cmvmed.auto.opinions.kernels import CenteredKernel, KernelScorer, ViewRows, center, view_rows
+from cmvmed.auto.tuning import Tuning
+from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
+from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.training_data import TrainingData
+from cmvmed.data.view_data import ViewData, read_view
+
+KINDS = ("linear", "rbf", "views", "graph", "view_graphs")
+USES_UNLABELED = ("graph", "view_graphs")  # kinds that learn from unlabeled rows
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """One opinion: a sum of kernels, each times a factor, and the ridge of its regression."""
+
+    name: str
+    kind: str
+    kernels: tuple[CenteredKernel | GraphKernel, ...]
+    factor: float  # of each kernel
+    normalized: bool  # whether the sum is a mean over the views that a row has
+    ridge: float
+    prior: float  # weight before any label was held out
+
+    def row_factors(self) -> Array:
+        """1/√(number of views of each training row), (n,)."""
+        if not self.normalized:
+            return np.ones(self.kernels[0].present.size)
+        return row_factors([kernel.present for kernel in self.kernels])
+
+    def gram(self, labeled: IntArray) -> Array:
+        """The kernel of the labeled rows, (l, l)."""
+        d = self.factor**0.5 * self.row_factors()[labeled]
+        return np.asarray(sum(kernel.gram() for kernel in self.kernels) * np.outer(d, d))
+
+
+@dataclass(frozen=True)
+class OpinionScorer:
+    """Scores of new rows by one opinion."""
+
+    parts: tuple[KernelScorer | GraphScorer, ...]
+    views: tuple[int, ...]  # the view of each part, if the opinion is a mean over the views that a row has; else empty
+
+    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
+        """Scores (m, K) of rows given by view, with which rows have which view."""
+        total = np.asarray(sum(part.scores(matrices, present) for part in self.parts))
+        return total * row_factors([present[view] for view in self.views])[:, None] if self.views else total
+
+
+def row_factors(present: Sequence[BoolArray]) -> Array:
+    """1/√(number of views of each row), (n,); 1 for rows without any."""
+    return np.asarray(1.0 / np.sqrt(np.maximum(np.sum(present, axis=0), 1)))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The opinions of a fit, on its training rows: those of the labeled block, then those of the unlabeled one."""
+
+    opinions: tuple[Opinion, ...]
+    rows: LabeledRows
+
+    @property
+    def labeled(self) -> IntArray:
+        """(l,) rows of the labeled block that opinions learn from."""
+        return self.rows.positions
+
+    def scores(self, j: int, coefficients: Array) -> Array:
+        """Scores (n, F) of all training rows by opinion j, for coefficients (l, F)."""
+        opinion = self.opinions[j]
+        d = opinion.row_factors()
+        scaled = opinion.factor * d[self.labeled][:, None] * coefficients
+        return np.asarray(sum(kernel.scores(scaled) for kernel in opinion.kernels) * d[:, None])
+
+    def scorer(self, j: int, coefficients: Array) -> OpinionScorer:
+        """The scores of new rows by opinion j, for coefficients (l, K)."""
+        opinion = self.opinions[j]
+        scaled = opinion.factor * opinion.row_factors()[self.labeled][:, None] * coefficients
+        views = tuple(_view_of(kernel) for kernel in opinion.kernels) if opinion.normalized else ()
+        return OpinionScorer(tuple(kernel.scorer(scaled) for kernel in opinion.kernels), views)
+
+
+def build_candidates(
+    training: TrainingData,
+    views: Sequence[ViewData],
+    rows: LabeledRows,
+    used: BoolArray,
+    kinds: Sequence[str],
+    n_neighbors: int | None,
+    rng: np.random.Generator,
+    tuning: Tuning,
+) -> Candidates:
+    """The opinions that a fit's views allow.
+
+    Parameters
+    ----------
+    views : the views with the user's scaling and kernels
+    used : (V,), views that take part
+    kinds : some of ``KINDS``
+    n_neighbors : of the graphs; None for no graphs
+    """
+    build = _Builder(training, list(views), used, rows.positions, rng, tuning)
+    has_features = all(isinstance(views[i].settings.kernel, str) for i in build.indices) and all(
+        views[i].settings.kernel != "precomputed" for i in build.indices
+    )
+    opinions: list[Opinion] = []
+    if has_features:
+        near, far = build.with_bandwidth(), build.widely_clipped()
+        if "linear" in kinds:
+            kernels = [build.kernel(i, far[i], Kernel(far[i].settings.name, "linear")) for i in build.indices]
+            opinions.append(build.joint("linear", kernels, tuning.linear_ridge))
+        if "rbf" in kinds:
+            kernels = [build.kernel(i, near[i], _rbf(near[i])) for i in build.indices]
+            opinions.append(build.joint("rbf", kernels, tuning.kernel_ridge))
+    elif "linear" in kinds or "rbf" in kinds:
+        kernels = [build.kernel(i, views[i], views[i].kernel) for i in build.indices]
+        opinions.append(build.joint("joint", kernels, tuning.kernel_ridge))
+    if "views" in kinds:
+        opinions.extend(build.single(i) for i in build.indices)
+    if has_features and n_neighbors is not None:
+        if "graph" in kinds:
+            opinions.append(build.graph(far, n_neighbors))
+        if "view_graphs" in kinds and len(build.indices) > 1:
+            opinions.append(build.view_graphs(far, n_neighbors))
+    total = sum(opinion.prior for opinion in opinions)
+    return Candidates(tuple(replace(opinion, prior=opinion.prior / total) for opinion in opinions), rows)
+
+
+class _Builder:
+    """The kernels and opinions of a fit, one at a time."""
+
+    def __init__(
+        self,
+        training: TrainingData,
+        views: list[ViewData],
+        used: BoolArray,
+        labeled: IntArray,
+        rng: np.random.Generator,
+        tuning: Tuning,
+    ) -> None:
+        partition = training.partition
+        self.training, self.views, self.tuning, self.rng = training, views, tuning, rng
+        self.indices = [i for i, view in enumerate(views) if used[i] and view.rows_L.size + view.rows_U.size]
+        self.n_L, self.labeled = partition.block_L.size, labeled
+        self.weights = partition.weights[np.concatenate([partition.block_L, partition.block_U])]
+        self.weights_L = self.weights[labeled]
+        self.rows: dict[int, ViewRows] = {
+            i: view_rows(i, views[i], self.n_L, labeled, self.weights, tuning.median_sample, rng) for i in self.indices
+        }
+
+    def with_bandwidth(self) -> dict[int, ViewData]:
+        """The views with a bandwidth."""
+        return {
+            i: self.views[i]
+            if self.views[i].settings.kernel in DISTANCE_KERNELS
+            else self._read(i, self.views[i].settings.clip)
+            for i in self.indices
+        }
+
+    def widely_clipped(self) -> dict[int, ViewData]:
+        """The views with features clipped only far out, and a bandwidth."""
+        return {
+            i: self._read(i, self.tuning.wide_clip)
+            if self.views[i].scaling.kind == "standard" or self.views[i].settings.kernel not in DISTANCE_KERNELS
+            else self.views[i]
+            for i in self.indices
+        }
+
+    def _read(self, i: int, clip: float) -> ViewData:
+        settings = replace(self.views[i].settings, clip=clip, kernel="linear+rbf", gamma="median")
+        partition = self.training.partition
+        return read_view(
+            settings,
+            self.training.matrices[i],
+            self.training.present[i],
+            partition.block_L,
+            partition.block_U,
+            partition.weights,
+            self.rng,
+        )
+
+    def kernel(self, i: int, data: ViewData, kernel: Kernel) -> CenteredKernel:
+        """A kernel of view i."""
+        return center(self.rows[i], data, kernel, self.weights_L)
+
+    def joint(self, kind: str, kernels: list[CenteredKernel], ridge: float) -> Opinion:
+        """The mean of one kernel per view."""
+        return Opinion(kind, kind, tuple(kernels), 1.0, True, ridge, 1.0)
+
+    def single(self, i: int) -> Opinion:
+        """View i alone; a mean of two kernels has each centered and scaled on its own."""
+        data = self.views[i]
+        parts = [data.kernel]
+        if data.settings.kernel == "linear+rbf":
+            parts = [Kernel(data.settings.name, "linear"), _rbf(data)]
+        kernels = tuple(self.kernel(i, data, kernel) for kernel in parts)
+        name, prior = f"view {data.settings.name}", 1.0 / len(self.indices)
+        return Opinion(name, "views", kernels, 1.0 / len(parts), False, self.tuning.kernel_ridge, prior)
+
+    def graph(self, far: dict[int, ViewData], n_neighbors: int) -> Opinion:
+        """The graph by all views together."""
+        kernel = self._graph_kernel([far[i] for i in self.indices], self.indices, n_neighbors)
+        return Opinion("graph", "graph", (kernel,), 1.0, False, self.tuning.graph_ridge, 1.0)
+
+    def view_graphs(self, far: dict[int, ViewData], n_neighbors: int) -> Opinion:
+        """The graphs by each view."""
+        kernels = tuple(self._graph_kernel([far[i]], [i], n_neighbors) for i in self.indices)
+        return Opinion("view_graphs", "view_graphs", kernels, 1.0, True, self.tuning.graph_ridge, 1.0)
+
+    def _graph_kernel(self, views: list[ViewData], indices: list[int], n_neighbors: int) -> GraphKernel:
+        nodes = find_nodes(views, indices, self.n_L, self.weights, n_neighbors)
+        return graph_kernel(nodes, self.labeled, self.weights_L, self.tuning.graph_regularization)
+
+
+def _rbf(data: ViewData) -> Kernel:
+    return Kernel(data.settings.name, "rbf", data.kernel.gamma)
+
+
+def _view_of(kernel: CenteredKernel | GraphKernel) -> int:
+    return kernel.rows.view if isinstance(kernel, CenteredKernel) else kernel.nodes.indices[0]

@@ -1,0 +1,27 @@
+"""Which rows are equal."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from cmvmed.core.linalg import is_sparse
+from cmvmed.core.types import IntArray, Matrix
+
+
+def row_contents(matrix: Matrix) -> list[bytes]:
+    """The features of each row as bytes, which are equal if the rows are."""
+    if not is_sparse(matrix):
+        return [row.tobytes() for row in matrix + 0.0]  # which makes -0.0 equal to 0.0
+    canonical = matrix.tocsr().copy()
+    canonical.sum_duplicates()
+    canonical.eliminate_zeros()
+    return [
+        canonical.indices[start:end].tobytes() + canonical.data[start:end].tobytes()
+        for start, end in pairwise(canonical.indptr.tolist())
+    ]
+
+
+def numbers_of_equal(contents: list[tuple[bytes | None, ...]]) -> IntArray:
+    """A number for each row, the same for equal contents, counted from 0 in the order of the rows."""
+    seen: dict[tuple[bytes | None, ...], int] = {}
+    return np.array([seen.setdefault(content, len(seen)) for content in contents], dtype=np.intp)

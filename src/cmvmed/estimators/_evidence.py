@@ -1,0 +1,146 @@
+"""What labels say before and after the consensus: opinions, class shares, held-out accuracy, and warnings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from cmvmed.auto.agreement import mean_agreement
+from cmvmed.auto.labeled_rows import LabeledRows, held_out_folds, read_labeled_rows
+from cmvmed.auto.neighbors import NeighborEvidence
+from cmvmed.auto.opinions.candidates import KINDS, build_candidates
+from cmvmed.auto.opinions.combined import Combined, Parts, combine
+from cmvmed.auto.opinions.shares import drawn_per_class
+from cmvmed.auto.opinions.supervised import SupervisedFit, fit_supervised
+from cmvmed.auto.plan import ChosenPlan, PlanSettings
+from cmvmed.core.annealing import AnnealingResult
+from cmvmed.core.threads import Mapper
+from cmvmed.core.types import Array, BoolArray
+from cmvmed.data.labels import Labels
+from cmvmed.data.training_data import generator
+from cmvmed.estimators._fitted import FitViews
+from cmvmed.estimators._settings import FitSettings
+
+MIN_DRAW_PROBABILITY = 0.001  # of the labels' counts in a random draw, below which they are warned of
+NEARLY_ALL = 0.9  # share of a class from which on no classifier has much to add
+NO_AGREEMENT = 0.05  # mean correlation of the views' scores that is as good as none
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The labeled rows and, unless only the consensus is asked for, the opinions learned from them."""
+
+    labels: Labels
+    rows: LabeledRows
+    folds: list[BoolArray]
+    supervised: SupervisedFit | None
+    with_consensus: bool
+    mass: Array  # (n,), weights of the unlabeled training rows; zero for those of the labeled block
+    labels_drawn: str
+    per_class: bool  # whether labels are taken to be drawn class by class
+
+    @property
+    def shares(self) -> Array | None:
+        """The class shares among the unlabeled rows, by the opinions."""
+        return None if self.supervised is None else self.supervised.pool.share
+
+    def neighbors(self, *, exact: bool) -> NeighborEvidence | None:
+        """The graph of nearest rows as a view of the consensus, which only exact kernels can have."""
+        usable = exact and self.with_consensus and self.supervised is not None and bool(self.mass.any())
+        return self.supervised.neighbor_evidence() if usable and self.supervised is not None else None
+
+    def combine(
+        self, chosen: ChosenPlan, result: AnnealingResult, settings: FitSettings, map_folds: Mapper
+    ) -> Combined:
+        """The opinions and the consensus put together; without held-out labels if a callback stopped the fit."""
+        return combine(
+            Parts(self.supervised, self.with_consensus),
+            chosen,
+            result,
+            self.rows,
+            self.folds,
+            self.mass,
+            settings.tuning,
+            calibrate=settings.calibrate and not result.stopped,
+            per_class=self.per_class,
+            map_folds=map_folds,
+        )
+
+    def warnings(self, chosen: ChosenPlan, combined: Combined) -> Iterator[str]:
+        """Where labels are too few or unlike the unlabeled rows, each in one sentence with what to do."""
+        yield from self._single_labels()
+        yield from self._unlikely_draw(chosen)
+        yield from self._no_signal(chosen, combined)
+
+    def _single_labels(self) -> Iterator[str]:
+        everything = np.ones(self.rows.codes.size, dtype=bool)
+        alone = np.unique(self.rows.codes[(self.rows.judged(everything) == 0.0) & (self.rows.weights > 0.0)])
+        if alone.size:
+            name, more = self.labels.classes[alone].tolist()[0], alone.size - 1
+            others = f" (and {more} more such class{'es' if more > 1 else ''})" if more else ""
+            yield (
+                f"Class {name!r} has one labeled row{others}, which cannot be held out, so neither the weights of the opinions nor "
+                "the accuracy estimate take it into account; label at least one more row of it."
+            )
+
+    def _unlikely_draw(self, chosen: ChosenPlan) -> Iterator[str]:
+        plan = chosen.plan
+        if self.per_class or plan.shares is None or self.supervised is None:
+            return
+        counts = self.rows.counts(np.ones(self.rows.codes.size, dtype=bool))
+        p = draw_probability(counts, plan.shares)
+        if p < MIN_DRAW_PROBABILITY:
+            share = counts / counts.sum()
+            worst = int(np.abs(share - plan.shares).argmax())
+            yield (
+                f"The labels do not look like a random draw of the rows (p = {p:.1g}): class {self.labels.classes.tolist()[worst]!r} "
+                f"is {share[worst]:.0%} of the labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones; if "
+                'they were chosen class by class, use labels_drawn="per_class", or give the true shares as class_prior.'
+            )
+
+    def _no_signal(self, chosen: ChosenPlan, combined: Combined) -> Iterator[str]:
+        found, plan = combined.accuracy, chosen.plan
+        if found is None or found.n_held_out == 0.0 or not self.mass.any():
+            return
+        counts = self.rows.counts(np.ones(self.rows.codes.size, dtype=bool))
+        most, largest = counts.max() / counts.sum(), float(plan.class_prior.max())
+        agreement = mean_agreement(plan.start.agreement, plan.view_weights[: len(plan.start.agreement)])
+        if found.hits <= most and agreement < NO_AGREEMENT:
+            yield (
+                f"Held-out labels are predicted no better ({found.hits:.0%}) than by always naming the most frequent class "
+                f"({most:.0%}), and the views do not agree: nothing was learned; check that rows of X and y belong together, or "
+                "use other features."
+            )
+        elif found.estimate(0.9).mean <= largest < NEARLY_ALL:
+            yield (
+                f"The expected accuracy, {found.estimate(0.9).mean:.0%}, is not above the share of the largest class, "
+                f"{largest:.0%}: predictions are of little use yet; label more rows."
+            )
+
+
+def draw_probability(counts: Array, shares: Array) -> float:
+    """The probability of counts (K,) at least as unlike the shares as these in a random draw: a likelihood-ratio test."""
+    seen = counts > 0.0
+    statistic = 2.0 * float((counts[seen] * np.log(counts[seen] / (counts.sum() * shares[seen]))).sum())
+    return float(chi2.sf(max(statistic, 0.0), counts.size - 1))
+
+
+def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSettings) -> Evidence:
+    """Fit the opinions that the settings ask for."""
+    training, tuning, rng = fit.training, settings.tuning, generator(settings.random_state)
+    partition = training.partition
+    rows = read_labeled_rows(training, tuning, rng)
+    folds = held_out_folds(fit.problem, rows, tuning.n_folds, grouped=training.groups is not None)
+    mass = np.concatenate([np.zeros(partition.block_L.size), partition.weights[partition.block_U]])
+    per_class = drawn_per_class(partition.counts, settings.labels_drawn)
+    kinds = [name for name in settings.opinions if name in KINDS]
+    supervised = None
+    if kinds:
+        weights = plan_settings.view_weights
+        used = np.ones(len(fit.data), dtype=bool) if isinstance(weights, str) else weights > 0.0
+        candidates = build_candidates(training, fit.data, rows, used, kinds, settings.n_neighbors, rng, tuning)
+        if candidates.opinions:
+            supervised = fit_supervised(candidates, folds, mass, per_class=per_class, tuning=tuning)
+    with_consensus = "consensus" in settings.opinions or supervised is None
+    return Evidence(training.labels, rows, folds, supervised, with_consensus, mass, settings.labels_drawn, per_class)
