@@ -73,10 +73,8 @@ def held_out_folds(problem: Problem, rows: LabeledRows, n_folds: int, *, grouped
     ----------
     grouped : whether the user gave groups; otherwise rows are dealt by their content
     """
-    if grouped:
-        folds = _group_folds(rows, n_folds)
-    else:
-        folds = assign_folds(rows.codes, mean_similarity(problem, rows), n_folds)
+    by_content = assign_folds(rows.codes, mean_similarity(problem, rows), n_folds)
+    folds = _group_folds(rows, n_folds) if grouped else by_content
     return [folds == fold for fold in range(n_folds) if (folds == fold).any()]
 
 

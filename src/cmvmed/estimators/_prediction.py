@@ -227,11 +227,11 @@ def fill_missing(values: Array, coverage: Array, absent: Array) -> Array:
 
 def _warn_without_views(scored: ScoredRows) -> ScoredRows:
     """The same rows, with a warning if some have no view."""
-    rows_without_views = np.flatnonzero(scored.coverage == 0.0)
-    if rows_without_views.size:
+    without_views, n_rows = np.flatnonzero(scored.coverage == 0.0), scored.coverage.size
+    if without_views.size:
         warn_user(
-            f"{rows_without_views.size} of {scored.coverage.size} rows have no view present, the first is row {rows_without_views[0]}; "
-            "they get the class prior."
+            f"{without_views.size} of {n_rows} rows have no view present, the first is row {without_views[0]}; they get the class "
+            "prior."
         )
     return scored
 

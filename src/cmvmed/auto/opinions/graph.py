@@ -124,7 +124,7 @@ class Nodes:
         """Λ + εI, (m, m)."""
         scale = sparse.diags(1.0 / self.root_degrees)
         normalized = scale @ self.adjacency @ scale
-        return ((1.0 + regularization) * sparse.identity(self.size) - normalized).tocsr()
+        return sparse.csr_matrix((1.0 + regularization) * sparse.identity(self.size) - normalized)
 
     def _blocks(self) -> Iterator[tuple[IntArray, Array]]:
         """Some nodes at a time, with their distances to all nodes."""
