@@ -59,8 +59,9 @@ def fitted_model(
         state = result.states[-1]
         predictor = NeighborPredictor(neighbors.nodes, neighbors.nodes.of_nodes(np.concatenate([state.m_L, state.m_U])))
     if combined is not None and combined.parts.supervised is not None:
-        scorer = combined.parts.supervised.scorer()
-        opinions = FittedOpinions(scorer, combined.pool_offset, combined.mixture, combined.parts.with_consensus)
+        names = tuple(opinion.name for opinion in combined.parts.supervised.candidates.opinions)
+        scorer, with_consensus = combined.parts.supervised.scorer(), combined.parts.with_consensus
+        opinions = FittedOpinions(names, scorer, combined.pool_offset, combined.mixture, with_consensus)
     return FittedModel(
         schema=fit.training.schema,
         classes=fit.training.labels.classes,

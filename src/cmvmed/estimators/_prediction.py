@@ -113,6 +113,14 @@ class FittedModel:
         log_p = self.opinions.log_probabilities(scored, self.temperature)
         return fill_missing(np.exp(log_p), scored.coverage, self.class_prior)
 
+    def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> dict[str, Array]:
+        """The probabilities (n, K) by each opinion, and by the consensus if it takes part."""
+        scored = _warn_without_views(self.pooled.scored(matrices, present))
+        found = {} if self.opinions is None else dict(zip(self.opinions.names, np.exp(scored.by_opinion), strict=True))
+        if self.opinions is None or self.opinions.with_consensus:
+            found["consensus"] = self.soft_labels(scored.scores)
+        return {name: fill_missing(p, scored.coverage, self.class_prior) for name, p in found.items()}
+
     def _decision_scores(self, scored: ScoredRows) -> Array:
         """Scores (n, F): log-odds of two classes, log-probabilities of more; of the consensus alone, its pooled scores."""
         if self.opinions is None:
@@ -128,6 +136,7 @@ class FittedModel:
 class FittedOpinions:
     """The pool of opinions, and how it is put together with the consensus."""
 
+    names: tuple[str, ...]  # of the opinions in the pool
     pool: PoolScorer
     pool_offset: Array  # (K,)
     mixture: Mixture

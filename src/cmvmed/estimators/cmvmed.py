@@ -46,6 +46,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     consensus grows, and its temperature falls, over the stages of an annealing that starts from the views' independent
     classifiers.
 
+    By default the consensus is one of several opinions: classifiers of all views together, of each view, and of the
+    graph of nearest rows, learned from the labels. Labels that an opinion did not see set its weight, so that unlabeled
+    rows do little harm where they do not help. ``opinions="consensus"`` is the consensus alone.
+
     Parameters
     ----------
     views : None, list or dict, default=None
@@ -77,16 +81,23 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is
         the paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
-        The share of each class that the consensus must keep among the unlabeled rows. "labels" takes that of the
-        labeled rows, "auto" also learns it from the unlabeled rows. A number is the share of the second of two classes,
-        an array or dict gives one share per class. None, as in the paper, imposes nothing.
+        The share of each class that predictions keep among the unlabeled rows. "labels" takes that of the labeled rows,
+        "auto" learns it from labeled and unlabeled rows. A number is the share of the second of two classes, an array
+        or dict gives one share per class: if you know the shares, give them. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
-    n_neighbors : "auto", int or None, default="auto"
-        Number of nearest training rows, by all views together, whose graph forms an additional view; useful for data
-        whose rows form clusters. "auto" uses five neighbors, with a weight that depends on how well they predict, from
-        one view, the scores of another on the unlabeled rows. A number uses so many with full weight; None uses none.
-        Neighbors need exact kernels that are "linear+rbf" or "rbf".
+    n_neighbors : int or None, default=5
+        Number of nearest training rows that a row is joined with in the graphs; None for no graphs. If held-out labels
+        favor the graphs, the one by all views together is also an additional view of the consensus, where kernels are
+        exact. Views with a callable or precomputed kernel have no graphs.
+    opinions : "auto", str or list of str, default="auto"
+        Which classifiers take part: "linear" and "rbf" (all views together), "views" (each view alone), "graph" and
+        "view_graphs" (graphs of nearest rows, by all views together and by each) and "consensus" (the paper's). "auto"
+        is all of them. ``opinions_`` shows their weights.
+    labels_drawn : {"unknown", "random", "per_class"}, default="unknown"
+        How the labeled rows were chosen. "random": each row with the same probability, so that the labels say
+        something of the class shares. "per_class": a number of rows of each class, or otherwise chosen, so that they do
+        not. "unknown" assumes "per_class" if all classes have the same number of labels, up to one, and else "random".
     algorithm : {"bohning", "jaakkola", "newton", "printed"}, default="bohning"
         How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
         eigendecomposition per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
@@ -100,8 +111,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     tol : float, default=1e-3
         A stage ends when a sweep changes the objective by less than this fraction of its size.
     calibrate : bool, default=True
-        Whether probabilities are scaled by a cross-fit on the labeled rows: five short fits, each without the labels of
-        a fifth of them. No predicted class changes.
+        Whether the weights and scales of the pooled opinions and of the consensus are set by a cross-fit on the labeled
+        rows: five short fits, each without the labels of a fifth of them. If not, both have the same weight.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     class_weight : dict, "balanced" or None, default=None
@@ -124,10 +135,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     transduction_ : ndarray of shape (n_rows,)
-        Class of each training row: its label, or the consensus if it had none.
+        Class of each training row: its label, or the most probable one if it had none.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Probability of the classes of each training row: the consensus, calibrated; certain for labeled rows. It and
-        ``transduction_`` are None if they would exceed the memory limit.
+        Probability of the classes of each training row; certain for labeled rows. It and ``transduction_`` are None if
+        they would exceed the memory limit.
+    opinions_ : dict of str to list or ndarray
+        Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the opinions, the last two on labels that each did
+        not see (NaN if none could be held out). ``pandas.DataFrame(model.opinions_)`` shows them as a table.
     probability_scale_ : float
         Factor by which the log-odds of the consensus were multiplied to calibrate them; 1 if they were not.
     class_prior_ : ndarray of shape (n_classes,)
@@ -143,9 +157,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
     objective_history_ : ndarray of shape (n_iter_,)
-        Objective after each sweep. It falls within a stage, except for algorithm "printed", and up to the error of the
-        class shares in sweeps over rows in chunks. Between stages, and where ``class_prior="auto"`` for three
-        or more classes brings a class share back into its interval, it is another function.
+        Objective of the consensus after each sweep. It falls within a stage, except for algorithm "printed", and up to
+        the error of the class shares in sweeps over rows in chunks. Between stages it is another function.
     history_ : dict of ndarrays
         Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap,
         entropy (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
@@ -238,7 +251,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
         """The paper's method with the missing linear term restored and no other additions.
 
-        RBF kernels, equal view weights, λ = 1, T = 1, no bias, no class prior, no neighbors, no calibration. With
+        RBF kernels, equal view weights, λ = 1, T = 1, no bias, no class prior, no other opinions, no calibration. With
         ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.
 
         Parameters
@@ -332,7 +345,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         return self
 
     def predict_proba(self, X: object) -> Any:
-        """Probability of the classes of each row, softmax(c score / 2T) with the scale c of the calibration; σ(c score/T) for two.
+        """Probability of the classes of each row: the mixture of the pooled opinions and the consensus, calibrated.
+
+        Of the consensus alone, softmax(c score / 2T) with the scale c of the calibration; σ(c score/T) for two classes.
 
         Parameters
         ----------
@@ -347,9 +362,10 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     def accuracy_estimate(self, level: float = 0.9) -> AccuracyEstimate:
         """The accuracy to expect on rows like the unlabeled training rows, estimated from the fit.
 
-        The mean is that of the largest probability of each unlabeled row (of each labeled row as the cross-fit scored
-        it, if there are no unlabeled ones). The interval is that of a share seen in as many rows as the cross-fit
-        scored.
+        The mean is halfway between the share of held-out labels that are predicted, by fits that repeat every decision
+        without them, and the mean largest probability of the unlabeled rows. The interval is that of a share seen in
+        half as many rows as there are held-out labels, a third if labels were drawn per class: so wide that it holds as
+        often as it says on many data sets (docs/accuracy.md). With ``fit(..., groups=...)`` it is for rows of new groups.
 
         Parameters
         ----------
@@ -359,7 +375,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Returns
         -------
         estimate : AccuracyEstimate
-            With the fields ``mean``, ``low``, ``high`` and ``level``.
+            With the fields ``mean``, ``low``, ``high`` and ``level``, and what held-out labels say with and without the
+            unlabeled rows. ``print`` it for one plain sentence.
         """
         check_is_fitted(self)
         if not (isinstance(level, Real) and 0.0 < level < 1.0):
@@ -370,6 +387,20 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 "calibrate=True, and let the fit run to its end."
             )
         return self._accuracy.estimate(float(level))
+
+    def predict_proba_by_opinion(self, X: object) -> dict[str, Any]:
+        """Probability of each class by each opinion alone.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+
+        Returns
+        -------
+        probabilities : dict from the names in ``opinions_`` to arrays of shape (n_rows, n_classes)
+            A row without any view gets the class prior.
+        """
+        return self._model.by_opinion(*self._read_views(X))
 
     def decision_function_by_view(self, X: object, *, return_std: bool = False) -> dict[str, Any]:
         """Score of each row by each view alone.
