@@ -45,7 +45,7 @@ def cross_fit(
     shares : per fold, the class shares (K,) that are imposed, found without its labels; None for none
     map_folds : ``map``, or a parallel one
     """
-    short = plan.schedule.short(tuning.short_stages, tuning.short_sweeps).ending_at(result.consensus_weight)
+    short = plan.schedule.short(tuning.short_stages, tuning.cross_sweeps).ending_at(result.consensus_weight)
     n_L = plan.problem.Y.shape[0]
 
     def fit_fold(i: int) -> Array:

@@ -37,7 +37,7 @@ class Tuning:
     min_agreement: float = 1e-3
     """Lower bound of a correlation between views, which makes the leading eigenvector unique. Not compared."""
 
-    # Short fits, which evaluate a class share or a fold.
+    # Short fits, which evaluate a class share.
     short_stages: int = 2
     """Stages of a short fit: its class shares differ from those of a whole fit by less than their standard error."""
     short_sweeps: int = 6
@@ -110,6 +110,8 @@ class Tuning:
     """Slope of the observed share in the imposed one from which on anchors carry no information. Not compared."""
 
     # Cross-fitting and calibration.
+    cross_sweeps: int = 3
+    """Sweeps per stage of a short fit without a fold's labels: more change held-out scores by less than their error."""
     n_folds: int = 5
     """Folds of the labeled rows. Not compared."""
     probability_scale: float = 0.5

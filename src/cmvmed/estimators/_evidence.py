@@ -93,10 +93,11 @@ class Evidence:
         if p < MIN_DRAW_PROBABILITY:
             share = counts / counts.sum()
             worst = int(np.abs(share - plan.shares).argmax())
+            name = self.labels.classes.tolist()[worst]
             yield (
-                f"The labels do not look like a random draw of the rows (p = {p:.1g}): class "
-                f"{self.labels.classes.tolist()[worst]!r} is {share[worst]:.0%} of the labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones; if "
-                'they were chosen class by class, use labels_drawn="per_class", or give the true shares as class_prior.'
+                f"The labels do not look like a random draw of the rows (p = {p:.1g}): class {name!r} is {share[worst]:.0%} of the "
+                f"labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones; if they were chosen class by "
+                'class, use labels_drawn="per_class", or give the true shares as class_prior.'
             )
 
     def _no_signal(self, chosen: ChosenPlan, combined: Combined) -> Iterator[str]:
