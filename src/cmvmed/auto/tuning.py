@@ -76,6 +76,8 @@ class Tuning:
     """Labeled rows that opinions learn from at most: their cost grows with the cube of it. Not compared."""
     share_row_weight: float = 0.05
     """How much an unlabeled row says of the class shares, compared with a label, since its class is only predicted."""
+    share_prior_labels: float = 2.0
+    """Labels of each class that equal class shares count as."""
     share_scale_sd: float = 0.5
     """Standard deviation of log scale and offsets that recalibrate predictions before shares are inferred from them."""
     mixture_strength: float = 2.0

@@ -3,7 +3,8 @@
 Three sources that fail in different ways are combined by their geometric mean: the mean of the pooled predictions; the
 share at which the predictions, recalibrated on held-out labels, are consistent (the EM algorithm of Saerens et al.,
 2002, regularized); and the labels' share, shrunk towards equal classes. The last says nothing if labels were chosen
-class by class, and is then left out.
+class by class, and is then left out. With few labels all of them are uncertain, so the result is shrunk towards equal
+shares, like that of a few labels of each class.
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ from cmvmed.auto.opinions.stacking import fit_logits
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.types import Array, IntArray
 
+MIN_SHARE = 1e-9  # of a class, in logarithms
 EM_STEPS = 200
 EM_TOLERANCE = 1e-9
 
@@ -56,7 +58,8 @@ def infer_shares(
     estimates = [predicted, consistent_shares(left_out, log_p_U, mass, codes, weights, counts, tuning)]
     if not per_class:
         estimates.append(empirical_bayes_share(counts))
-    return np.asarray(softmax(np.mean(np.log(np.maximum(estimates, 1e-12)), axis=0)))
+    weight = counts.sum() / (counts.sum() + tuning.share_prior_labels * counts.size)
+    return np.asarray(softmax(weight * np.mean(np.log(np.maximum(estimates, MIN_SHARE)), axis=0)))
 
 
 def consistent_shares(
