@@ -1,7 +1,7 @@
 """A view's posterior in weight space: features z(x) of rank r in place of the kernel, f = θᵀz with θ ~ N(0, σ²I).
 
 With G = Σ_U w z zᵀ = V diag(ω) Vᵀ, the features rotated by V, ρ = λσ²a and d = 1/(1 + ρω), equations (B) to (D) of the
-theory page are diagonal for every λ, σ² and class, equation (G):
+theory page are diagonal for every λ, σ² and class, equation (H):
 
     S(x, x') = σ² zᵀ diag(d) z',   θ = σ² d (λ Σ_U w b z + Z_Lᵀτ),   log|B| = Σ log(1 + ρω)
 
