@@ -8,6 +8,7 @@ import numpy as np
 
 from cmvmed.auto.labeled_rows import held_out_folds, read_labeled_rows
 from cmvmed.auto.opinions.candidates import KINDS, build_candidates
+from cmvmed.auto.opinions.graph import find_nodes
 from cmvmed.auto.opinions.supervised import fit_supervised
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.problem import Problem, build_problem, partition_rows
@@ -53,6 +54,10 @@ class Training:
         """Weights of the unlabeled training rows; zero for others."""
         return np.where(np.arange(self.block.size) < self.partition.block_L.size, 0.0, self.weights)
 
+    def nodes(self, n_neighbors=5):
+        """The nodes of the graph by all views together."""
+        return view_nodes(self.views, self.partition.block_L.size, self.weights, n_neighbors)
+
     def labeled_rows(self, tuning=TUNING):
         return read_labeled_rows(self.data, tuning, np.random.default_rng(0))
 
@@ -67,6 +72,11 @@ class Training:
     def supervised(self, kinds=KINDS, tuning=TUNING, *, per_class=False):
         candidates = self.candidates(kinds, tuning=tuning)
         return fit_supervised(candidates, self.folds(candidates.rows), self.mass, per_class=per_class, tuning=tuning)
+
+
+def view_nodes(views, n_L, weights, n_neighbors):
+    """The nodes of the graph by some views together."""
+    return find_nodes(views, range(len(views)), n_L, weights, n_neighbors)
 
 
 def read_training(

@@ -154,6 +154,21 @@ def test_as_many_groups_as_can_be_are_held_out():
     assert np.sum(group_folds(only), axis=0).tolist() == [0, 0, 1, 1, 1]
 
 
+def check_weight_is_repetition(folds_of, rows):
+    """The folds of the rows are the same if a row of weight two is there twice."""
+    twice = np.repeat(np.arange(rows.codes.size), rows.weights.astype(int))
+    repeated = rows_of(rows.codes[twice], rows.groups[twice])
+    np.testing.assert_array_equal(folds_of(rows)[:, twice], folds_of(repeated))
+
+
+def test_group_folds_count_a_row_as_often_as_its_weight():
+    rng = np.random.default_rng(0)
+    rows = rows_of(rng.integers(2, size=30), np.arange(30) // 4, rng.integers(1, 4, size=30))
+    check_weight_is_repetition(lambda given: np.array(group_folds(given)), rows)
+    unweighted = [lambda given: np.array(group_folds(replace(given, weights=np.ones(given.codes.size))))]
+    rejects(check_weight_is_repetition, *unweighted, rows)
+
+
 def test_folds_by_content_do_not_depend_on_positions():
     matrices, codes, _ = draw_rows(n_classes=3, n_labeled=20)
     order = np.random.default_rng(1).permutation(codes.size)

@@ -15,7 +15,6 @@ from cmvmed.auto.neighbors import (
     graph_blocks,
     laplacian_kernel,
 )
-from cmvmed.auto.opinions.graph import find_nodes
 from cmvmed.core.exact import CholeskyView, SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.surrogates import Jaakkola
@@ -24,11 +23,6 @@ from tests.auto.factories import TUNING, draw_training
 from tests.core.factories import make_plan, rejects
 
 REGULARIZATION = TUNING.graph_regularization
-
-
-def nodes_of(training, n_neighbors=4):
-    views, n_L = training.views, training.partition.block_L.size
-    return find_nodes(views, range(len(views)), n_L, training.weights, n_neighbors)
 
 
 def check_laplacian_kernel(K, nodes, *, regularization=REGULARIZATION):
@@ -42,11 +36,11 @@ def check_laplacian_kernel(K, nodes, *, regularization=REGULARIZATION):
 
 
 def test_the_kernel_is_the_squared_inverse_of_the_laplacian():
-    nodes = nodes_of(draw_training())
+    nodes = draw_training().nodes(4)
     K = laplacian_kernel(nodes, REGULARIZATION)
     check_laplacian_kernel(K, nodes)
     rejects(check_laplacian_kernel, K, nodes, regularization=2.0 * REGULARIZATION)
-    rejects(check_laplacian_kernel, laplacian_kernel(nodes_of(draw_training(), 5), REGULARIZATION), nodes)
+    rejects(check_laplacian_kernel, laplacian_kernel(draw_training().nodes(5), REGULARIZATION), nodes)
     rejects(check_laplacian_kernel, 2.0 * K, nodes)
 
 
@@ -65,7 +59,7 @@ def test_blocks_hold_the_kernel_of_all_rows_with_the_mean_settings_of_the_views(
         replace(view, settings=replace(view.settings, prior_variance=variance))
         for view, variance in zip(training.views, (1.0, 3.0), strict=True)
     ]
-    nodes = nodes_of(training)
+    nodes = training.nodes(4)
     blocks = graph_blocks(nodes, views, 15, np.ones(60), REGULARIZATION)
     assert blocks.prior_variance == 2.0
     check_blocks(blocks, training, nodes, 0.1 / 2.0)
@@ -75,7 +69,7 @@ def test_blocks_hold_the_kernel_of_all_rows_with_the_mean_settings_of_the_views(
 def plan_with_neighbors(weight=0.4, *, chosen=(), surrogate=None):
     training = draw_training(missing=0.2)
     plan = make_plan(training.problem, chosen=chosen, surrogate=surrogate)
-    evidence = NeighborEvidence(nodes_of(training), weight)
+    evidence = NeighborEvidence(training.nodes(4), weight)
     return plan, add_neighbor_view(plan, evidence, training.views, training.partition, TUNING)
 
 
@@ -112,7 +106,7 @@ def check_predictor(known, means, training, nodes, scores):
 
 def test_new_rows_have_the_mean_of_their_nearest_and_equal_ones_their_scores():
     training = draw_training(missing=0.3)
-    nodes = nodes_of(training)
+    nodes = training.nodes(4)
     scores = np.random.default_rng(0).normal(size=(nodes.size, 1))
     predictor, rows = NeighborPredictor(nodes, scores), [np.flatnonzero(own) for own in training.present]
     known, means = predictor.mean(training.matrices, rows)

@@ -10,7 +10,6 @@ import pytest
 from cmvmed.auto.agreement import agreement_weights, auto_consensus_weight, mean_agreement
 from cmvmed.auto.class_prior import ShareEstimate, empirical_bayes_share, label_share, share_estimate
 from cmvmed.auto.neighbors import NeighborEvidence
-from cmvmed.auto.opinions.graph import find_nodes
 from cmvmed.auto.plan import PlanSettings, choose_plan, with_anchors
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import supervised_start
@@ -43,8 +42,7 @@ def training_of(n_classes=2, **drawn):
 
 def neighbors_of(training, weight=0.6):
     """The graph of nearest rows with this weight."""
-    views, partition = training.views, training.partition
-    return NeighborEvidence(find_nodes(views, range(3), partition.block_L.size, training.weights, 5), weight)
+    return NeighborEvidence(training.nodes(), weight)
 
 
 def chosen_plan(training, settings, tuning=TUNING, **evidence):

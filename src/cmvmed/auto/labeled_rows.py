@@ -114,7 +114,7 @@ def _group_folds(rows: LabeledRows, n_folds: int) -> IntArray:
     A fold that would hold all groups of a class gives one of them up, whose rows get -1.
     """
     table = np.zeros((int(rows.groups.max()) + 1, rows.n_classes))
-    np.add.at(table, (rows.groups, rows.codes), 1.0)
+    np.add.at(table, (rows.groups, rows.codes), rows.weights)
     order = np.lexsort([-table.sum(axis=1), table.argmax(axis=1)])
     fold_of_group = np.empty(len(table), dtype=np.intp)
     fold_of_group[order] = np.arange(len(table)) % n_folds

@@ -95,7 +95,8 @@ class Evidence:
             worst = int(np.abs(share - plan.shares).argmax())
             yield (
                 f"The labels do not look like a random draw of the rows (p = {p:.1g}): class "
-                f"{self.labels.classes.tolist()[worst]!r} is {share[worst]:.0%} of the labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones; if "
+                f"{self.labels.classes.tolist()[worst]!r} is {share[worst]:.0%} of the labeled rows, but an estimated "
+                f"{plan.shares[worst]:.0%} of the unlabeled ones; if "
                 'they were chosen class by class, use labels_drawn="per_class", or give the true shares as class_prior.'
             )
 

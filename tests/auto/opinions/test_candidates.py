@@ -137,7 +137,9 @@ def test_scores_of_training_rows_new_rows_and_labeled_rows_agree(missing, kernel
 def test_linear_kernels_are_clipped_far_out_and_others_as_the_user_gave_them():
     training = draw_training()
     by_kind = {opinion.kind: opinion for opinion in training.candidates().opinions}
-    clips = {kind: [kernel.data.scaling.clip for kernel in by_kind[kind].kernels] for kind in ("linear", "rbf", "views")}
+    clips = {
+        kind: [kernel.data.scaling.clip for kernel in by_kind[kind].kernels] for kind in ("linear", "rbf", "views")
+    }
     assert clips == {"linear": [TUNING.wide_clip] * 2, "rbf": [2.0] * 2, "views": [2.0] * 2}
     assert all(view.scaling.clip == TUNING.wide_clip for view in by_kind["graph"].kernels[0].nodes.views)
 

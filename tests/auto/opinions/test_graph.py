@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
-from cmvmed.auto.opinions.graph import find_nodes, graph_kernel, nearest_shares, within_nearest
+from cmvmed.auto.opinions.graph import graph_kernel, nearest_shares, within_nearest
 from cmvmed.core.kernels import Kernel
 from cmvmed.data.scaling import Scaling
 from cmvmed.data.view_data import ViewData, ViewSettings
-from tests.auto.factories import TUNING, draw_rows, read_training
+from tests.auto.factories import TUNING, draw_rows, read_training, view_nodes
 from tests.core.factories import rejects
 
 REGULARIZATION = TUNING.graph_regularization
@@ -27,7 +27,7 @@ def nodes_of(matrices, weights=None, members=None, n_L=2, n_neighbors=2):
         settings = ViewSettings(f"view{i}", "rbf", 1.0, None, 1.0, 1.0, 0.0, 2.0, 0.25, 1000, 2000)
         rows_L, rows_U = own[own < n_L], own[own >= n_L] - n_L
         views.append(ViewData(settings, Scaling(None), Kernel("", "rbf"), matrix[own], None, rows_L, rows_U))
-    return find_nodes(views, range(len(views)), n_L, weights, n_neighbors)
+    return view_nodes(views, n_L, weights, n_neighbors)
 
 
 def draw_points(n=40, seed=0):
@@ -179,9 +179,8 @@ def test_rows_without_any_of_the_views_have_zeros():
 def scores_of(matrices, codes, weights, coefficients):
     """Scores of the labeled rows, by their numbers, and the kernel."""
     training = read_training(matrices, codes, weights=weights)
-    rows, n_L = training.labeled_rows(), training.partition.block_L.size
-    nodes = find_nodes(training.views, range(len(matrices)), n_L, training.weights, 4)
-    kernel = graph_kernel(nodes, rows.positions, rows.weights, REGULARIZATION)
+    rows = training.labeled_rows()
+    kernel = graph_kernel(training.nodes(4), rows.positions, rows.weights, REGULARIZATION)
     return training, kernel, kernel.scores(coefficients)
 
 

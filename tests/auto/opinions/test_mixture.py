@@ -151,9 +151,7 @@ def test_without_held_out_labels_weights_and_scales_are_those_of_the_prior():
 @pytest.mark.parametrize("seed", range(5))
 def test_weight_moves_to_the_part_that_predicts_held_out_labels(seed):
     prior = np.array([0.5, 0.5])
-    weights = [
-        fit_mixture(drawn_parts(n_rows, seed), np.ones(2), prior, TUNING).weights[0] for n_rows in (6, 30, 400)
-    ]
+    weights = [fit_mixture(drawn_parts(n_rows, seed), np.ones(2), prior, TUNING).weights[0] for n_rows in (6, 30, 400)]
     assert 0.45 < weights[0] < weights[2]
     assert weights[1] > 0.6
     assert weights[2] > 0.9

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax, softmax
 
 from cmvmed.auto.opinions.stacking import fit_logits, log_linear_pool, smoothed_targets, stacking_weights
 from tests.auto.factories import TUNING
@@ -130,7 +130,7 @@ def test_targets_are_smoothed_by_a_fixed_number_of_labels():
 def draw_likelihood(seed=0, n=30):
     """Probabilities of held-out labels by three opinions of which the second is best, weights, and a prior."""
     rng = np.random.default_rng(seed)
-    likelihood = softmax(rng.normal(size=(n, 3, 2)) + [[0.3, 0.0], [2.0, 0.0], [0.0, 0.0]], axis=2)[..., 0]
+    likelihood = expit(rng.normal(size=(n, 3)) + np.array([0.3, 2.0, 0.0]))
     return likelihood, rng.uniform(0.2, 2.0, n), np.array([0.5, 0.2, 0.3])
 
 
