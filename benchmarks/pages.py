@@ -16,7 +16,7 @@ from pathlib import Path
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
 from cmvmed.reproduction.report.claims import table_claims
 from cmvmed.reproduction.store import ResultStore
-from cmvmed.reproduction.summary import format_tables, summarize, table_cells
+from cmvmed.reproduction.summary import format_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -30,7 +30,6 @@ SUITE_COLUMNS = [
     "cells < -1",
     "near best peer %",
 ]
-OF_TABLE_1 = ("ads", "footsteps", "sensit", "webkb")  # in a separate table of the README
 
 
 def fill(page: Path, mark: str, text: str) -> None:
@@ -64,7 +63,7 @@ def _mean(cell: str) -> float:
     return float(number[0]) if number else -1.0
 
 
-def accuracy_grid(text: str, *, without: Sequence[str] = ()) -> list[list[str]]:
+def accuracy_grid(text: str) -> list[list[str]]:
     """Accuracy by method and task, as cells, from the output of ``benchmarks.accuracy``."""
     table: dict[str, dict[str, str]] = {}
     tasks: list[str] = []
@@ -77,9 +76,8 @@ def accuracy_grid(text: str, *, without: Sequence[str] = ()) -> list[list[str]]:
         if in_scores and not line.startswith(("| method", "| ---")):
             method, accuracy = (cell.strip() for cell in line.strip("| ").split("|")[:2])
             table.setdefault(method, {})[tasks[-1]] = accuracy
-    shown = [task for task in tasks if task.split(",")[0] not in without]
-    lines = [[method, *(row.get(task, "–") for task in shown)] for method, row in table.items()]
-    return [["method", *shown], *(line for line in lines if set(line[1:]) != {"–"})]
+    lines = [[method, *(row.get(task, "–") for task in tasks)] for method, row in table.items()]
+    return [["method", *tasks], *(line for line in lines if set(line[1:]) != {"–"})]
 
 
 def wrapped_item(line: str) -> str:
@@ -88,25 +86,28 @@ def wrapped_item(line: str) -> str:
     return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def suite_table(text: str) -> str:
+def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
     lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
     head, _, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
-    shown = [head.index(column) for column in SUITE_COLUMNS]
-    cells = [SUITE_COLUMNS, ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
+    shown = [head.index(column) for column in columns]
+    cells = [columns, ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
+def variants_table(text: str) -> str:
+    """Accuracy, difference to the default and worst cell of every variant, from the output of ``benchmarks.suite``."""
+    return suite_table(text, ["method", "unlabeled %", "held out %", "to start", "worst cell to start", "cells < -1"])
+
+
 def fill_table1(results: Path) -> None:
-    """Write Table 1 to README.md and docs/reproduction.md, and the paper's claims to the latter."""
+    """Write Table 1 and the paper's claims to docs/reproduction.md."""
     with ResultStore(results, read_only=True) as store:
         rows = store.rows("table1")
     splits = {row.split for row in rows}
     text = format_tables(rows)
     title = f"# cmvmed reproduce table1 --full: {len(splits)} splits, {len(rows)} rows"
     _write(RESULTS / "table1.txt", f"{title}\n\n{text}\n")
-    defaults = [entry for entry in summarize(rows) if entry.protocol == "defaults"]
-    fill(ROOT / "README.md", "table1", markdown(table_cells(defaults)))
     page = ROOT / "docs" / "reproduction.md"
     fill(page, "table1", f"```text\n{text}\n```")
     claims = []
@@ -119,12 +120,15 @@ def fill_table1(results: Path) -> None:
 def fill_from_results() -> None:
     """Write the tables that the benchmarks print in their final form."""
     measured = (RESULTS / "accuracy.md").read_text()
-    fill(ROOT / "README.md", "accuracy", markdown(accuracy_grid(measured, without=OF_TABLE_1)))
+    fill(ROOT / "README.md", "accuracy", markdown(accuracy_grid(measured)))
+    fill(ROOT / "README.md", "suite", suite_table((RESULTS / "suite.md").read_text()))
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
         "accuracy": markdown(accuracy_grid(measured)),
         "ablation": (RESULTS / "ablation.md").read_text(),
         "calibration": (RESULTS / "calibration.md").read_text(),
+        "draws": (RESULTS / "label_draws.md").read_text(),
+        "suite_ablation": variants_table((RESULTS / "suite_ablation.md").read_text()),
         "suite": suite_table((RESULTS / "suite.md").read_text()),
     }
     for mark, text in texts.items():

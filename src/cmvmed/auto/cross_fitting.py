@@ -50,7 +50,7 @@ def cross_fit(
 
     def fit_fold(i: int) -> Array:
         problem = without_labels(plan.problem, in_labeled_block(rows, folds[i], n_L))
-        start = Start(independent_states(problem), plan.start.agreement)
+        start = Start(independent_states(problem, plan.start.states), plan.start.agreement)
         fold_plan = replace(plan, problem=problem, start=start, schedule=short, shares=shares[i])
         logits, _ = consensus_logits(fold_plan, anneal(fold_plan))
         return logits[rows.positions]

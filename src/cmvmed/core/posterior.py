@@ -121,10 +121,11 @@ class ViewState:
     gap: float  # duality gap of the labeled rows' dual, summed over functions
 
 
-def supervised_state(model: ViewModel, Y: Array, box: Array) -> ViewState:
-    """The view's MED, paper eq. (1): λ = 0, labeled rows only."""
+def supervised_state(model: ViewModel, Y: Array, box: Array, near: ViewState | None = None) -> ViewState:
+    """The view's MED, paper eq. (1): λ = 0, labeled rows only. The search starts from the dual variables of ``near``."""
     blocks = model.blocks
-    tau, m_L, gap = solve_dual(blocks.prior_variance * blocks.LL, np.zeros_like(Y), Y, box, np.zeros_like(Y))
+    alpha = np.zeros_like(Y) if near is None else np.abs(near.tau)
+    tau, m_L, gap = solve_dual(blocks.prior_variance * blocks.LL, np.zeros_like(Y), Y, box, alpha)
     gamma, m_U = np.zeros((blocks.n_coefficients, Y.shape[1])), blocks.prior_mean(tau)
     return ViewState(
         tau=tau,
