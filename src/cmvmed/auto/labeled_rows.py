@@ -111,7 +111,7 @@ def assign_folds(codes: IntArray, order: Array, n_folds: int) -> IntArray:
 def _group_folds(rows: LabeledRows, n_folds: int) -> IntArray:
     """Deal the groups in turn, those of the same most frequent class one after the other; -1 for a class's only group."""
     table = np.zeros((int(rows.groups.max()) + 1, rows.n_classes))
-    np.add.at(table, (rows.groups, rows.codes), 1.0)
+    np.add.at(table, (rows.groups, rows.codes), rows.weights)
     order = np.lexsort([-table.sum(axis=1), table.argmax(axis=1)])
     fold_of_group = np.empty(len(table), dtype=np.intp)
     fold_of_group[order] = np.arange(len(table)) % n_folds

@@ -92,7 +92,9 @@ def share_offset(log_p: Array, mass: Array, share: Array | None) -> Array:
 
 
 def fit_mixture(held_out: HeldOut | None, centers: Array, prior: Array, tuning: Tuning) -> Mixture:
-    """Learn scales and weights of the parts from held-out labels; their prior values where there are none.
+    """Learn scales and weights of the parts from held-out labels.
+
+    Where there are none they are those of the prior, but a part that is alone is left as it is.
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ def fit_mixture(held_out: HeldOut | None, centers: Array, prior: Array, tuning: 
     prior : (P,), weights of the parts before any label was held out
     """
     if held_out is None:
-        return Mixture(prior, centers, 1.0)
+        return Mixture(prior, centers if centers.size > 1 else np.ones(1), 1.0)
     z, y, w = held_out.logits, held_out.codes, held_out.weights
     scales = np.array(
         [fit_scale(part, y, w, c, tuning.log_scale_sd, tuning) for part, c in zip(z, centers, strict=True)]
