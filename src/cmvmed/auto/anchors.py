@@ -16,6 +16,7 @@ from cmvmed.auto.class_prior import ShareEstimate, label_interval
 from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
+from cmvmed.core.consensus import mean_correlation
 from cmvmed.core.posterior import cavity_scores
 from cmvmed.core.types import Array, IntArray
 
@@ -60,8 +61,8 @@ def anchor_evidence(
 
 def anchor_views(plan: Plan, n_sensors: int, tuning: Tuning) -> list[int]:
     """The sensors that can take part: they have weight and enough unlabeled rows."""
-    rows_U, weights = plan.problem.rows_U, plan.view_weights
-    return [i for i in range(n_sensors) if rows_U[i].size >= tuning.min_anchor_rows and weights[i] > 0.0]
+    mass = [float(plan.problem.weights_U[rows].sum()) for rows in plan.problem.rows_U]
+    return [i for i in range(n_sensors) if mass[i] >= tuning.min_anchor_rows and plan.view_weights[i] > 0.0]
 
 
 def infer_share(
@@ -137,10 +138,10 @@ def _pair_estimate(
 ) -> tuple[float, float] | None:
     """Share by the first view's scores with anchors by the second's, and its variance; None if too few rows are common."""
     common, in_first, in_second = np.intersect1d(first_rows, second_rows, return_indices=True)
-    if common.size < tuning.min_common_rows:
-        return None
     x, z, w = first[in_first], second[in_second], mass[common]
-    correlation = float(np.corrcoef(x, z)[0, 1]) if x.std() > 0.0 and z.std() > 0.0 else 0.0
+    if w.sum() < tuning.min_common_rows:
+        return None
+    correlation = mean_correlation(x[:, None], z[:, None], w, constant=0.0)
     return _moment_match(x, z, w, share, float(np.clip(correlation, *tuning.anchor_fraction)), tuning)
 
 
@@ -149,11 +150,8 @@ def _moment_match(x: Array, z: Array, w: Array, share: float, fraction: float, t
 
     The variance is that of a mean of the rows' influences on r, where a row of weight w counts as w rows.
     """
-    order = np.argsort(merge_ties(z), kind="stable")
-    x, w = x[order], w[order]
-    reached = np.cumsum(w) - 0.5 * w
-    low = w * (reached <= fraction * (1.0 - share) * w.sum())
-    high = w * (reached >= (1.0 - fraction * share) * w.sum())
+    low = w * lowest_share(z, w, fraction * (1.0 - share))
+    high = w * lowest_share(-z, w, fraction * share)
     if low.sum() == 0.0 or high.sum() == 0.0:
         return share, UNINFORMATIVE_VARIANCE
     mean, x_low, x_high = w @ x / w.sum(), low @ x / low.sum(), high @ x / high.sum()
@@ -164,6 +162,14 @@ def _moment_match(x: Array, z: Array, w: Array, share: float, fraction: float, t
         w * (x - mean) / w.sum() - (1.0 - r) * low * (x - x_low) / low.sum() - r * high * (x - x_high) / high.sum()
     ) / (x_high - x_low)
     return r, float((influence[w > 0.0] ** 2 / w[w > 0.0]).sum())
+
+
+def lowest_share(z: Array, w: Array, part: float) -> Array:
+    """How much of each row belongs to the lowest ``part`` of the weight, in the order of z: equal rows share alike, (n,)."""
+    values, group = np.unique(merge_ties(z), return_inverse=True)
+    mass = np.bincount(group, weights=w, minlength=values.size)
+    left = part * w.sum() - (np.cumsum(mass) - mass)
+    return np.asarray(np.clip(np.divide(left, mass, out=np.zeros_like(mass), where=mass > 0.0), 0.0, 1.0)[group])
 
 
 def merge_ties(z: Array) -> Array:

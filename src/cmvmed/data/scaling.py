@@ -5,7 +5,7 @@ column or row cannot dominate and a row's squared length is about 1. ``"unit"``:
 usual for counts and text; sparse rows stay sparse. ``"auto"`` takes "unit" for views of which at most a quarter of the
 entries is nonzero, whether stored as sparse or dense matrices, and "standard" for all others. ``"center"``, used for
 "rbf" kernels without scaling, subtracts the mean: it changes no distance, and keeps the digits of distances between
-rows far from the origin.
+rows far from the origin. ``"magnitude"`` also divides all features by one number, so that they can be squared.
 """
 
 from dataclasses import dataclass
@@ -35,6 +35,7 @@ class Scaling:
         if self.kind == "unit":
             return unit_rows(rows)
         if self.kind == "center":
+            rows = rows if self.size == 1.0 else rows / self.size
             if self.mean is None:  # learned from sparse rows, which are not centered
                 return rows
             return (rows.toarray() if is_sparse(rows) else rows) - self.mean
@@ -47,7 +48,7 @@ def fit_scaling(kind: str | None, train: Matrix, weights: Array, *, clip: float,
 
     Parameters
     ----------
-    kind : "auto", "standard", "unit", "center" or None
+    kind : "auto", "standard", "unit", "center", "magnitude" or None
     clip : standard deviations at which "standard" clips
     sparse_density : fraction of nonzero entries up to which "auto" takes "unit"; the container does not matter
     """
@@ -55,8 +56,9 @@ def fit_scaling(kind: str | None, train: Matrix, weights: Array, *, clip: float,
         kind = "unit" if _density(train) <= sparse_density else "standard"
     if kind is None:
         return Scaling(None)
-    if kind == "center":
-        return Scaling("center", mean=None if is_sparse(train) else (weights / weights.sum()) @ train)
+    if kind in ("center", "magnitude"):
+        size = _largest(train) if kind == "magnitude" else 1.0
+        return Scaling("center", size, mean=None if is_sparse(train) else (weights / weights.sum()) @ (train / size))
     if kind == "unit":
         return Scaling("unit")
     size = _largest(train)

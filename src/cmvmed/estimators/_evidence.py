@@ -37,8 +37,8 @@ class Evidence:
     supervised: SupervisedFit | None
     with_consensus: bool
     mass: Array  # (n,), weights of the unlabeled training rows; zero for those of the labeled block
-    labels_drawn: str
     per_class: bool  # whether labels are taken to be drawn class by class
+    infers_shares: bool  # whether class shares are not given by the user
 
     @property
     def shares(self) -> Array | None:
@@ -79,14 +79,16 @@ class Evidence:
         if alone.size:
             name, more = self.labels.classes[alone].tolist()[0], alone.size - 1
             others = f" (and {more} more such class{'es' if more > 1 else ''})" if more else ""
+            single = (self.rows.codes == alone[0]).sum() == 1
             yield (
-                f"Class {name!r} has one labeled row{others}, which cannot be held out, so neither the weights of the opinions nor "
-                "the accuracy estimate take it into account; label at least one more row of it."
+                f"Class {name!r} has {'one labeled row' if single else 'labeled rows of one group, or equal ones,'}{others}, which "
+                "cannot be held out, so neither the weights of the opinions nor the accuracy estimate take it into account; label "
+                f"at least one more row of it{'' if single else ', of another group'}."
             )
 
     def _unlikely_draw(self, chosen: ChosenPlan) -> Iterator[str]:
         plan = chosen.plan
-        if self.per_class or plan.shares is None or self.supervised is None:
+        if self.per_class or not self.infers_shares or plan.shares is None or self.supervised is None:
             return
         counts = self.rows.counts(np.ones(self.rows.codes.size, dtype=bool))
         p = draw_probability(counts, plan.shares)
@@ -144,4 +146,5 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
         if candidates.opinions:
             supervised = fit_supervised(candidates, folds, mass, per_class=per_class, tuning=tuning)
     with_consensus = "consensus" in settings.opinions or supervised is None
-    return Evidence(training.labels, rows, folds, supervised, with_consensus, mass, settings.labels_drawn, per_class)
+    inferred = plan_settings.infers_shares
+    return Evidence(training.labels, rows, folds, supervised, with_consensus, mass, per_class, inferred)

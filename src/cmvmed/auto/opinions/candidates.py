@@ -180,14 +180,17 @@ class _Builder:
     def widely_clipped(self) -> dict[int, ViewData]:
         """The views with features clipped only far out, and a bandwidth."""
         return {
-            i: self._read(i, self.tuning.wide_clip)
-            if self.views[i].scaling.kind == "standard" or self.views[i].settings.kernel not in DISTANCE_KERNELS
-            else self.views[i]
+            i: self.views[i]
+            if self.views[i].scaling.kind == "unit" and self.views[i].settings.kernel in DISTANCE_KERNELS
+            else self._read(i, self.tuning.wide_clip)
             for i in self.indices
         }
 
     def _read(self, i: int, clip: float) -> ViewData:
+        """View i with another clip and a bandwidth; raw features are only brought to a magnitude that can be squared."""
         settings = replace(self.views[i].settings, clip=clip, kernel="linear+rbf", gamma="median")
+        if settings.scaling is None:
+            settings = replace(settings, scaling="magnitude")
         partition = self.training.partition
         return read_view(
             settings,

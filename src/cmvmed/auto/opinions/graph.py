@@ -18,11 +18,15 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.core.kernels import row_blocks, squared_distances
+from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.contents import numbers_of_equal, row_contents
 from cmvmed.data.view_data import ViewData
 
 SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
+TIE_TOLERANCE = 1e-6  # of a squared distance; rounding, even of features in single precision, must not choose neighbors
+RESOLUTION = 1e-7  # of features in units of the median distance; beyond, they are rounding
+ROUNDING_EDGE = 0.118  # keeps common numbers away from the edges of rounding
 CG_TOLERANCE = 1e-10  # of a residual, relative to the right-hand side
 MAX_CG_STEPS = 500
 
@@ -51,6 +55,8 @@ class Nodes:
     def distances(self, points: Sequence[Matrix], rows: Sequence[IntArray], n_points: int) -> Array:
         """Mean over the views that both have of γ‖x - x'‖², (n_points, m); infinite if they have none in common.
 
+        Rows that do not have the same views are not equal, so they keep a distance.
+
         Parameters
         ----------
         points : per view, points in the form of its training rows
@@ -68,6 +74,11 @@ class Nodes:
                 else:
                     total[np.ix_(index, nodes)] += values
                     count[np.ix_(index, nodes)] += 1.0
+        if count.min(initial=np.inf) < len(self.views):
+            of_points = np.bincount(np.concatenate(rows), minlength=n_points)
+            of_nodes = np.sum([place >= 0 for place in self.place], axis=0)
+            unlike = (count < of_points[:, None]) | (count < of_nodes)
+            total[unlike] = np.maximum(total[unlike], 2.0 * SAME_POINT * len(self.views))
         return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
 
     def of_nodes(self, row_values: Array) -> Array:
@@ -267,7 +278,7 @@ def within_nearest(distances: Array, n_neighbors: int) -> BoolArray:
     k = min(n_neighbors, distances.shape[1]) - 1
     if k < 0:
         return np.zeros(distances.shape, dtype=bool)
-    reach = np.partition(distances, k, axis=1)[:, k : k + 1] * (1.0 + SAME_POINT)
+    reach = np.partition(distances, k, axis=1)[:, k : k + 1] * (1.0 + TIE_TOLERANCE) + SAME_POINT
     return np.asarray(distances <= np.minimum(reach, np.finfo(np.float64).max))
 
 
@@ -284,7 +295,16 @@ def _contents_of_rows(views: Sequence[ViewData], members: Sequence[IntArray], n:
     columns = []
     for view, own in zip(views, members, strict=True):
         column: list[bytes | None] = [None] * n
-        for row, content in zip(own.tolist(), row_contents(view.train), strict=True):
+        for row, content in zip(own.tolist(), row_contents(_rounded(view)), strict=True):
             column[row] = content
         columns.append(column)
     return list(zip(*columns, strict=True))
+
+
+def _rounded(view: ViewData) -> Matrix:
+    """The view's training rows as multiples of the resolution."""
+    rows = view.train * (np.sqrt(view.kernel.gamma) / RESOLUTION)
+    if is_sparse(rows):
+        rows.data = np.round(rows.data + ROUNDING_EDGE)
+        return rows
+    return np.asarray(np.round(rows + ROUNDING_EDGE))

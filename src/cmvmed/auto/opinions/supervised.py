@@ -146,10 +146,14 @@ def _pool(
     """Scale, weigh and pool the opinions fitted to the kept labels; left_out (J, l, K), scores (J, n, K)."""
     rows = candidates.rows
     counts, judged = rows.counts(kept), rows.judged(kept)
-    log_r = np.log(label_share(counts))
+    class_weights = rows.hinge / rows.weights  # which move the thresholds
+    weighted = np.bincount(rows.codes[kept], weights=rows.hinge[kept], minlength=rows.n_classes)
+    log_r = np.log(label_share(np.asarray(weighted, dtype=np.float64)))
     center = np.full(len(left_out), tuning.opinion_scale)
     sd = tuning.opinion_scale_sd
-    scales, b = fit_logits(left_out, rows.codes, judged, log_r, center, sd, tuning.opinion_offset_sd, tuning)
+    scales, b = fit_logits(
+        left_out, rows.codes, class_weights * judged, log_r, center, sd, tuning.opinion_offset_sd, tuning
+    )
     offsets = b + log_r
 
     def log_probabilities(values: Array) -> Array:
