@@ -160,10 +160,11 @@ class AccuracyEstimate:
     def _effect(self) -> str:
         """Whether the unlabeled rows helped, by a sign test on the labels that they changed."""
         changed = round(self.gained + self.lost)
-        p = binomtest(round(self.gained), changed).pvalue if changed else 1.0
-        if p > CHANCE:
-            return "made no difference beyond chance"
-        return "helped" if self.gained > self.lost else "did harm"
+        if self.gained == self.lost or changed == 0:
+            return "made no difference"
+        p = binomtest(round(self.gained), changed).pvalue
+        effect = f"{'helped' if self.gained > self.lost else 'did harm'} ({self.gained:g} gained, {self.lost:g} lost)"
+        return effect if p <= CHANCE else f"{effect}, which may be chance (p = {p:.2g})"
 
 
 @dataclass(frozen=True)
