@@ -273,12 +273,13 @@ def test_the_estimate_as_a_sentence():
 @pytest.mark.parametrize(
     ("gained", "lost", "effect"),
     [
-        (0.0, 0.0, "made no difference beyond chance"),
-        (4.0, 2.0, "made no difference beyond chance"),
-        (1.0, 0.0, "made no difference beyond chance"),
-        (10.0, 1.0, "helped"),
-        (1.0, 10.0, "did harm"),
-        (9.6, 0.3, "helped"),
+        (0.0, 0.0, "made no difference"),
+        (3.0, 3.0, "made no difference"),
+        (4.0, 2.0, "helped (4 gained, 2 lost), which may be chance (p = 0.69)"),
+        (1.0, 0.0, "helped (1 gained, 0 lost), which may be chance (p = 1)"),
+        (10.0, 1.0, "helped (10 gained, 1 lost)"),
+        (1.0, 10.0, "did harm (1 gained, 10 lost)"),
+        (9.6, 0.3, "helped (9.6 gained, 0.3 lost)"),
     ],
 )
 def test_the_unlabeled_rows_helped_if_a_sign_test_says_so(gained, lost, effect):
