@@ -128,7 +128,7 @@ def test_all_tied_rows_are_neighbors_and_rows_at_infinite_distance_are_not():
 
 def test_the_nearest_share_equally_but_an_equal_one_is_used_alone():
     shares = nearest_shares(np.array([[1.0, 3.0, 2.0], [0.0, 1.0, 0.0], [np.inf, 5.0, np.inf], [np.inf] * 3]), 2)
-    np.testing.assert_allclose(shares, [[0.5, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(shares.toarray(), [[0.5, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
 
 
 def test_equal_rows_with_the_same_views_are_one_node():

@@ -14,6 +14,7 @@ from tests.auto.factories import TUNING
 from tests.core.factories import rejects
 
 TRUE = np.array([0.6, 0.3, 0.1])
+UNSHRUNK = replace(TUNING, share_prior_labels=0.0)
 
 
 def draw_predictions(seed=0, *, certainty=12.0, n_labeled=30, n_unlabeled=400, shares=TRUE, errors=0.0):
@@ -31,7 +32,7 @@ def draw_predictions(seed=0, *, certainty=12.0, n_labeled=30, n_unlabeled=400, s
     return predicted(codes), predicted(truth), np.ones(truth.size), codes, np.ones(codes.size), counts
 
 
-def infer(given, *, per_class=True, tuning=TUNING):
+def infer(given, *, per_class=True, tuning=UNSHRUNK):
     return infer_shares(*given, per_class, tuning)
 
 
@@ -52,7 +53,7 @@ def test_perfect_predictions_recover_the_shares():
 
 def check_labels_are_left_out(shares_of):
     """The counts of the labels matter unless they were drawn class by class; the consistent share uses them as a unit."""
-    given, fixed = draw_predictions(errors=0.2), replace(TUNING, share_row_weight=0.0)
+    given, fixed = draw_predictions(errors=0.2), replace(UNSHRUNK, share_row_weight=0.0)
     more_of_last = (*given[:5], given[5] + [0.0, 0.0, 50.0])
     before, after = (shares_of(case, fixed) for case in (given, more_of_last))
     np.testing.assert_allclose(before, after, atol=1e-9)
@@ -80,6 +81,19 @@ def test_sources_are_combined_by_their_geometric_mean(per_class):
     given = draw_predictions(certainty=3.0, errors=0.2)
     check_geometric_mean(infer(given, per_class=per_class), given, per_class=per_class)
     rejects(check_geometric_mean, infer(given, per_class=not per_class), given, per_class=per_class)
+
+
+def check_shrinkage(shrunk, free, counts):
+    """log r = n/(n + 2K) log r of no shrinkage, up to a constant: equal shares count as two labels of each class."""
+    weight = counts.sum() / (counts.sum() + 2.0 * counts.size)
+    np.testing.assert_allclose(np.diff(np.log(shrunk)), weight * np.diff(np.log(free)), rtol=1e-9)
+
+
+def test_shares_are_shrunk_towards_equal_ones_while_labels_are_few():
+    for n_labeled in (6, 60):
+        given = draw_predictions(certainty=3.0, n_labeled=n_labeled)
+        check_shrinkage(infer(given, tuning=TUNING), infer(given), given[-1])
+        rejects(check_shrinkage, infer(given), infer(given), given[-1])
 
 
 def check_consistency(shares, given, ridge):

@@ -63,23 +63,36 @@ class Nodes:
         rows : per view, which of the ``n_points`` points those are
         """
         total = np.zeros((n_points, self.size))
+        parts = zip(self.views, self._nodes_with_view, points, rows, strict=True)
+        if all(index.size == n_points for index in rows) and all(
+            nodes.size == self.size for nodes, _ in self._nodes_with_view
+        ):
+            for view, (_, train), own, _ in parts:
+                total += (view.kernel.gamma / len(self.views)) * squared_distances(own, train)
+            return total
         count = np.zeros((n_points, self.size))
-        for view, place, own, index in zip(self.views, self.place, points, rows, strict=True):
-            nodes = np.flatnonzero(place >= 0)
+        for view, (nodes, train), own, index in parts:
             if index.size and nodes.size:
-                values = view.kernel.gamma * squared_distances(own, view.train[place[nodes]])
-                if index.size == n_points and nodes.size == self.size:
-                    total += values
-                    count += 1.0
-                else:
-                    total[np.ix_(index, nodes)] += values
-                    count[np.ix_(index, nodes)] += 1.0
+                pairs = np.ix_(index, nodes)
+                total[pairs] += view.kernel.gamma * squared_distances(own, train)
+                count[pairs] += 1.0
         if count.min(initial=np.inf) < len(self.views):
             of_points = np.bincount(np.concatenate(rows), minlength=n_points)
             of_nodes = np.sum([place >= 0 for place in self.place], axis=0)
             unlike = (count < of_points[:, None]) | (count < of_nodes)
             total[unlike] = np.maximum(total[unlike], 2.0 * SAME_POINT * len(self.views))
         return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
+
+    @cached_property
+    def _nodes_with_view(self) -> tuple[tuple[IntArray, Matrix], ...]:
+        """Per view, the nodes that have it and their features."""
+        found = []
+        for view, place in zip(self.views, self.place, strict=True):
+            nodes = np.flatnonzero(place >= 0)
+            own = place[nodes]
+            whole = np.array_equal(own, np.arange(view.train.shape[0]))
+            found.append((nodes, view.train if whole else view.train[own]))
+        return tuple(found)
 
     def of_nodes(self, row_values: Array) -> Array:
         """(m, k) for the nodes from (n, k) for the training rows, which is the same for equal rows."""
@@ -282,12 +295,16 @@ def within_nearest(distances: Array, n_neighbors: int) -> BoolArray:
     return np.asarray(distances <= np.minimum(reach, np.finfo(np.float64).max))
 
 
-def nearest_shares(distances: Array, n_neighbors: int) -> Array:
+def nearest_shares(distances: Array, n_neighbors: int) -> sparse.csr_matrix:
     """Equal shares of the nearest columns of each row; of the columns equal to it alone, if there are any."""
-    chosen = within_nearest(distances, n_neighbors)
-    equal = distances <= SAME_POINT
-    chosen = np.where(equal.any(axis=1, keepdims=True), equal, chosen).astype(np.float64)
-    return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1.0))
+    rows, columns = np.nonzero(within_nearest(distances, n_neighbors))
+    equal = distances[rows, columns] <= SAME_POINT
+    has_equal = np.zeros(len(distances), dtype=bool)
+    has_equal[rows[equal]] = True
+    kept = equal | ~has_equal[rows]
+    rows, columns = rows[kept], columns[kept]
+    share = 1.0 / np.bincount(rows, minlength=len(distances))[rows]
+    return sparse.csr_matrix((share, (rows, columns)), shape=distances.shape)
 
 
 def _contents_of_rows(views: Sequence[ViewData], members: Sequence[IntArray], n: int) -> list[tuple[bytes | None, ...]]:
