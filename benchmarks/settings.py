@@ -1,7 +1,7 @@
 """Accuracy of CMVMED under other settings, on development splits that no table uses.
 
 ``python -m benchmarks.settings '{}' '{"consensus_weight": 0.05}' --tasks digits-parity`` prints one row per setting
-(keyword arguments in JSON). ``--tuning '{"probe_rows": 200}'`` fits with other tuned numbers, which are fields of
+(keyword arguments in JSON). ``--tuning '{"clip": 3}'`` fits with other tuned numbers, which are fields of
 ``cmvmed.auto.tuning.Tuning``; it may be repeated, and gives one row per value, for each setting.
 """
 

@@ -173,7 +173,8 @@ def with_code(modules, name, code):
 def test_modules_are_read(modules):
     assert {"core.linalg", "core.annealing", "estimators._base", "datasets.bunch", "cli", ROOT} <= set(modules)
     graph = import_graph(modules)
-    assert {"core.consensus", "auto.calibration", "estimators._base", "scale.sampling"} <= graph["estimators.cmvmed"]
+    assert {"core.consensus", "auto.plan", "estimators._base", "scale.sampling"} <= graph["estimators.cmvmed"]
+    assert {"core.consensus", "auto.tuning", "auto.opinions.stacking"} <= graph["auto.opinions.mixture"]
     assert "estimators.cmvmed" in graph["estimators._settings"]  # for types
     assert "estimators.cmvmed" not in import_graph(modules, for_types=False)["estimators._settings"]
 
@@ -217,6 +218,8 @@ def test_each_part_imports_only_what_it_may(modules):
         ("auto.plan", "from cmvmed.scale.sampling import Sample"),
         ("auto.plan", "from cmvmed.estimators._settings import FitSettings"),
         ("auto.plan", "if TYPE_CHECKING:\n    from cmvmed.estimators import CMVMED"),
+        ("auto.opinions.graph", "from cmvmed.scale.passes import GramPass"),
+        ("auto.opinions.mixture", "from ...estimators import CMVMED"),
         ("baselines.duals", "from cmvmed.data.labels import Labels"),
         ("scale.sampling", "from cmvmed.estimators import MED"),
         ("estimators.med", "from cmvmed.features import TextView"),
@@ -247,6 +250,7 @@ def test_other_imports_are_rejected(modules, module, code):
 @pytest.mark.parametrize(
     ("module", "code"),
     [
+        ("auto.opinions.shares", "from cmvmed.data.contents import row_contents"),
         ("scale.sampling", "from cmvmed.auto.tuning import Tuning"),
         ("estimators.med", "from cmvmed.baselines.duals import solve_mvmed"),
         ("estimators.med", "from cmvmed._warnings import warn_user"),
@@ -278,6 +282,7 @@ def test_no_circles(modules):
 def test_no_name_occurs_twice(modules):
     check_different_names(modules)
     rejects(check_different_names, with_code(modules, "scale.kernels", ""))
+    rejects(check_different_names, with_code(modules, "auto.opinions.kernels", ""))
     rejects(check_different_names, with_code(modules, "cli.estimators", ""))
     check_different_names(with_code(modules, "scale.kernel_sums", ""))
 

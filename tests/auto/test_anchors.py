@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cmvmed.auto.anchors import anchor_estimate, anchor_views, anchored_share, infer_share
-from cmvmed.auto.class_prior import ShareEstimate, counted_share, label_interval, label_share
+from cmvmed.auto.anchors import anchor_estimate, anchor_evidence, anchor_views, infer_share
+from cmvmed.auto.class_prior import ShareEstimate, label_interval, label_share, share_estimate
 from cmvmed.auto.tuning import Tuning
 from tests.core.factories import SCHEDULE, draw_problem, make_plan, rejects
 
@@ -25,7 +25,9 @@ def independent_scores(seed, share, *, n_rows=600, separation=1.5, n_views=2):
 
 def by_counts(counts, evaluate, tuning=TUNING):
     """The share inferred from anchors and from the counts of the labels."""
-    return infer_share(counts, counted_share(counts), evaluate, tuning)
+    labels = share_estimate(label_share(counts), counts)
+    anchors = infer_share(counts, labels, evaluate, tuning)
+    return labels.mean if anchors is None else labels.combined(anchors)
 
 
 def read_anchors(scores, rows, mass, share):
@@ -237,12 +239,14 @@ def test_anchor_views_are_sensors_with_weight_and_enough_rows():
     assert anchor_views(plan, 4, replace(TUNING, min_anchor_rows=19)) == [0, 2, 3]
 
 
-def test_without_two_anchor_views_or_consensus_weight_the_labels_decide():
+def test_without_two_anchor_views_or_consensus_weight_there_is_no_evidence():
     problem, _ = draw_problem(1, n_unlabeled=60)
-    counts, by_labels = np.array([6.0, 6.0]), counted_share(np.array([6.0, 6.0]))
+    counts = np.array([6.0, 6.0])
+    known = share_estimate(label_share(counts), counts)
     plan = make_plan(problem, replace(SCHEDULE, consensus_weight=0.5))
-    with_anchors = anchored_share(plan, 2, counts, by_labels, TUNING)
-    assert abs(with_anchors - by_labels.mean) > 1e-4
-    assert anchored_share(plan, 1, counts, by_labels, TUNING) == by_labels.mean
+    with_anchors = anchor_evidence(plan, 2, counts, known, TUNING)
+    assert abs(with_anchors.mean - known.mean) > 1e-4
+    assert with_anchors.variance > TUNING.anchor_model_sd**2
+    assert anchor_evidence(plan, 1, counts, known, TUNING) is None
     without_weight = replace(plan, schedule=replace(SCHEDULE, consensus_weight=0.0))
-    assert anchored_share(without_weight, 2, counts, by_labels, TUNING) == by_labels.mean
+    assert anchor_evidence(without_weight, 2, counts, known, TUNING) is None

@@ -1,22 +1,19 @@
-"""The class prior from the labels: label shares, empirical Bayes, intervals, and how shares are imposed."""
+"""The class prior from the labels: label shares, empirical Bayes, intervals, and shares with a variance."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, dirichlet_multinomial
 
 from cmvmed.auto.class_prior import (
-    counted_share,
+    ShareEstimate,
     empirical_bayes_share,
-    initial_balance,
     label_interval,
     label_share,
-    relaxed_balance,
+    share_estimate,
 )
-from cmvmed.auto.tuning import Tuning
 from tests.core.factories import rejects
 
 COUNTS = st.lists(st.integers(0, 30), min_size=2, max_size=6).map(lambda counts: np.array(counts, dtype=float))
@@ -88,35 +85,27 @@ def test_label_interval():
     rejects(check_interval, lambda counts: label_interval(counts.sum() - counts, 0.95))
 
 
-@pytest.mark.parametrize(("n_stages", "constrained"), [(8, 4), (5, 2), (1, 1)])
-def test_shares_are_imposed_in_the_first_half_of_the_stages(n_stages, constrained):
-    counts = np.array([2.0, 5.0, 13.0])
-    balance = relaxed_balance(counts, n_stages, Tuning())
-    assert balance.constrained_stages == constrained
-    np.testing.assert_array_equal(balance.prior, empirical_bayes_share(counts))
-    np.testing.assert_array_equal((balance.lower, balance.upper), label_interval(counts, 0.95))
-
-
-def test_counted_share_has_the_moments_of_the_jeffreys_posterior():
-    estimate, posterior = counted_share(np.array([12.0, 3.0])), beta(3.5, 12.5)
+def test_the_share_of_the_labels_has_the_moments_of_the_jeffreys_posterior():
+    counts, posterior = np.array([12.0, 3.0]), beta(3.5, 12.5)
+    estimate = share_estimate(label_share(counts), counts)
     np.testing.assert_allclose((estimate.mean, estimate.variance), (posterior.mean(), posterior.var()), rtol=1e-14)
 
 
-def test_initial_balance_of_each_class_prior():
-    two, three, tuning = np.array([12.0, 3.0]), np.array([2.0, 5.0, 13.0]), Tuning()
-    given = np.array([0.3, 0.7])
-    for class_prior, counts, expected in (
-        ("labels", two, label_share(two)),
-        ("auto", two, label_share(two)),
-        ("labels", three, label_share(three)),
-        ("auto", three, empirical_bayes_share(three)),
-        (given, two, given),
-    ):
-        prior, balance = initial_balance(class_prior, counts, 8, tuning)
-        np.testing.assert_array_equal(prior, expected)
-        np.testing.assert_array_equal(balance.prior, expected)
-        relaxed = isinstance(class_prior, str) and class_prior == "auto" and counts.size > 2
-        assert balance.constrained_stages == (4 if relaxed else None)
-    prior, balance = initial_balance(None, two, 8, tuning)
-    np.testing.assert_array_equal(prior, label_share(two))
-    assert balance is None
+def check_combined(combine):
+    """The product of two normal densities has its maximum there."""
+    first, second = ShareEstimate(0.2, 0.01), ShareEstimate(0.5, 0.04)
+    shares = np.linspace(0.0, 1.0, 100_001)
+    log_density = -((shares - 0.2) ** 2) / 0.02 - (shares - 0.5) ** 2 / 0.08
+    np.testing.assert_allclose(combine(first, second), shares[log_density.argmax()], atol=1e-5)
+    np.testing.assert_allclose(combine(second, first), combine(first, second), rtol=1e-14)
+
+
+def test_estimates_are_combined_by_precision():
+    check_combined(ShareEstimate.combined)
+    rejects(check_combined, lambda first, second: 0.5 * (first.mean + second.mean))
+    rejects(
+        check_combined,
+        lambda first, second: ShareEstimate(first.mean, second.variance).combined(
+            ShareEstimate(second.mean, first.variance)
+        ),
+    )

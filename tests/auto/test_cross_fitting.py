@@ -1,4 +1,4 @@
-"""Cross-fitting: folds of the labeled rows, and scores by fits that did not use their labels."""
+"""Cross-fitting of the consensus: logits of labeled rows by fits that did not use their labels."""
 
 from __future__ import annotations
 
@@ -7,82 +7,98 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmvmed.auto.cross_fitting import assign_folds, cross_fit
+from cmvmed.auto.cross_fitting import consensus_logits, cross_fit, without_labels
+from cmvmed.auto.labeled_rows import LabeledRows, held_out_folds
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.annealing import Schedule, anneal, supervised_start
-from cmvmed.core.consensus import ClassBalance
-from tests.core.factories import draw_problem, make_plan, rejects
+from cmvmed.core.annealing import Schedule, anneal, independent_states, supervised_start
+from cmvmed.core.consensus import soft_labels
+from tests.core.factories import draw_problem, make_plan, rejects, uneven_prior
 
 TUNING = Tuning()
-N_FOLDS = TUNING.n_folds
 
 
-def check_folds(folds, codes):
-    """Every row of a class with two labels or more is held out once, and each class keeps a label in every fold."""
-    single = np.bincount(codes)[codes] == 1
-    np.testing.assert_array_equal(folds < 0, single)
-    for fold in range(N_FOLDS):
-        assert set(codes[folds != fold]) == set(codes)
-    sizes = np.bincount(folds[folds >= 0], minlength=N_FOLDS)
-    assert sizes.max() - sizes.min() <= 1
-
-
-@pytest.mark.parametrize("counts", [(10, 10), (2, 13), (1, 9), (3, 3, 3, 3), (2, 2), (1, 1), (6, 1, 2)])
-def test_folds_keep_every_class(counts):
-    codes = np.repeat(np.arange(len(counts)), counts)
-    order = np.random.default_rng(0).normal(size=codes.size)
-    check_folds(assign_folds(codes, order, N_FOLDS), codes)
-
-
-def test_folds_that_lose_a_class_are_rejected():
-    codes = np.repeat([0, 1], [8, 2])
-    folds = assign_folds(codes, np.arange(10.0), N_FOLDS)
-    check_folds(folds, codes)
-    rejects(check_folds, np.where(codes == 1, 0, folds), codes)
-
-
-def test_equal_rows_stay_together():
-    codes, order = np.zeros(12, dtype=int), np.repeat(np.arange(6.0), 2)
-    folds = assign_folds(codes, order, N_FOLDS)
-    np.testing.assert_array_equal(folds[::2], folds[1::2])
-    np.testing.assert_array_equal(folds[::2], assign_folds(codes[::2], order[::2], N_FOLDS))
-    assert (assign_folds(np.zeros(3, dtype=int), np.ones(3), N_FOLDS) == -1).all()
-
-
-def test_folds_depend_on_the_rows_and_not_on_their_positions_or_class_names():
-    rng = np.random.default_rng(1)
-    codes, order, moved = rng.integers(3, size=20), rng.normal(size=20), rng.permutation(20)
-    folds = assign_folds(codes, order, N_FOLDS)
-    np.testing.assert_array_equal(assign_folds(codes[moved], order[moved], N_FOLDS), folds[moved])
-    np.testing.assert_array_equal(assign_folds(2 - codes, order, N_FOLDS), folds)
-    assert (assign_folds(codes, rng.normal(size=20), N_FOLDS) != folds).any()
+def labeled_rows(codes, positions=None):
+    """Labeled rows of weight one, each its own group."""
+    positions = np.arange(codes.size) if positions is None else positions
+    ones, own = np.ones(positions.size), np.arange(positions.size)
+    return LabeledRows(positions, codes[positions], ones, ones, own, int(codes.max()) + 1)
 
 
 def fitted_plan(n_classes=2):
     problem, _ = draw_problem(3, n_classes=n_classes, n_labeled=12, n_unlabeled=30)
-    balance = np.full(n_classes, 1.0 / n_classes)
-    plan = make_plan(problem, Schedule(0.5, 0.2, 8, 100, 1e-3), balance=balance, view_weights=[0.5, 0.5])
-    return plan, anneal(plan), np.arange(12) % n_classes
+    shares = np.full(n_classes, 1.0 / n_classes)
+    plan = make_plan(problem, Schedule(0.5, 0.2, 8, 100, 1e-3), shares=shares, view_weights=[0.5, 0.5])
+    rows = labeled_rows(np.arange(12) % n_classes)
+    return plan, anneal(plan), rows, held_out_folds(problem, rows, TUNING.n_folds, grouped=False)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_out_of_fold_scores_do_not_depend_on_the_own_label(n_classes):
-    """If a row's label is changed, its own score stays and those of rows in other folds change, with the same folds."""
-    plan, result, codes = fitted_plan(n_classes)
-    weights = np.ones(12)
-    before = cross_fit(plan, result, codes, weights, TUNING)
-    assert before.codes.size == 12
+def test_logits_of_the_consensus_give_its_probabilities(n_classes):
+    plan, result, _, _ = fitted_plan(n_classes)
+    logits, coverage = consensus_logits(plan, result)
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(p[12:], result.consensus.q, rtol=0.0, atol=1e-12)
+    pooled = 0.5 * (result.states[0].m_L + result.states[1].m_L)
+    np.testing.assert_allclose(p[:12], soft_labels(pooled, result.consensus.offset, result.temperature), atol=1e-12)
+    np.testing.assert_allclose(logits.sum(axis=1), 0.0, atol=1e-9)
+    np.testing.assert_allclose(coverage, 1.0)
+
+
+def changed_label(plan, row):
+    """The plan in which the label of a row is another one."""
     Y = plan.problem.Y.copy()
-    Y[5] = -Y[5]
-    changed = replace(plan.problem, Y=Y)
-    after = cross_fit(replace(plan, problem=changed, start=supervised_start(changed)), result, codes, weights, TUNING)
-    np.testing.assert_allclose(after.logits[5], before.logits[5], rtol=0.0, atol=1e-9)
-    assert np.abs(after.logits - before.logits).max() > 1e-3
+    Y[row] = -Y[row]
+    problem = replace(plan.problem, Y=Y)
+    return replace(plan, problem=problem, start=supervised_start(problem))
 
 
-def test_rows_without_label_or_weight_are_not_scored():
-    plan, result, codes = fitted_plan()
-    weights = np.where(np.arange(12) == 4, 0.0, 1.0)
-    with_unlabeled = np.where(np.arange(12) == 7, -1, codes)
-    held_out = cross_fit(plan, result, with_unlabeled, weights, TUNING)
-    np.testing.assert_array_equal(held_out.codes, np.delete(codes, [4, 7]))
+def check_own_label_does_not_matter(logits_of, n_classes):
+    plan, result, rows, folds = fitted_plan(n_classes)
+    before, after = (logits_of(p, result, rows, folds) for p in (plan, changed_label(plan, 5)))
+    (own,) = (fold for fold in folds if fold[5])
+    np.testing.assert_allclose(after[own], before[own], rtol=0.0, atol=1e-9)
+    assert np.abs(after - before)[~own].max() > 1e-3
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_logits_do_not_depend_on_the_labels_of_the_own_fold(n_classes):
+    def by_cross_fit(plan, result, rows, folds):
+        return cross_fit(plan, result, rows, folds, [plan.shares] * len(folds), TUNING)
+
+    def by_one_fit(plan, result, rows, folds):
+        return consensus_logits(plan, anneal(plan))[0][rows.positions]
+
+    check_own_label_does_not_matter(by_cross_fit, n_classes)
+    rejects(check_own_label_does_not_matter, by_one_fit, n_classes)
+
+
+def test_rows_in_no_fold_have_zero_logits_and_folds_their_own_shares():
+    plan, result, rows, folds = fitted_plan()
+    equal, uneven = (
+        cross_fit(plan, result, rows, folds[:2], [plan.shares, shares], TUNING)
+        for shares in (plan.shares, uneven_prior(2))
+    )
+    held_out = folds[0] | folds[1]
+    np.testing.assert_array_equal(equal[~held_out], 0.0)
+    assert np.abs(equal[held_out]).min() > 0.0
+    np.testing.assert_array_equal(equal[folds[0]], uneven[folds[0]])
+    assert np.abs(uneven - equal)[folds[1]].max() > 1e-3
+
+
+def test_only_some_of_the_labeled_block_may_be_scored():
+    plan, result, _, _ = fitted_plan()
+    rows = labeled_rows(np.arange(12) % 2, np.array([0, 1, 2, 3, 7, 8]))
+    folds = held_out_folds(plan.problem, rows, TUNING.n_folds, grouped=False)
+    logits = cross_fit(plan, result, rows, folds, [plan.shares] * len(folds), TUNING)
+    assert logits.shape == (6, 2)
+    assert (np.abs(logits[:, 0]) > 0.0).all()
+
+
+def test_without_labels_a_row_has_no_weight():
+    problem, _ = draw_problem(3)
+    out = np.arange(12) < 3
+    fewer = without_labels(problem, out)
+    for state, model, rows in zip(independent_states(fewer), fewer.models, fewer.rows_L, strict=True):
+        assert model in problem.models
+        np.testing.assert_array_equal(state.tau[out[rows]], 0.0)
+        assert np.abs(state.tau[~out[rows]]).max() > 0.0

@@ -1,4 +1,4 @@
-"""The view of nearest rows: its kernel, its nodes, and when it gets weight."""
+"""The view of nearest rows: its kernel, what it changes in a plan, and its weight in fitted models."""
 
 from __future__ import annotations
 
@@ -6,28 +6,120 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.metrics.pairwise import euclidean_distances
 
 from cmvmed import CMVMED
 from cmvmed.auto.neighbors import (
-    _evenly_spaced,
-    _neighbor_means,
-    build_graph,
+    NeighborEvidence,
+    NeighborPredictor,
+    add_neighbor_view,
+    graph_blocks,
     laplacian_kernel,
-    nearest,
-    neighbor_weight,
 )
-from cmvmed.auto.tuning import Tuning, tuning_context
-from cmvmed.core.annealing import Start
-from cmvmed.core.kernels import Kernel
-from cmvmed.data.scaling import Scaling
-from cmvmed.data.view_data import ViewData, ViewSettings
-from cmvmed.datasets import load_digits_views, make_multiview_gaussian
+from cmvmed.core.exact import CholeskyView, SpectralView
+from cmvmed.core.posterior import supervised_state
+from cmvmed.core.surrogates import Jaakkola
 from cmvmed.model_selection import hide_labels
-from tests.core.factories import rejects
+from tests.auto.factories import TUNING, draw_training
+from tests.core.factories import make_plan, rejects
 
-REGULARIZATION = Tuning().graph_regularization
+REGULARIZATION = TUNING.graph_regularization
+
+
+def check_laplacian_kernel(K, nodes, *, regularization=REGULARIZATION):
+    """K is proportional to the squared inverse of Λ + εI, Λ = I - D^(-1/2) W D^(-1/2)."""
+    joined = nodes.adjacency.toarray()
+    degree = joined.sum(axis=1)
+    shifted = (1.0 + regularization) * np.eye(nodes.size) - joined / np.sqrt(np.outer(degree, degree))
+    product = K @ shifted @ shifted
+    np.testing.assert_allclose(product, product[0, 0] * np.eye(nodes.size), atol=1e-9 * abs(product[0, 0]))
+    np.testing.assert_allclose(np.diagonal(K).mean(), 1.0)
+
+
+def test_the_kernel_is_the_squared_inverse_of_the_laplacian():
+    nodes = draw_training().nodes(4)
+    K = laplacian_kernel(nodes, REGULARIZATION)
+    check_laplacian_kernel(K, nodes)
+    rejects(check_laplacian_kernel, K, nodes, regularization=2.0 * REGULARIZATION)
+    rejects(check_laplacian_kernel, laplacian_kernel(draw_training().nodes(5), REGULARIZATION), nodes)
+    rejects(check_laplacian_kernel, 2.0 * K, nodes)
+
+
+def check_blocks(blocks, training, nodes, bias):
+    """The kernel of all rows in the order of the blocks, plus the bias."""
+    n_L, K = training.partition.block_L.size, laplacian_kernel(nodes, REGULARIZATION) + bias
+    rows = K[np.ix_(nodes.node_of_row, nodes.node_of_row)]
+    np.testing.assert_allclose(blocks.LL, rows[:n_L, :n_L], rtol=1e-12)
+    np.testing.assert_allclose(blocks.UL, rows[n_L:, :n_L], rtol=1e-12)
+    np.testing.assert_allclose(blocks.UU, rows[n_L:, n_L:], rtol=1e-12)
+
+
+def test_blocks_hold_the_kernel_of_all_rows_with_the_mean_settings_of_the_views():
+    training = draw_training()
+    views = [
+        replace(view, settings=replace(view.settings, prior_variance=variance))
+        for view, variance in zip(training.views, (1.0, 3.0), strict=True)
+    ]
+    nodes = training.nodes(4)
+    blocks = graph_blocks(nodes, views, 15, np.ones(60), REGULARIZATION)
+    assert blocks.prior_variance == 2.0
+    check_blocks(blocks, training, nodes, 0.1 / 2.0)
+    rejects(check_blocks, blocks, training, nodes, 0.0)
+
+
+def plan_with_neighbors(weight=0.4, *, chosen=(), surrogate=None):
+    training = draw_training(missing=0.2)
+    plan = make_plan(training.problem, chosen=chosen, surrogate=surrogate)
+    evidence = NeighborEvidence(training.nodes(4), weight)
+    return plan, add_neighbor_view(plan, evidence, training.views, training.partition, TUNING)
+
+
+def test_neighbors_are_the_last_view_and_the_others_share_the_rest():
+    plan, joined = plan_with_neighbors(0.4)
+    assert joined.problem.models[:2] == plan.problem.models
+    np.testing.assert_allclose(joined.view_weights, [*(0.6 * plan.view_weights), 0.4], rtol=1e-14)
+    np.testing.assert_array_equal(joined.problem.rows_L[-1], np.arange(15))
+    np.testing.assert_array_equal(joined.problem.rows_U[-1], np.arange(60))
+    np.testing.assert_array_equal(joined.problem.box[-1], 1.0)
+    state = supervised_state(joined.problem.models[-1], plan.problem.Y, np.ones(15))
+    np.testing.assert_array_equal(joined.start.states[-1].m_U, state.m_U)
+    np.testing.assert_array_equal(joined.start.agreement, plan.start.agreement)
+
+
+@pytest.mark.parametrize(("surrogate", "model"), [(None, SpectralView), (Jaakkola(), CholeskyView)])
+def test_the_model_is_that_of_the_surrogate(surrogate, model):
+    assert isinstance(plan_with_neighbors(surrogate=surrogate)[1].problem.models[-1], model)
+
+
+def test_only_an_automatic_consensus_weight_is_lowered():
+    plan, given = plan_with_neighbors(0.4)
+    assert given.schedule == plan.schedule
+    plan, automatic = plan_with_neighbors(0.4, chosen=["consensus_weight"])
+    expected = 0.6 * plan.schedule.consensus_weight + 0.4 * TUNING.neighbor_consensus_weight
+    assert automatic.schedule.consensus_weight == pytest.approx(expected, rel=1e-12)
+
+
+def check_predictor(known, means, training, nodes, scores):
+    """Training rows have the scores of their nodes; rows without any view have none."""
+    np.testing.assert_array_equal(known, np.arange(training.block.size))
+    np.testing.assert_allclose(means, scores[nodes.node_of_row], atol=1e-12)
+
+
+def test_new_rows_have_the_mean_of_their_nearest_and_equal_ones_their_scores():
+    training = draw_training(missing=0.3)
+    nodes = training.nodes(4)
+    scores = np.random.default_rng(0).normal(size=(nodes.size, 1))
+    predictor, rows = NeighborPredictor(nodes, scores), [np.flatnonzero(own) for own in training.present]
+    known, means = predictor.mean(training.matrices, rows)
+    check_predictor(known, means, training, nodes, scores)
+    rejects(check_predictor, known, means[::-1], training, nodes, scores)
+    assert predictor.n_basis_rows == nodes.size
+    without = [own[own > 0] for own in rows]
+    np.testing.assert_array_equal(predictor.mean(training.matrices, without)[0], np.arange(1, 75))
+    new = [matrix + 0.01 for matrix in training.matrices]
+    means = predictor.mean(new, rows)[1]
+    points = [view.scaling.apply(m[own]) for view, m, own in zip(training.views, new, rows, strict=True)]
+    distances = nodes.distances(points, rows, 75)
+    np.testing.assert_allclose(means[3], scores[np.argsort(distances[3])[:4]].mean(axis=0), atol=1e-12)
 
 
 def clusters(n=120, seed=0):
@@ -39,104 +131,41 @@ def clusters(n=120, seed=0):
     return X, center % 2, [5, 4]
 
 
-def check_laplacian_kernel(K, distances, n_neighbors):
-    """K is proportional to the squared inverse of Λ + εI, written entry by entry."""
-    n = len(distances)
-    joined = np.zeros((n, n))
-    for i in range(n):
-        others = sorted((j for j in range(n) if j != i), key=lambda j: distances[i, j])
-        for j in others[:n_neighbors]:
-            joined[i, j] = joined[j, i] = 1.0
-    degree = joined.sum(axis=1)
-    shifted = (1.0 + REGULARIZATION) * np.eye(n) - joined / np.sqrt(np.outer(degree, degree))
-    product = K @ shifted @ shifted
-    np.testing.assert_allclose(product, product[0, 0] * np.eye(n), atol=1e-9 * abs(product[0, 0]))
-    np.testing.assert_allclose(np.diagonal(K).mean(), 1.0)
-
-
-def test_the_kernel_is_the_squared_inverse_of_the_laplacian():
-    points = np.random.default_rng(0).normal(size=(40, 3))
-    distances = euclidean_distances(points, squared=True)
-    check_laplacian_kernel(laplacian_kernel(distances, 4, REGULARIZATION), distances, 4)
-    rejects(check_laplacian_kernel, laplacian_kernel(distances, 5, REGULARIZATION), distances, 4)
-    rejects(check_laplacian_kernel, laplacian_kernel(distances, 4, 2.0 * REGULARIZATION), distances, 4)
-
-
-def test_all_tied_rows_are_neighbors_and_rows_at_infinite_distance_are_not():
-    distances = np.array(
-        [[0.0, 1.0, 1.0, 2.0], [1.0, 0.0, np.inf, np.inf], [1.0, np.inf, 0.0, np.inf], [2.0] + [np.inf] * 2 + [0.0]]
-    )
-    near = nearest(distances, 1)
-    assert near[0].tolist() == [False, True, True, False]
-    assert near[1].tolist() == [True, False, False, False]
-    assert not nearest(np.full((3, 3), np.inf), 2).any()
-
-
-def test_weight_needs_a_higher_predictability_than_the_agreement_of_the_views(monkeypatch):
-    def weight(predictability, agreement, **changed):
-        monkeypatch.setattr("cmvmed.auto.neighbors.cross_view_predictability", lambda *given: predictability)
-        start = Start((), np.array([[1.0, agreement], [agreement, 1.0]]))
-        return neighbor_weight(None, start, [], np.array([0.5, 0.5]), replace(Tuning(), **changed))
-
-    assert weight(0.9, 0.5) == 1.0
-    assert weight(0.55, 0.6) == 0.0
-    assert weight(0.4, 0.1) == 0.0
-    assert 0.0 < weight(0.6, 0.5) < weight(0.7, 0.5) < 1.0
-    assert weight(0.9, 0.5, early_reject=0.95) == 0.0
-
-
-def test_neighbors_get_weight_where_rows_form_clusters_and_not_where_views_are_independent():
+def test_neighbors_get_weight_where_rows_form_clusters():
     X, truth, views = clusters(400)
     labels = hide_labels(truth, 20, random_state=0)
-    assert CMVMED(views=views).fit(X, labels).neighbor_weight_ > 0.5
-    gauss = make_multiview_gaussian(400, separation=(1.1, 0.8), random_state=0)
-    model = CMVMED(views=gauss.views).fit(gauss.data, hide_labels(gauss.target, 20, random_state=0))
-    assert model.neighbor_weight_ == 0.0
-    shuffled = X.copy()
-    shuffled[:, 5:] = X[
-        np.random.default_rng(1).permutation(len(X)), 5:
-    ]  # the rows of the views no longer belong together
-    assert CMVMED(views=views).fit(shuffled, labels).neighbor_weight_ == 0.0
-
-
-def test_neighbors_help_on_halves_of_digits():
-    digits = load_digits_views(parity=True)
-    X, truth = digits.data[:700], digits.target[:700]
-    labels = hide_labels(truth, 40, random_state=1)
-    automatic = CMVMED(views=digits.views).fit(X, labels)
-    without = CMVMED(views=digits.views, n_neighbors=None).fit(X, labels)
-    assert automatic.neighbor_weight_ > 0.5
+    assert CMVMED(views=views).fit(X, labels).neighbor_weight_ > 0.4
+    without = CMVMED(views=views, n_neighbors=None).fit(X, labels)
     assert without.neighbor_weight_ == 0.0
-    test = digits.data[700:], digits.target[700:]
-    assert automatic.score(*test) > without.score(*test) + 0.03
+    assert not any("graph" in name for name in without.opinions_["name"])
 
 
-def test_predictions_of_training_rows_are_the_consensus():
+def test_predictions_of_training_rows_are_those_of_training():
     X, truth, views = clusters()
     X[3, :5] = np.nan
     X[4, 5:] = np.nan
-    model = CMVMED(views=views, n_neighbors=4).fit(X, hide_labels(truth, 12, random_state=0))
-    hidden = hide_labels(truth, 12, random_state=0) == -1
-    np.testing.assert_allclose(model.predict_proba(X)[hidden], model.label_distributions_[hidden], atol=1e-9)
+    y = hide_labels(truth, 12, random_state=0)
+    model = CMVMED(views=views, n_neighbors=4).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X)[y < 0], model.label_distributions_[y < 0], atol=1e-7)
     assert model.neighbor_weight_ > 0.0
 
 
 def check_same_model(first, second, X):
-    np.testing.assert_allclose(first.decision_function(X), second.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(first.decision_function(X), second.decision_function(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("n_neighbors", ["auto", 3])
-def test_a_row_of_weight_two_counts_like_two_rows(n_neighbors):
+@pytest.mark.parametrize("opinions", ["auto", ["graph", "linear", "consensus"]])
+def test_a_row_of_weight_two_counts_like_two_rows(opinions):
     X, truth, views = clusters()
     y = hide_labels(truth, 16, random_state=0)
     weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
     weights[y >= 0] = 1.0
     repeated = np.repeat(np.arange(len(X)), weights.astype(int))
-    settings = {"views": views, "n_neighbors": n_neighbors, "tol": 1e-12, "max_iter": 2000, "class_prior": "labels"}
-    weighted = CMVMED(**settings).fit(X, y, sample_weight=weights)
-    doubled = CMVMED(**settings).fit(X[repeated], y[repeated])
+    settings = {"views": views, "opinions": opinions, "n_neighbors": 3, "tol": 1e-12, "max_iter": 2000}
+    weighted = CMVMED(**settings, class_prior="labels").fit(X, y, sample_weight=weights)
+    doubled = CMVMED(**settings, class_prior="labels").fit(X[repeated], y[repeated])
     check_same_model(weighted, doubled, X)
-    once = CMVMED(**settings).fit(X, y)
+    once = CMVMED(**settings, class_prior="labels").fit(X, y)
     rejects(check_same_model, weighted, once, X)
 
 
@@ -155,73 +184,9 @@ def test_a_wrong_number_of_neighbors_is_refused(n_neighbors):
         CMVMED(views=views, n_neighbors=n_neighbors).fit(X, truth)
 
 
-def test_neighbors_need_distances():
-    X, truth, views = clusters()
-    with pytest.raises(ValueError, match="'linear\\+rbf' and 'rbf'"):
-        CMVMED(views=views, n_neighbors=4, kernel=["rbf", "linear"]).fit(X, truth)
-    assert CMVMED(views=views, kernel="linear").fit(X, hide_labels(truth, 12, random_state=0)).neighbor_weight_ == 0.0
-
-
-def graph_of(matrices, weights, members=None, n_L=2):
-    """The nodes of rows given per view; ``members`` says which rows a view has, all if left out."""
-    everything = np.arange(len(weights))
-    views = []
-    for i, matrix in enumerate(matrices):
-        own = everything if members is None else np.array(members[i])
-        settings = ViewSettings(f"view{i}", "rbf", 1.0, None, 1.0, 1.0, 0.0, 2.0, 0.25, 1000, 2000)
-        rows_L, rows_U = own[own < n_L], own[own >= n_L] - n_L
-        views.append(ViewData(settings, Scaling(None), Kernel("", "rbf"), matrix[own], None, rows_L, rows_U))
-    return build_graph(views, n_L, np.asarray(weights, dtype=float), 2)
-
-
-def test_equal_rows_with_the_same_views_are_one_node():
-    first = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, -0.0], [2.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
-    second = np.array([[5.0], [5.0], [5.0], [5.0], [6.0], [5.0]])
-    graph = graph_of([first, second], np.ones(6))
-    assert graph.nodes.tolist() == [0, 3, 4]
-    assert graph.node_of_row.tolist() == [0, 0, 0, 1, 2, 1]
-    apart = graph_of([first, second], np.ones(6), members=[range(6), [0, 2, 3, 4, 5]])  # row 1 lacks the second view
-    assert apart.nodes.tolist() == [0, 1, 3, 4]
-
-
-def test_equal_rows_of_a_sparse_matrix_are_one_node_however_they_are_stored():
-    unsorted = sparse.csr_matrix((np.array([2.0, 1.0, 1.0, 2.0, 0.0, 3.0]), [2, 0, 0, 2, 1, 1], [0, 2, 5, 6]), (3, 3))
-    assert graph_of([unsorted], np.ones(3)).node_of_row.tolist() == [0, 0, 1]
-
-
-def test_a_row_without_weight_is_no_node_even_if_it_comes_first():
-    graph = graph_of([np.array([[1.0], [2.0], [1.0], [3.0]])], [0.0, 1.0, 1.0, 0.0])
-    assert graph.nodes.tolist() == [1, 2]
-    assert graph.node_of_row.tolist() == [-1, 0, 1, -1]
-
-
-def check_neighbor_means(around, scores, train, probe, n_neighbors):
-    """Mean of the known scores among the nearest rows, found one row at a time."""
-    for view in range(len(scores)):
-        for position, row in enumerate(probe):
-            order = np.argsort(((train - train[row]) ** 2).sum(axis=1))
-            near = order[order != row][:n_neighbors]
-            known = near[~np.isnan(scores[view, near, 0])]
-            expected = scores[view, known].mean(axis=0)
-            np.testing.assert_allclose(around[view, position], expected, atol=1e-12)
-
-
-def test_neighbors_means_are_those_of_the_nearest_rows(monkeypatch):
-    rng = np.random.default_rng(0)
-    train, scores = rng.normal(size=(60, 3)), rng.normal(size=(2, 60, 2))
-    scores[:, :4] = np.nan
-    probe = np.arange(4, 60, 2)
-    whole = _neighbor_means(scores, train, probe, 5)
-    check_neighbor_means(whole, scores, train, probe, 5)
-    rejects(check_neighbor_means, _neighbor_means(scores, train, probe, 4), scores, train, probe, 5)
-    monkeypatch.setattr("cmvmed.core.kernels.BLOCK_SIZE", 60 * 5)  # five rows at a time
-    np.testing.assert_allclose(_neighbor_means(scores, train, probe, 5), whole, atol=1e-12)
-
-
-def test_of_many_rows_an_even_sample_is_probed():
-    assert _evenly_spaced(np.arange(10), 10).tolist() == list(range(10))
-    assert _evenly_spaced(np.arange(0, 22, 2), 3).tolist() == [0, 10, 20]
-    X, truth, views = clusters(400)
-    labels = hide_labels(truth, 20, random_state=0)
-    with tuning_context(replace(Tuning(), probe_rows=100)):
-        assert CMVMED(views=views).fit(X, labels).neighbor_weight_ > 0.5
+def test_neighbors_need_features():
+    X, truth, _ = clusters()
+    y = hide_labels(truth, 12, random_state=0)
+    model = CMVMED(kernel="precomputed").fit([X[:, :5] @ X[:, :5].T, X[:, 5:] @ X[:, 5:].T], y)
+    assert model.neighbor_weight_ == 0.0
+    assert model.opinions_["name"] == ["joint", "view view0", "view view1", "consensus"]

@@ -61,7 +61,7 @@ def gaussian():
     return make_multiview_gaussian(120, separation=(1.1, 0.8), labeled=12, random_state=0)
 
 
-@pytest.mark.parametrize("changed", [{"clip": 0.5}, {"prior_variance_binary": 0.1}, {"probability_scale": 0.05}])
+@pytest.mark.parametrize("changed", [{"clip": 0.5}, {"prior_variance_binary": 0.5}, {"kernel_ridge": 3.0}])
 def test_context_changes_predictions_and_restores_them(gaussian, changed):
     def predictions():
         return CMVMED(views=gaussian.views).fit(gaussian.data, gaussian.y).predict_proba(gaussian.data)

@@ -13,10 +13,10 @@ from cmvmed.auto.tuning import Tuning, current_tuning
 
 
 def test_tuned_numbers_are_read_from_json():
-    assert read_tuning('{"probe_rows": 200, "rank_range": [0.1, 0.9]}') == {"probe_rows": 200, "rank_range": (0.1, 0.9)}
+    assert read_tuning('{"clip": 3, "share_range": [0.1, 0.9]}') == {"clip": 3, "share_range": (0.1, 0.9)}
 
 
-@pytest.mark.parametrize("text", ['{"probe_rows": 200, "probes": 3}', "[1]", "{"])
+@pytest.mark.parametrize("text", ['{"clip": 3, "clips": 3}', "[1]", "{"])
 def test_an_unknown_name_gets_an_error_that_lists_the_fields(text, capsys):
     with pytest.raises(SystemExit):
         main(["--tuning", text])

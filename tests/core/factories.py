@@ -153,7 +153,7 @@ def make_plan(
         surrogate=Bohning() if surrogate is None else surrogate,
         schedule=schedule,
         view_weights=np.asarray(view_weights, dtype=float),
-        class_prior=np.full(problem.n_classes, 1.0 / problem.n_classes) if shares is None else shares.prior,
+        class_prior=np.full(problem.n_classes, 1.0 / problem.n_classes) if shares is None else shares,
         shares=shares,
         chosen=frozenset(chosen),
     )
@@ -171,7 +171,6 @@ def half_steps(
     lam=0.8,
     temperature=1.0,
     shares=None,
-    stage=1,
     n_sweeps=8,
     pi=None,
     step=step_view,
@@ -182,7 +181,7 @@ def half_steps(
     pi = np.full(len(problem.models), 1.0 / len(problem.models)) if pi is None else pi
     states, consensus, values = independent_states(problem), None, []
     for _ in range(n_sweeps):
-        consensus = consensus_step(problem, states, pi, shares, stage, temperature, consensus)
+        consensus = consensus_step(problem, states, pi, shares, temperature, consensus)
         values.append(objective(problem, surrogate, states, pi, consensus, lam, temperature))
         for i in range(len(states)):
             states[i] = step(problem, i, surrogate, states[i], consensus.q, lam)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cmvmed.core.annealing import Schedule, anneal, step_view
-from cmvmed.core.consensus import ClassBalance, update_consensus
+from cmvmed.core.consensus import update_consensus
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import AsPrinted
 from tests.core.factories import SCHEDULE, draw_problem, independent_states, make_plan, uneven_prior
@@ -57,7 +57,7 @@ def test_a_schedule_ends_at_the_given_weight(n_stages):
 @pytest.fixture(scope="module")
 def annealed():
     problem, _ = draw_problem(2, n_classes=3, n_views=3, missing=0.2)
-    return problem, anneal(make_plan(problem, balance=uneven_prior(3)))
+    return problem, anneal(make_plan(problem, shares=uneven_prior(3)))
 
 
 def test_history_starts_at_the_independent_views_and_falls_within_stages(annealed):
@@ -90,12 +90,21 @@ def test_final_consensus_belongs_to_the_final_states(annealed):
         result.states,
         result.view_weights,
         uneven_prior(3),
-        3,
         result.temperature,
         result.consensus,
     )
     np.testing.assert_allclose(result.consensus.q, again.q, rtol=0.0, atol=1e-9)
     np.testing.assert_allclose(result.consensus.scores, again.scores, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_imposed_shares_the_offset_is_zero(n_classes):
+    problem, _ = draw_problem(4, n_classes=n_classes)
+    free, imposed = (anneal(make_plan(problem, shares=shares)).consensus for shares in (None, uneven_prior(n_classes)))
+    assert free.shares is None
+    np.testing.assert_array_equal(free.offset, np.zeros_like(imposed.offset))
+    np.testing.assert_array_equal(imposed.shares, uneven_prior(n_classes))
+    assert np.abs(imposed.offset).max() > 1e-3
 
 
 def test_a_fit_ends_by_tolerance_or_number_of_sweeps_or_callback():
@@ -125,7 +134,7 @@ def test_c11_without_weight_or_without_unlabeled_rows_the_views_stay_independent
     expected = independent_states(problem)
     without_weight = anneal(make_plan(problem, replace(SCHEDULE, consensus_weight=0.0)))
     labeled, _ = draw_problem(3, n_unlabeled=0)
-    without_rows = anneal(make_plan(labeled, balance=np.array([0.5, 0.5])))
+    without_rows = anneal(make_plan(labeled, shares=np.array([0.5, 0.5])))
     for result, states in ((without_weight, expected), (without_rows, independent_states(labeled))):
         assert result.converged
         assert len(result.history) == 1
@@ -156,7 +165,7 @@ def test_rows_without_any_weighted_view_get_the_prior():
         n_classes=2,
     )
     prior = np.array([0.3, 0.7])
-    result = anneal(make_plan(partial, balance=prior, view_weights=[1.0, 0.0]))
+    result = anneal(make_plan(partial, shares=prior, view_weights=[1.0, 0.0]))
     np.testing.assert_array_equal(result.consensus.coverage, np.repeat([1.0, 0.0], 12))
     np.testing.assert_array_equal(result.consensus.q[12:], np.tile(prior, (12, 1)))
     np.testing.assert_allclose(result.consensus.q[:12].mean(axis=0), prior, rtol=0.0, atol=1e-8)

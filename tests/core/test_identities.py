@@ -61,6 +61,7 @@ def plain_cmvmed(**changes):
         "view_weights": "uniform",
         "consensus_weight": 1.0,
         "temperature": 0.5,
+        "opinions": "consensus",
         "calibrate": False,
         "n_stages": 3,
         "max_iter": 200,
@@ -375,7 +376,7 @@ def settle(problem, surrogate, *, n_sweeps=150, temperature=1.0):
     pi = np.full(len(problem.models), 1.0 / len(problem.models))
     states, consensus = [scaled(state, 0.0) for state in independent_states(problem)], None
     for _ in range(n_sweeps):
-        consensus = update_consensus(problem, states, pi, None, 1, temperature, consensus)
+        consensus = update_consensus(problem, states, pi, None, temperature, consensus)
         states = [step_view(problem, i, surrogate, states[i], consensus.q, LAM) for i in range(len(states))]
     return states, consensus
 

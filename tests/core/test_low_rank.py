@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from cmvmed.core.annealing import Schedule, anneal
-from cmvmed.core.consensus import ClassBalance
 from cmvmed.core.exact import KernelBlocks, SpectralView
 from cmvmed.core.kernels import Kernel
 from cmvmed.core.low_rank import LowRankConditioned, LowRankView
@@ -136,8 +135,8 @@ def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=
 def fitted(problem):
     """The result of a fit with equal classes, and its squared norms."""
     schedule = Schedule(consensus_weight=0.5, temperature=0.3, n_stages=4, max_iter=30, tol=1e-6)
-    balance = np.full(problem.n_classes, 1.0 / problem.n_classes)
-    result = anneal(make_plan(problem, schedule, balance=balance))
+    shares = np.full(problem.n_classes, 1.0 / problem.n_classes)
+    result = anneal(make_plan(problem, schedule, shares=shares))
     return result, [squared_norm(model, state) for model, state in zip(problem.models, result.states, strict=True)]
 
 
@@ -184,14 +183,14 @@ class TooSmallCurvature(LowRankView):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("balance", [None, "equal"])
-def test_objective_falls_at_every_half_step(n_classes, balance):
-    imposed = None if balance is None else np.full(n_classes, 1.0 / n_classes)
+@pytest.mark.parametrize("shares", [None, "equal"])
+def test_objective_falls_at_every_half_step(n_classes, shares):
+    imposed = None if shares is None else np.full(n_classes, 1.0 / n_classes)
     _, problem = rbf_problems(1, n_classes=n_classes, missing=0.2, weighted=True, n_landmarks=20)
-    values, _, _ = half_steps(problem, Bohning(), lam=2.0, temperature=0.3, balance=imposed, n_sweeps=15)
+    values, _, _ = half_steps(problem, Bohning(), lam=2.0, temperature=0.3, shares=imposed, n_sweeps=15)
     check_falls(values)
     broken = replace(problem, models=tuple(TooSmallCurvature(model) for model in problem.models))
-    values, _, _ = half_steps(broken, Bohning(), lam=2.0, temperature=0.3, balance=imposed, n_sweeps=15)
+    values, _, _ = half_steps(broken, Bohning(), lam=2.0, temperature=0.3, shares=imposed, n_sweeps=15)
     rejects(check_falls, values)
 
 

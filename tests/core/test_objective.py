@@ -9,7 +9,6 @@ import pytest
 
 from cmvmed.core.annealing import step_view
 from cmvmed.core.consensus import (
-    ClassBalance,
     balancing_offset,
     positive_probability,
     soft_labels,
@@ -56,10 +55,10 @@ def run_case(surrogate, *, n_classes, missing, weighted, spectral, balanced, tem
     problem, sensors = draw_problem(
         seed, n_classes=n_classes, n_views=3, n_labeled=8, missing=missing, weighted=weighted, spectral=spectral
     )
-    balance = ClassBalance(uneven_prior(n_classes)) if balanced else None
+    shares = uneven_prior(n_classes) if balanced else None
     pi = np.array([0.5, 0.3, 0.2])
     values, states, consensus = half_steps(
-        problem, surrogate, lam=LAM, temperature=temperature, balance=balance, pi=pi, **named
+        problem, surrogate, lam=LAM, temperature=temperature, shares=shares, pi=pi, **named
     )
     return problem, sensors, pi, values, states, consensus
 
@@ -89,19 +88,19 @@ def test_c10_objective_never_rises(route, n_classes, temperature, balanced, miss
     assert values[-1] < values[0] - 1e-3
 
 
-def wrong_temperature(problem, states, pi, balance, stage, temperature, last):
-    return update_consensus(problem, states, pi, balance, stage, 0.5 * temperature, last)
+def wrong_temperature(problem, states, pi, shares, temperature, last):
+    return update_consensus(problem, states, pi, shares, 0.5 * temperature, last)
 
 
-def wrong_sign(problem, states, pi, balance, stage, temperature, last):
-    consensus = update_consensus(problem, states, pi, balance, stage, temperature, last)
+def wrong_sign(problem, states, pi, shares, temperature, last):
+    consensus = update_consensus(problem, states, pi, shares, temperature, last)
     return replace(consensus, q=consensus.q[:, ::-1].copy())
 
 
-def ignores_coverage(problem, states, pi, balance, stage, temperature, last):
+def ignores_coverage(problem, states, pi, shares, temperature, last):
     """Balances the plain mean of q instead of the one weighted by the views that a row has."""
-    consensus = update_consensus(problem, states, pi, balance, stage, temperature, last)
-    offset = balancing_offset(consensus.scores, problem.weights_U, balance.prior, temperature, consensus.offset)
+    consensus = update_consensus(problem, states, pi, shares, temperature, last)
+    offset = balancing_offset(consensus.scores, problem.weights_U, shares, temperature, consensus.offset)
     return replace(consensus, offset=offset, q=soft_labels(consensus.scores, offset, temperature))
 
 
@@ -142,37 +141,6 @@ def test_c10_check_rejects_broken_half_steps(broken):
     case = {"n_classes": 2, "missing": 0.35, "weighted": True, "spectral": True, "balanced": True, "temperature": 0.5}
     values = [run_case(Bohning(), **case, seed=seed, n_sweeps=12, **broken)[3] for seed in range(2)]
     rejects(check_never_rises, max(values, key=lambda path: np.diff(path).max()))
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_c10_objective_never_rises_with_a_fixed_offset(n_classes):
-    """Once shares are no longer imposed, the offset is a fixed term of the objective."""
-    problem, _ = draw_problem(0, n_classes=n_classes, missing=0.35, weighted=True)
-    offset = np.linspace(-0.5, 0.7, problem.Y.shape[1])
-
-    def relaxed(problem, states, pi, balance, stage, temperature, last):
-        start = update_consensus(problem, states, pi, None, stage, temperature, None)
-        return update_consensus(problem, states, pi, balance, stage, temperature, replace(start, offset=offset))
-
-    balance = ClassBalance(uneven_prior(n_classes), constrained_stages=1)
-    named = {"temperature": 0.5, "balance": balance, "stage": 2, "consensus_step": relaxed}
-    check_never_rises(half_steps(problem, Bohning(), **named)[0])
-
-    def without_offset(problem, surrogate, states, pi, consensus, lam, temperature):
-        return objective(problem, surrogate, states, pi, replace(consensus, shares=balance.prior), lam, temperature)
-
-    rejects(check_never_rises, half_steps(problem, Bohning(), objective=without_offset, **named)[0])
-
-
-def test_c10_objective_never_rises_with_bounded_shares():
-    problem, _ = draw_problem(0, n_classes=4, n_unlabeled=60)
-    bounded = ClassBalance(
-        np.full(4, 0.25),
-        constrained_stages=1,
-        lower=np.array([0.5, 0.02, 0.02, 0.02]),
-        upper=np.array([0.6, 0.3, 0.3, 0.3]),
-    )
-    check_never_rises(half_steps(problem, Bohning(), temperature=0.3, balance=bounded, stage=2)[0])
 
 
 def check_objective(objective_of, surrogate, problem, sensors, pi, states, consensus):

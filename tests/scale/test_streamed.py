@@ -10,7 +10,7 @@ import pytest
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, anneal, step_view, supervised_start
-from cmvmed.core.consensus import ClassBalance, update_consensus
+from cmvmed.core.consensus import update_consensus
 from cmvmed.core.linalg import eigen_psd
 from cmvmed.core.nystroem import Basis, fit_basis, weighted_sample
 from cmvmed.core.objective import objective
@@ -128,7 +128,7 @@ def make_plan(case, *, balanced=True, schedule=SCHEDULE):
         schedule=schedule,
         view_weights=np.array([0.6, 0.4]),
         class_prior=prior,
-        balance=prior if balanced else None,
+        shares=prior if balanced else None,
     )
 
 
@@ -253,7 +253,7 @@ def test_objective_of_chunks_is_that_of_memory(settings):
     pi, lam, temperature = in_memory.view_weights, in_memory.consensus_weight, in_memory.temperature
     states, consensus, expected = in_memory.states, in_memory.consensus, []
     for _ in range(3):
-        consensus = update_consensus(case.problem, states, pi, None, 3, temperature, consensus)
+        consensus = update_consensus(case.problem, states, pi, None, temperature, consensus)
         expected.append(objective(case.problem, Bohning(), states, pi, consensus, lam, temperature))
         states = [step_view(case.problem, i, Bohning(), states[i], consensus.q, lam) for i in range(2)]
     values = [sweep.objective for sweep in end.result.history[len(in_memory.history) :]]

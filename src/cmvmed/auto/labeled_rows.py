@@ -75,7 +75,7 @@ def _part_of_each_class(
 def held_out_folds(
     problem: Problem, rows: LabeledRows, n_folds: int, *, grouped: bool, used: BoolArray | None = None
 ) -> list[BoolArray]:
-    """Per fold, which labeled rows it holds, (l,); a class's only group is in none.
+    """Per fold, which labeled rows it holds, (l,); every class has rows outside of it.
 
     Parameters
     ----------
@@ -119,14 +119,20 @@ def assign_folds(codes: IntArray, order: Array, n_folds: int) -> IntArray:
 
 
 def _group_folds(rows: LabeledRows, n_folds: int) -> IntArray:
-    """Deal the groups in turn, those of the same most frequent class one after the other; -1 for a class's only group."""
+    """Deal the groups in turn, those of the same most frequent class one after the other.
+
+    A fold that would hold all groups of a class gives one of them up, whose rows get -1.
+    """
     table = np.zeros((int(rows.groups.max()) + 1, rows.n_classes))
     np.add.at(table, (rows.groups, rows.codes), rows.weights)
     order = np.lexsort([-table.sum(axis=1), table.argmax(axis=1)])
     fold_of_group = np.empty(len(table), dtype=np.intp)
     fold_of_group[order] = np.arange(len(table)) % n_folds
-    several = (table > 0.0).sum(axis=0) > 1
-    return np.where(several[rows.codes], fold_of_group[rows.groups], -1)
+    for of_class in table.T:
+        own = np.flatnonzero(of_class)
+        if np.unique(fold_of_group[own]).size == 1:
+            fold_of_group[own[0]] = -1
+    return fold_of_group[rows.groups]
 
 
 def in_labeled_block(rows: LabeledRows, chosen: Sequence[bool] | BoolArray, n_L: int) -> BoolArray:

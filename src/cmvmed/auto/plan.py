@@ -42,17 +42,18 @@ class PlanSettings:
 
 @dataclass(frozen=True)
 class ChosenPlan:
-    """The plan, and what was found out about the class shares."""
+    """The plan, and what its class shares come from."""
 
     plan: Plan
+    settings: PlanSettings
     anchors: ShareEstimate | None  # the share of the second of two classes by anchors
 
     def shares(self, inferred: Array | None, counts: Array) -> Array | None:
-        """The shares to impose on a fit to other labels, whose own estimate is ``inferred``."""
-        plan = self.plan
-        if inferred is None or plan.shares is None:
-            return plan.shares
-        return inferred if self.anchors is None else with_anchors(inferred, counts, self.anchors)
+        """The shares to impose on a fit to other labels, with these counts (K,) and their own estimate ``inferred``."""
+        if self.plan.shares is None:
+            return None
+        known = _known_shares(self.settings, counts, inferred)
+        return known if self.anchors is None else with_anchors(known, counts, self.anchors)
 
 
 def choose_plan(
@@ -86,14 +87,14 @@ def choose_plan(
     if neighbors is not None:
         plan = add_neighbor_view(plan, neighbors, views, partition, tuning)
     if problem.weights_U.sum() * prior.min() < 1.0:  # not one row of the rarest class is expected
-        return ChosenPlan(replace(plan, shares=None), None)
+        return ChosenPlan(replace(plan, shares=None), settings, None)
     if not settings.infers_shares or problem.n_classes > 2:
-        return ChosenPlan(plan, None)
+        return ChosenPlan(plan, settings, None)
     known = share_estimate(prior, partition.counts)
     anchors = anchor_evidence(plan, problem.n_views, partition.counts, known, tuning)
     if anchors is not None:
         prior = with_anchors(prior, partition.counts, anchors)
-    return ChosenPlan(replace(plan, class_prior=prior, shares=prior), anchors)
+    return ChosenPlan(replace(plan, class_prior=prior, shares=prior), settings, anchors)
 
 
 def _known_shares(settings: PlanSettings, counts: Array, inferred: Array | None) -> Array:

@@ -3,14 +3,15 @@
 An *opinion* is one such classifier: a distribution over the classes for each row. With few labels none of them is best
 on all data, so several are fitted and pooled, with weights set by labels that each did not see.
 
-=============  ============================================================================================
-kernels        centered kernels of one view, between any rows and the labeled ones
-graph          the graph of nearest rows and its kernel
-candidates     which opinions there are, and of which kernels each is made
-ridge          kernel ridge regression with its exact leave-group-out scores
-stacking       from scores to probabilities, and the weights of several opinions
-shares         the share of each class among the unlabeled rows
-supervised     all of these in order: the pool of the opinions
-mixture        the pool and the consensus together: probabilities and the expected accuracy
-=============  ============================================================================================
+================  ============================================================================================
+centered_kernels  centered kernels of one view, between any rows and the labeled ones
+graph             the graph of nearest rows and its kernel
+candidates        which opinions there are, and of which kernels each is made
+ridge             kernel ridge regression with its exact leave-group-out scores
+stacking          from scores to probabilities, and the weights of several opinions
+shares            the share of each class among the unlabeled rows
+supervised        all of these in order: the pool of the opinions
+mixture           the pool and the consensus together: probabilities and the expected accuracy
+combined          the whole of it on held-out labels, and the table of all opinions
+================  ============================================================================================
 """

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmvmed.auto.labeled_rows import LabeledRows
+from cmvmed.auto.opinions.centered_kernels import CenteredKernel, KernelScorer, ViewRows, center, view_rows
 from cmvmed.auto.opinions.graph import GraphKernel, GraphScorer, find_nodes, graph_kernel
-from cmvmed.auto.opinions.kernels import CenteredKernel, KernelScorer, ViewRows, center, view_rows
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix

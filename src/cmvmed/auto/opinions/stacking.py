@@ -10,7 +10,9 @@ MAX_NEWTON_STEPS = 30
 MAX_HALVINGS = 8
 STEP_TOLERANCE = 1e-7
 MAX_STEP = 1.5
+MAX_BEND = 0.9  # of the curvature, by which it is lowered at most
 WEIGHT_STEPS = 200
+LEAST_LIKELIHOOD = 1e-300  # below, it is rounding
 
 
 def smoothed_targets(codes: IntArray, total: float, n_classes: int, tuning: Tuning) -> Array:
@@ -97,6 +99,10 @@ def _newton_step(
     hessian[:, 1:, 1:] = -np.matmul(WP.transpose(0, 2, 1), P)
     i = np.arange(1, K + 1)
     hessian[:, i, i] += WP.sum(axis=1) + 1.0 / offset_sd**2
+    # so far the Fisher information; the rest of the second derivative by log c, unless the matrix became indefinite
+    cross = hessian[:, 0, 1:]
+    given_b = hessian[:, 0, 0] - (cross * np.linalg.solve(hessian[:, 1:, 1:], cross[..., None])[..., 0]).sum(axis=1)
+    hessian[:, 0, 0] -= np.minimum((G * X).sum(axis=(1, 2)), MAX_BEND * given_b)
     return np.asarray(np.linalg.solve(hessian, gradient[..., None])[..., 0])
 
 
@@ -113,7 +119,7 @@ def stacking_weights(likelihood: Array, weights: Array, prior: Array, strength: 
     strength : a, labels for each opinion that the prior counts as
     """
     J, total = prior.size, float(weights.sum())
-    w = prior.copy()
+    w, likelihood = prior.copy(), np.maximum(likelihood, LEAST_LIKELIHOOD)
     for _ in range(WEIGHT_STEPS):
         responsibility = w * likelihood
         responsibility /= responsibility.sum(axis=1, keepdims=True)

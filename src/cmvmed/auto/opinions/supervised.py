@@ -94,7 +94,7 @@ class SupervisedFit:
         prior = sum(opinion.prior for opinion in self.candidates.opinions if opinion.kind in USES_UNLABELED)
         weight = float(self.pool.weights[graphs].sum())
         joint = [opinion for opinion in self.candidates.opinions if opinion.kind == "graph"]
-        if not joint or weight <= prior:
+        if not joint or all(graphs) or weight <= prior:
             return None
         kernel = joint[0].kernels[0]
         return NeighborEvidence(kernel.nodes, weight) if isinstance(kernel, GraphKernel) else None
