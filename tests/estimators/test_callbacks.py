@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmvmed import CMVMED, SemiSupervisedKFold
-from cmvmed.auto.anchors import anchored_share
+from cmvmed.auto.anchors import anchor_evidence
+from cmvmed.auto.class_prior import ShareEstimate
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.model_selection import labeled_scorer
 
@@ -48,9 +49,10 @@ class Recorder:
 
 
 def recorded(partly, stop_at=None, **settings):
-    """Fit with a recorder and, by default, the class prior of the labels."""
+    """Fit with a recorder; by default the consensus alone, with the class prior of the labels."""
     recorder = Recorder(stop_at)
-    settings = {"views": WIDTHS, "class_prior": "labels", "n_stages": 4, "calibrate": False, **settings}
+    consensus = {"class_prior": "labels", "opinions": "consensus", "calibrate": False}
+    settings = {"views": WIDTHS, "n_stages": 4, **consensus, **settings}
     model = CMVMED(**settings).set_callbacks(recorder).fit(partly.X, partly.y)
     return model, recorder
 
@@ -109,10 +111,10 @@ def moved_prior(monkeypatch):
     found = []
 
     def infer(*arguments):
-        found.append(anchored_share(*arguments))
-        return 0.9
+        found.append(anchor_evidence(*arguments))
+        return ShareEstimate(0.9, 1e-12)
 
-    monkeypatch.setattr("cmvmed.auto.plan.anchored_share", infer)
+    monkeypatch.setattr("cmvmed.auto.plan.anchor_evidence", infer)
     return found
 
 
@@ -153,10 +155,10 @@ def test_every_stage_that_begins_also_ends(settings, partly):
 
 
 def test_a_failed_fit_tears_the_callback_down(partly, monkeypatch):
-    def refuse(*arguments):
+    def refuse(*arguments, **settings):
         raise ArithmeticError("no calibration")
 
-    monkeypatch.setattr("cmvmed.estimators.cmvmed.calibrate", refuse)
+    monkeypatch.setattr("cmvmed.estimators._evidence.combine", refuse)
     recorder = Recorder()
     model = CMVMED(views=WIDTHS, n_stages=1).set_callbacks(recorder)
     with pytest.raises(ArithmeticError, match="no calibration"):

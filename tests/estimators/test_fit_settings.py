@@ -134,7 +134,7 @@ def test_each_parameter_is_a_setting():
 
 def test_settings_have_the_tuned_numbers_in_force():
     assert FitSettings.read(CMVMED()).tuning == Tuning()
-    other = Tuning(probe_rows=7)
+    other = Tuning(sample_rows=7)
     with tuning_context(other):
         assert FitSettings.read(CMVMED()).tuning is other
 

@@ -146,6 +146,7 @@ def test_sparse_views_can_be_standardized(form, kernel, partly, assert_same_mode
     assert_same_model(clone(model).fit(form(partly.X), partly.y), form(partly.X), reference, partly.X)
 
 
+@pytest.mark.filterwarnings("ignore:The expected accuracy")  # the counts say little
 def test_counts_give_the_same_model_sparse_or_dense_by_default(partly, assert_same_model):
     counts = np.where(np.quantile(partly.X, 0.85) < partly.X, partly.X, 0.0)
     X = np.hstack([counts, np.ones((len(counts), 1))])  # no row is empty
@@ -419,6 +420,7 @@ def test_the_parameter_names_users_rely_on():
     promised = {
         *("views", "kernel", "gamma", "prior_variance", "C", "bias_variance", "consensus_weight", "temperature"),
         *("class_prior", "view_weights", "n_neighbors", "algorithm", "n_stages", "max_iter", "tol", "calibrate"),
+        *("opinions", "labels_drawn"),
         *("scaling", "unlabeled", "class_weight", "approximation", "n_components", "n_jobs", "random_state"),
     }
     assert promised == CMVMED().get_params().keys()

@@ -17,6 +17,7 @@ COLUMNS = ["a_0", "a_1", "a_2", "b_0", "b_1"]
 # What is tested here does not depend on how far the annealing goes, and shows at the paper's consensus weight.
 FEW = {"n_stages": 3, "consensus_weight": 1.0}
 few_stages = partial(CMVMED, **FEW)
+consensus = partial(few_stages, opinions="consensus")
 parametrize_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
@@ -36,7 +37,7 @@ def gappy(partly):
 
 @parametrize_algorithms
 def test_a_row_that_lacks_a_view_is_scored_by_the_others(algorithm, partly, gappy, assert_finite):
-    model = with_algorithm(algorithm, views=VIEWS, **FEW).fit(gappy, partly.y)
+    model = with_algorithm(algorithm, views=VIEWS, opinions="consensus", **FEW).fit(gappy, partly.y)
     assert_finite(model, gappy)
     scores, by_view = model.decision_function(gappy), model.decision_function_by_view(gappy)
     np.testing.assert_allclose(scores[[0, 11]], by_view["b"][[0, 11]], atol=1e-12)
@@ -47,8 +48,19 @@ def test_a_row_that_lacks_a_view_is_scored_by_the_others(algorithm, partly, gapp
     np.testing.assert_array_equal(model.transduction_[:10], partly.y[:10])
 
 
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "newton"])
+def test_rows_that_lack_a_view_get_the_same_opinions_as_training_and_as_new_rows(
+    algorithm, partly, gappy, assert_finite
+):
+    model = with_algorithm(algorithm, views=VIEWS, **FEW).fit(gappy, partly.y)
+    assert_finite(model, gappy)
+    hidden = partly.hidden
+    np.testing.assert_allclose(model.label_distributions_[hidden], model.predict_proba(gappy)[hidden], atol=1e-8)
+    np.testing.assert_array_equal(model.transduction_[:10], partly.y[:10])
+
+
 def test_views_may_be_missing_in_new_rows_only(partly, fresh_rows):
-    model = few_stages(views=VIEWS).fit(partly.X, partly.y)
+    model = consensus(views=VIEWS).fit(partly.X, partly.y)
     by_view = model.decision_function_by_view(fresh_rows)
     only_a, only_b = fresh_rows.copy(), fresh_rows.copy()
     only_a[:, 3:], only_b[:, :3] = np.nan, np.nan
@@ -226,10 +238,14 @@ def test_med_gives_missing_rows_the_class_prior(partly):
 
 def test_a_view_of_one_column_is_missing_where_it_is_nan(partly, assert_finite):
     X = without(partly.X, [12, 13], slice(4, 5))
-    model = few_stages(views={"a": 4, "level": 1}).fit(X, partly.y)
+    assert_finite(few_stages(views={"a": 4, "level": 1}).fit(X, partly.y), X)
+    model = consensus(views={"a": 4, "level": 1}).fit(X, partly.y)
     assert_finite(model, X)
     only = model.decision_function_by_view(X)["a"]
     np.testing.assert_allclose(model.decision_function(X)[[12, 13]], only[[12, 13]], atol=1e-12)
+
+
+GIVEN = ["views", "consensus"]  # opinions that know a view by its given kernel alone
 
 
 def kernels_of(rows, train):
@@ -239,8 +255,8 @@ def kernels_of(rows, train):
 def test_a_row_of_a_given_kernel_may_be_missing(partly):
     K = kernels_of(partly.X, partly.X)
     K[0][[4, 20]] = np.nan
-    model = few_stages(kernel="precomputed").fit(K, partly.y)
-    expected = few_stages(views=[3, 2], kernel="linear", scaling=None)
+    model = few_stages(kernel="precomputed", opinions=GIVEN).fit(K, partly.y)
+    expected = few_stages(views=[3, 2], kernel="linear", scaling=None, opinions=GIVEN)
     X = without(partly.X, [4, 20], VIEWS["a"])
     np.testing.assert_allclose(model.predict_proba(K), expected.fit(X, partly.y).predict_proba(X), atol=1e-6)
 
@@ -249,8 +265,8 @@ def test_a_row_and_its_column_of_a_given_kernel_may_be_missing(partly):
     K = kernels_of(partly.X, partly.X)
     K[0][[4, 20]] = np.nan
     K[0][:, [4, 20]] = np.nan
-    model = few_stages(kernel="precomputed").fit(K, partly.y)
-    expected = few_stages(views=[3, 2], kernel="linear", scaling=None)
+    model = few_stages(kernel="precomputed", opinions=GIVEN).fit(K, partly.y)
+    expected = few_stages(views=[3, 2], kernel="linear", scaling=None, opinions=GIVEN)
     X = without(partly.X, [4, 20], VIEWS["a"])
     np.testing.assert_allclose(model.predict_proba(K), expected.fit(X, partly.y).predict_proba(X), atol=1e-6)
 
@@ -333,7 +349,7 @@ def test_weights_of_med(partly):
 RAW = {"kernel": "linear", "scaling": None, "prior_variance": 0.01}  # nothing here is estimated from weighted rows
 
 
-@pytest.mark.parametrize("model", [MED(**RAW), few_stages(views=VIEWS, class_prior=0.5, **RAW)])
+@pytest.mark.parametrize("model", [MED(**RAW), consensus(views=VIEWS, class_prior=0.5, **RAW)])
 def test_class_weights_multiply_the_labeled_rows_hinge(model, partly):
     weighted = clone(model).set_params(class_weight={0: 1.0, 1: 5.0}).fit(partly.X, partly.y)
     by_row = clone(model).fit(partly.X, partly.y, sample_weight=np.where(partly.y == 1, 5.0, 1.0))
@@ -342,7 +358,19 @@ def test_class_weights_multiply_the_labeled_rows_hinge(model, partly):
     assert np.abs(weighted.decision_function(partly.X) - plain.decision_function(partly.X)).max() > 1e-3
 
 
-@pytest.mark.parametrize("model", [MED(), few_stages(views=VIEWS)])
+def test_class_weights_move_the_opinions(partly):
+    opinions = ["linear", "rbf", "views", "graph"]
+    shares = [
+        few_stages(views=VIEWS, class_prior=None, class_weight={0: 1.0, 1: weight}, opinions=opinions)
+        .fit(partly.X, partly.y)
+        .label_distributions_[partly.hidden, 1]
+        .mean()
+        for weight in (0.1, 1.0, 10.0)
+    ]
+    assert shares[0] < shares[1] - 0.03 < shares[2] - 0.06
+
+
+@pytest.mark.parametrize("model", [MED(), consensus(views=VIEWS)])
 def test_equal_class_weights_multiply_C(model, partly):
     weighted = clone(model).set_params(class_weight={0: 3.0, 1: 3.0}).fit(partly.X, partly.y)
     expected = clone(model).set_params(C=3.0).fit(partly.X, partly.y)
@@ -393,11 +421,13 @@ def test_view_weights_are_given_up_to_their_sum(weights, partly):
 
 
 def test_a_view_of_no_weight_does_not_count(partly):
-    model = few_stages(views=VIEWS, view_weights={"a": 1.0, "b": 0.0}).fit(partly.X, partly.y)
+    weights = {"a": 1.0, "b": 0.0}
+    model = consensus(views=VIEWS, view_weights=weights).fit(partly.X, partly.y)
     scores = model.decision_function(partly.X)
     np.testing.assert_allclose(scores, model.decision_function_by_view(partly.X)["a"], atol=1e-12)
-    alone = few_stages().fit(partly.a, partly.y)
-    np.testing.assert_allclose(scores, alone.decision_function(partly.a), atol=1e-6)
+    for fit in (consensus, few_stages):
+        scores = fit(views=VIEWS, view_weights=weights).fit(partly.X, partly.y).decision_function(partly.X)
+        np.testing.assert_allclose(scores, fit().fit(partly.a, partly.y).decision_function(partly.a), atol=1e-6)
 
 
 def test_a_view_of_noise_gets_the_least_weight(partly):

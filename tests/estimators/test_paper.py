@@ -18,6 +18,7 @@ OF_PAPER = {
     "class_prior": None,
     "view_weights": "uniform",
     "n_neighbors": None,
+    "opinions": "consensus",
     "calibrate": False,
     "max_iter": 100,
     "algorithm": "bohning",

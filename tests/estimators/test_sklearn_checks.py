@@ -15,11 +15,19 @@ def expected_failures(estimator):
     return {"check_classifiers_classes": MARKER_COLLISION}
 
 
+# Random data with few rows: some checks have a class of one row, or nothing to learn, which is warned of.
+quiet = pytest.mark.filterwarnings(
+    "ignore:Class .* has one labeled row", "ignore:Class .* has labeled rows of one group"
+)
+
+
+@quiet
 @parametrize_with_checks([MED(), CMVMED()], expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@quiet
 @pytest.mark.slow
 @parametrize_with_checks(
     [

@@ -40,8 +40,13 @@ class LabeledRows:
         return np.where(kept & several[self.codes], self.weights, 0.0)
 
 
-def read_labeled_rows(training: TrainingData, tuning: Tuning, rng: np.random.Generator) -> LabeledRows:
-    """The labeled rows with weight; if they are very many, a part of each class."""
+def read_labeled_rows(
+    training: TrainingData, tuning: Tuning, rng: np.random.Generator, used: BoolArray | None = None
+) -> LabeledRows:
+    """The labeled rows with weight; if they are very many, a part of each class.
+
+    ``used`` (V,) says which views take part, all if it is left out: rows are equal if they are in those.
+    """
     partition, n_classes = training.partition, training.labels.n_classes
     block = partition.block_L
     codes = training.labels.codes[block]
@@ -50,7 +55,8 @@ def read_labeled_rows(training: TrainingData, tuning: Tuning, rng: np.random.Gen
         positions = _part_of_each_class(positions, codes, n_classes, tuning.max_opinion_labels, rng)
     rows = block[positions]
     if training.groups is None:
-        contents = [row_contents(matrix[rows]) for matrix in training.matrices]
+        matrices = [m for i, m in enumerate(training.matrices) if used is None or used[i]]
+        contents = [row_contents(matrix[rows]) for matrix in matrices]
         groups = numbers_of_equal(list(zip(*contents, strict=True)))
     else:
         groups = np.unique(training.groups[rows], return_inverse=True)[1]
@@ -66,28 +72,32 @@ def _part_of_each_class(
     return np.sort(np.concatenate([own[: max(2, own.size * n // positions.size)] for own in members]))
 
 
-def held_out_folds(problem: Problem, rows: LabeledRows, n_folds: int, *, grouped: bool) -> list[BoolArray]:
+def held_out_folds(
+    problem: Problem, rows: LabeledRows, n_folds: int, *, grouped: bool, used: BoolArray | None = None
+) -> list[BoolArray]:
     """Per fold, which labeled rows it holds, (l,); every class has rows outside of it.
 
     Parameters
     ----------
     grouped : whether the user gave groups; otherwise rows are dealt by their content
+    used : (V,), views that take part; all if it is left out
     """
-    by_content = assign_folds(rows.codes, mean_similarity(problem, rows), n_folds)
+    by_content = assign_folds(rows.codes, mean_similarity(problem, rows, used), n_folds)
     folds = _group_folds(rows, n_folds) if grouped else by_content
     return [folds == fold for fold in range(n_folds) if (folds == fold).any()]
 
 
-def mean_similarity(problem: Problem, rows: LabeledRows) -> Array:
-    """Mean kernel value of each labeled row with the others, over the views, (l,); equal for equal rows.
+def mean_similarity(problem: Problem, rows: LabeledRows, used: BoolArray | None = None) -> Array:
+    """Mean kernel value of each labeled row with the others, over the used views, (l,); equal for equal rows.
 
     It orders the rows by their content, not by their positions in the table.
     """
     n_L = problem.Y.shape[0]
     weights, total = np.zeros(n_L), np.zeros(n_L)
     weights[rows.positions] = rows.weights
-    for model, own in zip(problem.models, problem.rows_L, strict=True):
-        total[own] += model.blocks.LL @ weights[own]
+    for i, (model, own) in enumerate(zip(problem.models, problem.rows_L, strict=True)):
+        if used is None or used[i]:
+            total[own] += model.blocks.LL @ weights[own]
     largest = float(np.abs(total).max(initial=0.0))
     return np.round(total / largest if largest > 0.0 else total, SIMILARITY_DIGITS)[rows.positions]
 

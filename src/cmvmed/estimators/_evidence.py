@@ -132,16 +132,15 @@ def draw_probability(counts: Array, shares: Array) -> float:
 def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSettings) -> Evidence:
     """Fit the opinions that the settings ask for."""
     training, tuning, rng = fit.training, settings.tuning, generator(settings.random_state)
-    partition = training.partition
-    rows = read_labeled_rows(training, tuning, rng)
-    folds = held_out_folds(fit.problem, rows, tuning.n_folds, grouped=training.groups is not None)
+    partition, view_weights = training.partition, plan_settings.view_weights
+    used = np.ones(len(fit.data), dtype=bool) if isinstance(view_weights, str) else view_weights > 0.0
+    rows = read_labeled_rows(training, tuning, rng, used)
+    folds = held_out_folds(fit.problem, rows, tuning.n_folds, grouped=training.groups is not None, used=used)
     mass = np.concatenate([np.zeros(partition.block_L.size), partition.weights[partition.block_U]])
     per_class = drawn_per_class(partition.counts, settings.labels_drawn)
     kinds = [name for name in settings.opinions if name in KINDS]
     supervised = None
     if kinds:
-        weights = plan_settings.view_weights
-        used = np.ones(len(fit.data), dtype=bool) if isinstance(weights, str) else weights > 0.0
         candidates = build_candidates(training, fit.data, rows, used, kinds, settings.n_neighbors, rng, tuning)
         if candidates.opinions:
             supervised = fit_supervised(candidates, folds, mass, per_class=per_class, tuning=tuning)
