@@ -81,7 +81,7 @@ class Evidence:
             others = f" (and {more} more such class{'es' if more > 1 else ''})" if more else ""
             single = (self.rows.codes == alone[0]).sum() == 1
             yield (
-                f"Class {name!r} has {'one labeled row' if single else 'labeled rows of one group, or equal ones,'}{others}, which "
+                f"Class {name!r} has {'one labeled row' if single else 'labeled rows of one group only, or equal ones'}{others}, which "
                 "cannot be held out, so neither the weights of the opinions nor the accuracy estimate take it into account; label "
                 f"at least one more row of it{'' if single else ', of another group'}."
             )
