@@ -21,6 +21,7 @@ from cmvmed.core.posterior import cavity_scores
 from cmvmed.core.types import Array, IntArray
 
 TIE_TOLERANCE = 1e-6  # of the range of scores; closer ones are those of equal rows, which rounding must not order
+MIN_DIFFERENCE = 1e-9  # of the anchors' means, relative to the largest score; below, it is rounding
 UNINFORMATIVE_VARIANCE = 0.25  # of a share that may be anything between 0 and 1
 
 
@@ -155,7 +156,7 @@ def _moment_match(x: Array, z: Array, w: Array, share: float, fraction: float, t
     if low.sum() == 0.0 or high.sum() == 0.0:
         return share, UNINFORMATIVE_VARIANCE
     mean, x_low, x_high = w @ x / w.sum(), low @ x / low.sum(), high @ x / high.sum()
-    if not x_high > x_low:
+    if not x_high - x_low > MIN_DIFFERENCE * np.abs(x).max():
         return share, UNINFORMATIVE_VARIANCE
     r = float(np.clip((mean - x_low) / (x_high - x_low), *tuning.share_range))
     influence = (

@@ -80,10 +80,11 @@ class Evidence:
             name, more = self.labels.classes[alone].tolist()[0], alone.size - 1
             others = f" (and {more} more such class{'es' if more > 1 else ''})" if more else ""
             single = (self.rows.codes == alone[0]).sum() == 1
+            what = "one labeled row" if single else "labeled rows of one group only, or equal ones"
             yield (
-                f"Class {name!r} has {'one labeled row' if single else 'labeled rows of one group, or equal ones,'}{others}, which "
-                "cannot be held out, so neither the weights of the opinions nor the accuracy estimate take it into account; label "
-                f"at least one more row of it{'' if single else ', of another group'}."
+                f"Class {name!r} has {what}{others}, which cannot be held out, so neither the weights of the opinions nor the "
+                "accuracy estimate take it into account; label at least one more row of it"
+                f"{'' if single else ', of another group'}."
             )
 
     def _unlikely_draw(self, chosen: ChosenPlan) -> Iterator[str]:

@@ -164,7 +164,7 @@ def center(rows: ViewRows, data: ViewData, kernel: Kernel, weights_L: Array) -> 
     diagonal = np.diagonal(values) - 2.0 * mean_L + total
     w = weights_L[rows.labeled]
     mean = float(w @ diagonal / w.sum()) if w.sum() > 0.0 else 0.0
-    negligible = 1e-12 * float(np.abs(values).max(initial=0.0))
+    negligible = max(1e-9 * float(np.abs(values).max(initial=0.0)), float(np.finfo(np.float64).tiny))
     return CenteredKernel(
         rows, data, kernel, basis, index, shares, mean_L, total, 1.0 / mean if mean > negligible else 1.0
     )
