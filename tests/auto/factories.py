@@ -67,7 +67,9 @@ class Training:
     def candidates(self, kinds=KINDS, n_neighbors=5, tuning=TUNING, used=None):
         used = np.ones(len(self.views), dtype=bool) if used is None else np.asarray(used)
         rows, rng = self.labeled_rows(tuning), np.random.default_rng(0)
-        return build_candidates(self.data, self.views, rows, used, kinds, n_neighbors, rng, tuning)
+        return build_candidates(
+            self.data, self.views, rows, used, kinds, n_neighbors, tuning.max_graph_rows, rng, tuning
+        )
 
     def supervised(self, kinds=KINDS, tuning=TUNING, *, per_class=False):
         candidates = self.candidates(kinds, tuning=tuning)

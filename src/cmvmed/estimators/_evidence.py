@@ -130,8 +130,8 @@ def draw_probability(counts: Array, shares: Array) -> float:
     return float(chi2.sf(max(statistic, 0.0), counts.size - 1))
 
 
-def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSettings) -> Evidence:
-    """Fit the opinions that the settings ask for."""
+def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSettings, *, complete: bool) -> Evidence:
+    """Fit the opinions that the settings ask for; ``complete`` if all rows are in memory."""
     training, tuning, rng = fit.training, settings.tuning, generator(settings.random_state)
     partition, view_weights = training.partition, plan_settings.view_weights
     used = np.ones(len(fit.data), dtype=bool) if isinstance(view_weights, str) else view_weights > 0.0
@@ -142,7 +142,10 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
     kinds = [name for name in settings.opinions if name in KINDS]
     supervised = None
     if kinds:
-        candidates = build_candidates(training, fit.data, rows, used, kinds, settings.n_neighbors, rng, tuning)
+        max_graph_rows = tuning.max_graph_rows if complete else tuning.max_streamed_graph_rows
+        candidates = build_candidates(
+            training, fit.data, rows, used, kinds, settings.n_neighbors, max_graph_rows, rng, tuning
+        )
         if candidates.opinions:
             supervised = fit_supervised(candidates, folds, mass, per_class=per_class, tuning=tuning)
     with_consensus = "consensus" in settings.opinions or supervised is None

@@ -312,7 +312,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         n_blas = 1 if low_rank else None  # sweeps over features are bound by memory, not by arithmetic
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
         with numerical_errors(), blas_limit(n_blas):
-            evidence = gather_evidence(fit, settings, plan_settings)
+            evidence = gather_evidence(fit, settings, plan_settings, complete=sample.is_complete)
             chosen = choose_plan(
                 fit.problem,
                 fit.data,

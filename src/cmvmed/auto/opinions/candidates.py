@@ -107,6 +107,7 @@ def build_candidates(
     used: BoolArray,
     kinds: Sequence[str],
     n_neighbors: int | None,
+    max_graph_rows: int,
     rng: np.random.Generator,
     tuning: Tuning,
 ) -> Candidates:
@@ -118,8 +119,9 @@ def build_candidates(
     used : (V,), views that take part
     kinds : some of ``KINDS``
     n_neighbors : of the graphs; None for no graphs
+    max_graph_rows : so many rows are nodes of the graphs at most: the labeled ones, and others at random
     """
-    build = _Builder(training, list(views), used, rows.positions, rng, tuning)
+    build = _Builder(training, list(views), used, rows.positions, max_graph_rows, rng, tuning)
     has_features = all(isinstance(views[i].settings.kernel, str) for i in build.indices) and all(
         views[i].settings.kernel != "precomputed" for i in build.indices
     )
@@ -155,6 +157,7 @@ class _Builder:
         views: list[ViewData],
         used: BoolArray,
         labeled: IntArray,
+        max_graph_rows: int,
         rng: np.random.Generator,
         tuning: Tuning,
     ) -> None:
@@ -164,6 +167,7 @@ class _Builder:
         self.n_L, self.labeled = partition.block_L.size, labeled
         self.weights = partition.weights[np.concatenate([partition.block_L, partition.block_U])]
         self.weights_L = self.weights[labeled]
+        self.graph_weights = _restricted(self.weights, labeled, max_graph_rows, rng)
         self.rows: dict[int, ViewRows] = {
             i: view_rows(i, views[i], self.n_L, labeled, self.weights, tuning.median_sample, rng) for i in self.indices
         }
@@ -231,8 +235,20 @@ class _Builder:
         return Opinion("view_graphs", "view_graphs", kernels, 1.0, True, self.tuning.graph_ridge, 1.0)
 
     def _graph_kernel(self, views: list[ViewData], indices: list[int], n_neighbors: int) -> GraphKernel:
-        nodes = find_nodes(views, indices, self.n_L, self.weights, n_neighbors)
+        nodes = find_nodes(views, indices, self.n_L, self.graph_weights, n_neighbors)
         return graph_kernel(nodes, self.labeled, self.weights_L, self.tuning.graph_regularization)
+
+
+def _restricted(weights: Array, labeled: IntArray, n: int, rng: np.random.Generator) -> Array:
+    """The weights (n,), zero for all but the labeled rows and so many others drawn at random that ``n`` are left."""
+    others = np.setdiff1d(np.flatnonzero(weights > 0.0), labeled)
+    if others.size + labeled.size <= n:
+        return weights
+    chosen = rng.choice(others, max(0, n - labeled.size), replace=False)
+    restricted = np.zeros_like(weights)
+    restricted[labeled] = weights[labeled]
+    restricted[chosen] = weights[chosen]
+    return restricted
 
 
 def _rbf(data: ViewData) -> Kernel:

@@ -104,11 +104,12 @@ class Nodes:
     def of_rows(self, node_values: Array) -> Array:
         """(n, k) for the training rows from (m, k): a row has what its node has, zero without any of the views.
 
-        A row of zero weight is no node: it has the mean of its nearest nodes.
+        A row of zero weight is no node, nor is every row if they are many: it has the mean of its nearest nodes.
         """
         values = np.where(self.node_of_row[:, None] >= 0, node_values[self.node_of_row], 0.0)
-        loose = np.flatnonzero(self.present & (self.node_of_row < 0))
-        if loose.size:
+        without_node = np.flatnonzero(self.present & (self.node_of_row < 0))
+        for block in row_blocks(without_node.size, self.size):
+            loose = without_node[block]
             points, rows = [], []
             for view, members in zip(self.views, self.members, strict=True):
                 own = np.flatnonzero(np.isin(loose, members))
