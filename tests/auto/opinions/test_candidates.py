@@ -33,6 +33,17 @@ def test_a_single_view_has_one_graph():
     assert names(draw_training(n_views=1).candidates()) == ["linear", "rbf", "view view0", "graph"]
 
 
+def test_at_most_so_many_rows_are_nodes_and_the_labeled_ones_always_are():
+    training = draw_training()
+    (opinion,) = training.candidates(["graph"], tuning=replace(TUNING, max_graph_rows=30)).opinions
+    nodes = opinion.kernels[0].nodes
+    assert nodes.size == 30 < training.nodes().size
+    assert (nodes.node_of_row[training.labeled_rows().positions] >= 0).all()
+    scores = opinion.kernels[0].scores(np.ones((training.labeled_rows().codes.size, 1)))
+    assert scores.shape[0] == training.block.size
+    assert np.abs(scores[nodes.present & (nodes.node_of_row < 0)]).min() > 0.0  # rows that are no nodes have scores too
+
+
 def test_views_without_weight_or_rows_take_no_part():
     assert names(draw_training(n_views=3).candidates(used=[True, False, True]))[2:4] == ["view view0", "view view2"]
     matrices, codes, _ = draw_rows(n_views=2)
