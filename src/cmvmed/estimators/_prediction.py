@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
 from cmvmed.auto.opinions.mixture import Mixture
-from cmvmed.auto.opinions.stacking import log_linear_pool
 from cmvmed.auto.opinions.supervised import PoolScorer
 from cmvmed.core.consensus import class_scores, pool, prior_scores, soft_labels
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -34,19 +33,17 @@ class ScoredRows:
 
     scores: Array  # (n, F), pooled scores of the views with the offset
     coverage: Array  # (n,), weight of the views that the row has, 0 if there is none
-    by_opinion: Array  # (J, n, K), log-probabilities by each opinion; J = 0 if the consensus is alone
+    opinions: Array  # (n, K), log-probabilities by the pool of opinions; (n, 0) if the consensus is alone
 
     @property
     def table(self) -> Array:
-        """All of it as one table, (n, 1 + F + JK)."""
-        return np.hstack([self.coverage[:, None], self.scores, *self.by_opinion])
+        """All of it as one table, (n, 1 + F + K)."""
+        return np.hstack([self.coverage[:, None], self.scores, self.opinions])
 
     @classmethod
-    def read(cls, table: Array, n_functions: int, n_opinions: int) -> "ScoredRows":
+    def read(cls, table: Array, n_functions: int) -> "ScoredRows":
         """From such a table."""
-        scores, rest = table[:, 1 : 1 + n_functions], table[:, 1 + n_functions :]
-        by_opinion = rest.reshape(len(table), n_opinions, rest.shape[1] // max(1, n_opinions)).transpose(1, 0, 2)
-        return cls(scores, table[:, 0], by_opinion)
+        return cls(table[:, 1 : 1 + n_functions], table[:, 0], table[:, 1 + n_functions :])
 
 
 @dataclass(frozen=True)
@@ -144,7 +141,7 @@ class FittedOpinions:
 
     def log_probabilities(self, scored: ScoredRows, temperature: float) -> Array:
         """(n, K); ``temperature`` is that of the consensus with its scale."""
-        log_p = log_linear_pool(scored.by_opinion, self.pool.weights) + self.pool_offset
+        log_p = scored.opinions + self.pool_offset
         if not self.with_consensus:
             return self.mixture.log_probabilities([log_p])
         consensus = class_scores(scored.scores) / (2.0 * temperature * self.mixture.scales[-1])
@@ -175,7 +172,7 @@ class PooledPredictor:
     opinions: PoolScorer | None = None
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Array:
-        """The table (n, 1 + F + JK) of the rows of a chunk, whose values are checked."""
+        """The table (n, 1 + F + K) of the rows of a chunk, whose values are checked."""
         return self.scored(matrices, self.check.present(first_row, matrices)).table
 
     def scored(self, matrices: list[Matrix], present: list[BoolArray]) -> ScoredRows:
@@ -185,11 +182,11 @@ class PooledPredictor:
             known, mean = self.neighbors.mean(matrices, rows)
             rows, means = [*rows, known], [*means, mean]
         scores, coverage = pool(means, rows, self.pool_weights, matrices[0].shape[0])
-        by_opinion = np.zeros((0, matrices[0].shape[0], 0))
+        opinions = np.zeros((matrices[0].shape[0], 0))
         if self.opinions is not None:
             usable = [has & p.has_training_rows for has, p in zip(present, self.predictors, strict=True)]
-            by_opinion = np.stack(self.opinions.by_opinion(matrices, usable))
-        return ScoredRows(scores + self.offset, coverage, by_opinion)
+            opinions = self.opinions.log_probabilities(matrices, usable)
+        return ScoredRows(scores + self.offset, coverage, opinions)
 
     def means(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[list[IntArray], list[Array]]:
         """Per view, the rows that it can score and their posterior means (n_i, F)."""
@@ -214,14 +211,13 @@ class PooledPredictor:
 
     def read(self, table: Array) -> ScoredRows:
         """The scores from a table that this predictor made."""
-        n_functions, n_opinions = self.offset.size, 0 if self.opinions is None else len(self.opinions.scorers)
-        return ScoredRows.read(table, n_functions, n_opinions)
+        return ScoredRows.read(table, self.offset.size)
 
     @property
     def empty(self) -> ScoredRows:
         """Scores of no rows."""
-        n_opinions, n_classes = (0, 0) if self.opinions is None else self.opinions.offsets.shape
-        return self.read(np.zeros((0, 1 + self.offset.size + n_opinions * n_classes)))
+        n_classes = 0 if self.opinions is None else self.opinions.offsets.shape[1]
+        return self.read(np.zeros((0, 1 + self.offset.size + n_classes)))
 
 
 def scikit_shape(values: Array) -> Array:

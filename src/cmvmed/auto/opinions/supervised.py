@@ -59,6 +59,10 @@ class PoolScorer:
             for scorer, scale, offset in zip(self.scorers, self.scales, self.offsets, strict=True)
         ]
 
+    def log_probabilities(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
+        """Those of the pool, (m, K)."""
+        return log_linear_pool(np.stack(self.by_opinion(matrices, present)), self.weights)
+
 
 @dataclass(frozen=True)
 class OpinionScores:
