@@ -18,6 +18,7 @@ from cmvmed.datasets import make_multiview_gaussian
 from cmvmed.model_selection import hide_labels
 
 WIDTHS = [3, 2]
+WIDTHS_OF_CLUSTERS = [3, 3]
 ALL = ["linear", "rbf", "views", "graph", "view_graphs", "consensus"]
 NAMES = {name: [name] for name in ALL} | {"views": ["view view0", "view view1"]}
 
@@ -322,7 +323,7 @@ class TestAccuracyEstimate:
         [
             (12.0, 1.0, "helped"),
             (1.0, 12.0, "did harm"),
-            (2.0, 1.0, "made no difference beyond chance"),
+            (2.0, 1.0, "helped (2 gained, 1 lost), which may be chance"),
             (0.0, 0.0, "made no"),
         ],
     )
@@ -550,3 +551,26 @@ def test_a_fit_that_is_stopped_has_the_prior_weights(partly):
     assert model.history_["stage"].max() == 1
     with pytest.raises(ValueError, match="let the fit run to its end"):
         model.accuracy_estimate()
+
+
+def test_probabilities_by_opinion_are_those_that_are_pooled():
+    """Each is a distribution; the one opinion of a model with a single one is, up to its scale and shares, the model."""
+    X, y, truth = clusters()
+    model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
+    found = model.predict_proba_by_opinion(X)
+    assert list(found) == model.opinions_["name"]
+    for p in found.values():
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    consensus = CMVMED(views=WIDTHS_OF_CLUSTERS, opinions="consensus").fit(X, y)
+    np.testing.assert_allclose(consensus.predict_proba_by_opinion(X)["consensus"], consensus.predict_proba(X))
+    alone = CMVMED(views=WIDTHS_OF_CLUSTERS, opinions=["rbf"], class_prior=None).fit(X, y)
+    assert (alone.predict_proba_by_opinion(X)["rbf"].argmax(axis=1) == alone.predict_proba(X).argmax(axis=1)).all()
+
+
+def test_a_row_without_any_view_has_the_class_prior_by_every_opinion():
+    X, y, _ = clusters()
+    model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
+    with pytest.warns(UserWarning, match="no view present"):
+        found = model.predict_proba_by_opinion(np.full((1, 6), np.nan))
+    for p in found.values():
+        np.testing.assert_allclose(p[0], model.class_prior_)

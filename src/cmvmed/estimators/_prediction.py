@@ -112,8 +112,12 @@ class FittedModel:
 
     def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> dict[str, Array]:
         """The probabilities (n, K) by each opinion, and by the consensus if it takes part."""
-        scored = _warn_without_views(self.pooled.scored(matrices, present))
-        found = {} if self.opinions is None else dict(zip(self.opinions.names, np.exp(scored.by_opinion), strict=True))
+        pooled = self.pooled
+        scored = _warn_without_views(pooled.scored(matrices, present))
+        found = {}
+        if self.opinions is not None:
+            log_p = self.opinions.pool.by_opinion(matrices, pooled.usable(present))
+            found = {name: np.exp(values) for name, values in zip(self.opinions.names, log_p, strict=True)}
         if self.opinions is None or self.opinions.with_consensus:
             found["consensus"] = self.soft_labels(scored.scores)
         return {name: fill_missing(p, scored.coverage, self.class_prior) for name, p in found.items()}
@@ -184,13 +188,16 @@ class PooledPredictor:
         scores, coverage = pool(means, rows, self.pool_weights, matrices[0].shape[0])
         opinions = np.zeros((matrices[0].shape[0], 0))
         if self.opinions is not None:
-            usable = [has & p.has_training_rows for has, p in zip(present, self.predictors, strict=True)]
-            opinions = self.opinions.log_probabilities(matrices, usable)
+            opinions = self.opinions.log_probabilities(matrices, self.usable(present))
         return ScoredRows(scores + self.offset, coverage, opinions)
+
+    def usable(self, present: list[BoolArray]) -> list[BoolArray]:
+        """Per view, which rows have it, none if no training row had it."""
+        return [has & p.has_training_rows for has, p in zip(present, self.predictors, strict=True)]
 
     def means(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[list[IntArray], list[Array]]:
         """Per view, the rows that it can score and their posterior means (n_i, F)."""
-        rows = [np.flatnonzero(has & p.has_training_rows) for has, p in zip(present, self.predictors, strict=True)]
+        rows = [np.flatnonzero(usable) for usable in self.usable(present)]
         return rows, [p.mean(matrix[index]) for p, matrix, index in zip(self.predictors, matrices, rows, strict=True)]
 
     def of_matrices(self, matrices: list[Matrix]) -> ScoredRows:
