@@ -172,8 +172,8 @@ class GraphScorer:
 
     @property
     def n_basis_rows(self) -> int:
-        """Number of rows that a new row is compared with."""
-        return self.nodes.size
+        """Number of rows that new rows are compared with at a time: none, since that is done for some of them at a time."""
+        return 0
 
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
         """Scores (m, K) of rows given by view, with which rows have which view."""

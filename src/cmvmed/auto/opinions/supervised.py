@@ -49,8 +49,8 @@ class PoolScorer:
 
     @property
     def n_basis_rows(self) -> int:
-        """Number of rows that a new row is compared with."""
-        return sum(part.n_basis_rows for scorer in self.scorers for part in scorer.parts)
+        """Largest number of rows that new rows are compared with at a time."""
+        return max(part.n_basis_rows for scorer in self.scorers for part in scorer.parts)
 
     def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> list[Array]:
         """The log-probabilities (m, K) of each opinion, of rows given by view, with which rows have which view."""
