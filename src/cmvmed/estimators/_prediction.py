@@ -29,21 +29,20 @@ SCORE_COPIES = 3  # of the kernel values of a row while it is scored
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Rows as the parts of a model see them."""
+    """Rows as a model sees them."""
 
-    scores: Array  # (n, F), pooled scores of the views with the offset
+    values: Array  # (n, F), pooled scores of the views with the offset; if there are opinions, log-probabilities (n, K)
     coverage: Array  # (n,), weight of the views that the row has, 0 if there is none
-    opinions: Array  # (n, K), log-probabilities by the pool of opinions; (n, 0) if the consensus is alone
 
     @property
     def table(self) -> Array:
-        """All of it as one table, (n, 1 + F + K)."""
-        return np.hstack([self.coverage[:, None], self.scores, self.opinions])
+        """All of it as one table, (n, 1 + F) or (n, 1 + K)."""
+        return np.hstack([self.coverage[:, None], self.values])
 
     @classmethod
-    def read(cls, table: Array, n_functions: int) -> "ScoredRows":
+    def read(cls, table: Array) -> "ScoredRows":
         """From such a table."""
-        return cls(table[:, 1 : 1 + n_functions], table[:, 0], table[:, 1 + n_functions :])
+        return cls(table[:, 1:], table[:, 0])
 
 
 @dataclass(frozen=True)
@@ -75,9 +74,14 @@ class FittedModel:
     @property
     def pooled(self) -> "PooledPredictor":
         """The function of chunks behind all predictions."""
-        opinions = None if self.opinions is None else self.opinions.pool
         return PooledPredictor(
-            self.predictors, self.pool_weights, self.offset, self.row_check, self.neighbors, opinions
+            self.predictors,
+            self.pool_weights,
+            self.offset,
+            self.temperature,
+            self.row_check,
+            self.neighbors,
+            self.opinions,
         )
 
     def read_views(self, X: object, settings: InputSettings) -> tuple[list[Matrix], list[BoolArray]]:
@@ -106,28 +110,27 @@ class FittedModel:
     def probabilities(self, scored: ScoredRows) -> Array:
         """The probability of each class, (n, K); the class prior for rows without any view."""
         if self.opinions is None:
-            return self.soft_labels(fill_missing(scored.scores, scored.coverage, self.prior_scores))
-        log_p = self.opinions.log_probabilities(scored, self.temperature)
-        return fill_missing(np.exp(log_p), scored.coverage, self.class_prior)
+            return self.soft_labels(fill_missing(scored.values, scored.coverage, self.prior_scores))
+        return fill_missing(np.exp(scored.values), scored.coverage, self.class_prior)
 
     def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> dict[str, Array]:
         """The probabilities (n, K) by each opinion, and by the consensus if it takes part."""
         pooled = self.pooled
-        scored = _warn_without_views(pooled.scored(matrices, present))
+        scores, coverage = pooled.consensus(matrices, present)
+        _warn_without_views(ScoredRows(scores, coverage))
         found = {}
         if self.opinions is not None:
             log_p = self.opinions.pool.by_opinion(matrices, pooled.usable(present))
             found = {name: np.exp(values) for name, values in zip(self.opinions.names, log_p, strict=True)}
         if self.opinions is None or self.opinions.with_consensus:
-            found["consensus"] = self.soft_labels(scored.scores)
-        return {name: fill_missing(p, scored.coverage, self.class_prior) for name, p in found.items()}
+            found["consensus"] = self.soft_labels(scores)
+        return {name: fill_missing(p, coverage, self.class_prior) for name, p in found.items()}
 
     def _decision_scores(self, scored: ScoredRows) -> Array:
         """Scores (n, F): log-odds of two classes, log-probabilities of more; of the consensus alone, its pooled scores."""
         if self.opinions is None:
-            return fill_missing(scored.scores, scored.coverage, self.prior_scores)
-        log_p = self.opinions.log_probabilities(scored, self.temperature)
-        log_p = fill_missing(log_p, scored.coverage, np.log(self.class_prior))
+            return fill_missing(scored.values, scored.coverage, self.prior_scores)
+        log_p = fill_missing(scored.values, scored.coverage, np.log(self.class_prior))
         if self.classes.size == 2:
             return log_p[:, 1:] - log_p[:, :1]
         return np.asarray(log_p - log_p.mean(axis=1, keepdims=True))
@@ -143,12 +146,20 @@ class FittedOpinions:
     mixture: Mixture
     with_consensus: bool
 
-    def log_probabilities(self, scored: ScoredRows, temperature: float) -> Array:
-        """(n, K); ``temperature`` is that of the consensus with its scale."""
-        log_p = scored.opinions + self.pool_offset
+    def log_probabilities(
+        self, matrices: list[Matrix], present: list[BoolArray], scores: Array, temperature: float
+    ) -> Array:
+        """(n, K), of rows given by view, with which rows have which view.
+
+        Parameters
+        ----------
+        scores : (n, F), pooled scores by the consensus, with the offset
+        temperature : that of the consensus, with its scale
+        """
+        log_p = self.pool.log_probabilities(matrices, present) + self.pool_offset
         if not self.with_consensus:
             return self.mixture.log_probabilities([log_p])
-        consensus = class_scores(scored.scores) / (2.0 * temperature * self.mixture.scales[-1])
+        consensus = class_scores(scores) / (2.0 * temperature * self.mixture.scales[-1])
         return self.mixture.log_probabilities([log_p, consensus])
 
 
@@ -171,25 +182,31 @@ class PooledPredictor:
     predictors: tuple[ViewPredictor, ...]
     pool_weights: Array  # (V,), and the neighbors' if they have weight
     offset: Array  # (F,)
+    temperature: float
     check: RowCheck
     neighbors: NeighborPredictor | None = None
-    opinions: PoolScorer | None = None
+    opinions: FittedOpinions | None = None
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Array:
-        """The table (n, 1 + F + K) of the rows of a chunk, whose values are checked."""
+        """The table of the rows of a chunk, whose values are checked."""
         return self.scored(matrices, self.check.present(first_row, matrices)).table
 
     def scored(self, matrices: list[Matrix], present: list[BoolArray]) -> ScoredRows:
         """Scores of rows in memory."""
+        scores, coverage = self.consensus(matrices, present)
+        if self.opinions is None:
+            return ScoredRows(scores, coverage)
+        usable = self.usable(present)
+        return ScoredRows(self.opinions.log_probabilities(matrices, usable, scores, self.temperature), coverage)
+
+    def consensus(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[Array, Array]:
+        """Pooled scores of the views with the offset, (n, F), and the weight of the views that each row has."""
         rows, means = self.means(matrices, present)
         if self.neighbors is not None:
             known, mean = self.neighbors.mean(matrices, rows)
             rows, means = [*rows, known], [*means, mean]
         scores, coverage = pool(means, rows, self.pool_weights, matrices[0].shape[0])
-        opinions = np.zeros((matrices[0].shape[0], 0))
-        if self.opinions is not None:
-            opinions = self.opinions.log_probabilities(matrices, self.usable(present))
-        return ScoredRows(scores + self.offset, coverage, opinions)
+        return scores + self.offset, coverage
 
     def usable(self, present: list[BoolArray]) -> list[BoolArray]:
         """Per view, which rows have it, none if no training row had it."""
@@ -212,19 +229,15 @@ class PooledPredictor:
         if self.neighbors is not None:
             compared += self.neighbors.n_basis_rows
         if self.opinions is not None:
-            compared += self.opinions.n_basis_rows
+            compared += self.opinions.pool.n_basis_rows
         tables = list(source.map(self, bytes_per_row=SCORE_COPIES * FLOAT_BYTES * compared))
-        return self.read(np.concatenate(tables))
-
-    def read(self, table: Array) -> ScoredRows:
-        """The scores from a table that this predictor made."""
-        return ScoredRows.read(table, self.offset.size)
+        return ScoredRows.read(np.concatenate(tables))
 
     @property
     def empty(self) -> ScoredRows:
         """Scores of no rows."""
-        n_classes = 0 if self.opinions is None else self.opinions.offsets.shape[1]
-        return self.read(np.zeros((0, 1 + self.offset.size + n_classes)))
+        n_values = self.offset.size if self.opinions is None else self.opinions.pool_offset.size
+        return ScoredRows(np.zeros((0, n_values)), np.zeros(0))
 
 
 def scikit_shape(values: Array) -> Array:
