@@ -555,7 +555,7 @@ def test_a_fit_that_is_stopped_has_the_prior_weights(partly):
 
 def test_probabilities_by_opinion_are_those_that_are_pooled():
     """Each is a distribution; the one opinion of a model with a single one is, up to its scale and shares, the model."""
-    X, y, truth = clusters()
+    X, y, _ = clusters()
     model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
     found = model.predict_proba_by_opinion(X)
     assert list(found) == model.opinions_["name"]
