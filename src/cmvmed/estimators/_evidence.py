@@ -23,6 +23,7 @@ from cmvmed.estimators._fitted import FitViews
 from cmvmed.estimators._settings import FitSettings
 
 MIN_DRAW_PROBABILITY = 0.001  # of the labels' counts in a random draw, below which they are warned of
+MIN_DIFFERENCE = 0.05  # of a class share, below which it does not matter
 NEARLY_ALL = 0.9  # share of a class from which on no classifier has much to add
 NO_AGREEMENT = 0.05  # mean correlation of the views' scores that is as good as none
 
@@ -92,10 +93,9 @@ class Evidence:
         if self.per_class or not self.infers_shares or plan.shares is None or self.supervised is None:
             return
         counts = self.rows.counts(np.ones(self.rows.codes.size, dtype=bool))
-        p = draw_probability(counts, plan.shares)
-        if p < MIN_DRAW_PROBABILITY:
-            share = counts / counts.sum()
-            worst = int(np.abs(share - plan.shares).argmax())
+        p, share = draw_probability(counts, plan.shares), counts / counts.sum()
+        worst = int(np.abs(share - plan.shares).argmax())
+        if p < MIN_DRAW_PROBABILITY and abs(share[worst] - plan.shares[worst]) > MIN_DIFFERENCE:
             name = self.labels.classes.tolist()[worst]
             yield (
                 f"The labels do not look like a random draw of the rows (p = {p:.1g}): class {name!r} is {share[worst]:.0%} of the "
