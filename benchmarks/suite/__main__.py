@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.suite.choose import choose
-from benchmarks.suite.methods import METHODS, STARTS, Method, variant
+from benchmarks.suite.methods import METHODS, ORACLES, STARTS, Method, variant
 from benchmarks.suite.report import report
 from benchmarks.suite.run import ChangedSettingsError, possible_cells, run, usable_methods, wanted_keys
 from benchmarks.suite.sets import LOADERS
@@ -23,7 +23,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         prog="python -m benchmarks.suite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sets", nargs="+", choices=LOADERS, default=list(LOADERS), metavar="SET")
-    parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS), metavar="METHOD")
+    parser.add_argument(
+        "--methods", nargs="*", choices=METHODS, default=[m for m in METHODS if m not in ORACLES], metavar="METHOD"
+    )
     parser.add_argument("--variant", action="append", type=_variant, default=[], metavar="NAME=JSON")
     parser.add_argument("--budgets", nargs="+", type=int, default=list(BUDGETS), help="labels per class, on average")
     parser.add_argument("--draws", nargs="+", choices=DRAWS, default=list(DRAWS), metavar="DRAW")
@@ -62,7 +64,7 @@ def main() -> None:
     rows = [row for key, row in store.rows().items() if key in wanted]
     print(report(rows, methods, given.on, given.against))
     if given.choose:
-        settings = [method for method in methods if not method.is_peer and method.name not in STARTS]
+        settings = [method for method in methods if not method.is_peer and method.name not in (*STARTS, *ORACLES)]
         print(f"\n{choose(rows, settings, given.on, given.against)}")
 
 

@@ -271,9 +271,10 @@ class TestWarnings:
     @pytest.mark.parametrize("problem", ["partly", "partly_three"])
     def test_none_for_good_data(self, problem, request):
         data = request.getfixturevalue(problem)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
             CMVMED(views=WIDTHS).fit(data.X, data.y)
+        assert [str(warning.message) for warning in seen] == []
 
     def test_a_class_with_a_single_label(self, partly_three):
         y = partly_three.y.copy()
@@ -404,7 +405,7 @@ class TestTrainingRows:
         np.testing.assert_allclose(model.predict_proba(rows), model.label_distributions_[partly.hidden], atol=1e-8)
 
 
-def same_probabilities(first, second, atol=1e-6):
+def assert_same_probabilities(first, second, atol=1e-6):
     np.testing.assert_allclose(first, second, rtol=0.0, atol=atol)
 
 
@@ -427,11 +428,11 @@ class TestSymmetries:
         views = [X[:, :3], X[:, 3:]]
         expected = model.fit(views, y).predict_proba(views)
         order = rng.permutation(len(y))
-        same_probabilities(model.fit([v[order] for v in views], y[order]).predict_proba(views), expected)
+        assert_same_probabilities(model.fit([v[order] for v in views], y[order]).predict_proba(views), expected)
         other = rng.permutation(y.max() + 1)
         exchanged = model.fit(views, np.where(y == -1, -1, other[y])).predict_proba(views)
-        same_probabilities(exchanged[:, other], expected)
-        same_probabilities(model.fit(views[::-1], y).predict_proba(views[::-1]), expected)
+        assert_same_probabilities(exchanged[:, other], expected)
+        assert_same_probabilities(model.fit(views[::-1], y).predict_proba(views[::-1]), expected)
 
     @pytest.mark.parametrize("settings", SETTINGS, ids=str)
     def test_scale_and_container(self, task, settings):
@@ -439,8 +440,8 @@ class TestSymmetries:
         model = CMVMED(views=[3, 3], **settings)
         expected = model.fit(X, y).predict_proba(X)
         other = X * np.repeat([1e-3, 1e5], 3)
-        same_probabilities(model.fit(other, y).predict_proba(other), expected)
-        same_probabilities(model.fit(sparse.csr_matrix(X), y).predict_proba(X), expected)
+        assert_same_probabilities(model.fit(other, y).predict_proba(other), expected)
+        assert_same_probabilities(model.fit(sparse.csr_matrix(X), y).predict_proba(X), expected)
 
     @pytest.mark.parametrize("settings", SETTINGS, ids=str)
     @pytest.mark.parametrize("grouped", [False, True])
@@ -457,7 +458,7 @@ class TestSymmetries:
             warnings.filterwarnings("ignore", "Class .* has labeled rows of one group")
             weighted = model.fit(X, y, sample_weight=counts, groups=groups).predict_proba(X)
             groups = None if groups is None else groups[repeated]
-            same_probabilities(model.fit(X[repeated], y[repeated], groups=groups).predict_proba(X), weighted)
+            assert_same_probabilities(model.fit(X[repeated], y[repeated], groups=groups).predict_proba(X), weighted)
 
     def test_rows_of_no_weight_change_nothing(self, task):
         X, y = task
@@ -466,8 +467,8 @@ class TestSymmetries:
         kept = weights > 0.0
         model = CMVMED(views=[3, 3])
         found = model.fit(X, y, sample_weight=weights)
-        same_probabilities(found.label_distributions_[[30, 31, 50]], found.predict_proba(X[[30, 31, 50]]))
-        same_probabilities(found.predict_proba(X), model.fit(X[kept], y[kept]).predict_proba(X))
+        assert_same_probabilities(found.label_distributions_[[30, 31, 50]], found.predict_proba(X[[30, 31, 50]]))
+        assert_same_probabilities(found.predict_proba(X), model.fit(X[kept], y[kept]).predict_proba(X))
 
 
 class TestManyRows:
@@ -500,7 +501,7 @@ class TestManyRows:
         in_memory = model.fit(X, y).predict_proba(X)
         model.fit(tmp_path / "rows.npy", y)
         assert model.approximation_["n_annealed"] == 5000
-        same_probabilities(model.predict_proba(tmp_path / "rows.npy"), in_memory, atol=1e-5)
+        assert_same_probabilities(model.predict_proba(tmp_path / "rows.npy"), in_memory, atol=1e-5)
         check_training_rows(model, X, y, atol=1e-5)
         assert model.score(X, truth) > 0.8
 

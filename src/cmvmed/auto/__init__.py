@@ -3,12 +3,13 @@
 ========================  ==============================================================
 approximation             exact kernels or landmark rows
 agreement                 view weights, and λ for ``consensus_weight="auto"``
+labeled_rows              the labeled rows, their groups and folds
+opinions                  classifiers learned from the labels, weighed by held-out labels, and the mixture
 neighbors                 the graph of nearest rows as an additional view
 class_prior               class shares from the labels
-ranks, anchors            class shares from the unlabeled rows, for two classes
+anchors                   class shares from the unlabeled rows, for two classes
 safeguard                 a smaller λ where the consensus contradicts the labels
-cross_fitting             folds of the labeled rows and fits without their labels
-calibration               probability scale and accuracy estimate
-plan                      all of the above in order: settings -> :class:`cmvmed.core.annealing.Plan`
+cross_fitting             the consensus without the labels of each fold
+plan                      view weights, λ, neighbors and shares -> :class:`cmvmed.core.annealing.Plan`
 ========================  ==============================================================
 """
