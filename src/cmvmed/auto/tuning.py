@@ -86,8 +86,6 @@ class Tuning:
     """Standard deviation of log scale and offsets that recalibrate predictions before shares are inferred from them."""
     mixture_strength: float = 2.0
     """Labels for each of pool and consensus that the prior of their weights counts as."""
-    consensus_prior: float = 0.5
-    """Weight of the consensus beside the pool before any label was held out."""
     last_scale_sd: float = 0.5
     """Standard deviation of the logarithm of the mixture's scale in the prior."""
     interval_divisor: float = 2.0

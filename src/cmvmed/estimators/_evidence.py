@@ -7,16 +7,16 @@ import numpy as np
 from scipy.stats import chi2
 
 from cmvmed.auto.agreement import mean_agreement
-from cmvmed.auto.labeled_rows import LabeledRows, held_out_folds, read_labeled_rows
+from cmvmed.auto.labeled_rows import held_out_folds, read_labeled_rows
 from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.auto.opinions.candidates import KINDS, build_candidates
 from cmvmed.auto.opinions.combined import Combined, Parts, combine
 from cmvmed.auto.opinions.shares import drawn_per_class
-from cmvmed.auto.opinions.supervised import SupervisedFit, fit_supervised
+from cmvmed.auto.opinions.supervised import fit_supervised
 from cmvmed.auto.plan import ChosenPlan, PlanSettings
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.threads import Mapper
-from cmvmed.core.types import Array, BoolArray
+from cmvmed.core.types import Array
 from cmvmed.data.labels import Labels
 from cmvmed.data.training_data import generator
 from cmvmed.estimators._fitted import FitViews
@@ -33,40 +33,28 @@ class Evidence:
     """The labeled rows and, unless only the consensus is asked for, the opinions learned from them."""
 
     labels: Labels
-    rows: LabeledRows
-    folds: list[BoolArray]
-    supervised: SupervisedFit | None
-    with_consensus: bool
-    mass: Array  # (n,), weights of the unlabeled training rows; zero for those of the labeled block
-    per_class: bool  # whether labels are taken to be drawn class by class
+    parts: Parts
     infers_shares: bool  # whether class shares are not given by the user
 
     @property
     def shares(self) -> Array | None:
         """The class shares among the unlabeled rows, by the opinions."""
-        return None if self.supervised is None else self.supervised.pool.share
+        supervised = self.parts.supervised
+        return None if supervised is None else supervised.pool.share
 
-    def neighbors(self, *, exact: bool) -> NeighborEvidence | None:
-        """The graph of nearest rows as a view of the consensus, which only exact kernels can have."""
-        usable = exact and self.with_consensus and self.supervised is not None and bool(self.mass.any())
-        return self.supervised.neighbor_evidence() if usable and self.supervised is not None else None
+    @property
+    def neighbors(self) -> NeighborEvidence | None:
+        """The graph of nearest rows as a view of the consensus."""
+        supervised = self.parts.supervised
+        usable = self.parts.with_consensus and self.parts.mass.any()
+        return supervised.neighbor_evidence() if usable and supervised is not None else None
 
     def combine(
         self, chosen: ChosenPlan, result: AnnealingResult, settings: FitSettings, map_folds: Mapper
     ) -> Combined:
         """The opinions and the consensus put together; without held-out labels if a callback stopped the fit."""
-        return combine(
-            Parts(self.supervised, self.with_consensus),
-            chosen,
-            result,
-            self.rows,
-            self.folds,
-            self.mass,
-            settings.tuning,
-            calibrate=settings.calibrate and not result.stopped,
-            per_class=self.per_class,
-            map_folds=map_folds,
-        )
+        calibrate = settings.calibrate and not result.stopped
+        return combine(self.parts, chosen, result, settings.tuning, calibrate=calibrate, map_folds=map_folds)
 
     def warnings(self, chosen: ChosenPlan, combined: Combined) -> Iterator[str]:
         """Where labels are too few or unlike the unlabeled rows, each in one sentence with what to do."""
@@ -75,12 +63,13 @@ class Evidence:
         yield from self._no_signal(chosen, combined)
 
     def _single_labels(self) -> Iterator[str]:
-        everything = np.ones(self.rows.codes.size, dtype=bool)
-        alone = np.unique(self.rows.codes[(self.rows.judged(everything) == 0.0) & (self.rows.weights > 0.0)])
+        rows = self.parts.rows
+        everything = np.ones(rows.codes.size, dtype=bool)
+        alone = np.unique(rows.codes[(rows.judged(everything) == 0.0) & (rows.weights > 0.0)])
         if alone.size:
             name, more = self.labels.classes[alone].tolist()[0], alone.size - 1
             others = f" (and {more} more such class{'es' if more > 1 else ''})" if more else ""
-            single = (self.rows.codes == alone[0]).sum() == 1
+            single = (rows.codes == alone[0]).sum() == 1
             what = "one labeled row" if single else "labeled rows of one group only, or equal ones"
             yield (
                 f"Class {name!r} has {what}{others}, which cannot be held out, so neither the weights of the opinions nor the "
@@ -90,9 +79,9 @@ class Evidence:
 
     def _unlikely_draw(self, chosen: ChosenPlan) -> Iterator[str]:
         plan = chosen.plan
-        if self.per_class or not self.infers_shares or plan.shares is None or self.supervised is None:
+        if self.parts.per_class or not self.infers_shares or plan.shares is None or self.parts.supervised is None:
             return
-        counts = self.rows.counts(np.ones(self.rows.codes.size, dtype=bool))
+        counts = self.parts.rows.counts(np.ones(self.parts.rows.codes.size, dtype=bool))
         p, share = draw_probability(counts, plan.shares), counts / counts.sum()
         worst = int(np.abs(share - plan.shares).argmax())
         if p < MIN_DRAW_PROBABILITY and abs(share[worst] - plan.shares[worst]) > MIN_DIFFERENCE:
@@ -105,9 +94,9 @@ class Evidence:
 
     def _no_signal(self, chosen: ChosenPlan, combined: Combined) -> Iterator[str]:
         found, plan = combined.accuracy, chosen.plan
-        if found is None or found.n_held_out == 0.0 or not self.mass.any():
+        if found is None or found.n_held_out == 0.0 or not self.parts.mass.any():
             return
-        counts = self.rows.counts(np.ones(self.rows.codes.size, dtype=bool))
+        counts = self.parts.rows.counts(np.ones(self.parts.rows.codes.size, dtype=bool))
         most, largest = counts.max() / counts.sum(), float(plan.class_prior.max())
         agreement = mean_agreement(plan.start.agreement, plan.view_weights[: len(plan.start.agreement)])
         if found.hits <= most and agreement < NO_AGREEMENT:
@@ -149,5 +138,5 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
         if candidates.opinions:
             supervised = fit_supervised(candidates, folds, mass, per_class=per_class, tuning=tuning)
     with_consensus = "consensus" in settings.opinions or supervised is None
-    inferred = plan_settings.infers_shares
-    return Evidence(training.labels, rows, folds, supervised, with_consensus, mass, per_class, inferred)
+    parts = Parts(supervised, with_consensus, rows, folds, mass, per_class)
+    return Evidence(training.labels, parts, plan_settings.infers_shares)

@@ -313,6 +313,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
         with numerical_errors(), blas_limit(n_blas):
             evidence = gather_evidence(fit, settings, plan_settings, complete=sample.is_complete)
+            neighbors = None if low_rank else evidence.neighbors
             chosen = choose_plan(
                 fit.problem,
                 fit.data,
@@ -320,11 +321,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
                 plan_settings,
                 settings.tuning,
                 evidence.shares,
-                evidence.neighbors(exact=not low_rank),
+                neighbors,
             )
-            attributes_after = report.attributes = partial(
-                fitted_attributes, fit, chosen.plan, evidence.neighbors(exact=not low_rank)
-            )
+            attributes_after = report.attributes = partial(fitted_attributes, fit, chosen.plan, neighbors)
             result = anneal_with_safeguard(
                 chosen.plan, settings.tuning, before_stage=report.before_stage, on_stage=report.on_stage
             )

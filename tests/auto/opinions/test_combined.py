@@ -30,20 +30,13 @@ class Fit:
     chosen: ChosenPlan
     result: AnnealingResult
 
+    def parts(self, *, pool=True, consensus=True, per_class=False):
+        own = self.supervised
+        return Parts(own if pool else None, consensus, own.rows, own.folds, self.training.mass, per_class)
+
     def combined(self, parts, *, calibrate=True, **changes):
         given = {"chosen": self.chosen, "result": self.result} | changes
-        own = self.supervised
-        return combine(
-            parts,
-            given["chosen"],
-            given["result"],
-            own.rows,
-            own.folds,
-            self.training.mass,
-            TUNING,
-            calibrate=calibrate,
-            per_class=False,
-        )
+        return combine(parts, given["chosen"], given["result"], TUNING, calibrate=calibrate)
 
 
 def fit_all(n_classes=2, *, settings=SETTINGS):
@@ -63,9 +56,9 @@ def fitted(request):
 def parts_of(fit):
     """Each way to choose the parts."""
     return {
-        "both": Parts(fit.supervised, True),
-        "pool": Parts(fit.supervised, False),
-        "consensus": Parts(None, True),
+        "both": fit.parts(),
+        "pool": fit.parts(consensus=False),
+        "consensus": fit.parts(pool=False),
     }
 
 
@@ -99,7 +92,7 @@ def test_probabilities_are_the_mixture_of_the_parts(fitted, name, calibrate):
 
 
 def test_the_consensus_alone_is_left_as_it_is_without_calibration(fitted):
-    combined = fitted.combined(Parts(None, True), calibrate=False)
+    combined = fitted.combined(fitted.parts(pool=False), calibrate=False)
     assert combined.consensus_scale == 1.0
     n_L = fitted.training.partition.block_L.size
     np.testing.assert_allclose(np.exp(combined.log_p[n_L:]), fitted.result.consensus.q, atol=1e-9)
@@ -107,8 +100,8 @@ def test_the_consensus_alone_is_left_as_it_is_without_calibration(fitted):
 
 
 def test_the_scale_of_the_consensus_is_one_if_it_takes_no_part(fitted):
-    assert fitted.combined(Parts(fitted.supervised, False)).consensus_scale == 1.0
-    both = fitted.combined(Parts(fitted.supervised, True))
+    assert fitted.combined(fitted.parts(consensus=False)).consensus_scale == 1.0
+    both = fitted.combined(fitted.parts())
     assert both.consensus_scale == both.mixture.scales[-1] != 1.0
 
 
@@ -134,7 +127,7 @@ def check_own_fold_is_the_same(first, second, fold):
 def test_held_out_logits_do_not_depend_on_the_labels_of_the_own_fold(fitted):
     """Neither the parts nor the class shares that they are brought to."""
     changed = with_other_label(fitted, 4)
-    before, after = (fit.combined(Parts(fit.supervised, True)).held_out for fit in (fitted, changed))
+    before, after = (fit.combined(fit.parts()).held_out for fit in (fitted, changed))
     (own,) = (fold for fold in fitted.supervised.folds if fold[4])
     check_own_fold_is_the_same(before.logits, after.logits, own)
     check_own_fold_is_the_same(before.labels_only, after.labels_only, own)
@@ -146,7 +139,7 @@ def test_given_shares_are_imposed_on_folds_too():
     """Then the held-out pool has the same shares over the unlabeled rows as the pool itself."""
     given = np.array([0.35, 0.65])
     fit = fit_all(settings=replace(SETTINGS, class_prior=given))
-    combined = fit.combined(Parts(fit.supervised, False))
+    combined = fit.combined(fit.parts(consensus=False))
     _, coverage = consensus_logits(fit.chosen.plan, fit.result)
     mass, rows = fit.training.mass * coverage, fit.supervised.rows
     for pool, fold in zip(fit.supervised.fold_pools, fit.supervised.folds, strict=True):
@@ -156,15 +149,16 @@ def test_given_shares_are_imposed_on_folds_too():
 
 
 def test_rows_in_no_fold_are_not_judged(fitted):
-    held_out = fitted.combined(Parts(fitted.supervised, True)).held_out
+    held_out = fitted.combined(fitted.parts()).held_out
     judged = np.any(fitted.supervised.folds, axis=0)
     np.testing.assert_array_equal(held_out.weights, np.where(judged, fitted.supervised.rows.weights, 0.0))
 
 
 def test_without_any_fold_the_prior_decides(fitted):
     nothing = replace(fitted.supervised, folds=[], fold_pools=[])
-    combined = replace(fitted, supervised=nothing).combined(Parts(nothing, True))
-    np.testing.assert_allclose(combined.mixture.weights, [1.0 - TUNING.consensus_prior, TUNING.consensus_prior])
+    fit = replace(fitted, supervised=nothing)
+    combined, K = fit.combined(fit.parts()), nothing.rows.n_classes
+    np.testing.assert_allclose(combined.mixture.weights, [1.0 - 1.0 / K, 1.0 / K])
     assert combined.accuracy.n_held_out == 0.0
     assert "No label could be held out" in str(combined.accuracy.estimate(0.9))
 
@@ -172,18 +166,7 @@ def test_without_any_fold_the_prior_decides(fitted):
 def test_labels_drawn_per_class_widen_the_interval(fitted):
     widths = []
     for per_class in (False, True):
-        own = fitted.supervised
-        combined = combine(
-            Parts(own, False),
-            fitted.chosen,
-            fitted.result,
-            own.rows,
-            own.folds,
-            fitted.training.mass,
-            TUNING,
-            calibrate=True,
-            per_class=per_class,
-        )
+        combined = fitted.combined(fitted.parts(consensus=False, per_class=per_class))
         estimate = combined.accuracy.estimate(0.9)
         widths.append(estimate.high - estimate.low)
     assert widths[0] < widths[1]
@@ -205,7 +188,7 @@ def check_table(table, fit, combined):
 
 
 def test_the_table_of_opinions(fitted):
-    combined = fitted.combined(Parts(fitted.supervised, True))
+    combined = fitted.combined(fitted.parts())
     table = opinions_table(combined)
     check_table(table, fitted, combined)
     rejects(check_table, table | {"weight": table["weight"][::-1]}, fitted, combined)
@@ -213,7 +196,7 @@ def test_the_table_of_opinions(fitted):
 
 
 def test_the_table_of_the_consensus_alone_has_no_accuracy_without_held_out_labels(fitted):
-    table = opinions_table(fitted.combined(Parts(None, True), calibrate=False))
+    table = opinions_table(fitted.combined(fitted.parts(pool=False), calibrate=False))
     assert table["name"] == ["consensus"]
     assert table["weight"].tolist() == [1.0]
     assert np.isnan(table["accuracy"]).all()

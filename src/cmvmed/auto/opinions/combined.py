@@ -19,10 +19,14 @@ from cmvmed.core.types import Array, BoolArray
 
 @dataclass(frozen=True)
 class Parts:
-    """What takes part in the probabilities: the pool of opinions, the consensus, or both."""
+    """What takes part in the probabilities, the pool of opinions, the consensus, or both, and the rows that judge it."""
 
     supervised: SupervisedFit | None
     with_consensus: bool
+    rows: LabeledRows
+    folds: list[BoolArray]  # which labeled rows each fold holds out
+    mass: Array  # (n,), weights of the unlabeled training rows; zero for those of the labeled block
+    per_class: bool  # whether labels are taken to be drawn class by class
 
     @property
     def names(self) -> list[str]:
@@ -51,13 +55,9 @@ def combine(
     parts: Parts,
     chosen: ChosenPlan,
     result: AnnealingResult,
-    rows: LabeledRows,
-    folds: list[BoolArray],
-    mass: Array,
     tuning: Tuning,
     *,
     calibrate: bool,
-    per_class: bool,
     map_folds: Mapper = map,
 ) -> Combined:
     """Put the parts together.
@@ -65,34 +65,36 @@ def combine(
     Parameters
     ----------
     chosen, result : the consensus
-    rows, folds : the labeled rows, and which of them each fold holds
-    mass : (n,), weights of the unlabeled training rows; zero for others
     calibrate : whether labels are held out to set weights and scales
-    per_class : whether labels were drawn class by class
     """
     shares = chosen.plan.shares
     consensus, coverage = consensus_logits(chosen.plan, result)
-    mass = mass * coverage
-    offset, logits = np.zeros(rows.n_classes), []
+    mass = parts.mass * coverage
+    offset, logits = np.zeros(parts.rows.n_classes), []
     if parts.supervised is not None:
         offset = share_offset(parts.supervised.pool.log_p, mass, shares)
         logits.append(parts.supervised.pool.log_p + offset)
     if parts.with_consensus:
         logits.append(consensus)
-    held_out = _held_out(parts, chosen, result, rows, folds, mass, tuning, map_folds) if calibrate else None
+    held_out = _held_out(parts, chosen, result, mass, tuning, map_folds) if calibrate else None
     mixture = fit_mixture(held_out, *_priors(parts, tuning), tuning)
     log_p = mixture.log_probabilities(logits)
     accuracy = None
     if held_out is not None:
-        divisor = tuning.interval_divisor_per_class if per_class else tuning.interval_divisor
+        divisor = tuning.interval_divisor_per_class if parts.per_class else tuning.interval_divisor
         accuracy = held_out_accuracy(mixture, held_out, np.exp(log_p), mass, divisor)
     return Combined(parts, mixture, offset, log_p, accuracy, held_out)
 
 
 def _priors(parts: Parts, tuning: Tuning) -> tuple[Array, Array]:
-    """Centers of the scales' priors, and prior weights, of the parts."""
+    """Centers of the scales' priors, and prior weights, of the parts.
+
+    The prior weight of the consensus is 1/K: the more classes there are, the more ways the unlabeled rows can be divided
+    into K parts that are not the classes.
+    """
+    consensus = 1.0 / parts.rows.n_classes
     centers = {"pool": 1.0, "consensus": tuning.probability_scale}
-    weights = {"pool": 1.0 - tuning.consensus_prior, "consensus": tuning.consensus_prior}
+    weights = {"pool": 1.0 - consensus, "consensus": consensus}
     prior = np.array([weights[name] for name in parts.names])
     return np.array([centers[name] for name in parts.names]), prior / prior.sum()
 
@@ -101,13 +103,12 @@ def _held_out(
     parts: Parts,
     chosen: ChosenPlan,
     result: AnnealingResult,
-    rows: LabeledRows,
-    folds: list[BoolArray],
     mass: Array,
     tuning: Tuning,
     map_folds: Mapper,
 ) -> HeldOut:
     """Every labeled row as seen by parts that were fitted, with all decisions, without the labels of its fold."""
+    rows, folds = parts.rows, parts.folds
     pools: list[SupervisedPool | None] = list(parts.supervised.fold_pools) if parts.supervised else [None] * len(folds)
     shares = [
         chosen.shares(None if pool is None else pool.share, rows.counts(~fold))
