@@ -276,6 +276,34 @@ def test_wind_is_local_and_gusty():
     np.testing.assert_allclose(np.corrcoef(level.T)[0, 1], 9 / 45, atol=0.15)
 
 
+# ---- recorded impacts
+
+
+def test_recorded_steps_replace_heel_and_toe_at_the_loudness_of_the_heel():
+    clicks = np.zeros((2, 3000))
+    clicks[0, 0], clicks[1, [0, 1000]] = 5.0, 1.0  # longer than a simulated impact
+    options = {"n_human": 6, "n_animal": 0, "snr_db": np.inf, "sensor_positions": [(0, 3)], "random_state": 0}
+    steps = make_footsteps(**options, sources={"human": clicks})
+    simulated = make_footsteps(**options)
+    np.testing.assert_array_equal(steps.step_period, simulated.step_period)
+    for row in range(6):
+        hits = np.flatnonzero(steps.data[row, 0]) / RATE
+        assert 2 <= hits.size <= 8
+        if steps.person[row] % 2 == 0:  # one click per step
+            np.testing.assert_allclose(np.diff(hits), steps.step_period[row], rtol=0.15)
+    ratio = (steps.data**2).sum() / (simulated.data**2).sum()  # the heel has most, not all of the energy of a step
+    assert 0.3 < ratio < 1.2
+
+
+def test_recorded_hooves_leave_the_people_as_they_are():
+    options = {"n_human": 5, "n_animal": 5, "snr_db": np.inf, "random_state": 0}
+    mixed = make_footsteps(**options, sources={"animal": np.ones((1, 4))})
+    simulated = make_footsteps(**options)
+    human = simulated.target == 0
+    np.testing.assert_array_equal(mixed.data[human], simulated.data[human])
+    assert not np.array_equal(mixed.data[~human], simulated.data[~human])
+
+
 # ---- difficulty, errors, pictures
 
 
@@ -313,6 +341,9 @@ def test_one_sensor_with_50_labels_is_as_difficult_as_in_the_paper():
         ({"sensor_positions": []}, r"\(x, y\) pairs"),
         ({"wind_share": 1.1}, r"wind_share must be in \[0, 1\]"),
         ({"background_coherence": -0.1}, "background_coherence must be"),
+        ({"sources": {"dog": np.ones((1, 9))}}, r"keys 'human' and 'animal' only, got \['dog'\]"),
+        ({"sources": {"human": np.ones(9)}}, r"sources\['human'\] must be an array \(n_sounds, n_samples\)"),
+        ({"sources": {"human": np.zeros((1, 9))}}, "no sound all zero"),
     ],
 )
 def test_invalid_arguments_are_named(options, message):

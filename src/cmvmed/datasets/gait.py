@@ -9,12 +9,13 @@ horse or donkey walks in four beats, with about one stride per second. The other
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+Float32Array = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
 N_PEOPLE, N_ANIMALS = 20, 10
@@ -43,6 +44,7 @@ class Contacts:
     hertz: FloatArray  # (m, 2) frequencies of thump, knock
     decay: FloatArray  # (m, 3) decay times in s
     radius: float  # of the radiating surface, m
+    recorded: Float32Array | None = None  # (m, n_samples) sound in place of thump, knock and scuff, of any loudness
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,19 @@ def animal_contacts(walks: Walks, seconds: float, rng: np.random.Generator) -> I
         strength = HOOF_STRENGTH * walks.animal_gain[rows, np.newaxis] * leg_factor
         hertz = walks.animal_hertz[rows]
         yield _random_contacts(rows, times, position, strength, hertz, HOOF_DECAY, HOOF_RADIUS, rng)
+
+
+def with_recorded_steps(contacts: Iterator[Contacts], walks: Walks, sounds: Float32Array) -> Iterator[Contacts]:
+    """Replace the sound of each person's heel by one of the recorded steps, and leave out the toe, which they contain."""
+    for number, contact in enumerate(contacts):
+        if number % 2 == 0:
+            yield replace(contact, recorded=sounds[walks.person[contact.rows] % len(sounds)])
+
+
+def with_recorded_hooves(contacts: Iterator[Contacts], walks: Walks, sounds: Float32Array) -> Iterator[Contacts]:
+    """Replace the sound of each animal's hooves by one of the recorded ones."""
+    for contact in contacts:
+        yield replace(contact, recorded=sounds[walks.animal[contact.rows] % len(sounds)])
 
 
 def amplitude_from_db(level: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ Float32Array = NDArray[np.float32]
 
 SPEED_OF_SOUND = 343.0  # m/s
 ABSORPTION_DB_PER_METER = np.array([0.05, 0.2, 0.6])  # of thump, knock, scuff, over soft ground
+KNOCK = 1  # position of the knock among the components
 MIN_DISTANCE = 1.0  # m; amplitudes are given at this distance
 IMPACT_SECONDS = 0.12  # duration of an impact; with the longest decay time its amplitude is then below 1 %
 MIN_FRICTION_HZ = 500.0  # friction causes the sound above this frequency (Ekimov and Sabatier, 2006)
@@ -32,20 +33,23 @@ def propagate(
     positions: FloatArray,
     sampling_rate: float,
     rng: np.random.Generator,
+    longest_recorded: int = 0,
 ) -> Float32Array:
     """Return the noiseless (n_segments, n_sensors, n_samples) sound of all contacts.
 
     At distance d a component of amplitude a has the amplitude a (1 m / d) 10^(-absorption (d - 1 m) / 20) and the delay
-    d / c, rounded to a sample.
+    d / c, rounded to a sample. A recorded sound, of at most `longest_recorded` samples, is absorbed as a knock.
     """
     n_segments, n_sensors, n_samples = shape
-    length = round(IMPACT_SECONDS * sampling_rate)
+    length = max(round(IMPACT_SECONDS * sampling_rate), longest_recorded)
     # margins for sounds that begin before or end after the segment, removed afterwards
     sound = np.zeros((n_segments, n_sensors, n_samples + 2 * length), dtype=np.float32)
     offsets = np.arange(length)
     for contact in contacts:
         components = _impact_components(contact, length, sampling_rate, rng)
         strength = _radiated_strength(contact)
+        if contact.recorded is not None:
+            components, strength = _recorded_components(contact.recorded, components, strength)
         for sensor, position in enumerate(positions):
             distance = np.maximum(np.linalg.norm(contact.position - position, axis=1), MIN_DISTANCE)
             absorption = amplitude_from_db(-ABSORPTION_DB_PER_METER * (distance[:, np.newaxis] - MIN_DISTANCE))
@@ -73,6 +77,19 @@ def _radiated_strength(contact: Contacts) -> FloatArray:
     strength = contact.strength.copy()
     strength[:, :2] *= radiation_gain(contact.hertz, contact.radius)
     return strength
+
+
+def _recorded_components(
+    recorded: Float32Array, components: Float32Array, strength: FloatArray
+) -> tuple[Float32Array, FloatArray]:
+    """Return components and amplitudes of recorded sounds, each with the energy of the simulated impact it replaces."""
+    simulated = np.einsum("mp,mpt->mt", strength.astype(np.float32), components)
+    energy, recorded_energy = (np.sum(x.astype(float) ** 2, axis=1) for x in (simulated, recorded))
+    replaced = np.zeros_like(components)
+    replaced[:, KNOCK, : recorded.shape[1]] = recorded
+    amplitude = np.zeros_like(strength)
+    amplitude[:, KNOCK] = np.sqrt(energy / recorded_energy)
+    return replaced, amplitude
 
 
 def _impact_components(contact: Contacts, length: int, sampling_rate: float, rng: np.random.Generator) -> Float32Array:

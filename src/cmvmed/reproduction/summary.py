@@ -66,9 +66,7 @@ def _group_entries(group: Group, by_method: dict[str, list[ResultRow]]) -> list[
     return entries
 
 
-def _entry(
-    group: Group, method: str, values: Sequence[float], n_failed: int, balanced: Sequence[float] = ()
-) -> Entry:
+def _entry(group: Group, method: str, values: Sequence[float], n_failed: int, balanced: Sequence[float] = ()) -> Entry:
     spec, protocol, dataset, n_labeled = group
     paper = paper_result(dataset, n_labeled, method)
     return Entry(
