@@ -15,7 +15,7 @@ from cmvmed.reproduction.report.claims import Claim
 from cmvmed.reproduction.report.figure_file import figure_file
 from cmvmed.reproduction.report.formatting import plural
 from cmvmed.reproduction.report.grouping import dataset_title, with_score
-from cmvmed.reproduction.report.label_curves import BAND_CONFIDENCE, CurvePanel, curve_panels
+from cmvmed.reproduction.report.label_curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels
 from cmvmed.reproduction.report.overview import versions
 from cmvmed.reproduction.result_rows import ResultRow
 
@@ -107,8 +107,9 @@ def figure_text(rows: Sequence[ResultRow]) -> list[str]:
     """Paragraphs with the figures, and which curves fall."""
     counts = sorted({panel.facts for panel in curve_panels(rows)})
     paragraphs = [
-        f"{' or '.join(counts)} of each data set; bands are the {BAND_CONFIDENCE:.0%} interval of the mean for other splits "
-        "of the same rows. The paper's methods are in color, the others in gray."
+        f"{' or '.join(counts)} of each data set; bands, from {MIN_BAND_SPLITS} splits on, are the "
+        f"{100 * BAND_CONFIDENCE:.0f} % interval of the mean for other splits of the same rows. The paper's methods are in "
+        "color, the others in gray."
     ]
     for dataset, panels in _by_dataset(curve_panels(rows)).items():
         paragraphs.append(f"![Accuracy against the number of labels, {dataset_title(dataset)}](figure2-{dataset}.svg)")

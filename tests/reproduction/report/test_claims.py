@@ -85,6 +85,24 @@ def test_no_claim_is_decided_by_few_splits(n_splits):
         assert format_points(max(f.effect for f in claim.findings)) in claim.sentence or "ratio" in claim.effect
 
 
+def test_claim_is_decided_by_the_method_with_the_fewest_splits():
+    rows = [row for row in curve_rows(12, ("webkb",)) if row.method != "SVM-2K" or row.split < 3]
+    for claim in curve_claims(rows):
+        few = "gain is largest" not in claim.text  # which compares with the strongest baseline only
+        assert [finding.verdict.kind == "few" for finding in claim.findings] == [few]
+    (claim,) = [claim for claim in curve_claims(curve_rows(1, ("webkb",))) if "at every number" in claim.text]
+    assert claim.findings[0].interval == (-1.0, 1.0)  # one split excludes no difference
+    assert claim.sentence.endswith("too few splits to say (1 of at least 10)")
+
+
+def test_settings_with_too_few_splits_are_counted_together():
+    rows = [*table_rows(3, ("webkb",), ("defaults",)), *table_rows(5, ("ads",), ("defaults",))]
+    (claim,) = [claim for claim in table_claims(rows) if "than MV-MED" in claim.text]
+    assert [(verdict.label, count) for verdict, count in claim.tally] == [
+        ("too few splits to say (3 to 5 of at least 10)", 2)
+    ]
+
+
 def test_every_claim_is_decided_by_many_splits():
     rows = [*table_rows(20, ("webkb", "ads")), *curve_rows(20)]
     kinds = {finding.verdict.kind for claim in (*table_claims(rows), *curve_claims(rows)) for finding in claim.findings}

@@ -10,7 +10,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_panels_are_side_by_side_in_one_valid_file():
-    panels = curve_panels(curve_rows(3))
+    panels = curve_panels(curve_rows(5))
     root = ElementTree.fromstring(figure_file("Both <data sets>", [(panel.title, panel.figure) for panel in panels]))
     assert root.tag == f"{SVG}svg"
     assert root.find(f"{SVG}title").text == "Both <data sets>"
@@ -25,7 +25,7 @@ def test_panels_are_side_by_side_in_one_valid_file():
 
 
 def test_style_has_colors_of_both_schemes_and_nothing_external():
-    (panel, *_) = curve_panels(curve_rows(3))
+    (panel, *_) = curve_panels(curve_rows(5))
     text = figure_file("Figure", [(panel.title, panel.figure)])
     assert "prefers-color-scheme: dark" in text
     assert "--complete" in text

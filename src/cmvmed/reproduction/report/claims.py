@@ -32,6 +32,7 @@ from cmvmed.reproduction.report.verdicts import (
     Interval,
     Verdict,
     guarded,
+    too_few,
 )
 from cmvmed.reproduction.result_rows import ResultRow
 
@@ -70,8 +71,12 @@ class Claim:
 
     @property
     def tally(self) -> tuple[tuple[Verdict, int], ...]:
-        """Number of findings by verdict, decided ones first."""
-        counts = Counter(finding.verdict for finding in self.findings)
+        """Number of findings by verdict, decided ones first; those with too few splits are counted together."""
+        few = [finding.n_splits for finding in self.findings if finding.verdict.kind == "few"]
+        together = too_few(min(few), max(few)) if few else None
+        counts = Counter(
+            together if together and finding.verdict.kind == "few" else finding.verdict for finding in self.findings
+        )
         return tuple(sorted(counts.items(), key=lambda item: (KINDS.index(item[0].kind), item[0].label)))
 
     @property

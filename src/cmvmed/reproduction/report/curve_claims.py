@@ -140,7 +140,7 @@ def _always_best(setting: Setting, found: ByCount) -> Finding | None:
 
 def _larger_gain_with_few_labels(setting: Setting, found: ByCount) -> Finding | None:
     few, many = _gain_by_split(found[min(found)]), _gain_by_split(found[max(found)])
-    compared = differences({"gain": (few, many)}, _ratio(found))
+    compared = differences({"gain": (few, many)}, _ratio(found), largest=2.0)
     if not compared:
         return None
     shared = few.keys() & many.keys()

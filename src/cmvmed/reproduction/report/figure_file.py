@@ -27,7 +27,8 @@ def figure_file(title: str, panels: Sequence[tuple[str, str]]) -> str:
     sizes = [_size(chart) for chart in charts]
     width = sum(w for w, _ in sizes) + GAP * (len(sizes) + 1)
     height = max(h for _, h in sizes) + TITLE_HEIGHT + GAP
-    root = element("svg", element("title", title), element("style", style), viewBox=f"0 0 {width:g} {height:g}")
+    size = {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height}
+    root = element("svg", element("title", title), element("style", style), **size)
     root.set("xmlns", NAMESPACE)
     root.append(element("rect", width=width, height=height, style="fill: var(--paper)"))
     left = GAP

@@ -21,6 +21,7 @@ from cmvmed.reproduction.result_rows import ResultRow
 
 SPEC = "figure2"
 BAND_CONFIDENCE = 0.9  # of the interval of a mean that a band shows, for other splits of the same rows
+MIN_BAND_SPLITS = 5  # for a band; the interval of fewer splits is wider than the differences between methods
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def _panel(dataset: str, protocol: str, by_count: dict[int, list[ResultRow]]) ->
         slug("figure", SPEC, dataset, protocol),
         f"Accuracy against the number of labels on {title}",
         f"Mean accuracy in percent over {plural(n_splits, 'split')} at {counts[0]} to {counts[-1]} labels, with bands of "
-        f"the {BAND_CONFIDENCE:.0%} interval of the mean; the following table contains the same numbers.",
+        f"the {100 * BAND_CONFIDENCE:.0f} % interval of the mean; the following table contains the same numbers.",
         "labeled rows",
         "accuracy on held-out rows, %",
     )
@@ -98,6 +99,6 @@ def _series(method: str, style: str, values: dict[int, dict[str, list[float]]]) 
         for count, column in values.items()
         if method in column
     ]
-    band = tuple((x, *mean_interval(scores, BAND_CONFIDENCE)) for x, scores in found if len(scores) > 1)
+    band = tuple((x, *mean_interval(scores, BAND_CONFIDENCE)) for x, scores in found if len(scores) >= MIN_BAND_SPLITS)
     points = tuple((x, fmean(scores)) for x, scores in found)
     return Series(method, style, points, band if style != OTHER else ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from statistics import fmean
 
 from cmvmed.reproduction.comparison import joint_confidence, mean_interval
 
@@ -36,8 +37,12 @@ KINDS = ("yes", "partial", "no", "open", "few")  # in the order of a summary
 
 def guarded(verdict: Verdict, n_splits: int) -> Verdict:
     """The verdict, or that there are too few splits for one."""
-    if n_splits >= MIN_SPLITS:
-        return verdict
+    return verdict if n_splits >= MIN_SPLITS else too_few(n_splits, n_splits)
+
+
+def too_few(fewest: int, most: int) -> Verdict:
+    """No verdict, because there are so many splits only."""
+    n_splits = str(fewest) if fewest == most else f"{fewest} to {most}"
     return Verdict("few", f"too few splits to say ({n_splits} of at least {MIN_SPLITS})")
 
 
@@ -62,22 +67,26 @@ class Difference:
     new_rows: Interval
 
 
-def differences(pairs: dict[str, tuple[Scores, Scores]], train_test_ratio: float) -> list[Difference]:
-    """First minus second scores of each pair that has two splits in common, with intervals that hold jointly."""
+def differences(
+    pairs: dict[str, tuple[Scores, Scores]], train_test_ratio: float, largest: float = 1.0
+) -> list[Difference]:
+    """First minus second scores of each pair that has splits in common, with intervals that hold jointly.
+
+    Intervals are limited to differences that are possible, at most ``largest``; one split alone excludes none.
+    """
     paired = {
         name: [first[split] - second[split] for split in sorted(first.keys() & second.keys())]
         for name, (first, second) in pairs.items()
     }
-    known = {name: values for name, values in paired.items() if len(values) >= 2}
+    known = {name: values for name, values in paired.items() if values}
     confidence = joint_confidence(CONFIDENCE, max(len(known), 1))
+
+    def interval(values: Sequence[float], ratio: float) -> Interval:
+        low, high = mean_interval(values, confidence, ratio) if len(values) > 1 else (-inf, inf)
+        return max(low, -largest), min(high, largest)
+
     return [
-        Difference(
-            name,
-            sum(values) / len(values),
-            len(values),
-            mean_interval(values, confidence),
-            mean_interval(values, confidence, train_test_ratio),
-        )
+        Difference(name, fmean(values), len(values), interval(values, inf), interval(values, train_test_ratio))
         for name, values in known.items()
     ]
 
