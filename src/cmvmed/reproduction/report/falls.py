@@ -30,11 +30,11 @@ class Fall:
         return self.difference.n_splits >= MIN_SPLITS and self.difference.same_rows[1] < 0.0
 
     def __str__(self) -> str:
-        """Method, numbers of labels, difference and interval."""
-        return (
-            f"{self.method} from {self.few} to {self.many} labels ({format_points(self.difference.mean)} points, "
-            f"{format_interval(self.difference.same_rows)})"
-        )
+        """Method, numbers of labels, difference and, if there are enough splits for one, interval."""
+        has_interval = self.difference.n_splits >= MIN_SPLITS
+        interval = f", {format_interval(self.difference.same_rows)}" if has_interval else ""
+        points = f"{format_points(self.difference.mean)} points{interval}"
+        return f"{self.method} from {self.few} to {self.many} labels ({points})"
 
 
 def falls(found: ByCount) -> tuple[Fall, ...]:
