@@ -2,8 +2,8 @@
 
 README.md and the pages of docs/ contain tables between marks such as ``<!-- accuracy: begin -->`` and
 ``<!-- accuracy: end -->``. This command fills them from benchmarks/results, which contains the output of the
-benchmarks. ``--table1 FILE`` first writes Table 1 and the paper's claims from a file of results of
-``cmvmed reproduce table1 --full``.
+benchmarks. ``--reproduction FILE`` first writes benchmarks/results/reproduction.csv from a file of results of
+``cmvmed reproduce --full``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
 """
 
 import argparse
@@ -13,8 +13,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
 from cmvmed.reproduction.report.claims import table_claims
+from cmvmed.reproduction.report.curve_claims import curve_claims
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.summary import format_tables
 
@@ -86,6 +88,11 @@ def wrapped_item(line: str) -> str:
     return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+def wrapped_paragraph(text: str) -> str:
+    """A paragraph in lines of at most 120 characters."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
     lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
@@ -100,21 +107,22 @@ def variants_table(text: str) -> str:
     return suite_table(text, ["method", "unlabeled %", "held out %", "to start", "worst cell to start", "cells < -1"])
 
 
-def fill_table1(results: Path) -> None:
-    """Write Table 1 and the paper's claims to docs/reproduction.md."""
-    with ResultStore(results, read_only=True) as store:
-        rows = store.rows("table1")
-    splits = {row.split for row in rows}
-    text = format_tables(rows)
-    title = f"# cmvmed reproduce table1 --full: {len(splits)} splits, {len(rows)} rows"
-    _write(RESULTS / "table1.txt", f"{title}\n\n{text}\n")
+def fill_reproduction() -> None:
+    """Write Table 1, Figure 2 and the paper's claims to docs/reproduction.md, from the experiments in the result file."""
+    rows = read_results(RESULTS / "reproduction.csv")
+    of_table = [row for row in rows if row.spec == "table1"]
+    of_figure = [row for row in rows if row.spec == "figure2"]
     page = ROOT / "docs" / "reproduction.md"
-    fill(page, "table1", f"```text\n{text}\n```")
-    claims = []
-    for claim in table_claims(rows):
-        claims.append(f"- **{claim.text}**")
-        claims += [f"  - {found.where}: **{found.verdict.label}**; {found.evidence}" for found in claim.findings]
-    fill(page, "claims", "\n".join(map(wrapped_item, claims)))
+    if of_table:
+        text = format_tables(of_table)
+        _write(RESULTS / "table1.txt", f"{title_line(of_table, 'table1')}\n\n{text}\n")
+        fill(page, "table1", f"```text\n{text}\n```")
+        fill(page, "claims", "\n".join(map(wrapped_item, claim_list(table_claims(of_table)))))
+    if of_figure:
+        for name, figure in figures(of_figure).items():
+            _write(ROOT / "docs" / name, figure)
+        fill(page, "figure2", "\n\n".join(map(wrapped_paragraph, figure_text(of_figure))))
+        fill(page, "curve_claims", "\n".join(map(wrapped_item, claim_list(curve_claims(of_figure)))))
 
 
 def fill_from_results() -> None:
@@ -140,10 +148,12 @@ def fill_from_results() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table1", type=Path, help="file of results of Table 1")
+    parser.add_argument("--reproduction", type=Path, help="file of results of cmvmed reproduce --full")
     arguments = parser.parse_args()
-    if arguments.table1:
-        fill_table1(arguments.table1)
+    if arguments.reproduction:
+        with ResultStore(arguments.reproduction, read_only=True) as store:
+            write_results(RESULTS / "reproduction.csv", store.rows())
+    fill_reproduction()
     fill_from_results()
 
 

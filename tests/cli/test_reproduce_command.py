@@ -44,6 +44,22 @@ def test_second_run_computes_nothing(results):
     assert again.stdout == first.stdout
 
 
+def test_estimate_counts_the_remaining_rows_and_computes_none(results):
+    reproduce(*CHEAP, results=results)
+    shown = reproduce(*CHEAP, "--splits", "5", "--estimate", results=results)
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines()[1].split()[:4] == ["majority", "class", "defaults", "3"]
+    with ResultStore(results, read_only=True) as store:
+        assert len(store.rows()) == 2
+
+
+def test_estimate_needs_finished_rows(results):
+    shown = reproduce(*CHEAP, "--estimate", results=results)
+    assert shown.exit_code == 1
+    assert "cmvmed reproduce" in shown.stderr
+    assert not results.exists()
+
+
 def test_standard_output_is_json_only(results):
     shown = reproduce(*CHEAP, "--json", results=results)
     content = json.loads(shown.stdout)

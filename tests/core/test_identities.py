@@ -595,6 +595,12 @@ def printed_rule(f):
     return int(q * np.log(expit(f)).sum() > (1.0 - q) * np.log(expit(-f)).sum())
 
 
+def printed_rule_unnormalized(f):
+    """The same rule with F = y f/2, as the paper first defines it."""
+    q = expit(f.mean())
+    return int(q * f.sum() / 2.0 > -(1.0 - q) * f.sum() / 2.0)
+
+
 def check_c17_rule(rule):
     """The class has the sign of the sum of the views' scores, also where the views disagree."""
     for f in (np.array([4.0, -3.0]), np.array([-4.0, 3.0]), np.array([0.5, -0.4]), np.array([9.0, -8.0])):
@@ -613,6 +619,7 @@ def test_c17_prediction_is_the_sign_of_the_pooled_score():
         return model.predict(row[None])[0]
 
     check_c17_rule(ours)
+    check_c17_rule(printed_rule_unnormalized)
     rejects(check_c17_rule, printed_rule)
 
 

@@ -39,6 +39,19 @@ def test_all_rows_are_computed_once(store):
     run(wanted, store, local_executor(1), on_row=lambda row, n_left: pytest.fail("already finished"))
 
 
+def test_rows_that_two_experiments_have_in_common_are_computed_once(store):
+    wanted = plan(SMALL).methods
+    run(wanted, store, local_executor(1))
+    scores = {row.key[1:]: row.accuracy for row in store.rows()}
+    other = plan(replace(SMALL, name="other", n_splits=SMALL.n_splits + 1)).methods
+    computed = []
+    run(other, store, local_executor(1), on_row=lambda row, n_left: computed.append(row.key[1:]))
+    assert set(computed) == {key[1:] for key in other} - set(scores)
+    assert computed
+    assert scores == {row.key[1:]: row.accuracy for row in store.rows("other") if row.key[1:] in scores}
+    assert store.done_keys() == {*wanted, *other}
+
+
 @pytest.mark.slow
 def test_worker_processes_give_the_same_rows(store, tmp_path):
     wanted = plan(SMALL).methods
@@ -129,6 +142,7 @@ def test_table_1_has_the_papers_numbers_of_labels():
     assert TASKS["ads"].n_train == 600
     for cell in TABLE_1.cells:
         assert cell in FIGURE_2.cells
+    assert (FIGURE_2.methods, FIGURE_2.protocols) == (TABLE_1.methods, TABLE_1.protocols)
 
 
 def test_the_papers_results():

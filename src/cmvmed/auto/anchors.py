@@ -2,8 +2,8 @@
 
 The rows with the highest and lowest scores in one view are anchors: nearly pure samples of the two classes for another
 view. Matching that view's mean score to its means over the anchors gives a share. A fit under an imposed share r has an
-observed share a(r). Where the views separate the classes, a hardly depends on r, and the true share is near the fixed
-point a(r) = r; where they do not, a(r) follows r and carries no information.
+observed share φ(r). Where the views separate the classes, φ hardly depends on r, and the true share is near the fixed
+point φ(r) = r; where they do not, φ(r) follows r and carries no information.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ def infer_share(
 ) -> ShareEstimate | None:
     """Share of the second of two classes: the fixed point of the anchors' estimates; None if there is none.
 
-    With the slope b of a(r), the fixed point (a - br)/(1 - b) has the variance of a, divided by (1 - b)². The search
+    With the slope β of φ(r), the fixed point (φ - βr)/(1 - β) has the variance of φ, divided by (1 - β)². The search
     starts from the plausible share nearest to equal classes, since a class with too small a share is not found at all.
     If the observed share there is the imposed one, the known estimate is tried next, which gives the slope.
 

@@ -108,6 +108,11 @@ def _protocols() -> Iterable[str]:
     "--dask", "dask_address", metavar="ADDRESS", help="Scheduler of a Dask cluster to use instead of worker processes."
 )
 @click.option("--retry-failed", is_flag=True, help="Compute rows again that failed in an earlier run.")
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Only print the expected time of the remaining rows, from finished ones in the file.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def command(
     what: str,
@@ -121,6 +126,7 @@ def command(
     jobs: int | None,
     dask_address: str | None,
     retry_failed: bool,
+    estimate: bool,
     as_json: bool,
 ) -> None:
     """Reproduce the paper's Table 1, its Figure 2, or both.
@@ -132,6 +138,7 @@ def command(
     Examples:
       cmvmed reproduce table1                      5 splits, default parameters; minutes
       cmvmed reproduce table1 --full               20 splits, also tuned; half an hour
+      cmvmed reproduce figure2 --full --estimate   expected time, after a first run with --splits 1
       cmvmed reproduce --datasets webkb --splits 3 both experiments on one data set
       cmvmed reproduce --full --dask tcp://host:8786
     """  # noqa: D301 (\b keeps click from wrapping the lines)
@@ -153,6 +160,9 @@ def command(
         for experiment in EXPERIMENTS.values()
         if what in (experiment.name, "all")
     ]
+    if estimate:
+        _print_estimate(selected, results, jobs)
+        return
     executor = _executor(jobs, dask_address)
     with ResultStore(results) as store:
         plans = [_run(experiment, store, executor, retry_failed) for experiment in selected]
@@ -169,13 +179,32 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _executor(jobs: int | None, dask_address: str | None) -> Executor:
-    """The executor on a Dask cluster or in local processes."""
+def _n_jobs(jobs: int | None) -> int:
+    """The number of worker processes; the number of physical cores if it is not given."""
     from joblib import cpu_count
 
+    return jobs or int(cpu_count(only_physical_cores=True))
+
+
+def _executor(jobs: int | None, dask_address: str | None) -> Executor:
+    """The executor on a Dask cluster or in local processes."""
     from cmvmed.reproduction.runner import dask_executor, local_executor
 
-    return dask_executor(dask_address) if dask_address else local_executor(jobs or cpu_count(only_physical_cores=True))
+    return dask_executor(dask_address) if dask_address else local_executor(_n_jobs(jobs))
+
+
+def _print_estimate(experiments: Sequence[Experiment], results: Path, jobs: int | None) -> None:
+    """Print the expected time of the rows that are not in the file."""
+    from cmvmed.reproduction.run_time import expected_times, format_times
+    from cmvmed.reproduction.runner import plan
+    from cmvmed.reproduction.store import ResultStore
+
+    wanted = {key for experiment in experiments for key in plan(experiment).methods}
+    with ResultStore(results, read_only=True) as store:
+        rows, done = store.rows(), store.done_keys()
+    shared = {key[1:] for key in done}  # a row of another experiment is not computed again
+    remaining = list({key[1:]: key for key in wanted if key[1:] not in shared}.values())
+    click.echo(format_times(expected_times(remaining, rows), _n_jobs(jobs)))
 
 
 def _run(experiment: Experiment, store: ResultStore, executor: Executor, retry_failed: bool) -> Plan:

@@ -1,6 +1,6 @@
 """The annealed EM algorithm of the paper: schedule (step 2(c)), plan, and the only loop over consensus and views.
 
-Stage s of S uses the consensus weight λ_s = λ(1 - e^{-s/2}) of the paper and the temperature T_s = T^{s/S}. Within a
+Stage t of n uses the consensus weight λ_t = λ(1 - e^{-t/2}) of the paper and the temperature T_t = T^{t/n}. Within a
 stage, the consensus (step 2(a)) and the views (step 2(b)) are updated in turn, all views from the same consensus. If
 the surrogate is a bound, every update lowers the bound on objective (A), and a stage ends when it changes by less than
 a tolerance.
@@ -43,13 +43,13 @@ class Schedule:
     tol: float  # a stage ends when the objective changes by less than this fraction of its size
     stage_length: float = 1.0  # in stages of the paper, by which λ grows
 
-    def stage(self, s: int) -> tuple[float, float]:
-        """(λ_s, T_s) of stage s = 1..S: step 2(c)."""
-        return self.consensus_weight * self.lambda_fraction(s), self.temperature ** (s / self.n_stages)
+    def stage(self, t: int) -> tuple[float, float]:
+        """(λ_t, T_t) of stage t = 1..n_stages: step 2(c)."""
+        return self.consensus_weight * self.lambda_fraction(t), self.temperature ** (t / self.n_stages)
 
-    def lambda_fraction(self, s: int) -> float:
-        """λ_s/λ = 1 - e^{-s/2}."""
-        return float(-np.expm1(-0.5 * self.stage_length * s))
+    def lambda_fraction(self, t: int) -> float:
+        """λ_t/λ = 1 - e^{-t/2}."""
+        return float(-np.expm1(-0.5 * self.stage_length * t))
 
     def short(self, max_stages: int, max_sweeps: int) -> "Schedule":
         """At most so many longer stages and sweeps per stage, with the same end."""

@@ -99,7 +99,7 @@ def pool(means: Sequence[Array], rows: Sequence[IntArray], weights: Array, n_row
     Returns
     -------
     scores : (n_rows, F), Σ π_i m_i / Σ π_i over the present views; zero where no view is present
-    coverage : (n_rows,), ω = Σ π_i over the present views
+    coverage : (n_rows,), ψ = Σ π_i over the present views
     """
     total = np.zeros((n_rows, means[0].shape[1]))
     coverage = np.zeros(n_rows)

@@ -3,7 +3,7 @@
 It is paper eq. (4) made complete. The loops in memory and over chunks of rows use the same functions.
 
     J = Σ_i π_i { ½‖w_i‖²/σ² + covariance cost + C Σ_L [1 - y m_i]₊ + λ Σ_U w (E A(f_i) - (q - ½) m_i) }
-        - λκT Σ_U wω H(q),         κ = 1 for two classes and 2 for more.
+        - λκT Σ_U wψ H(q),         κ = 1 for two classes and 2 for more.
 
 The offset o of the consensus, which meets given class shares, is the multiplier of that constraint and has no term.
 """
@@ -37,11 +37,11 @@ class Sweep:
 
 @dataclass(frozen=True)
 class ConsensusSums:
-    """Sums over the unlabeled rows with their weights wω."""
+    """Sums over the unlabeled rows with their weights wψ."""
 
-    mass: float  # Σ wω
-    entropy: float  # Σ wω H(q)
-    shares: Array  # (K,) Σ wω q
+    mass: float  # Σ wψ
+    entropy: float  # Σ wψ H(q)
+    shares: Array  # (K,) Σ wψ q
 
 
 def bracket(squared_norm: float, covariance_cost: float, hinge: float, agreement: float, lam: float) -> float:

@@ -28,7 +28,7 @@ def logistic_curvature(f: Array) -> Array:
 
 
 def jaakkola_curvature(xi: Array) -> Array:
-    """τ(ξ) = tanh(ξ/2) / (2ξ), which tends to 1/4 as ξ tends to 0."""
+    """χ(ξ) = tanh(ξ/2) / (2ξ), which tends to 1/4 as ξ tends to 0."""
     safe = np.maximum(np.abs(xi), 1e-6)  # below this, the series 1/4 - ξ²/48 is 1/4 to machine precision
     return np.asarray(np.tanh(0.5 * safe) / (2.0 * safe))
 
@@ -91,7 +91,7 @@ class Bohning:
 
 @dataclass(frozen=True)
 class Jaakkola:
-    """The variational bound A(f) <= A(ξ) + τ(ξ)(f² - ξ²)/2 at its best ξ² = m² + s (the Pólya-Gamma bound)."""
+    """The variational bound A(f) <= A(ξ) + χ(ξ)(f² - ξ²)/2 at its best ξ² = m² + s (the Pólya-Gamma bound)."""
 
     shared_curvature: bool = False
     uses_variance: bool = True
@@ -100,7 +100,7 @@ class Jaakkola:
     has_objective: bool = True
 
     def curvature(self, m: Array, s: Array) -> Array:
-        """a = τ(ξ)."""
+        """a = χ(ξ)."""
         return jaakkola_curvature(np.sqrt(m * m + s))
 
     def response(self, m: Array, q: Array, a: Array) -> Array:

@@ -74,7 +74,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
     consensus_weight : "auto" or float, default="auto"
-        λ, the weight of an unlabeled row; stage s uses λ(1 - exp(-s/2)). 0 leaves the views independent, 1 is the
+        λ, the weight of an unlabeled row; stage t uses λ(1 - exp(-t/2)). 0 leaves the views independent, 1 is the
         paper's. "auto" is 0.5 if the independent views agree on the unlabeled rows (mean correlation of their scores
         0.25 or more), and proportionally less if they agree less.
     temperature : float, default=0.2

@@ -8,6 +8,8 @@ share rows, so the differences are not independent. There are therefore two test
   answers for new rows from the same distribution and is the stricter test. The confidence interval of the mean
   difference is based on it.
 
+Intervals of a mean difference exist for both readings, with the plain variance s²/n and with the corrected one.
+
 With several baselines the p-values are adjusted by Holm's method. Over at least five data sets, methods are compared by
 their average ranks (Friedman's test, Nemenyi's critical difference; Demšar 2006).
 """
@@ -37,7 +39,9 @@ class PairedComparison:
     mean_difference : float
         Mean of the differences d.
     interval : tuple of two floats
-        Confidence interval of the mean difference with the corrected variance.
+        Confidence interval of the mean difference with the corrected variance, for new rows.
+    split_interval : tuple of two floats
+        The same with the plain variance, for other splits of the same rows.
     wilcoxon_p, corrected_t_p : float
         Two-sided p-values of the signed-rank test and of the corrected resampled t-test.
     wins, ties, losses : int
@@ -47,6 +51,7 @@ class PairedComparison:
     n_splits: int
     mean_difference: float
     interval: tuple[float, float]
+    split_interval: tuple[float, float]
     wilcoxon_p: float
     corrected_t_p: float
     wins: int
@@ -105,17 +110,30 @@ def paired_comparison(
         raise ValueError("Scores must be finite; omit the splits on which a method failed.")
     standard_error = corrected_standard_error(differences, train_test_ratio)
     mean = float(differences.mean())
-    half_width = float(stats.t.ppf(0.5 + confidence / 2.0, differences.size - 1)) * standard_error
     return PairedComparison(
         n_splits=differences.size,
         mean_difference=mean,
-        interval=(mean - half_width, mean + half_width),
+        interval=mean_interval(differences, confidence, train_test_ratio),
+        split_interval=mean_interval(differences, confidence),
         wilcoxon_p=wilcoxon_p_value(differences),
         corrected_t_p=t_p_value(mean, standard_error, differences.size - 1),
         wins=int((differences > 0.0).sum()),
         ties=int((differences == 0.0).sum()),
         losses=int((differences < 0.0).sum()),
     )
+
+
+def mean_interval(values: ArrayLike, confidence: float, train_test_ratio: float = np.inf) -> tuple[float, float]:
+    """Interval mean ± t √((1/n + n_test/n_train) s²) of n ≥ 2 values; for other splits of the same rows by default."""
+    array = np.asarray(values, dtype=float)
+    quantile = float(stats.t.ppf(0.5 + confidence / 2.0, array.size - 1))
+    half_width = quantile * corrected_standard_error(array, train_test_ratio)
+    return float(array.mean()) - half_width, float(array.mean()) + half_width
+
+
+def joint_confidence(confidence: float, n_comparisons: int) -> float:
+    """Confidence of each of several intervals that together hold with the given confidence (Bonferroni)."""
+    return 1.0 - (1.0 - confidence) / n_comparisons
 
 
 def corrected_standard_error(differences: NDArray[np.float64], train_test_ratio: float) -> float:
@@ -149,6 +167,24 @@ def pitman_morgan_p_value(reference: Sequence[float], baseline: Sequence[float])
     if np.ptp(x + y) == 0.0 or np.ptp(x - y) == 0.0:
         return 1.0
     return float(stats.pearsonr(x + y, x - y).pvalue)
+
+
+def deviation_ratio_interval(
+    reference: Sequence[float], baseline: Sequence[float], confidence: float = 0.95
+) -> tuple[float, float]:
+    """Interval of the ratio of the standard deviations of two methods on the same splits.
+
+    The ratios that the test of Pitman and Morgan does not reject: with ω = s_x²/s_y², the correlation r of x and y and
+    k = 1 + 2(1 - r²)t²/(n - 2), the squared ratio is between ω(k - √(k² - 1)) and ω(k + √(k² - 1)).
+    """
+    x, y = np.asarray(reference, dtype=float), np.asarray(baseline, dtype=float)
+    if np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
+        return 0.0, np.inf
+    omega, r = float(x.var() / y.var()), float(stats.pearsonr(x, y).statistic)
+    t = float(stats.t.ppf(0.5 + confidence / 2.0, x.size - 2))
+    k = 1.0 + 2.0 * (1.0 - r * r) * t * t / (x.size - 2)
+    root = float(np.sqrt(max(k * k - 1.0, 0.0)))
+    return float(np.sqrt(omega * (k - root))), float(np.sqrt(omega * (k + root)))
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cmvmed.reproduction.method_names import CMV_MED, CMV_MED_PRINTED, EACH_VIEW, MAJORITY_CLASS, MV_MED, SVM_2K
+from cmvmed.reproduction.method_names import EACH_VIEW, MAJORITY_CLASS
 from cmvmed.reproduction.methods import METHODS
 from cmvmed.reproduction.tasks import TASKS
 
@@ -68,16 +68,8 @@ FIGURE_2 = Experiment(
         }.items()
         for n_labeled in label_counts
     ),
-    methods=(
-        EACH_VIEW,
-        "logistic regression, labels only",
-        "late fusion of MED",
-        SVM_2K,
-        MV_MED,
-        CMV_MED_PRINTED,
-        CMV_MED,
-    ),
-    protocols=("defaults",),
+    methods=TABLE_1.methods,
+    protocols=PROTOCOLS,
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE_1, FIGURE_2)}
 

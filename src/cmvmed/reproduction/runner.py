@@ -1,5 +1,8 @@
 """Run an experiment: list its rows, compute those that are not in the store, and write each one when it is finished.
 
+Rows that two experiments have in common, such as Table 1 and Figure 2 at the numbers of labels of the table, are
+computed once.
+
 Splits are drawn in this process and sent to worker processes or to a Dask cluster, which need no data files. They are
 processed in random order, so that the remaining time can be estimated and several processes with one store share the
 work.
@@ -13,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from itertools import groupby, islice
@@ -107,6 +110,7 @@ def run(
     on_row : callable
         Called with each new row and the number of remaining rows.
     """
+    copy_shared_rows(wanted, store)
     failed_before = store.failed_keys()
     finished = store.done_keys() | (set() if retry_failed else failed_before)
     own: set[Key] = set()
@@ -116,6 +120,17 @@ def run(
             own.add(row.key)
             finished |= store.done_keys() | own  # failures of this run are not retried
             on_row(row, len(wanted.keys() - finished))
+
+
+def copy_shared_rows(wanted: Mapping[Key, Method], store: ResultStore) -> None:
+    """Add wanted rows that another experiment in the store has: split and method do not depend on the experiment."""
+    finished = store.done_keys()
+    others = {key[1:]: key for key in sorted(finished)}
+    shared = {others[key[1:]]: key for key in wanted.keys() - finished if key[1:] in others}
+    if shared:
+        for row in store.rows():
+            if row.key in shared:
+                store.add(replace(row, spec=shared[row.key].spec))
 
 
 def _jobs(wanted: Mapping[Key, Method], finished: set[Key]) -> Iterator[Job]:

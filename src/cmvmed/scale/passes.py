@@ -134,10 +134,10 @@ class SweepSums:
 
     responses: tuple[Array, ...]  # per view (p + 1, F)
     energies: Array  # (V,) Σ_U w (A(m) - (q - ½)m), summed over functions
-    shares: Array  # (K,) Σ_U ωw q
-    products: Array  # (K, K) Σ_U ωw q qᵀ
-    mass: float  # Σ_U ωw
-    entropy: float  # Σ_U ωw H(q)
+    shares: Array  # (K,) Σ_U ψw q
+    products: Array  # (K, K) Σ_U ψw q qᵀ
+    mass: float  # Σ_U ψw
+    entropy: float  # Σ_U ψw H(q)
 
     @classmethod
     def read(cls, sums: Sums) -> "SweepSums":

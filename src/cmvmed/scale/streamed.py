@@ -5,7 +5,7 @@ are very many, some of them. One pass over the rows then gives each view's G = �
 given the weights θ of all views and the offset of the consensus, a chunk computes the views' means, the consensus q and
 the responses b of its rows, and returns sums only,
 
-    Σ_U w b k(x) per view,   Σ_U ωw q,   Σ_U ωw q qᵀ,   the terms of the objective,
+    Σ_U w b k(x) per view,   Σ_U ψw q,   Σ_U ψw q qᵀ,   the terms of the objective,
 
 from which all views are updated by their duals as in memory. The offset that gives the classes their shares is computed
 on the sample for the new θ, and moved by the difference that the last pass showed. Nothing as long as the rows leaves a

@@ -109,6 +109,16 @@ def test_text_of_charts_is_inside_the_window(opened):
     assert outside == []
 
 
+def test_first_screen_shows_what_was_found(opened):
+    browser, width, _ = opened
+    tops = browser.execute_script(
+        "return ['.leads tbody tr:last-child', '.found li'].map(s => {"
+        "const b = document.querySelector(s).getBoundingClientRect(); return b.bottom + window.scrollY})"
+    )
+    assert tops[0] < 900
+    assert width < 600 or tops[1] < 900  # on a narrow screen the claims follow the table
+
+
 def overflow(browser):
     return browser.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
 

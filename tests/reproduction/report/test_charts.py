@@ -5,8 +5,11 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
+from scipy import stats
 
+from cmvmed.reproduction.comparison import mean_interval
 from cmvmed.reproduction.report.charts import Chart, DotRow, Mark, Series, dot_chart, line_chart, method_style
+from cmvmed.reproduction.report.label_curves import BAND_CONFIDENCE, curve_panels
 from cmvmed.reproduction.report.svg import (
     Axis,
     element,
@@ -16,6 +19,7 @@ from cmvmed.reproduction.report.svg import (
     to_markup,
     truncated,
 )
+from tests.reproduction.report.factory import curve_rows
 
 CHART = Chart("figure", "Title", "Description", "x axis", "y axis")
 
@@ -104,3 +108,13 @@ def test_one_value_and_equal_values_can_be_drawn():
     assert "<circle" in dot_chart(CHART, [DotRow("a", "other", (Mark(5.0),))])
     flat = Series("flat", "complete", ((1.0, 50.0), (2.0, 50.0)))
     assert "nan" not in line_chart(CHART, [flat], [1.0, 2.0])
+
+
+def test_bands_are_intervals_of_the_mean_and_need_five_splits():
+    (panel,) = curve_panels(curve_rows(6, ("webkb",)))
+    assert 'class="band"' in panel.figure
+    (few,) = curve_panels(curve_rows(4, ("webkb",)))
+    assert 'class="band"' not in few.figure
+    scores = [row.accuracy for row in curve_rows(6, ("webkb",)) if (row.method, row.n_labeled) == ("CMV-MED", 10)]
+    low, high = stats.ttest_1samp(scores, 0.0).confidence_interval(BAND_CONFIDENCE)
+    assert mean_interval(scores, BAND_CONFIDENCE) == pytest.approx((low, high))

@@ -46,6 +46,29 @@ def test_sections_and_navigation(page):
     assert len(page.all("h1")) == 1
 
 
+def test_first_screen_says_what_was_found(page, rows):
+    header = page.one("header")
+    table = table_rows_of(header.one("table", class_="leads"))
+    assert list(table) == [
+        "Simulated footsteps, 50 labels",
+        "SensIT vehicles, 50 labels",
+        "WebKB course pages, 15 labels",
+        "Internet Ads, 50 labels",
+    ]
+    accuracies = [
+        row.accuracy
+        for row in rows
+        if (row.spec, row.dataset, row.method, row.protocol) == ("table1", "webkb", "CMV-MED", "defaults")
+    ]
+    assert table["WebKB course pages, 15 labels"][0].startswith(f"{100 * fmean(accuracies):.1f} (+")
+    assert table["WebKB course pages, 15 labels"][0].endswith("5 splits")
+    links = {link.attributes["href"]: link.text for link in header.one("div", class_="found").all("a")}
+    claims = page.one("section", id="claims").one("ol").children
+    headings = {f"#{item.attributes['id']}": item.one("h3").text for item in claims if not isinstance(item, str)}
+    assert links == headings
+    assert "not shown" not in header.text
+
+
 def test_page_has_no_external_resources(page):
     assert not page.all("script")
     assert not page.all("img")
@@ -158,7 +181,8 @@ def test_commands_reproduce_the_rows(rows):
     commands = [node.text for node in page.one("section", id="reproduce").all("pre")]
     assert commands == [
         "cmvmed reproduce table1 --full --splits 5 --results 'my results.sqlite'",
-        "cmvmed reproduce figure2 --full --splits 3 --datasets webkb --datasets ads --results 'my results.sqlite'",
+        "cmvmed reproduce figure2 --full --splits 3 --datasets webkb --datasets ads --protocol defaults "
+        "--results 'my results.sqlite'",
         "cmvmed report --results 'my results.sqlite'",
     ]
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
+from cmvmed.reproduction.comparison import mean_interval
 from cmvmed.reproduction.report.charts import OTHER, Chart, Series, line_chart, method_style
+from cmvmed.reproduction.report.falls import falls, falls_sentence
 from cmvmed.reproduction.report.formatting import format_percent, plural, slug
 from cmvmed.reproduction.report.grouping import (
-    Summary,
     dataset_title,
     method_position,
     settings_with_score,
     summaries,
+    values_by_method,
 )
 from cmvmed.reproduction.result_rows import ResultRow
 
 SPEC = "figure2"
+BAND_CONFIDENCE = 0.9  # of the interval of a mean that a band shows, for other splits of the same rows
+MIN_BAND_SPLITS = 5  # for a band; the interval of fewer splits is wider than the differences between methods
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,13 @@ class CurveLine:
 
 @dataclass(frozen=True)
 class CurvePanel:
-    """Figure and table of one data set and protocol."""
+    """Figure and table of one data set and protocol, and which curves fall."""
 
+    dataset: str
+    protocol: str
     title: str
     facts: str
+    falls: str
     label_counts: tuple[int, ...]
     lines: tuple[CurveLine, ...]
     figure: str
@@ -60,17 +68,21 @@ def _panel(dataset: str, protocol: str, by_count: dict[int, list[ResultRow]]) ->
     methods = sorted({method for column in columns.values() for method in column}, key=method_position)
     n_splits = len({row.split for members in by_count.values() for row in members if row.status == "done"})
     title = f"{dataset_title(dataset)}, {protocol}"
-    curves = [_series(method, curve_style(method, methods), columns) for method in methods]
+    values = {count: values_by_method(by_count[count], "accuracy") for count in counts}
+    curves = [_series(method, curve_style(method, methods), values) for method in methods]
     chart = Chart(
         slug("figure", SPEC, dataset, protocol),
         f"Accuracy against the number of labels on {title}",
-        f"Mean accuracy in percent over {plural(n_splits, 'split')} at {counts[0]} to {counts[-1]} labels, with bands "
-        "of one standard deviation; the following table contains the same numbers.",
+        f"Mean accuracy in percent over {plural(n_splits, 'split')} at {counts[0]} to {counts[-1]} labels, with bands of "
+        f"the {100 * BAND_CONFIDENCE:.0f} % interval of the mean; the following table contains the same numbers.",
         "labeled rows",
         "accuracy on held-out rows, %",
     )
     return CurvePanel(
+        dataset=dataset,
+        protocol=protocol,
         title=title,
+        falls=falls_sentence(falls(by_count)),
         facts=plural(n_splits, "split"),
         label_counts=counts,
         lines=tuple(
@@ -81,11 +93,12 @@ def _panel(dataset: str, protocol: str, by_count: dict[int, list[ResultRow]]) ->
     )
 
 
-def _series(method: str, style: str, columns: dict[int, dict[str, Summary]]) -> Series:
-    found = [(float(count), column[method]) for count, column in columns.items() if method in column]
-    band = tuple(
-        (x, 100.0 * (entry.mean - (entry.deviation or 0.0)), 100.0 * (entry.mean + (entry.deviation or 0.0)))
-        for x, entry in found
-    )
-    points = tuple((x, 100.0 * entry.mean) for x, entry in found)
+def _series(method: str, style: str, values: dict[int, dict[str, list[float]]]) -> Series:
+    found = [
+        (float(count), [100.0 * score for score in column[method]])
+        for count, column in values.items()
+        if method in column
+    ]
+    band = tuple((x, *mean_interval(scores, BAND_CONFIDENCE)) for x, scores in found if len(scores) >= MIN_BAND_SPLITS)
+    points = tuple((x, fmean(scores)) for x, scores in found)
     return Series(method, style, points, band if style != OTHER else ())

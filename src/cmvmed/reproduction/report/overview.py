@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cmvmed.reproduction.comparison import compare_with_baselines
+from cmvmed.reproduction.experiment import PROTOCOLS, TABLE_1
 from cmvmed.reproduction.method_names import CMV_MED, SINGLE_VIEW_PREFIX
 from cmvmed.reproduction.report.accuracy_table import best_methods
-from cmvmed.reproduction.report.formatting import join_names, plural
+from cmvmed.reproduction.report.formatting import format_interval, format_points, join_names, plural
 from cmvmed.reproduction.report.grouping import (
     DATASET_TITLES,
     Setting,
     by_setting,
     dataset_title,
+    is_paper_baseline,
     method_position,
-    settings_with_score,
     sort_position,
     summaries,
 )
@@ -78,30 +80,93 @@ def versions(rows: Sequence[ResultRow]) -> str:
     return ", ".join(f"{name} {' and '.join(sorted(found[name]))}" for name in names)
 
 
+def main_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """The rows of Table 1, or if there are none those of Figure 2 at the numbers of labels of Table 1."""
+    cells = {(cell.dataset, cell.n_labeled) for cell in TABLE_1.cells}
+    of_table = [row for row in rows if row.spec == TABLE_1.name]
+    return of_table or [row for row in rows if (row.dataset, row.n_labeled) in cells]
+
+
 def headline(rows: Sequence[ResultRow]) -> list[str]:
-    """A sentence for each protocol: on how many data sets CMV-MED has the highest mean accuracy."""
-    sentences = []
-    by_protocol: dict[str, list[str]] = {}
-    missed: dict[str, list[str]] = {}
-    for setting, members in settings_with_score(rows, "table1", "accuracy").items():
-        if CMV_MED in summaries(members, "accuracy"):
-            best = best_methods(members)
-            name = dataset_title(setting.dataset)
-            by_protocol.setdefault(setting.protocol, []).append(name if CMV_MED in best else "")
-            if CMV_MED not in best:
-                missed.setdefault(setting.protocol, []).append(f"{name} ({join_names(best)})")
-    for protocol, names in by_protocol.items():
-        won = [name for name in names if name]
-        lead = f"{_protocol_phrase(protocol)} {CMV_MED} has the highest mean accuracy on {len(won)} of "
-        others = f"; other methods are best on {join_names(missed[protocol])}" if protocol in missed else ""
-        sentences.append(f"{lead}{plural(len(names), 'data set')}{others}.")
-    return sentences
+    """On how many data sets CMV-MED has a higher mean accuracy than other methods, under each protocol."""
+    by_protocol: dict[str, list[tuple[str, bool, list[str]]]] = {}  # title, better than the paper's baselines, best
+    for setting, members in _settings_with_reference(rows):
+        means = {method: entry.mean for method, entry in summaries(members, "accuracy").items()}
+        ahead = all(means[CMV_MED] > mean for method, mean in means.items() if is_paper_baseline(method))
+        entry = dataset_title(setting.dataset), ahead, best_methods(members)
+        by_protocol.setdefault(setting.protocol, []).append(entry)
+    return [_sentence(protocol, entries) for protocol, entries in by_protocol.items()]
+
+
+def _sentence(protocol: str, entries: Sequence[tuple[str, bool, list[str]]]) -> str:
+    others = [f"{title} ({join_names(best)})" for title, _, best in entries if CMV_MED not in best]
+    return (
+        f"{_protocol_phrase(protocol)} {CMV_MED} has a higher mean accuracy than the paper’s baselines on "
+        f"{sum(ahead for _, ahead, _ in entries)} of {plural(len(entries), 'data set')}, and the highest of all methods "
+        f"on {len(entries) - len(others)}{f'; others are best on {join_names(others)}' if others else ''}."
+    )
+
+
+def _settings_with_reference(rows: Sequence[ResultRow]) -> list[tuple[Setting, list[ResultRow]]]:
+    found = main_rows(rows)
+    return [
+        (setting, members)
+        for setting, members in by_setting(found).items()
+        if CMV_MED in summaries(members, "accuracy")
+    ]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """CMV-MED and the strongest of the paper's baselines on one data set: accuracy, difference, interval, splits."""
+
+    accuracy: str
+    difference: str
+    details: str
+
+
+@dataclass(frozen=True)
+class LeadTable:
+    """The differences of all data sets, under each protocol."""
+
+    protocols: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[Lead | None, ...]], ...]
+
+
+def lead_table(rows: Sequence[ResultRow]) -> LeadTable:
+    """How far CMV-MED is ahead of the strongest of the paper's baselines."""
+    cells: dict[tuple[str, int], dict[str, Lead]] = {}
+    for setting, members in _settings_with_reference(rows):
+        lead = _lead(members)
+        if lead is not None:
+            cells.setdefault((setting.dataset, setting.n_labeled), {})[setting.protocol] = lead
+    protocols = sorted({name for line in cells.values() for name in line}, key=lambda n: sort_position(n, PROTOCOLS))
+    return LeadTable(
+        tuple(protocols),
+        tuple(
+            (f"{dataset_title(dataset)}, {plural(n_labeled, 'label')}", tuple(line.get(name) for name in protocols))
+            for (dataset, n_labeled), line in cells.items()
+        ),
+    )
+
+
+def _lead(members: Sequence[ResultRow]) -> Lead | None:
+    ours = summaries(members, "accuracy")[CMV_MED]
+    compared = [entry for entry in compare_with_baselines(members, CMV_MED) if is_paper_baseline(entry.baseline)]
+    if not compared:
+        return None
+    paired = compared[0].paired  # baselines are sorted by mean difference
+    return Lead(
+        f"{100.0 * ours.mean:.1f}",
+        format_points(paired.mean_difference),
+        f"{format_interval(paired.split_interval)}; {compared[0].baseline}; {plural(paired.n_splits, 'split')}",
+    )
 
 
 def _protocol_phrase(protocol: str) -> str:
     phrases = {
         "defaults": "With default parameters,",
-        "tuned": "With parameters selected by cross-validation on the labeled rows,",
+        "tuned": "With tuned parameters,",
     }
     return phrases.get(protocol, f"With the protocol {protocol!r},")
 

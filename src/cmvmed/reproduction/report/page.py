@@ -17,8 +17,8 @@ from cmvmed.reproduction.report.claims import table_claims
 from cmvmed.reproduction.report.command_lines import reproduce_command
 from cmvmed.reproduction.report.cost import cost_tables
 from cmvmed.reproduction.report.curve_claims import curve_claims
-from cmvmed.reproduction.report.label_curves import curve_panels
-from cmvmed.reproduction.report.overview import facts, failures, headline
+from cmvmed.reproduction.report.label_curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, curve_panels
+from cmvmed.reproduction.report.overview import facts, failures, headline, lead_table
 from cmvmed.reproduction.report.printed_algorithm import printed_lines
 from cmvmed.reproduction.report.reliability import MIN_BIN_ROWS, calibration_panels
 from cmvmed.reproduction.report.significance import comparisons, rank_panels, significance_panels, too_few_splits
@@ -45,6 +45,7 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
     sections = {
         "facts": facts(rows),
         "headline": headline(methods),
+        "leads": lead_table(methods),
         "warning": too_few_splits(comparisons(methods)),
         "claims": [claim for claim in claims if claim.findings],
         "undecided": [claim for claim in claims if not claim.findings],
@@ -67,6 +68,8 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
         "source": SOURCE,
         "majority_class": MAJORITY_CLASS,
         "min_bin_rows": MIN_BIN_ROWS,
+        "band_confidence": BAND_CONFIDENCE,
+        "min_band_splits": MIN_BAND_SPLITS,
     }
     return str(_environment().get_template("page.html").render(sections))
 

@@ -9,7 +9,8 @@ from cmvmed.reproduction.method_names import CMV_MED, CMV_MED_PRINTED
 from cmvmed.reproduction.report.claims import setting_label
 from cmvmed.reproduction.report.formatting import format_percent, format_points, join_names
 from cmvmed.reproduction.report.grouping import by_setting, is_paper_baseline, summaries
-from cmvmed.reproduction.report.significance import Verdict, comparison_verdict, comparisons
+from cmvmed.reproduction.report.significance import comparison_verdict, comparisons
+from cmvmed.reproduction.report.verdicts import Verdict
 from cmvmed.reproduction.result_rows import ResultRow
 
 

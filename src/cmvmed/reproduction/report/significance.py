@@ -23,18 +23,8 @@ from cmvmed.reproduction.report.formatting import (
     slug,
 )
 from cmvmed.reproduction.report.grouping import Setting, by_setting, method_position, summaries
+from cmvmed.reproduction.report.verdicts import LEVEL, Verdict
 from cmvmed.reproduction.result_rows import ResultRow
-
-LEVEL = 0.05
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Outcome of the tests: ``kind`` is "yes", "partial", "open" or "no"; ``label`` is the text on the page."""
-
-    kind: str
-    label: str
-
 
 BETTER = Verdict("yes", "better")
 BETTER_ON_THESE_ROWS = Verdict("partial", "better on these rows")

@@ -1,0 +1,57 @@
+"""docs/theory.md states the identities that are tested; docs/notation.md names what exists; the BibTeX entries agree."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+THEORY, NOTATION, README, CITATION = (
+    (ROOT / name).read_text(encoding="utf-8")
+    for name in ("docs/theory.md", "docs/notation.md", "README.md", "CITATION.cff")
+)
+IDENTITIES = (ROOT / "tests" / "core" / "test_identities.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("number", range(1, 21))
+def test_identity_is_stated_and_tested(number):
+    stated = re.findall(rf"^\| C{number} \| (.+) \|$", THEORY, flags=re.MULTILINE)
+    assert len(stated) == 1
+    assert len(stated[0]) > 20
+    assert f"def test_c{number:02d}_" in IDENTITIES
+
+
+def test_identities_that_are_cited_exist():
+    cited = {int(number) for number in re.findall(r"\(C(\d+)", THEORY)}
+    assert cited
+    assert cited <= set(range(1, 21))
+
+
+def test_equations_of_the_notation_are_in_the_theory():
+    letters = set(re.findall(r"\(([A-H]′?)\)", NOTATION))
+    assert letters >= set("ABCDEFGH")
+    assert all(re.search(rf" \({letter}\)\n", THEORY) for letter in letters)
+
+
+def test_names_of_the_notation_exist():
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src" / "cmvmed").rglob("*.py"))
+    table = NOTATION.split("## Letters with several meanings")[0]
+    names = {name for cell in re.findall(r"`([\w.]+)`", table) for name in cell.split(".") if name}
+    assert len(names) > 40
+    assert [name for name in sorted(names) if not re.search(rf"\b{re.escape(name)}\b", code)] == []
+
+
+@pytest.mark.parametrize("letter", ["τ", "γ", "c", "ω", "r", "s", "F", "K", "a"])
+def test_letters_with_several_meanings_are_listed(letter):
+    rows = NOTATION.split("## Letters with several meanings")[1]
+    first_cells = [line.split("|")[1].replace(",", " ").split() for line in rows.splitlines() if line.startswith("| ")]
+    assert sum(letter in cells for cells in first_cells) == 1
+
+
+def test_the_paper_is_cited_the_same_everywhere():
+    entries = [re.findall(r"```bibtex\n(.*?)```", text, flags=re.DOTALL) for text in (README, THEORY)]
+    assert entries[0] == entries[1]
+    ((entry,),) = {tuple(found) for found in entries}
+    title = re.search(r"title\s+= \{(.+)\}", entry)[1]
+    assert title in CITATION
+    assert re.search(r"year\s+= \{(\d+)\}", entry)[1] in CITATION
