@@ -19,8 +19,7 @@ Group = tuple[str, str, str, int]  # experiment, protocol, data set, number of l
 class Entry:
     """Accuracy in percent of one method on one data set: mean and standard deviation over the finished splits.
 
-    The entry "majority class" is the share of the majority class in the test rows, unless the method of that name,
-    which predicts the majority class of the labeled rows, is among the rows.
+    The entry "majority class" is the share of the largest class in the test rows.
     """
 
     spec: str
@@ -28,6 +27,7 @@ class Entry:
     n_labeled: int
     protocol: str
     method: str
+    kernel: str
     mean: float | None  # None if every split failed
     deviation: float | None  # None for a single split
     n_splits: int
@@ -49,16 +49,16 @@ def _group_entries(group: Group, by_method: dict[str, list[ResultRow]]) -> list[
     entries = []
     for method, rows in by_method.items():
         values = [row.accuracy for row in rows if row.accuracy is not None]
-        entries.append(_entry(group, method, values, sum(row.status == "failed" for row in rows)))
-    if MAJORITY_CLASS not in by_method:
-        rates = {row.split: row.majority_rate for rows in by_method.values() for row in rows}
-        values = [rate for rate in rates.values() if rate is not None]
-        if values:
-            entries.append(_entry(group, MAJORITY_CLASS, values, 0))
+        kernel = max(row.kernel for row in rows)  # failed rows do not have it
+        entries.append(_entry(group, method, kernel, values, sum(row.status == "failed" for row in rows)))
+    rates = {row.split: row.majority_rate for rows in by_method.values() for row in rows}
+    values = [rate for rate in rates.values() if rate is not None]
+    if values:
+        entries.append(_entry(group, MAJORITY_CLASS, "", values, 0))
     return entries
 
 
-def _entry(group: Group, method: str, values: Sequence[float], n_failed: int) -> Entry:
+def _entry(group: Group, method: str, kernel: str, values: Sequence[float], n_failed: int) -> Entry:
     spec, protocol, dataset, n_labeled = group
     paper = paper_result(dataset, n_labeled, method)
     return Entry(
@@ -67,6 +67,7 @@ def _entry(group: Group, method: str, values: Sequence[float], n_failed: int) ->
         n_labeled=n_labeled,
         protocol=protocol,
         method=method,
+        kernel=kernel,
         mean=100.0 * float(np.mean(values)) if values else None,
         deviation=100.0 * float(np.std(values, ddof=1)) if len(values) > 1 else None,
         n_splits=len(values),
@@ -90,9 +91,14 @@ def table_cells(entries: Sequence[Entry]) -> list[list[str]]:
     """The entries of one experiment and protocol as lines of cells: methods by data sets, with a header line."""
     columns = list(dict.fromkeys((entry.dataset, entry.n_labeled) for entry in entries))
     methods = sorted({entry.method for entry in entries}, key=_method_position)
+    kernels = {entry.method: max(e.kernel for e in entries if e.method == entry.method) for entry in entries}
     cells = {(entry.method, entry.dataset, entry.n_labeled): _format_cell(entry) for entry in entries}
-    header = ["method", *(f"{dataset}, {n} labels" for dataset, n in columns)]
-    return [header, *([method, *(cells.get((method, *column), "–") for column in columns)] for method in methods)]
+    header = ["method", "kernel", *(f"{dataset}, {n} labels" for dataset, n in columns)]
+    lines = [
+        [method, kernels[method] or "–", *(cells.get((method, *column), "–") for column in columns)]
+        for method in methods
+    ]
+    return [header, *lines]
 
 
 def _format_table(title: str, entries: Sequence[Entry]) -> str:

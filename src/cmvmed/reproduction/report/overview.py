@@ -101,6 +101,7 @@ def headline(rows: Sequence[ResultRow]) -> list[str]:
 def _protocol_phrase(protocol: str) -> str:
     phrases = {
         "defaults": "With default parameters,",
+        "shares": "With default parameters and thresholds at the class shares of the labels,",
         "tuned": "With parameters selected by cross-validation on the labeled rows,",
     }
     return phrases.get(protocol, f"With the protocol {protocol!r},")
