@@ -182,7 +182,7 @@ def _cmvmed(split: Split, kernel: str) -> Candidate:
     return Candidate(model, {**_med_grid(), "consensus_weight": CONSENSUS_WEIGHTS})
 
 
-def _paper(split: Split, kernel: str, **settings: object) -> Candidate:
+def _paper(split: Split, kernel: str, **settings: Any) -> Candidate:
     model = CMVMED.paper(views=split.views, kernel=kernel, **settings)
     return Candidate(model, {**_med_grid(), "consensus_weight": [1.0, 0.1, 0.3]})
 
