@@ -53,7 +53,7 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
     ranked = [line for line in rest if line[0] not in (MAJORITY_CLASS, IN_THE_PAPER)]
     best = [max((_mean(line[c]) for line in ranked), default=0.0) for c in range(len(head))]
     bold = [
-        [f"**{cell}**" if c and line in ranked and _mean(cell) == best[c] else cell for c, cell in enumerate(line)]
+        [f"**{cell}**" if line in ranked and 0.0 <= _mean(cell) == best[c] else cell for c, cell in enumerate(line)]
         for line in rest
     ]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *bold])

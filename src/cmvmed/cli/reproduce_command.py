@@ -131,8 +131,9 @@ def command(
 
     \b
     Examples:
-      cmvmed reproduce table1                      5 splits, default parameters; minutes
-      cmvmed reproduce table1 --full               20 splits, also tuned; half an hour
+      cmvmed reproduce table1                      5 splits, not tuned; minutes
+      cmvmed reproduce table1 --full               20 splits, also tuned; hours
+      cmvmed reproduce table1 --methods paper      the paper's methods with its kernel
       cmvmed reproduce --datasets webkb --splits 3 both experiments on one data set
       cmvmed reproduce --full --dask tcp://host:8786
     """  # noqa: D301 (\b keeps click from wrapping the lines)

@@ -5,16 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cmvmed.reproduction.method_names import (
-    CMV_MED,
-    CMV_MED_PAPER,
-    CMV_MED_PRINTED,
-    EACH_VIEW,
-    LATE_FUSION,
-    MV_MED,
-    SVM_2K,
-    with_kernel,
-)
 from cmvmed.reproduction.methods import ALL_METHODS, expand_groups
 from cmvmed.reproduction.tasks import TASKS
 
@@ -78,19 +68,8 @@ FIGURE_2 = Experiment(
         }.items()
         for n_labeled in label_counts
     ),
-    methods=(
-        EACH_VIEW,
-        "logistic regression, labels only",
-        LATE_FUSION,
-        SVM_2K,
-        with_kernel(SVM_2K, "linear+rbf"),
-        MV_MED,
-        with_kernel(MV_MED, "linear+rbf"),
-        CMV_MED_PRINTED,
-        CMV_MED_PAPER,
-        CMV_MED,
-    ),
-    protocols=("defaults",),
+    methods=TABLE_1.methods,
+    protocols=PROTOCOLS,
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE_1, FIGURE_2)}
 
