@@ -139,6 +139,9 @@ def fill_from_results() -> None:
     for mark, text in texts.items():
         fill(page, mark, text)
     fill(ROOT / "docs" / "reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text())
+    fill(ROOT / "docs" / "reproduction.md", "prior_shift", (RESULTS / "prior_shift.md").read_text())
+    for mark in ("spectrum", "difficulty"):
+        fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
 
 
 def main() -> None:

@@ -64,15 +64,24 @@ class Training:
     def folds(self, rows, n_folds=TUNING.n_folds):
         return held_out_folds(self.problem, rows, n_folds, grouped=self.data.groups is not None)
 
-    def candidates(self, kinds=KINDS, n_neighbors=5, tuning=TUNING, used=None):
+    def candidates(self, kinds=KINDS, n_neighbors=5, tuning=TUNING, used=None, *, per_class=False):
         used = np.ones(len(self.views), dtype=bool) if used is None else np.asarray(used)
         rows, rng = self.labeled_rows(tuning), np.random.default_rng(0)
         return build_candidates(
-            self.data, self.views, rows, used, kinds, n_neighbors, tuning.max_graph_rows, rng, tuning
+            self.data,
+            self.views,
+            rows,
+            used,
+            kinds,
+            n_neighbors,
+            tuning.max_graph_rows,
+            rng,
+            tuning,
+            per_class=per_class,
         )
 
     def supervised(self, kinds=KINDS, tuning=TUNING, *, per_class=False):
-        candidates = self.candidates(kinds, tuning=tuning)
+        candidates = self.candidates(kinds, tuning=tuning, per_class=per_class)
         return fit_supervised(candidates, self.folds(candidates.rows), self.mass, per_class=per_class, tuning=tuning)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.signal import correlate, iirpeak, lfilter, welch
+from scipy.signal import correlate, welch
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -14,11 +14,10 @@ from cmvmed.datasets.footsteps import SENSOR_POSITIONS, SNR_DB, make_footsteps
 from cmvmed.datasets.gait import Contacts, animal_contacts, draw_walks, person_contacts
 from cmvmed.datasets.sound_field import (
     ABSORPTION_DB_PER_METER,
-    RESONANCE_HZ,
-    RESONANCE_Q,
     SPEED_OF_SOUND,
     add_noise,
     propagate,
+    radiation_gain,
 )
 from cmvmed.features import MFCC
 
@@ -53,6 +52,7 @@ def one_contact(position, strength):
         strength=np.array([strength]),
         hertz=np.array([[50.0, 300.0]]),
         decay=np.array([[0.025, 0.01, 0.01]]),
+        radius=0.09,
     )
 
 
@@ -162,40 +162,61 @@ def test_the_sound_has_the_period_of_the_steps():
 
 def test_delay_spreading_and_absorption_of_one_impact():
     near, far = 4.0, 17.0
-    # sensors 0 and 4 have the same ground, so that their sounds differ by the distance alone
-    positions = np.array([(near, 0.0), (50.0, 0.0), (50.0, 0.0), (50.0, 0.0), (-far, 0.0)])
-    for part in range(2):
-        strength = np.eye(3)[part]
-        sound = propagate([one_contact((0.0, 0.0), strength)], (1, 5, RATE), positions, RATE, np.random.default_rng(0))[
-            0
-        ]
+    positions = np.array([(near, 0.0), (-far, 0.0)])
+    for part in range(3):
+        contact = one_contact((0.0, 0.0), np.eye(3)[part])
+        sound = propagate([contact], (1, 2, RATE), positions, RATE, np.random.default_rng(0))[0]
         shift = round((0.2 + far / SPEED_OF_SOUND) * RATE) - round((0.2 + near / SPEED_OF_SOUND) * RATE)
         ratio = near / far * 10 ** (-ABSORPTION_DB_PER_METER[part] * (far - near) / 20)
-        np.testing.assert_allclose(sound[4, shift:], ratio * sound[0, : RATE - shift], atol=1e-4 * sound[0].max())
+        np.testing.assert_allclose(sound[1, shift:], ratio * sound[0, : RATE - shift], atol=1e-4 * sound[0].max())
         onset = round((0.2 + near / SPEED_OF_SOUND) * RATE)
         assert np.abs(sound[0, :onset]).max() == 0
         assert np.abs(sound[0, onset : onset + 20]).max() > 0
 
 
-def test_distance_reduces_the_sound_by_more_than_spreading():
-    strength = np.array([0.0, 1.0, 0.0])
-    positions = np.array([(4.0, 0.0), (50.0, 0.0), (50.0, 0.0), (50.0, 0.0), (-17.0, 0.0)])
-    sound = propagate([one_contact((0.0, 0.0), strength)], (1, 5, RATE), positions, RATE, np.random.default_rng(0))[0]
-    assert np.abs(sound[4]).max() < 0.9 * 4.0 / 17.0 * np.abs(sound[0]).max()
-
-
-def test_each_sensor_adds_the_resonance_of_its_ground():
-    impulse_like = one_contact((0.0, 0.0), np.array([0.0, 1.0, 0.0]))
-    positions = np.array([(3.0, 0.0), (-3.0, 0.0)])
-    sound = propagate([impulse_like], (1, 2, RATE), positions, RATE, np.random.default_rng(0))[0].astype(float)
+def test_the_knock_is_radiated_as_by_a_pulsating_sphere():
+    """The pressure of a pulsating sphere: rho c u (a / r) |ika / (1 + ika)|, here without rho c a."""
+    contact = one_contact((0.0, 0.0), np.array([0.0, 1.0, 0.0]))
+    sound = propagate([contact], (1, 1, RATE), np.array([(3.0, 0.0)]), RATE, np.random.default_rng(0))[0, 0]
     t = np.arange(round(0.12 * RATE)) / RATE
-    source = np.zeros(RATE)
+    ika = 1j * 2 * np.pi * 300 / SPEED_OF_SOUND * 0.09
+    wave = abs(ika / (1 + ika)) * np.sin(2 * np.pi * 300 * t) * np.exp(-t / 0.01)
     onset = round((0.2 + 3.0 / SPEED_OF_SOUND) * RATE)
-    source[onset : onset + len(t)] = np.sin(2 * np.pi * 300 * t) * np.exp(-t / 0.01)
-    source *= 10 ** (-ABSORPTION_DB_PER_METER[1] * 2.0 / 20) / 3.0
-    for sensor in range(2):
-        b, a = iirpeak(RESONANCE_HZ[sensor], RESONANCE_Q, fs=RATE)
-        np.testing.assert_allclose(sound[sensor], source + lfilter(b, a, source), atol=1e-4)
+    expected = wave * 10 ** (-ABSORPTION_DB_PER_METER[1] * 2.0 / 20) / 3.0
+    np.testing.assert_allclose(sound[onset : onset + len(t)], expected, atol=1e-5)
+
+
+def test_radiation_rises_by_6_db_per_octave_and_levels_off():
+    gain = radiation_gain(np.array([20.0, 40.0, 20_000.0, 40_000.0]), 0.09)
+    np.testing.assert_allclose(gain[1] / gain[0], 2.0, rtol=0.01)
+    np.testing.assert_allclose(gain[2:], 1.0, rtol=0.01)
+
+
+# ---- spectrum
+
+
+def band_power(steps, low, high):
+    frequencies, power = welch(
+        steps.data[:, 0].astype(float), fs=steps.sampling_rate, nperseg=steps.sampling_rate // 4, axis=-1
+    )
+    return power[:, (frequencies >= low) & (frequencies < high)].sum(axis=1).mean()
+
+
+def test_the_air_carries_little_of_the_seismic_band():
+    """Ekimov and Sabatier (2006): the ground vibrates mostly at 20 to 90 Hz; friction causes the sound above 500 Hz."""
+    for options in ({"n_human": 60, "n_animal": 0}, {"n_human": 0, "n_animal": 60}):
+        steps = make_footsteps(**options, snr_db=np.inf, sensor_positions=[(0, 3)], random_state=0)
+        total = band_power(steps, 0, 2001)
+        assert band_power(steps, 20, 90) < 0.15 * total
+        assert 0.3 < band_power(steps, 500, 2001) / total < 0.8
+
+
+def test_the_power_in_a_band_does_not_depend_on_the_sampling_rate():
+    walks = {"n_human": 150, "n_animal": 0, "snr_db": np.inf, "sensor_positions": [(0, 3)], "random_state": 0}
+    slow, fast = make_footsteps(**walks, sampling_rate=4000), make_footsteps(**walks, sampling_rate=16000)
+    for low, high in ((20, 90), (90, 500), (700, 1800)):
+        np.testing.assert_allclose(band_power(fast, low, high), band_power(slow, low, high), rtol=0.1)
+    assert band_power(fast, 4000, 7900) > band_power(fast, 500, 1900)  # friction reaches to the highest frequency
 
 
 def test_sounds_across_the_edges_of_the_segment_are_kept():
@@ -255,6 +276,34 @@ def test_wind_is_local_and_gusty():
     np.testing.assert_allclose(np.corrcoef(level.T)[0, 1], 9 / 45, atol=0.15)
 
 
+# ---- recorded impacts
+
+
+def test_recorded_steps_replace_heel_and_toe_at_the_loudness_of_the_heel():
+    clicks = np.zeros((2, 3000))
+    clicks[0, 0], clicks[1, [0, 1000]] = 5.0, 1.0  # longer than a simulated impact
+    options = {"n_human": 6, "n_animal": 0, "snr_db": np.inf, "sensor_positions": [(0, 3)], "random_state": 0}
+    steps = make_footsteps(**options, sources={"human": clicks})
+    simulated = make_footsteps(**options)
+    np.testing.assert_array_equal(steps.step_period, simulated.step_period)
+    for row in range(6):
+        hits = np.flatnonzero(steps.data[row, 0]) / RATE
+        assert 2 <= hits.size <= 8
+        if steps.person[row] % 2 == 0:  # one click per step
+            np.testing.assert_allclose(np.diff(hits), steps.step_period[row], rtol=0.15)
+    ratio = (steps.data**2).sum() / (simulated.data**2).sum()  # the heel has most, not all of the energy of a step
+    assert 0.3 < ratio < 1.2
+
+
+def test_recorded_hooves_leave_the_people_as_they_are():
+    options = {"n_human": 5, "n_animal": 5, "snr_db": np.inf, "random_state": 0}
+    mixed = make_footsteps(**options, sources={"animal": np.ones((1, 4))})
+    simulated = make_footsteps(**options)
+    human = simulated.target == 0
+    np.testing.assert_array_equal(mixed.data[human], simulated.data[human])
+    assert not np.array_equal(mixed.data[~human], simulated.data[~human])
+
+
 # ---- difficulty, errors, pictures
 
 
@@ -292,6 +341,9 @@ def test_one_sensor_with_50_labels_is_as_difficult_as_in_the_paper():
         ({"sensor_positions": []}, r"\(x, y\) pairs"),
         ({"wind_share": 1.1}, r"wind_share must be in \[0, 1\]"),
         ({"background_coherence": -0.1}, "background_coherence must be"),
+        ({"sources": {"dog": np.ones((1, 9))}}, r"keys 'human' and 'animal' only, got \['dog'\]"),
+        ({"sources": {"human": np.ones(9)}}, r"sources\['human'\] must be an array \(n_sounds, n_samples\)"),
+        ({"sources": {"human": np.zeros((1, 9))}}, "no sound all zero"),
     ],
 )
 def test_invalid_arguments_are_named(options, message):

@@ -159,3 +159,18 @@ def test_text_table():
     lines = format_tables(rows).splitlines()
     assert "92.5 ± 3.5 [91.7 ± 5.8] (1 failed)" in lines[-1]
     assert [line.split("  ")[0] for line in lines[2:]] == ["majority class", "SVM-2K", "MV-MED", "CMV-MED"]
+
+
+def test_the_balanced_accuracy_has_a_column_where_the_test_rows_have_other_class_shares():
+    rows = [
+        ResultRow("table1", name, 50, n, "CMV-MED", "defaults", "done", accuracy=a, balanced_accuracy=b)
+        for name in ("footsteps", "sensit")
+        for n, (a, b) in enumerate([(0.7, 0.6), (0.8, 0.7)])
+    ]
+    lines = format_tables(rows).splitlines()
+    assert "footsteps, 50 labels, balanced" in lines[0]
+    assert "sensit, 50 labels, balanced" not in lines[0]
+    assert "75.0 ± 7.1" in lines[-1]
+    assert "65.0 ± 7.1" in lines[-1]
+    entry = summarize(rows)[0]
+    assert (round(entry.balanced_mean, 6), round(entry.balanced_deviation, 3)) == (65.0, 7.071)

@@ -84,6 +84,29 @@ def test_stratified_labels_are_proportional_to_the_class_sizes():
     assert any(np.bincount(s.y[s.y >= 0]).tolist() != [2, 2, 2] for s in (draw_split(rows_task(), k) for k in range(5)))
 
 
+def test_training_rows_of_equal_class_sizes_leave_the_others_for_the_test():
+    target = np.repeat([0, 1], [84, 66])
+    data = Bunch(data=np.arange(150.0)[:, None], target=target, views={"only": slice(0, 1)})
+    task = Task("rows", lambda: data, 10, 110, n_train_per_class=60)
+    for number in range(5):
+        split = draw_split(task, number)
+        train, test = rows_of(split)
+        assert sorted([*train, *test]) == list(range(150))
+        assert np.bincount(target[train]).tolist() == [60, 60]
+        assert np.bincount(split.y_test).tolist() == [24, 6]
+        assert (split.y >= 0).sum() == 10
+        more = draw_split(task, number, 20)
+        assert set(rows_of(more)[0]) == set(train)
+    # labels are a random draw of the training rows: not always 5 of each class
+    assert any((draw_split(task, number).y == 0).sum() != 5 for number in range(5))
+
+
+def test_footsteps_are_divided_as_in_the_paper():
+    """600 of each class for training; the remaining 240 and 60 for the test."""
+    task = TASKS["footsteps"]
+    assert (task.n_labeled, task.n_train, task.n_train_per_class, task.n_test) == (50, 1200, 600, None)
+
+
 @pytest.mark.parametrize(("stratified", "digest"), [(True, "b96b9ba4443b825f"), (False, "b3179381e9dd0e05")])
 def test_the_splits_of_the_published_results_have_not_changed(stratified, digest):
     """Digest of the rows of split 7 of the digits; a different split rule would change the experiment."""

@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from cmvmed.datasets.afpild import afpild_file, fetch_afpild
 from cmvmed.datasets.bundled import load_breast_cancer_views, load_digits_views
 from cmvmed.datasets.errors import DatasetError, DatasetNotFoundError
+from cmvmed.datasets.footprintid import MAT_FILE, fetch_footprintid
 from cmvmed.datasets.internet_ads import AD_DATASET_ARCHIVE, UCI_ARCHIVE, fetch_internet_ads
 from cmvmed.datasets.locations import DATA_VARIABLE, DataFile, FetchOptions, cache_folders, data_folders, find_file
 from cmvmed.datasets.multiple_features import CSV_FILES, UCI_ZIP, fetch_multiple_features
@@ -87,6 +89,14 @@ CATALOG = (
         (UCI_ZIP,),
         tuple(CSV_FILES.values()),
     ),
+    CatalogEntry(
+        "afpild",
+        "footsteps at four microphones, the first session of S01",
+        "fetch_afpild(subjects=[1], sessions=[1])",
+        partial(fetch_afpild, subjects=[1], sessions=[1]),
+        tuple(afpild_file(1, 1, kind) for kind in ("audio.wav", "annotation.csv")),
+    ),
+    CatalogEntry("footprintid", "footsteps at five geophones", "fetch_footprintid()", fetch_footprintid, (MAT_FILE,)),
     CatalogEntry("digits", "halves of handwritten digits", "load_digits_views()", load_digits_views),
     CatalogEntry("breast-cancer", "three views of tumors", "load_breast_cancer_views()", load_breast_cancer_views),
 )
@@ -136,5 +146,10 @@ def check_dataset(entry: CatalogEntry, data_home: str | os.PathLike[str] | None 
         return DatasetStatus(entry, "missing", str(error), paths)
     except DatasetError as error:
         return DatasetStatus(entry, "damaged", str(error), paths)
-    views = tuple((name, columns.stop - columns.start) for name, columns in bunch.views.items())
+    views = tuple((name, _width(columns, bunch.data)) for name, columns in bunch.views.items())
     return DatasetStatus(entry, "available", "", paths, bunch.data.shape[0], len(bunch.target_names), views)
+
+
+def _width(columns: slice | int, data: Any) -> int:
+    """Return the number of columns of a view, or of samples of a channel of recordings."""
+    return columns.stop - columns.start if isinstance(columns, slice) else int(data.shape[-1])

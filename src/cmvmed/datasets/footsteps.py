@@ -6,14 +6,21 @@ It replaces the ARL-Footstep recordings of the paper, which are not public. The 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from cmvmed.datasets.gait import animal_contacts, draw_walks, person_contacts
+from cmvmed.datasets.gait import (
+    Float32Array,
+    animal_contacts,
+    draw_walks,
+    person_contacts,
+    with_recorded_hooves,
+    with_recorded_steps,
+)
 from cmvmed.datasets.sound_field import add_noise, propagate
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +45,7 @@ def make_footsteps(
     snr_db: float | Sequence[float] | None = None,
     wind_share: float = 0.8,
     background_coherence: float = 0.5,
+    sources: Mapping[str, ArrayLike] | None = None,
     random_state: int | None = None,
 ) -> Bunch:
     """Simulate synchronized sound segments of walking people, some of whom lead an animal.
@@ -46,9 +54,10 @@ def make_footsteps(
        donkey, 1 to 2.5 m behind, walks in four beats of about a quarter second. Twenty people and ten animals differ
        in period, frequencies and loudness, and each step varies.
     2. **Impact.** A thump (30 to 90 Hz) and a knock (120 to 320 Hz for a shoe, 300 to 700 Hz and shorter for a hoof),
-       both damped oscillations, and a scuff (noise burst of the friction).
+       both damped oscillations of the ground, of which a sole or hoof radiates little into the air below some 600 Hz,
+       and a scuff (noise burst of the friction, above 500 Hz).
     3. **Propagation.** Delay d / c, spreading 1 / d, and absorption per meter that increases with frequency, for the
-       distance d of each contact. The ground at each sensor has its own resonance.
+       distance d of each contact.
     4. **Noise.** Wind (power ~ f^(-5/3), independent at each sensor, in gusts) and background (~ 1 / f, in part a plane
        wave common to all sensors). A walker near one sensor is far from another and gusts are local, so the sensors
        are complementary.
@@ -70,6 +79,10 @@ def make_footsteps(
         Share of wind in the noise power, in [0, 1].
     background_coherence : float
         Share of the background that is common to all sensors, in [0, 1].
+    sources : mapping, optional
+        Recorded sounds of single impacts, "human" or "animal" to an array (n_sounds, n_samples) at ``sampling_rate``,
+        in place of the simulated ones: each person or animal has one of them, with the loudness of the simulation. A
+        sound of a person is a whole step. Recorded people and simulated animals differ in more than their gait.
     random_state : int, optional
         Seed; the same seed gives the same bytes, and the same walks for all noise settings.
 
@@ -96,14 +109,20 @@ def make_footsteps(
     positions = _check_positions(sensor_positions)
     snr = _snr_per_sensor(snr_db, len(positions))
     _check_parameters(n_human, n_animal, sampling_rate, seconds, wind_share, background_coherence)
+    recorded = _check_sources(sources)
     target_rng, walk_rng, step_rng, sound_rng, noise_rng = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(random_state).spawn(5)
     )
     target = target_rng.permutation(np.repeat([0, 1], [n_human, n_animal]))
     walks = draw_walks(target == 1, walk_rng)
-    contacts = chain(person_contacts(walks, seconds, step_rng), animal_contacts(walks, seconds, step_rng))
+    steps, hooves = person_contacts(walks, seconds, step_rng), animal_contacts(walks, seconds, step_rng)
+    if "human" in recorded:
+        steps = with_recorded_steps(steps, walks, recorded["human"])
+    if "animal" in recorded:
+        hooves = with_recorded_hooves(hooves, walks, recorded["animal"])
     shape = (len(target), len(positions), round(seconds * sampling_rate))
-    data = propagate(contacts, shape, positions, sampling_rate, sound_rng)
+    longest = max((sounds.shape[1] for sounds in recorded.values()), default=0)
+    data = propagate(chain(steps, hooves), shape, positions, sampling_rate, sound_rng, longest)
     signal_power = np.asarray(np.mean(data**2, axis=2, dtype=np.float64))
     noise_power = add_noise(
         data,
@@ -161,6 +180,19 @@ def _check_parameters(
     for name, share in (("wind_share", wind_share), ("background_coherence", background_coherence)):
         if not 0.0 <= share <= 1.0:
             raise ValueError(f"{name} must be in [0, 1], got {share!r}.")
+
+
+def _check_sources(sources: Mapping[str, ArrayLike] | None) -> dict[str, Float32Array]:
+    if unknown := sorted(set(sources or ()) - {"human", "animal"}):
+        raise ValueError(f"sources must have the keys 'human' and 'animal' only, got {unknown}.")
+    recorded = {name: np.asarray(sounds, dtype=np.float32) for name, sounds in (sources or {}).items()}
+    for name, sounds in recorded.items():
+        if sounds.ndim != 2 or sounds.size == 0 or not np.isfinite(sounds).all() or not sounds.any(axis=1).all():
+            raise ValueError(
+                f"sources[{name!r}] must be an array (n_sounds, n_samples) of finite numbers, no sound all zero; it has "
+                f"the shape {sounds.shape}."
+            )
+    return recorded
 
 
 def _snr_db(signal: FloatArray, noise: FloatArray) -> FloatArray:

@@ -2,19 +2,20 @@
 
 Sources of the constants: footsteps of a walking person are 0.5 to 0.69 s apart, and the toe follows the heel by more
 than 0.12 to 0.17 s (Ekimov and Sabatier, J. Acoust. Soc. Am. 129, 1306, 2011). The force normal to the ground causes
-the sound below 500 Hz, friction the sound above (Ekimov and Sabatier, J. Acoust. Soc. Am. 120, 762, 2006). A horse or
-donkey walks in four beats, with about one stride per second. The other constants are plausible choices.
+vibration and sound below 500 Hz, friction those above (Ekimov and Sabatier, J. Acoust. Soc. Am. 120, 762, 2006). A
+horse or donkey walks in four beats, with about one stride per second. The other constants are plausible choices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+Float32Array = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
 N_PEOPLE, N_ANIMALS = 20, 10
@@ -22,12 +23,14 @@ MIN_STEP_PERIOD, MIN_STRIDE_PERIOD = 0.42, 0.85  # s; shorter periods practicall
 LEAD_IN = 0.4  # s before the segment in which contacts are drawn, because their sound may reach into it
 TRAIL_HALF_LENGTH = 12.0  # m; the trail is the x axis, centered at the origin
 
-# amplitudes of thump, knock and scuff, relative to the thump of a heel
+# amplitudes of the vibrations thump and knock and of the sound of the scuff, relative to the thump of a heel
 HEEL_STRENGTH, TOE_STRENGTH = np.array([1.0, 0.6, 0.12]), np.array([0.5, 0.5, 0.3])
 HOOF_STRENGTH = np.array([0.9, 0.9, 0.25])
 # decay time in s of each component, to 1/e of its amplitude
 HEEL_DECAY, TOE_DECAY = np.array([0.025, 0.012, 0.015]), np.array([0.025, 0.012, 0.030])
 HOOF_DECAY = np.array([0.030, 0.006, 0.007])
+# radius in m of the circle with the area of a sole (250 cm^2) and of a hoof (130 cm^2), which radiate the sound
+SOLE_RADIUS, HOOF_RADIUS = 0.09, 0.065
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,11 @@ class Contacts:
     rows: IntArray  # (m,) indices of the segments
     seconds: FloatArray  # (m,) time since the start of the segment
     position: FloatArray  # (m, 2) meters
-    strength: FloatArray  # (m, 3) amplitudes of thump, knock, scuff at one meter
+    strength: FloatArray  # (m, 3) amplitudes of thump, knock, scuff
     hertz: FloatArray  # (m, 2) frequencies of thump, knock
     decay: FloatArray  # (m, 3) decay times in s
+    radius: float  # of the radiating surface, m
+    recorded: Float32Array | None = None  # (m, n_samples) sound in place of thump, knock and scuff, of any loudness
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def person_contacts(walks: Walks, seconds: float, rng: np.random.Generator) -> I
         for times, strength, decay in contacts:
             position = walks.position(rows, times - seconds / 2)
             amplitude = strength * walks.person_gain
-            yield _random_contacts(rows, times, position, amplitude, walks.person_hertz, decay, rng)
+            yield _random_contacts(rows, times, position, amplitude, walks.person_hertz, decay, SOLE_RADIUS, rng)
 
 
 def animal_contacts(walks: Walks, seconds: float, rng: np.random.Generator) -> Iterator[Contacts]:
@@ -120,7 +125,21 @@ def animal_contacts(walks: Walks, seconds: float, rng: np.random.Generator) -> I
         position = walks.position(rows, times - seconds / 2, walks.animal_lag[rows])
         leg_factor = 1.0 if beat % 2 else 0.8
         strength = HOOF_STRENGTH * walks.animal_gain[rows, np.newaxis] * leg_factor
-        yield _random_contacts(rows, times, position, strength, walks.animal_hertz[rows], HOOF_DECAY, rng)
+        hertz = walks.animal_hertz[rows]
+        yield _random_contacts(rows, times, position, strength, hertz, HOOF_DECAY, HOOF_RADIUS, rng)
+
+
+def with_recorded_steps(contacts: Iterator[Contacts], walks: Walks, sounds: Float32Array) -> Iterator[Contacts]:
+    """Replace the sound of each person's heel by one of the recorded steps, and leave out the toe, which they contain."""
+    for number, contact in enumerate(contacts):
+        if number % 2 == 0:
+            yield replace(contact, recorded=sounds[walks.person[contact.rows] % len(sounds)])
+
+
+def with_recorded_hooves(contacts: Iterator[Contacts], walks: Walks, sounds: Float32Array) -> Iterator[Contacts]:
+    """Replace the sound of each animal's hooves by one of the recorded ones."""
+    for contact in contacts:
+        yield replace(contact, recorded=sounds[walks.animal[contact.rows] % len(sounds)])
 
 
 def amplitude_from_db(level: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -135,6 +154,7 @@ def _random_contacts(
     strength: FloatArray,
     hertz: FloatArray,
     decay: FloatArray,
+    radius: float,
     rng: np.random.Generator,
 ) -> Contacts:
     """Return contacts with random variation: 15 % in strength, 5 % in frequency, 10 % in decay time."""
@@ -146,4 +166,5 @@ def _random_contacts(
         strength=strength * np.exp(0.15 * rng.standard_normal((m, 1))),
         hertz=hertz * np.exp(0.05 * rng.standard_normal((m, 2))),
         decay=decay * np.exp(0.10 * rng.standard_normal((m, 3))),
+        radius=radius,
     )

@@ -1,4 +1,4 @@
-"""Propagation of sound from the ground to the sensors, and noise at the sensors."""
+"""Radiation of sound from the ground into the air, propagation to the sensors, and noise at the sensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfftfreq
-from scipy.signal import iirpeak, lfilter
+from scipy.signal import butter, sosfilt
 
 from cmvmed.datasets.gait import Contacts, amplitude_from_db
 
@@ -16,10 +16,11 @@ Float32Array = NDArray[np.float32]
 
 SPEED_OF_SOUND = 343.0  # m/s
 ABSORPTION_DB_PER_METER = np.array([0.05, 0.2, 0.6])  # of thump, knock, scuff, over soft ground
+KNOCK = 1  # position of the knock among the components
 MIN_DISTANCE = 1.0  # m; amplitudes are given at this distance
 IMPACT_SECONDS = 0.12  # duration of an impact; with the longest decay time its amplitude is then below 1 %
-RESONANCE_HZ = (170.0, 240.0, 130.0, 310.0)  # of the ground at each sensor; repeated for more than four
-RESONANCE_Q = 2.0
+MIN_FRICTION_HZ = 500.0  # friction causes the sound above this frequency (Ekimov and Sabatier, 2006)
+FRICTION_BAND_HZ = 2000.0  # the strength of a scuff is the root mean square of white noise of this bandwidth
 MIN_NOISE_HZ = 20.0  # lower limit of the microphone
 WIND_EXPONENT, BACKGROUND_EXPONENT = 5.0 / 3.0, 1.0  # power ~ f^(-exponent)
 GUST_DB, LOCAL_GUST_DB = 3.0, 6.0  # standard deviation of the wind level between segments: common, and of one sensor
@@ -32,40 +33,77 @@ def propagate(
     positions: FloatArray,
     sampling_rate: float,
     rng: np.random.Generator,
+    longest_recorded: int = 0,
 ) -> Float32Array:
     """Return the noiseless (n_segments, n_sensors, n_samples) sound of all contacts.
 
     At distance d a component of amplitude a has the amplitude a (1 m / d) 10^(-absorption (d - 1 m) / 20) and the delay
-    d / c, rounded to a sample. The resonance of the ground at each sensor is then added.
+    d / c, rounded to a sample. A recorded sound, of at most `longest_recorded` samples, is absorbed as a knock.
     """
     n_segments, n_sensors, n_samples = shape
-    length = round(IMPACT_SECONDS * sampling_rate)
+    length = max(round(IMPACT_SECONDS * sampling_rate), longest_recorded)
     # margins for sounds that begin before or end after the segment, removed afterwards
     sound = np.zeros((n_segments, n_sensors, n_samples + 2 * length), dtype=np.float32)
     offsets = np.arange(length)
     for contact in contacts:
         components = _impact_components(contact, length, sampling_rate, rng)
+        strength = _radiated_strength(contact)
+        if contact.recorded is not None:
+            components, strength = _recorded_components(contact.recorded, components, strength)
         for sensor, position in enumerate(positions):
             distance = np.maximum(np.linalg.norm(contact.position - position, axis=1), MIN_DISTANCE)
             absorption = amplitude_from_db(-ABSORPTION_DB_PER_METER * (distance[:, np.newaxis] - MIN_DISTANCE))
-            gain = (contact.strength * absorption * (MIN_DISTANCE / distance)[:, np.newaxis]).astype(np.float32)
+            gain = (strength * absorption * (MIN_DISTANCE / distance)[:, np.newaxis]).astype(np.float32)
             arrival = np.rint((contact.seconds + distance / SPEED_OF_SOUND) * sampling_rate).astype(int) + length
             audible = np.flatnonzero((arrival >= 0) & (arrival <= n_samples + length))
             wave = np.einsum("mp,mpt->mt", gain[audible], components[audible])
             sound[contact.rows[audible, np.newaxis], sensor, arrival[audible, np.newaxis] + offsets] += wave
-    sound = np.ascontiguousarray(sound[:, :, length : length + n_samples])
-    for sensor in range(n_sensors):
-        b, a = iirpeak(RESONANCE_HZ[sensor % len(RESONANCE_HZ)], RESONANCE_Q, fs=sampling_rate)
-        sound[:, sensor] += lfilter(b.astype(np.float32), a.astype(np.float32), sound[:, sensor], axis=-1)
-    return sound
+    return np.ascontiguousarray(sound[:, :, length : length + n_samples])
+
+
+def radiation_gain(hertz: FloatArray, radius: float) -> FloatArray:
+    """Return the share of the velocity of a small surface that becomes sound pressure, by frequency.
+
+    A pulsating sphere of radius a and surface velocity u has the pressure |p| = rho c u (a / r) ka / sqrt(1 + (ka)^2)
+    at distance r, with k = 2 pi f / c. A sole or a hoof therefore radiates its vibrations poorly below c / (2 pi a),
+    some 600 to 850 Hz: the ground vibrates mostly at 20 to 90 Hz, the air does not.
+    """
+    ka = 2.0 * np.pi * hertz * radius / SPEED_OF_SOUND
+    return np.asarray(ka / np.sqrt(1.0 + ka**2))
+
+
+def _radiated_strength(contact: Contacts) -> FloatArray:
+    """Return the (m, 3) amplitudes in the air: vibrations are radiated, friction is given as sound."""
+    strength = contact.strength.copy()
+    strength[:, :2] *= radiation_gain(contact.hertz, contact.radius)
+    return strength
+
+
+def _recorded_components(
+    recorded: Float32Array, components: Float32Array, strength: FloatArray
+) -> tuple[Float32Array, FloatArray]:
+    """Return components and amplitudes of recorded sounds, each with the energy of the simulated impact it replaces."""
+    simulated = np.einsum("mp,mpt->mt", strength.astype(np.float32), components)
+    energy, recorded_energy = (np.sum(x.astype(float) ** 2, axis=1) for x in (simulated, recorded))
+    replaced = np.zeros_like(components)
+    replaced[:, KNOCK, : recorded.shape[1]] = recorded
+    amplitude = np.zeros_like(strength)
+    amplitude[:, KNOCK] = np.sqrt(energy / recorded_energy)
+    return replaced, amplitude
 
 
 def _impact_components(contact: Contacts, length: int, sampling_rate: float, rng: np.random.Generator) -> Float32Array:
-    """Return (m, 3, length): damped oscillations of thump and knock, and the high-passed noise burst of the scuff."""
+    """Return (m, 3, length): damped oscillations of thump and knock, and the noise burst of the scuff.
+
+    The noise has the same power per Hz at all frequencies above MIN_FRICTION_HZ and at all sampling rates.
+    """
     t = (np.arange(length) / sampling_rate).astype(np.float32)
     components = np.empty((len(contact.rows), 3, length), dtype=np.float32)
     components[:, :2] = np.sin(np.float32(2 * np.pi) * contact.hertz.astype(np.float32)[:, :, np.newaxis] * t)
-    components[:, 2] = np.diff(rng.standard_normal((len(contact.rows), length + 1), dtype=np.float32))
+    white = rng.standard_normal((len(contact.rows), length), dtype=np.float32)
+    white *= np.float32(np.sqrt(sampling_rate / 2.0 / FRICTION_BAND_HZ))
+    high_pass = butter(2, MIN_FRICTION_HZ, "highpass", fs=sampling_rate, output="sos").astype(np.float32)
+    components[:, 2] = sosfilt(high_pass, white)
     components *= np.exp(-t / contact.decay.astype(np.float32)[:, :, np.newaxis])
     return components
 

@@ -133,7 +133,16 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
     if kinds:
         max_graph_rows = tuning.max_graph_rows if complete else tuning.max_streamed_graph_rows
         candidates = build_candidates(
-            training, fit.data, rows, used, kinds, settings.n_neighbors, max_graph_rows, rng, tuning
+            training,
+            fit.data,
+            rows,
+            used,
+            kinds,
+            settings.n_neighbors,
+            max_graph_rows,
+            rng,
+            tuning,
+            per_class=per_class,
         )
         if candidates.opinions:
             supervised = fit_supervised(candidates, folds, mass, per_class=per_class, tuning=tuning)

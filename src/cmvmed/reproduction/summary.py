@@ -1,4 +1,8 @@
-"""Summary of result rows: accuracy by method and data set with the paper's results and the majority rate."""
+"""Summary of result rows: accuracy by method and data set with the paper's results and the majority rate.
+
+Where the test rows have other class shares than the training rows, the balanced accuracy, the mean of the accuracies
+of the classes, has a column of its own: it does not depend on the shares.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from cmvmed.reproduction.method_names import MAJORITY_CLASS
 from cmvmed.reproduction.methods import METHODS
 from cmvmed.reproduction.paper_results import paper_result
 from cmvmed.reproduction.result_rows import ResultRow
+from cmvmed.reproduction.tasks import TASKS
 
 Group = tuple[str, str, str, int]  # experiment, protocol, data set, number of labels
 
@@ -19,7 +24,7 @@ Group = tuple[str, str, str, int]  # experiment, protocol, data set, number of l
 class Entry:
     """Accuracy in percent of one method on one data set: mean and standard deviation over the finished splits.
 
-    The entry "majority class" is the share of the largest class in the test rows.
+    The entry "majority class" is the share of the largest class in the test rows; it has no balanced accuracy.
     """
 
     spec: str
@@ -34,6 +39,8 @@ class Entry:
     n_failed: int
     paper_mean: float | None
     paper_deviation: float | None
+    balanced_mean: float | None = None
+    balanced_deviation: float | None = None
 
 
 def summarize(rows: Sequence[ResultRow]) -> list[Entry]:
@@ -49,16 +56,26 @@ def _group_entries(group: Group, by_method: dict[str, list[ResultRow]]) -> list[
     entries = []
     for method, rows in by_method.items():
         values = [row.accuracy for row in rows if row.accuracy is not None]
+        balanced = [row.balanced_accuracy for row in rows if row.balanced_accuracy is not None]
         kernel = max(row.kernel for row in rows)  # failed rows do not have it
-        entries.append(_entry(group, method, kernel, values, sum(row.status == "failed" for row in rows)))
+        n_failed = sum(row.status == "failed" for row in rows)
+        entries.append(_entry(group, method, values, balanced, kernel=kernel, n_failed=n_failed))
     rates = {row.split: row.majority_rate for rows in by_method.values() for row in rows}
     values = [rate for rate in rates.values() if rate is not None]
     if values:
-        entries.append(_entry(group, MAJORITY_CLASS, "", values, 0))
+        entries.append(_entry(group, MAJORITY_CLASS, values))
     return entries
 
 
-def _entry(group: Group, method: str, kernel: str, values: Sequence[float], n_failed: int) -> Entry:
+def _entry(
+    group: Group,
+    method: str,
+    values: Sequence[float],
+    balanced: Sequence[float] = (),
+    *,
+    kernel: str = "",
+    n_failed: int = 0,
+) -> Entry:
     spec, protocol, dataset, n_labeled = group
     paper = paper_result(dataset, n_labeled, method)
     return Entry(
@@ -68,13 +85,23 @@ def _entry(group: Group, method: str, kernel: str, values: Sequence[float], n_fa
         protocol=protocol,
         method=method,
         kernel=kernel,
-        mean=100.0 * float(np.mean(values)) if values else None,
-        deviation=100.0 * float(np.std(values, ddof=1)) if len(values) > 1 else None,
+        mean=_percent_mean(values),
+        deviation=_percent_deviation(values),
         n_splits=len(values),
         n_failed=n_failed,
         paper_mean=paper.mean if paper else None,
         paper_deviation=paper.deviation if paper else None,
+        balanced_mean=_percent_mean(balanced),
+        balanced_deviation=_percent_deviation(balanced),
     )
+
+
+def _percent_mean(values: Sequence[float]) -> float | None:
+    return 100.0 * float(np.mean(values)) if values else None
+
+
+def _percent_deviation(values: Sequence[float]) -> float | None:
+    return 100.0 * float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def format_tables(rows: Sequence[ResultRow]) -> str:
@@ -89,16 +116,27 @@ def format_tables(rows: Sequence[ResultRow]) -> str:
 
 def table_cells(entries: Sequence[Entry]) -> list[list[str]]:
     """The entries of one experiment and protocol as lines of cells: methods by data sets, with a header line."""
-    columns = list(dict.fromkeys((entry.dataset, entry.n_labeled) for entry in entries))
+    groups = list(dict.fromkeys((entry.dataset, entry.n_labeled) for entry in entries))
+    columns = [(group, score) for group in groups for score in _scores_shown(group[0])]
     methods = sorted({entry.method for entry in entries}, key=_method_position)
     kernels = {entry.method: max(e.kernel for e in entries if e.method == entry.method) for entry in entries}
-    cells = {(entry.method, entry.dataset, entry.n_labeled): _format_cell(entry) for entry in entries}
-    header = ["method", "kernel", *(f"{dataset}, {n} labels" for dataset, n in columns)]
+    found = {(entry.method, (entry.dataset, entry.n_labeled)): entry for entry in entries}
+    header = [f"{dataset}, {n} labels{'' if score == 'accuracy' else ', balanced'}" for (dataset, n), score in columns]
     lines = [
-        [method, kernels[method] or "–", *(cells.get((method, *column), "–") for column in columns)]
+        [
+            method,
+            kernels[method] or "–",
+            *(_format_score(found.get((method, group)), score) for group, score in columns),
+        ]
         for method in methods
     ]
-    return [header, *lines]
+    return [["method", "kernel", *header], *lines]
+
+
+def _scores_shown(dataset: str) -> tuple[str, ...]:
+    """The balanced accuracy too if the task's test rows have other class shares than its training rows."""
+    task = TASKS.get(dataset)
+    return ("accuracy", "balanced") if task is not None and task.n_train_per_class is not None else ("accuracy",)
 
 
 def _format_table(title: str, entries: Sequence[Entry]) -> str:
@@ -109,10 +147,22 @@ def _format_table(title: str, entries: Sequence[Entry]) -> str:
     return "\n".join([text[0], "─" * len(text[0]), *text[1:]])
 
 
+def _format_score(entry: Entry | None, score: str) -> str:
+    if entry is None or (score == "balanced" and entry.balanced_mean is None):
+        return "–"
+    if score == "balanced":
+        return _mean_and_deviation(entry.balanced_mean, entry.balanced_deviation)
+    return _format_cell(entry)
+
+
+def _mean_and_deviation(mean: float | None, deviation: float | None) -> str:
+    return f"{mean:.1f}" + (f" ± {deviation:.1f}" if deviation is not None else "")
+
+
 def _format_cell(entry: Entry) -> str:
     if entry.mean is None:
         return f"failed ({entry.n_failed})"
-    ours = f"{entry.mean:.1f}" + (f" ± {entry.deviation:.1f}" if entry.deviation is not None else "")
+    ours = _mean_and_deviation(entry.mean, entry.deviation)
     paper = f" [{entry.paper_mean} ± {entry.paper_deviation}]" if entry.paper_mean is not None else ""
     return ours + paper + (f" ({entry.n_failed} failed)" if entry.n_failed else "")
 

@@ -4,7 +4,8 @@ Rows are drawn at random without replacement: first the labeled, then the unlabe
 repeated until every class has a label. Test rows are never used in a fit. The seed of a split is a hash of the name of
 the task and the number of the split, so that a result does not depend on which other tasks or splits are run. Published
 splits fix the labeled rows; a random half of the other rows is unlabeled and the other half is held out. The tasks on
-digits and Gaussian data use stratified labeled rows, as the published results for them do.
+digits and Gaussian data use stratified labeled rows, as the published results for them do. The footsteps have 600
+training rows of each class, as in the paper, so that the test rows have other class shares than the training rows.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Task:
         Whether labeled rows are drawn from each class in proportion to its size.
     n_published : int or None
         Number of published selections of labeled rows, which are in ``splits`` of the data; None if there are none.
+    n_train_per_class : int or None
+        Number of training rows of each class; None for classes as they are drawn.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Task:
     n_test: int | None = None
     stratified: bool = False
     n_published: int | None = None
+    n_train_per_class: int | None = None
 
     @property
     def n_train(self) -> int:
@@ -121,7 +125,7 @@ TASKS = {
         Task("webkb12", webkb_with_splits, 12, 519, n_published=100),
         Task("ads", cache(fetch_internet_ads), 50, 550),
         Task("sensit", cache(fetch_sensit_vehicle), 50, 950),
-        Task("footsteps", cache(footsteps), 50, 1150),
+        Task("footsteps", cache(footsteps), 50, 1150, n_train_per_class=600),
         Task("digits-parity", cache(lambda: load_digits_views(parity=True)), 30, 1000, 700, stratified=True),
         Task("gauss", cache(lambda: gauss(0)), 30, 1000, 700, stratified=True),
         Task("digits", cache(load_digits_views), 30, 1000, 700, stratified=True),
@@ -139,13 +143,20 @@ def draw_split(task: Task, number: int, n_labeled: int | None = None) -> Split:
     if task.n_published is not None:
         labeled, unlabeled, test = _published_rows(data.splits, number, codes.size, rng)
     else:
-        order = (_stratified_order if task.stratified else _random_order)(codes, n_labeled, rng)
+        order = _order(task, codes, n_labeled, rng)
         end = None if task.n_test is None else task.n_train + task.n_test
         labeled, unlabeled, test = order[:n_labeled], order[n_labeled : task.n_train], order[task.n_train : end]
     train = np.concatenate([labeled, unlabeled])
     y = codes[train]
     y[labeled.size :] = -1
     return Split(data.data[train], y, data.data[test], codes[test], dict(data.views))
+
+
+def _order(task: Task, codes: IntArray, n_labeled: int, rng: np.random.Generator) -> IntArray:
+    """All rows in the random order of the task: labeled, unlabeled, test."""
+    if task.n_train_per_class is not None:
+        return _equal_classes_order(codes, n_labeled, task.n_train_per_class, rng)
+    return (_stratified_order if task.stratified else _random_order)(codes, n_labeled, rng)
 
 
 def _random_order(codes: IntArray, n_labeled: int, rng: np.random.Generator) -> IntArray:
@@ -157,6 +168,14 @@ def _random_order(codes: IntArray, n_labeled: int, rng: np.random.Generator) -> 
     while np.unique(codes[order[:n_labeled]]).size < n_classes:
         order = rng.permutation(codes.size)
     return order
+
+
+def _equal_classes_order(codes: IntArray, n_labeled: int, n_per_class: int, rng: np.random.Generator) -> IntArray:
+    """``n_per_class`` rows of each class in random order, with every class among the first ``n_labeled``; then all others."""
+    by_class = [rng.permutation(np.flatnonzero(codes == k)) for k in range(int(codes.max()) + 1)]
+    train = np.concatenate([rows[:n_per_class] for rows in by_class])
+    others = np.concatenate([rows[n_per_class:] for rows in by_class])
+    return np.concatenate([train[_random_order(codes[train], n_labeled, rng)], rng.permutation(others)])
 
 
 def _stratified_order(codes: IntArray, n_labeled: int, rng: np.random.Generator) -> IntArray:

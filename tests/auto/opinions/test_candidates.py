@@ -145,6 +145,22 @@ def test_scores_of_training_rows_new_rows_and_labeled_rows_agree(missing, kernel
         np.testing.assert_allclose(new, scores, atol=1e-8)
 
 
+def test_labels_drawn_per_class_add_one_to_every_kernel():
+    """The mean score over the training rows, zero before, is then the sum of the coefficients."""
+    training = draw_training(n_classes=3)
+    plain, constant = training.candidates(), training.candidates(per_class=True)
+    coefficients = np.random.default_rng(0).standard_normal((plain.rows.codes.size, 3))
+    total = coefficients.sum(axis=0)
+    for j, (first, second) in enumerate(zip(plain.opinions, constant.opinions, strict=True)):
+        np.testing.assert_allclose(second.gram(plain.labeled), first.gram(plain.labeled) + 1.0, atol=1e-12)
+        scores = plain.scores(j, coefficients)
+        np.testing.assert_allclose(constant.scores(j, coefficients), scores + total, atol=1e-12)
+        new = constant.scorer(j, coefficients).scores(training.matrices, training.present)
+        np.testing.assert_allclose(new, constant.scores(j, coefficients), atol=1e-9)
+        if first.kind in ("linear", "rbf", "views"):
+            np.testing.assert_allclose(np.average(scores, axis=0, weights=training.weights), 0.0, atol=1e-9)
+
+
 def test_linear_kernels_are_clipped_far_out_and_others_as_the_user_gave_them():
     training = draw_training()
     by_kind = {opinion.kind: opinion for opinion in training.candidates().opinions}

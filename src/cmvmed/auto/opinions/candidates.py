@@ -11,6 +11,10 @@ view_graphs     the graphs of nearest rows by each view, their kernels together
 "Together" is the mean of the views' kernels over the views that a row has, D (Σ_v K_v) D with D = 1/√(number of views
 of the row), which stays positive semi-definite. Views with a callable or precomputed kernel have no features to compare;
 the first two are then one opinion, ``joint``, with the given kernels, and there are no graphs.
+
+All kernels are centered over the training rows, so scores have the mean zero over them: an opinion then gives the
+classes the labels' shares on average. Where labels were drawn per class these shares say nothing, and a constant of the
+size of the kernel, one, is added to it.
 """
 
 from collections.abc import Sequence
@@ -42,6 +46,7 @@ class Opinion:
     normalized: bool  # whether the sum is a mean over the views that a row has
     ridge: float
     prior: float  # weight before any label was held out
+    constant: float = 0.0  # added to the kernel
 
     def row_factors(self) -> Array:
         """1/√(number of views of each training row), (n,)."""
@@ -52,7 +57,7 @@ class Opinion:
     def gram(self, labeled: IntArray) -> Array:
         """The kernel of the labeled rows, (l, l)."""
         d = self.factor**0.5 * self.row_factors()[labeled]
-        return np.asarray(sum(kernel.gram() for kernel in self.kernels) * np.outer(d, d))
+        return np.asarray(sum(kernel.gram() for kernel in self.kernels) * np.outer(d, d) + self.constant)
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,14 @@ class OpinionScorer:
 
     parts: tuple[KernelScorer | GraphScorer, ...]
     views: tuple[int, ...]  # the view of each part, if the opinion is a mean over the views that a row has; else empty
+    intercept: Array  # (K,)
 
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
         """Scores (m, K) of rows given by view, with which rows have which view."""
         total = np.asarray(sum(part.scores(matrices, present) for part in self.parts))
-        return total * row_factors([present[view] for view in self.views])[:, None] if self.views else total
+        if self.views:
+            total = total * row_factors([present[view] for view in self.views])[:, None]
+        return total + self.intercept
 
 
 def row_factors(present: Sequence[BoolArray]) -> Array:
@@ -90,14 +98,16 @@ class Candidates:
         opinion = self.opinions[j]
         d = opinion.row_factors()
         scaled = opinion.factor * d[self.labeled][:, None] * coefficients
-        return np.asarray(sum(kernel.scores(scaled) for kernel in opinion.kernels) * d[:, None])
+        total = sum(kernel.scores(scaled) for kernel in opinion.kernels) * d[:, None]
+        return np.asarray(total + opinion.constant * coefficients.sum(axis=0))
 
     def scorer(self, j: int, coefficients: Array) -> OpinionScorer:
         """The scores of new rows by opinion j, for coefficients (l, K)."""
         opinion = self.opinions[j]
         scaled = opinion.factor * opinion.row_factors()[self.labeled][:, None] * coefficients
         views = tuple(_view_of(kernel) for kernel in opinion.kernels) if opinion.normalized else ()
-        return OpinionScorer(tuple(kernel.scorer(scaled) for kernel in opinion.kernels), views)
+        intercept = opinion.constant * coefficients.sum(axis=0)
+        return OpinionScorer(tuple(kernel.scorer(scaled) for kernel in opinion.kernels), views, intercept)
 
 
 def build_candidates(
@@ -110,6 +120,8 @@ def build_candidates(
     max_graph_rows: int,
     rng: np.random.Generator,
     tuning: Tuning,
+    *,
+    per_class: bool = False,
 ) -> Candidates:
     """The opinions that a fit's views allow.
 
@@ -120,6 +132,7 @@ def build_candidates(
     kinds : some of ``KINDS``
     n_neighbors : of the graphs; None for no graphs
     max_graph_rows : so many rows are nodes of the graphs at most: the labeled ones, and others at random
+    per_class : whether labels were drawn class by class
     """
     build = _Builder(training, list(views), used, rows.positions, max_graph_rows, rng, tuning)
     has_features = all(isinstance(views[i].settings.kernel, str) for i in build.indices) and all(
@@ -144,8 +157,10 @@ def build_candidates(
             opinions.append(build.graph(far, n_neighbors))
         if "view_graphs" in kinds and len(build.indices) > 1:
             opinions.append(build.view_graphs(far, n_neighbors))
-    total = sum(opinion.prior for opinion in opinions)
-    return Candidates(tuple(replace(opinion, prior=opinion.prior / total) for opinion in opinions), rows)
+    total, constant = sum(opinion.prior for opinion in opinions), float(per_class)
+    return Candidates(
+        tuple(replace(opinion, prior=opinion.prior / total, constant=constant) for opinion in opinions), rows
+    )
 
 
 class _Builder:
