@@ -34,7 +34,8 @@ VARIANTS: dict[str, CMVMED | Callable[[Split], CMVMED]] = {
     "equal weights": CMVMED(calibrate=False),
     "class prior of the labels": CMVMED(class_prior="labels"),
     "no class prior": CMVMED(class_prior=None),
-    "as printed": CMVMED.paper(algorithm="printed", kernel="linear+rbf"),
+    "CMVMED.paper()": CMVMED.paper(),
+    "as printed": CMVMED.paper(algorithm="printed"),
     "true class shares": with_true_shares,
 }
 ALL_LABELS = "labels of all training rows"

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
 from cmvmed.reproduction.report.claims import table_claims
@@ -51,10 +52,10 @@ def _write(path: Path, text: str) -> None:
 def markdown(lines: Sequence[Sequence[str]]) -> str:
     """A table with a header line; the best mean of each column, except majority class and paper, is bold."""
     head, *rest = lines
-    ranked = [line for line in rest if line[0] != MAJORITY_CLASS and "paper" not in line[0]]
+    ranked = [line for line in rest if line[0] not in (MAJORITY_CLASS, IN_THE_PAPER)]
     best = [max((_mean(line[c]) for line in ranked), default=0.0) for c in range(len(head))]
     bold = [
-        [f"**{cell}**" if c and line in ranked and _mean(cell) == best[c] else cell for c, cell in enumerate(line)]
+        [f"**{cell}**" if line in ranked and 0.0 <= _mean(cell) == best[c] else cell for c, cell in enumerate(line)]
         for line in rest
     ]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *bold])
@@ -66,20 +67,24 @@ def _mean(cell: str) -> float:
 
 
 def accuracy_grid(text: str) -> list[list[str]]:
-    """Accuracy by method and task, as cells, from the output of ``benchmarks.accuracy``."""
+    """Accuracy by method and task, as cells, with kernels if the output of ``benchmarks.accuracy`` has them."""
     table: dict[str, dict[str, str]] = {}
-    tasks: list[str] = []
-    in_scores = False  # from a line "| method ..." to the end of its table
+    columns: list[str] = []
+    head: list[str] = []  # of a table of scores, from its line "| method ..." to its end
     for line in text.splitlines():
         heading = re.match(r"### ([^:]+): (\d+) labels", line)
         if heading:
-            tasks.append(f"{heading[1]}, {heading[2]} labels")
-        in_scores = line.startswith("| method") or (in_scores and line.startswith("|"))
-        if in_scores and not line.startswith(("| method", "| ---")):
-            method, accuracy = (cell.strip() for cell in line.strip("| ").split("|")[:2])
-            table.setdefault(method, {})[tasks[-1]] = accuracy
-    lines = [[method, *(row.get(task, "–") for task in tasks)] for method, row in table.items()]
-    return [["method", *tasks], *(line for line in lines if set(line[1:]) != {"–"})]
+            columns.append(f"{heading[1]}, {heading[2]} labels")
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        head = cells if line.startswith("| method") else head if line.startswith("|") else []
+        if head and cells != head and set(cells[0]) != {"-"}:
+            scores = dict(zip(head, cells, strict=True))
+            row = table.setdefault(scores["method"], {})
+            row[columns[-1]] = scores["accuracy"]
+            row |= {"kernel": scores["kernel"]} if "kernel" in scores else {}
+    shown = (["kernel"] if any("kernel" in row for row in table.values()) else []) + columns
+    lines = [[method, *(row.get(column, "–") for column in shown)] for method, row in table.items()]
+    return [["method", *shown], *(line for line in lines if set(line[-len(columns) :]) != {"–"})]
 
 
 def wrapped_item(line: str) -> str:
@@ -141,6 +146,7 @@ def fill_from_results() -> None:
     }
     for mark, text in texts.items():
         fill(page, mark, text)
+    fill(ROOT / "docs" / "reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text())
     fill(ROOT / "docs" / "reproduction.md", "prior_shift", (RESULTS / "prior_shift.md").read_text())
     for mark in ("spectrum", "difficulty"):
         fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())

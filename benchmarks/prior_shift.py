@@ -21,8 +21,8 @@ from sklearn.metrics import recall_score
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.reproduction.method_names import CMV_MED, EACH_VIEW, MAJORITY_CLASS
-from cmvmed.reproduction.methods import METHODS, Candidate, Method, methods_for
+from cmvmed.reproduction.method_names import CMV_MED
+from cmvmed.reproduction.methods import ALL_METHODS, Candidate, Method, methods_for
 from cmvmed.reproduction.scores import class_scores, is_distribution
 from cmvmed.reproduction.tasks import TASKS, Split, draw_split
 
@@ -76,8 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
-    every = [EACH_VIEW, *(name for name in METHODS if name != MAJORITY_CLASS)]
-    parser.add_argument("--methods", nargs="+", default=every, choices=every, metavar="NAME")
+    parser.add_argument("--methods", nargs="+", default=ALL_METHODS, choices=ALL_METHODS, metavar="NAME")
     options = parser.parse_args()
     print(f"| {options.splits} splits | {' | '.join(COLUMNS)} |")
     print("| --- |" + " --- |" * len(COLUMNS))

@@ -28,6 +28,7 @@ def part(page, mark):
         ("docs/accuracy.md", "suite", suite_table((RESULTS / "suite.md").read_text())),
         ("docs/accuracy.md", "suite_ablation", variants_table((RESULTS / "suite_ablation.md").read_text())),
         ("docs/accuracy.md", "draws", (RESULTS / "label_draws.md").read_text()),
+        ("docs/reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text()),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):
@@ -53,6 +54,32 @@ def test_fill_changes_only_the_text_between_its_marks(tmp_path: Path):
     )
     with pytest.raises(ValueError, match="not enough values"):
         fill(page, "c", "new")
+
+
+WITH_KERNELS = """### webkb: 15 labels, 485 unlabeled, 2 splits
+
+| method | kernel | accuracy | s |
+| --- | --- | --- | --- |
+| majority class | – | 78.0 ± 1.0 | – |
+| SVM-2K | rbf | 80.0 ± 1.0 | 0.1 |
+| CMVMED.paper() | rbf | 81.0 ± 1.0 | 0.1 |
+| CMV-MED in the paper | rbf | 91.7 ± 5.8 | – |
+
+| CMV-MED against | difference |
+| --- | --- |
+| SVM-2K | +1.0 |
+"""
+
+
+def test_tables_have_the_kernels_of_the_result_file():
+    assert markdown(accuracy_grid(WITH_KERNELS)).splitlines() == [
+        "| method | kernel | webkb, 15 labels |",
+        "| --- | --- | --- |",
+        "| majority class | – | 78.0 ± 1.0 |",
+        "| SVM-2K | rbf | 80.0 ± 1.0 |",
+        "| CMVMED.paper() | rbf | **81.0 ± 1.0** |",
+        "| CMV-MED in the paper | rbf | 91.7 ± 5.8 |",
+    ]
 
 
 def test_the_best_of_each_column_is_bold():

@@ -1,6 +1,7 @@
 """The command ``cmvmed reproduce``: output, progress and exit codes."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from io import StringIO
@@ -15,7 +16,20 @@ from cmvmed.reproduction.result_rows import ResultRow
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.tasks import webkb
 
-CHEAP = ["table1", "--datasets", "gauss", "--splits", "2", "--methods", "majority class", "--jobs", "1"]
+CHEAP_METHOD = "logistic regression, labels only"
+CHEAP = [
+    "table1",
+    "--datasets",
+    "gauss",
+    "--splits",
+    "2",
+    "--methods",
+    CHEAP_METHOD,
+    "--protocol",
+    "defaults",
+    "--jobs",
+    "1",
+]
 
 
 @pytest.fixture
@@ -32,6 +46,7 @@ def test_output_ends_with_the_table_and_the_next_step(results):
     assert shown.exit_code == 0
     assert "2 rows, 0 of them finished before" in shown.stderr
     assert "majority class" in shown.stdout
+    assert re.search(f"{CHEAP_METHOD} +linear ", shown.stdout)
     assert f"cmvmed report --results {results}" in shown.stdout
     with ResultStore(results, read_only=True) as store:
         assert {row.status for row in store.rows("table1")} == {"done"}
@@ -63,7 +78,8 @@ def test_estimate_needs_finished_rows(results):
 def test_standard_output_is_json_only(results):
     shown = reproduce(*CHEAP, "--json", results=results)
     content = json.loads(shown.stdout)
-    assert [entry["method"] for entry in content["table"]] == ["majority class"]
+    assert [entry["method"] for entry in content["table"]] == [CHEAP_METHOD, "majority class"]
+    assert [entry["kernel"] for entry in content["table"]] == ["linear", ""]
     assert (content["failed"], content["missing_datasets"]) == ([], {})
     with ResultStore(results) as store:
         mean = sum(row.accuracy for row in store.rows()) / 2
@@ -86,7 +102,7 @@ def test_failures_are_counted_and_exit_with_1(results, monkeypatch):
     def failing(split):
         raise RuntimeError("broken")
 
-    monkeypatch.setitem(METHODS, "majority class", Method("majority class", failing))
+    monkeypatch.setitem(METHODS, CHEAP_METHOD, Method(CHEAP_METHOD, failing))
     shown = reproduce(*CHEAP, results=results)
     assert shown.exit_code == 1
     assert "2 rows failed" in shown.stderr

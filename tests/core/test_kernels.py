@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from cmvmed.core.kernels import Kernel, fit_kernel
+from cmvmed.core.kernels import Kernel, fit_kernel, median_factor
 from tests.core.factories import rejects
 
 
@@ -102,6 +102,17 @@ def test_median_gamma_is_one_over_the_median_of_all_pairs_drawn_with_replacement
     distances = np.sort(((rows[:, None] - rows) ** 2).sum(axis=2).ravel())
     np.testing.assert_allclose(fitted(rows).gamma, 1.0 / distances[(distances.size - 1) // 2], rtol=1e-9)
     assert fitted(rows, kind="linear+rbf").gamma == fitted(rows).gamma
+
+
+@pytest.mark.parametrize(("text", "factor"), [("median", 1.0), ("0.2*median", 0.2), ("5 * median", 5.0)])
+def test_multiples_of_the_median_gamma(text, factor):
+    rows = draw_rows(3)
+    assert fitted(rows, gamma=text).gamma == factor * fitted(rows).gamma
+
+
+@pytest.mark.parametrize("text", ["", "*median", "two*median", "0.2*mean", "0.2", "median*0.2"])
+def test_other_texts_are_no_multiple_of_the_median(text):
+    assert np.isnan(median_factor(text))
 
 
 def check_weights_are_repetitions(gamma_of, kind, seed, counts):

@@ -448,6 +448,7 @@ UNKNOWN_VALUES = [
     ("kernel", None, "kernel of view 'audio' must be one of"),
     ("kernel", ["rbf", "gauss"], "kernel of view 'video' must be one of"),
     ("gamma", "scale", "gamma of view 'audio' must be .*'median'.* but is 'scale'"),
+    ("gamma", "-2*median", "gamma of view 'audio' must be .*'0.5\\*median'.* but is '-2\\*median'"),
     ("gamma", 0.0, "gamma of view 'audio' must be .*a number greater than 0"),
     ("gamma", -1.0, "gamma of view 'audio' must be .*a number greater than 0"),
     ("gamma", np.nan, "gamma of view 'audio' must be .*a number greater than 0"),
@@ -505,8 +506,8 @@ NOT_YET_FRIENDLY = [
     ("class_prior", 1j, "class_prior must"),
     ("class_weight", {0: -1.0, 1: 1.0}, "class_weight"),
     ("class_weight", {0: np.nan, 1: 1.0}, "class_weight"),
-    ("gamma", None, "'median' or a number"),
-    ("gamma", "scale", "'median' or a number"),
+    ("gamma", None, "'median', a multiple .* or a number"),
+    ("gamma", "scale", "'median', a multiple .* or a number"),
     ("view_weights", None, "'agreement', 'uniform' or"),
 ]
 

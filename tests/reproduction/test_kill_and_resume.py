@@ -12,8 +12,8 @@ from cmvmed.reproduction.store import ResultStore
 
 pytestmark = pytest.mark.slow
 
-METHODS = ["majority class", "logistic regression, labels only", "MED, each view", "LabelSpreading knn", "MV-MED"]
-WORK = ["table1", "--datasets", "gauss", "--datasets", "digits-parity", "--splits", "4"]
+METHODS = ["SVC, labels only", "logistic regression, labels only", "MED, each view", "LabelSpreading knn", "MV-MED"]
+WORK = ["table1", "--datasets", "gauss", "--datasets", "digits-parity", "--splits", "4", "--protocol", "defaults"]
 WORK += [argument for method in METHODS for argument in ("--methods", method)]
 N_ROWS = 2 * 4 * (len(METHODS) + 1)  # two views
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from cmvmed.cli.reproduce_command import command
-from cmvmed.reproduction.experiment import QUICK_SPLITS, TABLE_1
-from cmvmed.reproduction.tasks import TASKS
+from cmvmed.datasets import make_multiview_gaussian
+from cmvmed.reproduction.experiment import PROTOCOLS, QUICK_SPLITS, TABLE_1
+from cmvmed.reproduction.methods import GROUPS, METHODS
+from cmvmed.reproduction.tasks import TASKS, Task, draw_split
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
 
@@ -29,3 +31,45 @@ def test_options_and_numbers():
     assert set(re.findall(r"`(--[a-z-]+)", DOCUMENT)) <= options
     assert f"{QUICK_SPLITS['table1']} splits, default parameters" in DOCUMENT
     assert f"{TABLE_1.n_splits} splits, also tuned by 5-fold cross-validation" in DOCUMENT
+
+
+def test_protocols_and_groups():
+    assert all(f"*{name}*:" in DOCUMENT for name in PROTOCOLS)
+    assert "`paper`, `rbf` and `linear+rbf`" in DOCUMENT
+    assert set(GROUPS) == {"paper", "rbf", "linear+rbf"}
+
+
+def documented_grids():
+    """Values by parameter and by method, from the table of grids."""
+    lines = DOCUMENT.split("| parameter | values, the default first | methods |")[1].split("\n\n")[0].splitlines()[2:]
+    grids, parameter = {}, ""
+    for line in lines:
+        named, values, methods = (cell.strip() for cell in line.strip("|").split("|"))
+        parameter = named.split("`")[1] if "`" in named else "" if named else parameter
+        pairs = [(parameter, values)] if parameter else re.findall(r"`(\w+)`: ([^;]+)", values)
+        for name, text in pairs:
+            for method in methods.split(", "):
+                grids[method, name] = text.strip()
+    return grids
+
+
+SHORT_NAMES = {
+    "SelfTraining (LR)": "SelfTraining",
+    "co-training (LR)": "co-training",
+    "late fusion of MED": "late fusion",
+    "CMV-MED": "CMV-MED",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not name.startswith(("SVC", "LabelSpreading rbf"))])
+def test_the_table_of_grids(name):
+    """SVC and LabelSpreading rbf have bandwidths in numbers, which depend on the split."""
+    data = make_multiview_gaussian(120, random_state=0)
+    grid = METHODS[name].build(draw_split(Task("small", lambda: data, 16, 60), 0)).grid
+    base = name.removesuffix(" (linear+rbf)").removesuffix(" (rbf)").removesuffix(", labels only").split(" + ")[0]
+    short, documented = SHORT_NAMES.get(base, base), documented_grids()
+    family = ["all rows of CMV-MED"] if base.startswith(("CMV", "CMVMED")) else []
+    for parameter, values in grid.items():
+        parameter = parameter.rpartition("__")[2]
+        found = [documented[who, parameter] for who in (short, *family) if (who, parameter) in documented]
+        assert found == [", ".join(map(str, values))]

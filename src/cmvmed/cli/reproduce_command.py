@@ -54,10 +54,9 @@ def _datasets() -> Iterable[str]:
 
 
 def _methods() -> Iterable[str]:
-    from cmvmed.reproduction.method_names import EACH_VIEW
-    from cmvmed.reproduction.methods import METHODS
+    from cmvmed.reproduction.methods import ALL_METHODS, GROUPS
 
-    return [EACH_VIEW, *METHODS]
+    return [*GROUPS, *ALL_METHODS]
 
 
 def _protocols() -> Iterable[str]:
@@ -72,7 +71,7 @@ def _protocols() -> Iterable[str]:
 )
 @click.argument("what", type=LazyChoice(_experiments), metavar="[table1|figure2|all]", default="all")
 @click.option(
-    "--quick/--full", "is_quick", default=True, show_default=True, help="A few splits with default parameters, or all."
+    "--quick/--full", "is_quick", default=True, show_default=True, help="A few splits without tuning, or all."
 )
 @click.option("--splits", type=click.IntRange(1), help="Number of random splits (full: 20).")
 @click.option(
@@ -87,14 +86,16 @@ def _protocols() -> Iterable[str]:
     multiple=True,
     type=LazyChoice(_methods),
     metavar="NAME",
-    help="Only this method, such as 'CMV-MED' or 'MED, each view'; may be repeated.",
+    help="Only this method, such as 'CMV-MED' or 'MED, each view', or group of methods: 'paper' (those of the paper, with "
+    "its kernel), 'rbf' or 'linear+rbf' (all with this kernel); may be repeated.",
 )
 @click.option(
     "--protocol",
     multiple=True,
     type=LazyChoice(_protocols),
-    metavar="[defaults|tuned]",
-    help="Only this protocol; may be repeated.",
+    metavar="[defaults|shares|tuned]",
+    help="Only this protocol: default parameters; the same with thresholds at the class shares of the labels; parameters "
+    "selected by 5-fold cross-validation. May be repeated.",
 )
 @click.option(
     "--results", type=click.Path(dir_okay=False, path_type=Path), default=DEFAULT_RESULTS, show_default=True,
@@ -136,8 +137,9 @@ def command(
 
     \b
     Examples:
-      cmvmed reproduce table1                      5 splits, default parameters; minutes
-      cmvmed reproduce table1 --full               20 splits, also tuned; half an hour
+      cmvmed reproduce table1                      5 splits, not tuned; minutes
+      cmvmed reproduce table1 --full               20 splits, also tuned; hours
+      cmvmed reproduce table1 --methods paper      the paper's methods with its kernel
       cmvmed reproduce figure2 --full --estimate   expected time, after a first run with --splits 1
       cmvmed reproduce --datasets webkb --splits 3 both experiments on one data set
       cmvmed reproduce --full --dask tcp://host:8786

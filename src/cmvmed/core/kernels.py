@@ -161,15 +161,25 @@ def fit_kernel(
     ``numbers`` (n,) are the rows' numbers in the user's data, for messages; 0, 1, ... if left out.
 
     ``gamma="median"`` is scale-free: 1/median ‖x - x'‖² over pairs of rows, of at most ``median_sample`` rows drawn by
-    weight.
+    weight; "0.5*median" is half of it.
     """
     if kind == "precomputed" or callable(kind):
         kernel = Kernel(view, kind)
         all_rows = np.arange(train.shape[0])
         _check_symmetric_and_definite(kernel, kernel.gram(train, all_rows), all_rows if numbers is None else numbers)
         return kernel
-    value = _median_gamma(kind, train, weights, rng, median_sample) if gamma == "median" else float(gamma)
-    return Kernel(view, kind, value)
+    if isinstance(gamma, str):
+        return Kernel(view, kind, median_factor(gamma) * _median_gamma(kind, train, weights, rng, median_sample))
+    return Kernel(view, kind, float(gamma))
+
+
+def median_factor(gamma: str) -> float:
+    """The factor c of "c*median"; 1 for "median", NaN for any other text."""
+    factor, times, median = gamma.rpartition("*")
+    try:
+        return float(factor if times else 1.0) if median.strip() == "median" else float("nan")
+    except ValueError:
+        return float("nan")
 
 
 def _check_symmetric_and_definite(kernel: Kernel, gram: Array, numbers: IntArray) -> None:

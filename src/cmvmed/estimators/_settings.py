@@ -15,7 +15,7 @@ from cmvmed.auto.class_prior import given_prior
 from cmvmed.auto.opinions.candidates import KINDS
 from cmvmed.auto.plan import PlanSettings
 from cmvmed.auto.tuning import Tuning, current_tuning
-from cmvmed.core.kernels import NAMED_KERNELS
+from cmvmed.core.kernels import NAMED_KERNELS, median_factor
 from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Surrogate
 from cmvmed.core.types import Array
 from cmvmed.data.layout import per_view
@@ -77,9 +77,12 @@ def _view_settings(view: str, given: dict[str, Any], n_classes: int, tuning: Tun
     kernel, gamma, variance = given["kernel"], given["gamma"], given["prior_variance"]
     if not callable(kernel):
         kernel = check_choice("kernel", kernel, NAMED_KERNELS, view=view)
-    if gamma is None or (isinstance(gamma, str) and gamma != "median"):
-        raise ValueError(f"gamma of view {view!r} must be 'median' or a number greater than 0, but is {gamma!r}.")
-    if gamma != "median":
+    if gamma is None or (isinstance(gamma, str) and not 0.0 < median_factor(gamma) < np.inf):
+        raise ValueError(
+            f"gamma of view {view!r} must be 'median', a multiple such as '0.5*median' or a number greater than 0, but is "
+            f"{gamma!r}."
+        )
+    if not isinstance(gamma, str):
         gamma = check_number("gamma", gamma, exclusive=True, view=view)
     if isinstance(variance, str):
         check_choice("prior_variance", variance, ("auto",), view=view)

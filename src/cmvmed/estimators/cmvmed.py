@@ -60,9 +60,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their
         kernel matrix. For "precomputed", X holds the square kernel matrix of each view at fit, and the kernel between
         new and training rows at predict.
-    gamma : "median" or float, or one per view, default="median"
+    gamma : "median", a multiple such as "0.5*median", or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
-        rows.
+        rows, and "0.5*median" half of it.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips
         at two of them; "unit" gives rows unit length; "auto" is "unit" for views of which at most a quarter of the

@@ -27,9 +27,9 @@ class MED(MultiViewClassifier):
         "linear+rbf", the default of CMVMED, is the mean of a linear and an RBF kernel. Where k(x, x) differs from row
         to row, as there, a row of higher score may be less certain and so less probable. A callable takes two matrices
         of rows and returns their kernel matrix.
-    gamma : "median" or float, default="median"
+    gamma : "median", a multiple such as "0.5*median", or float, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
-        rows.
+        rows, and "0.5*median" half of it.
     scaling : {"auto", "standard", "unit", None}, default="auto"
         How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips
         at two of them; "unit" gives rows unit length; "auto" is "unit" if at most a quarter of the entries is nonzero,

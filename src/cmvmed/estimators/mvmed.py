@@ -34,9 +34,9 @@ class MVMED(MultiViewClassifier):
         Which columns of X form which view, as in :class:`cmvmed.CMVMED`.
     kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
-    gamma : "median" or float, or one per view, default="median"
+    gamma : "median", a multiple such as "0.5*median", or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
-        rows.
+        rows, and "0.5*median" half of it.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
         How features are scaled before a named kernel, as in :class:`cmvmed.CMVMED`.
     prior_variance : "auto" or float, or one per view, default="auto"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cmvmed.reproduction.method_names import EACH_VIEW, MAJORITY_CLASS
-from cmvmed.reproduction.methods import METHODS
+from cmvmed.reproduction.methods import ALL_METHODS, expand_groups
 from cmvmed.reproduction.tasks import TASKS
 
-PROTOCOLS = ("defaults", "tuned")
+PROTOCOLS = ("defaults", "shares", "tuned")
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,10 @@ class Experiment:
     name, title : str
     cells : tuple of Cell
     methods : tuple of str
-        Names in ``METHODS``, or "MED, each view". A method that does not apply to a data set is skipped there.
+        Some of ``ALL_METHODS``. A method that does not apply to a data set is skipped there.
     protocols : tuple of str
-        "defaults": every method with its default parameters. "tuned": parameters selected from the method's grid by
+        "defaults": every method with its default parameters. "shares": the same with the decision threshold moved so
+        that predictions keep the class shares of the labels. "tuned": parameters selected from the method's grid by
         5-fold cross-validation on the labeled rows.
     n_splits : int
         Number of splits of every data set.
@@ -52,7 +52,7 @@ TABLE_1 = Experiment(
     name="table1",
     title="Accuracy with few labels (the paper's Table 1)",
     cells=(Cell("footsteps", 50), Cell("sensit", 50), Cell("webkb", 15), Cell("ads", 50)),
-    methods=(EACH_VIEW, *(name for name in METHODS if name != MAJORITY_CLASS)),
+    methods=ALL_METHODS,
     protocols=PROTOCOLS,
 )
 FIGURE_2 = Experiment(
@@ -73,13 +73,14 @@ FIGURE_2 = Experiment(
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE_1, FIGURE_2)}
 
-# Number of splits of a quick run, which uses the default parameters only.
+# Number of splits of a quick run, which does not tune.
 QUICK_SPLITS = {"table1": 5, "figure2": 2}
 
 
 def quick(experiment: Experiment) -> Experiment:
     """The experiment with few splits and without parameter search; takes minutes."""
-    return replace(experiment, n_splits=QUICK_SPLITS[experiment.name], protocols=("defaults",))
+    protocols = tuple(name for name in experiment.protocols if name != "tuned")
+    return replace(experiment, n_splits=QUICK_SPLITS[experiment.name], protocols=protocols)
 
 
 def restrict(
@@ -90,7 +91,7 @@ def restrict(
     methods: Sequence[str] = (),
     protocols: Sequence[str] = (),
 ) -> Experiment:
-    """The experiment on the given splits, data sets, methods and protocols; empty means unchanged.
+    """The experiment on the given splits, data sets, methods or groups of them, and protocols; empty means unchanged.
 
     A data set that is not part of the experiment is added with the number of labels of its task.
     """
@@ -103,6 +104,6 @@ def restrict(
         experiment,
         cells=cells,
         n_splits=experiment.n_splits if n_splits is None else n_splits,
-        methods=tuple(methods) or experiment.methods,
+        methods=expand_groups(methods) or experiment.methods,
         protocols=tuple(protocols) or experiment.protocols,
     )

@@ -1,6 +1,8 @@
-"""The compared methods: how each is built for a split, and its parameter grid for cross-validation.
+"""The compared methods: how each is built for a split, its kernel, and its parameter grid for cross-validation.
 
-The first value of every grid is the default, so that it is selected if several values give the same score.
+Methods with a kernel are compared with both of ``KERNELS``: that of the paper and the default of CMV-MED. The name of a
+method without a kernel in it has the default kernel of its class. The first value of every grid is the default, so that
+it is selected if several values give the same score.
 """
 
 from __future__ import annotations
@@ -9,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.pipeline import Pipeline
@@ -29,17 +31,29 @@ from cmvmed.reproduction.baseline_pipelines import (
 )
 from cmvmed.reproduction.method_names import (
     CMV_MED,
+    CMV_MED_PAPER,
+    CMV_MED_PAPER_SHARES,
     CMV_MED_PRINTED,
+    CO_RLS,
     EACH_VIEW,
-    MAJORITY_CLASS,
+    KERNELS,
+    LATE_FUSION,
     MV_MED,
     SINGLE_VIEW_PREFIX,
     SVM_2K,
+    with_kernel,
+    without_kernel,
 )
 from cmvmed.reproduction.tasks import Matrix, Split
 
 Grid = Mapping[str, Sequence[object]]
-KERNEL = "linear+rbf"  # of the single-view classifiers, as in CMV-MED
+
+# Grids of the parameters that several methods have.
+BANDWIDTHS = ("median", "0.2*median", "5*median")
+PRIOR_VARIANCES = ("auto", 0.5, 10.0)
+HINGE_WEIGHTS = (1.0, 0.1, 10.0)
+CONSENSUS_WEIGHTS = ("auto", 0.1, 0.3, 1.0)
+LOGISTIC_C = (1.0, 0.01, 0.1, 10.0, 100.0)
 
 
 @dataclass(frozen=True)
@@ -50,14 +64,11 @@ class Candidate:
     ----------
     estimator : classifier
     grid : mapping of parameter name to values
-        Values to select from under the protocol "tuned".
-    search_params : mapping of parameter name to value
-        Parameters during the search only, which save time and do not change the predicted classes.
+        Values to select from under the protocol "tuned", in the order of selection.
     """
 
     estimator: BaseEstimator
     grid: Grid = field(default_factory=dict)
-    search_params: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,8 @@ class Method:
     name : str
     build : callable
         Builds the candidate for a split from its training rows.
+    kernel : str
+        Kernel of the classifier, "linear" for a linear one.
     n_views : int or None
         Required number of views; None for any.
     package : tuple of str or None
@@ -77,6 +90,7 @@ class Method:
 
     name: str
     build: Callable[[Split], Candidate]
+    kernel: str = ""
     n_views: int | None = None
     package: tuple[str, str] | None = None
 
@@ -96,39 +110,37 @@ def _median_gamma(pipeline: Pipeline, X: Matrix) -> float:
     return 1.0 / float(np.median(euclidean_distances(pipeline[:-1].fit_transform(X), squared=True)))
 
 
-def _majority(split: Split) -> Candidate:
-    return Candidate(LabeledOnlyClassifier(DummyClassifier(strategy="prior")))
+def _med_grid(prefix: str = "") -> Grid:
+    grid = {"gamma": BANDWIDTHS, "prior_variance": PRIOR_VARIANCES, "C": HINGE_WEIGHTS}
+    return {f"{prefix}{name}": values for name, values in grid.items()}
 
 
-def _med(split: Split, view: str) -> Candidate:
-    return Candidate(
-        one_view(split.views[view], MED(kernel=KERNEL)), {"med__prior_variance": ["auto", 0.1, 0.5, 10.0, 50.0]}
-    )
+def _med(split: Split, view: str, kernel: str) -> Candidate:
+    return Candidate(one_view(split.views[view], MED(kernel=kernel)), _med_grid("med__"))
 
 
-def _late_fusion(split: Split) -> Candidate:
-    grid = {"estimator__prior_variance": ["auto", 0.1, 0.5, 10.0, 50.0]}
-    return Candidate(LateFusionClassifier(split.views, MED(kernel=KERNEL)), grid)
+def _late_fusion(split: Split, kernel: str) -> Candidate:
+    return Candidate(LateFusionClassifier(split.views, MED(kernel=kernel)), _med_grid("estimator__"))
 
 
 def _svc(split: Split) -> Candidate:
     pipeline = concatenated_views(split.X, LabeledOnlyClassifier(SVC()))
     gamma = _median_gamma(pipeline, split.X)
     grid = {
-        "classify__estimator__C": [1.0, 0.1, 10.0, 100.0],
         "classify__estimator__gamma": [gamma, 0.2 * gamma, 5.0 * gamma],
+        "classify__estimator__C": [1.0, 0.1, 10.0, 100.0],
     }
     return Candidate(pipeline.set_params(classify__estimator__gamma=gamma), grid)
 
 
 def _logistic(split: Split) -> Candidate:
     pipeline = concatenated_views(split.X, LabeledOnlyClassifier(LogisticRegression(max_iter=2000)))
-    return Candidate(pipeline, {"classify__estimator__C": [1.0, 0.01, 0.1, 10.0, 100.0]})
+    return Candidate(pipeline, {"classify__estimator__C": LOGISTIC_C})
 
 
 def _self_training(split: Split) -> Candidate:
     pipeline = concatenated_views(split.X, SelfTrainingClassifier(LogisticRegression(max_iter=2000)))
-    return Candidate(pipeline, {"classify__estimator__C": [1.0, 0.1, 10.0], "classify__threshold": [0.75, 0.9]})
+    return Candidate(pipeline, {"classify__estimator__C": LOGISTIC_C, "classify__threshold": [0.75, 0.9]})
 
 
 def _spreading_rbf(split: Split) -> Candidate:
@@ -146,63 +158,109 @@ def _spreading_knn(split: Split) -> Candidate:
 
 
 def _co_training(split: Split) -> Candidate:
-    # no grid: one fit takes longer than the search of any other baseline
-    return Candidate(concatenated_views(split.X, CoTrainingClassifier(split.views, LogisticRegression(max_iter=2000))))
+    pipeline = concatenated_views(split.X, CoTrainingClassifier(split.views, LogisticRegression(max_iter=2000)))
+    return Candidate(pipeline, {"classify__estimator__C": LOGISTIC_C})
 
 
-def _svm2k(split: Split) -> Candidate:
-    return Candidate(SVM2K(views=split.views), {"C": [10.0, 1.0, 100.0], "D": [0.1, 0.01, 1.0]})
+def _svm2k(split: Split, kernel: str) -> Candidate:
+    grid: Grid = {"gamma": BANDWIDTHS, "C": [10.0, 1.0, 100.0], "D": [0.1, 0.01, 1.0]}
+    return Candidate(SVM2K(views=split.views, kernel=kernel), grid)
 
 
-def _mvmed(split: Split) -> Candidate:
-    grid: Grid = {"prior_variance": ["auto", 0.5, 10.0], "c": [10.0, 3.0, 30.0]}
-    return Candidate(MVMED(views=split.views), grid)
+def _mvmed(split: Split, kernel: str) -> Candidate:
+    grid: Grid = {"gamma": BANDWIDTHS, "prior_variance": PRIOR_VARIANCES, "c": [10.0, 3.0, 30.0]}
+    return Candidate(MVMED(views=split.views, kernel=kernel), grid)
 
 
-def _corls(split: Split) -> Candidate:
-    return Candidate(CoRLS(views=split.views), {"regularization": [0.1, 0.01, 1.0], "coupling": [0.01, 0.1]})
+def _corls(split: Split, kernel: str) -> Candidate:
+    grid: Grid = {"gamma": BANDWIDTHS, "regularization": [0.1, 0.01, 1.0], "coupling": [0.01, 0.1, 0.001]}
+    return Candidate(CoRLS(views=split.views, kernel=kernel), grid)
 
 
-def _cmvmed(split: Split) -> Candidate:
-    return Candidate(CMVMED(views=split.views), {"prior_variance": ["auto", 0.5, 10.0]}, {"calibrate": False})
+def _cmvmed(split: Split, kernel: str) -> Candidate:
+    model = CMVMED(views=split.views, kernel=kernel)
+    return Candidate(model, {**_med_grid(), "consensus_weight": CONSENSUS_WEIGHTS})
 
 
-def _printed(split: Split) -> Candidate:
-    model = CMVMED.paper(algorithm="printed", views=split.views, kernel="linear+rbf")
-    return Candidate(model, {"prior_variance": ["auto", 0.5, 10.0]})
+def _paper(split: Split, kernel: str, **settings: Any) -> Candidate:
+    model = CMVMED.paper(views=split.views, kernel=kernel, **settings)
+    return Candidate(model, {**_med_grid(), "consensus_weight": [1.0, 0.1, 0.3]})
+
+
+def _paper_with_shares(split: Split) -> Candidate:
+    return _paper(split, "rbf", class_prior="labels", temperature=1.0 / len(split.views))
+
+
+def _both_kernels(
+    name: str, build: Callable[..., Candidate], default: str = "rbf", **requirements: Any
+) -> list[Method]:
+    """The method with each of ``KERNELS``, its default kernel first."""
+    return [
+        Method(
+            name if kernel == default else with_kernel(name, kernel),
+            partial(build, kernel=kernel),
+            kernel,
+            **requirements,
+        )
+        for kernel in sorted(KERNELS, key=lambda kernel: kernel != default)
+    ]
 
 
 METHODS = {
     method.name: method
     for method in (
-        Method(MAJORITY_CLASS, _majority),
-        Method("SVC, labels only", _svc),
-        Method("logistic regression, labels only", _logistic),
-        Method("late fusion of MED", _late_fusion),
-        Method("LabelSpreading rbf", _spreading_rbf),
-        Method("LabelSpreading knn", _spreading_knn),
-        Method("SelfTraining (LR)", _self_training),
-        Method("co-training (LR)", _co_training, n_views=2, package=("sslearn", "cotraining")),
-        Method(SVM_2K, _svm2k, n_views=2, package=("piqp", "baselines")),
-        Method(MV_MED, _mvmed),
-        Method("CoRLS", _corls),
-        Method(CMV_MED_PRINTED, _printed),
-        Method(CMV_MED, _cmvmed),
+        Method("SVC, labels only", _svc, "rbf"),
+        Method("logistic regression, labels only", _logistic, "linear"),
+        *_both_kernels(LATE_FUSION, _late_fusion),
+        Method("LabelSpreading rbf", _spreading_rbf, "rbf"),
+        Method("LabelSpreading knn", _spreading_knn, "knn"),
+        Method("SelfTraining (LR)", _self_training, "linear"),
+        Method("co-training (LR)", _co_training, "linear", n_views=2, package=("sslearn", "cotraining")),
+        *_both_kernels(SVM_2K, _svm2k, n_views=2, package=("piqp", "baselines")),
+        *_both_kernels(MV_MED, _mvmed),
+        *_both_kernels(CO_RLS, _corls),
+        *_both_kernels(CMV_MED_PRINTED, partial(_paper, algorithm="printed")),
+        *_both_kernels(CMV_MED_PAPER, _paper),
+        Method(CMV_MED_PAPER_SHARES, _paper_with_shares, "rbf"),
+        *_both_kernels(CMV_MED, _cmvmed, default="linear+rbf"),
     )
+}
+EACH_VIEW_NAMES = {kernel: EACH_VIEW if kernel == "rbf" else with_kernel(EACH_VIEW, kernel) for kernel in KERNELS}
+ALL_METHODS = (*EACH_VIEW_NAMES.values(), *METHODS)
+
+# Groups that can be selected by one name: the paper's methods with the paper's kernel, and all methods with a kernel.
+GROUPS = {
+    "paper": (EACH_VIEW, SVM_2K, MV_MED, CMV_MED_PRINTED, CMV_MED_PAPER),
+    **{
+        kernel: (each_view, *(name for name, method in METHODS.items() if method.kernel == kernel))
+        for kernel, each_view in EACH_VIEW_NAMES.items()
+    },
 }
 
 
-def view_method(view: str) -> Method:
+def view_methods(view: str) -> list[Method]:
     """MED on a single view."""
-    return Method(f"{SINGLE_VIEW_PREFIX}{view}", partial(_med, view=view))
+    return _both_kernels(f"{SINGLE_VIEW_PREFIX}{view}", partial(_med, view=view))
+
+
+def each_view_name(method: str) -> str:
+    """The name that selects a method on single views; other names are returned as they are."""
+    if not method.startswith(SINGLE_VIEW_PREFIX):
+        return method
+    return EACH_VIEW + method.removeprefix(without_kernel(method))
+
+
+def expand_groups(names: Sequence[str]) -> tuple[str, ...]:
+    """The names with groups replaced by their methods, each once."""
+    return tuple(dict.fromkeys(member for name in names for member in GROUPS.get(name, (name,))))
 
 
 def methods_for(names: Sequence[str], views: Sequence[str]) -> list[Method]:
     """The named methods that apply to data with these views; "MED, each view" gives one method per view."""
-    chosen = []
+    chosen: list[Method] = []
     for name in names:
-        if name == EACH_VIEW:
-            chosen += [view_method(view) for view in views]
+        if name in EACH_VIEW_NAMES.values():
+            chosen += [method for view in views for method in view_methods(view) if each_view_name(method.name) == name]
         elif METHODS[name].applies_to(len(views)):
             chosen.append(METHODS[name])
     return chosen

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cmvmed.reproduction.method_names import CMV_MED, MV_MED, SINGLE_VIEW_PREFIX, SVM_2K
+from cmvmed.reproduction.method_names import CMV_MED, CMV_MED_PAPER, MV_MED, SINGLE_VIEW_PREFIX, SVM_2K
 
 SOURCE = "Xie, Nasrabadi and Hero, ICASSP 2015, Table 1"
 N_SPLITS = 20
@@ -50,5 +50,6 @@ def paper_result(dataset: str, n_labeled: int, method: str) -> PaperResult | Non
     """The paper's result for the same data, number of labels and method; None if there is none."""
     views = VIEWS.get(dataset, ())
     numbered = {f"{SINGLE_VIEW_PREFIX}{name}": f"{SINGLE_VIEW_PREFIX}{i}" for i, name in enumerate(views, start=1)}
-    wanted = (SAME_DATA.get(dataset), n_labeled, numbered.get(method, method))
+    named = {**numbered, CMV_MED_PAPER: CMV_MED}
+    wanted = (SAME_DATA.get(dataset), n_labeled, named.get(method, method))
     return next((result for result in TABLE_1 if (result.data, result.n_labeled, result.method) == wanted), None)

@@ -32,13 +32,15 @@ class ResultRow:
         Number of the split; the same for all methods.
     method : str
     protocol : str
-        "defaults", or "tuned": parameters selected by cross-validation on the labeled rows.
+        "defaults"; "shares": default parameters, with the threshold at the class shares of the labels; "tuned":
+        parameters selected by cross-validation on the labeled rows.
     status : str
         "done" or "failed".
     error : str
         The exception in one line, if failed.
     settings : mapping
-        "chosen": the parameters that are in the method's grid; "folds": number of folds of the search, if tuned.
+        "kernel": that of the method; "chosen": the parameters that are in the method's grid; "folds": number of folds
+        of the search, if tuned.
     versions : mapping
         Of cmvmed, numpy, scipy, scikit-learn and python.
     accuracy, balanced_accuracy, f1, auc, log_loss, calibration_error : float or None
@@ -85,6 +87,11 @@ class ResultRow:
     finished: str = ""
     reliability: tuple[tuple[int, float, float], ...] = ()
     annealing: tuple[Mapping[str, float], ...] = ()
+
+    @property
+    def kernel(self) -> str:
+        """Kernel of the method; empty if the row does not say."""
+        return str(self.settings.get("kernel", ""))
 
     @property
     def key(self) -> Key:

@@ -24,8 +24,7 @@ Group = tuple[str, str, str, int]  # experiment, protocol, data set, number of l
 class Entry:
     """Accuracy in percent of one method on one data set: mean and standard deviation over the finished splits.
 
-    The entry "majority class" is the share of the majority class in the test rows, unless the method of that name,
-    which predicts the majority class of the labeled rows, is among the rows. The former has no balanced accuracy.
+    The entry "majority class" is the share of the largest class in the test rows; it has no balanced accuracy.
     """
 
     spec: str
@@ -33,6 +32,7 @@ class Entry:
     n_labeled: int
     protocol: str
     method: str
+    kernel: str
     mean: float | None  # None if every split failed
     deviation: float | None  # None for a single split
     n_splits: int
@@ -57,16 +57,25 @@ def _group_entries(group: Group, by_method: dict[str, list[ResultRow]]) -> list[
     for method, rows in by_method.items():
         values = [row.accuracy for row in rows if row.accuracy is not None]
         balanced = [row.balanced_accuracy for row in rows if row.balanced_accuracy is not None]
-        entries.append(_entry(group, method, values, sum(row.status == "failed" for row in rows), balanced))
-    if MAJORITY_CLASS not in by_method:
-        rates = {row.split: row.majority_rate for rows in by_method.values() for row in rows}
-        values = [rate for rate in rates.values() if rate is not None]
-        if values:
-            entries.append(_entry(group, MAJORITY_CLASS, values, 0))
+        kernel = max(row.kernel for row in rows)  # failed rows do not have it
+        n_failed = sum(row.status == "failed" for row in rows)
+        entries.append(_entry(group, method, values, balanced, kernel=kernel, n_failed=n_failed))
+    rates = {row.split: row.majority_rate for rows in by_method.values() for row in rows}
+    values = [rate for rate in rates.values() if rate is not None]
+    if values:
+        entries.append(_entry(group, MAJORITY_CLASS, values))
     return entries
 
 
-def _entry(group: Group, method: str, values: Sequence[float], n_failed: int, balanced: Sequence[float] = ()) -> Entry:
+def _entry(
+    group: Group,
+    method: str,
+    values: Sequence[float],
+    balanced: Sequence[float] = (),
+    *,
+    kernel: str = "",
+    n_failed: int = 0,
+) -> Entry:
     spec, protocol, dataset, n_labeled = group
     paper = paper_result(dataset, n_labeled, method)
     return Entry(
@@ -75,6 +84,7 @@ def _entry(group: Group, method: str, values: Sequence[float], n_failed: int, ba
         n_labeled=n_labeled,
         protocol=protocol,
         method=method,
+        kernel=kernel,
         mean=_percent_mean(values),
         deviation=_percent_deviation(values),
         n_splits=len(values),
@@ -109,10 +119,18 @@ def table_cells(entries: Sequence[Entry]) -> list[list[str]]:
     groups = list(dict.fromkeys((entry.dataset, entry.n_labeled) for entry in entries))
     columns = [(group, score) for group in groups for score in _scores_shown(group[0])]
     methods = sorted({entry.method for entry in entries}, key=_method_position)
+    kernels = {entry.method: max(e.kernel for e in entries if e.method == entry.method) for entry in entries}
     found = {(entry.method, (entry.dataset, entry.n_labeled)): entry for entry in entries}
     header = [f"{dataset}, {n} labels{'' if score == 'accuracy' else ', balanced'}" for (dataset, n), score in columns]
-    lines = [[_format_score(found.get((method, group)), score) for group, score in columns] for method in methods]
-    return [["method", *header], *([method, *line] for method, line in zip(methods, lines, strict=True))]
+    lines = [
+        [
+            method,
+            kernels[method] or "–",
+            *(_format_score(found.get((method, group)), score) for group, score in columns),
+        ]
+        for method in methods
+    ]
+    return [["method", "kernel", *header], *lines]
 
 
 def _scores_shown(dataset: str) -> tuple[str, ...]:

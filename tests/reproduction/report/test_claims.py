@@ -114,6 +114,17 @@ def test_claim_is_decided_by_the_strongest_single_view():
     assert "against MED, view page" in claim.findings[0].evidence
 
 
+def test_claim_is_decided_by_the_kernel_that_is_strongest():
+    stronger = [
+        replace(row, method="SVM-2K (linear+rbf)", accuracy=row.accuracy + 0.3)
+        for row in ROWS
+        if row.method == "SVM-2K"
+    ]
+    (claim,) = [claim for claim in table_claims([*ROWS, *stronger]) if "more accurate than SVM-2K" in claim.text]
+    assert {finding.verdict.label for finding in claim.findings} == {"does not hold"}
+    assert "against SVM-2K (linear+rbf)" in claim.findings[0].evidence
+
+
 def spread_rows(spread):
     """Both methods with the same mean, and CMV-MED with a larger deviation."""
     wide = {n: 0.8 + spread * (-1) ** n * (1 + n) for n in range(10)}

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from cmvmed.cli.reproduce_command import command as reproduce
+from cmvmed.reproduction.experiment import FIGURE_2, TABLE_1
 from cmvmed.reproduction.report import report_page, write_page
 from cmvmed.reproduction.report.command_lines import reproduce_command
 from tests.reproduction.report.factory import curve_rows, failed_row, table_rows
@@ -125,7 +126,7 @@ def check_accuracy(page, rows):
                     if (row.spec, row.dataset, row.method, row.protocol) == ("table1", dataset, method, protocol)
                     and row.status == "done"
                 ]
-                assert lines[method][column] == shown(values)
+                assert lines[method][1 + column] == shown(values)
 
 
 def test_table_1_contains_the_means_of_the_rows(page, rows):
@@ -147,7 +148,7 @@ def test_table_1_shows_the_paper_and_the_majority(page):
     assert lines["MED, view page"][-1] == "76.6 ± 10.2"
     assert lines["MED, view link"][-1] == "77.1 ± 10.1"
     assert lines["CoRLS"][-1] == "–"
-    assert lines["majority class"] == ["78.5", "78.5", "–"]
+    assert lines["majority class"] == ["–", "78.5", "78.5", "–"]
     stand_in = page.one("table", **{"data-dataset": "footsteps"})
     assert "paper" not in [head.text for head in stand_in.one("thead").all("th")]
 
@@ -157,9 +158,36 @@ def test_best_mean_is_bold(page):
     means = table_rows_of(page.one("table", **{"data-dataset": "sensit"}))
     best = [
         max((line[k] for name, line in means.items() if name != "majority class"), key=lambda t: float(t.split()[0]))
-        for k in (0, 1)
+        for k in (1, 2)
     ]
     assert [node.text for node in bold] == best
+
+
+def test_every_row_of_table_1_has_its_kernel():
+    rows = table_rows(2, ("webkb",), ("defaults",))
+    rows = [
+        *(replace(row, settings={"kernel": "rbf"}) for row in rows if row.method == "SVM-2K"),
+        *(
+            replace(row, method="SVM-2K (linear+rbf)", settings={"kernel": "linear+rbf"})
+            for row in rows
+            if row.method == "SVM-2K"
+        ),
+        *(row for row in rows if row.method == "CoRLS"),
+    ]
+    table = parse(report_page(rows)).one("table", **{"data-dataset": "webkb"})
+    assert [head.text for head in table.one("thead").all("th")][:2] == ["method", "kernel"]
+    kernels = {method: line[0] for method, line in table_rows_of(table).items()}
+    assert kernels == {"SVM-2K": "rbf", "SVM-2K (linear+rbf)": "linear+rbf", "CoRLS": "–", "majority class": "–"}
+
+
+def completed(rows, experiment):
+    """The rows, and one row of every method and protocol of the experiment."""
+    first = next(row for row in rows if row.spec == experiment.name)
+    view = next(row.method for row in rows if row.method.startswith("MED, view "))
+    names = [name.replace("MED, each view", view) for name in experiment.methods]
+    more = [replace(first, method=name, protocol=protocol) for name in names for protocol in experiment.protocols]
+    known = {row.key for row in rows}
+    return [*rows, *(row for row in more if row.key not in known)]
 
 
 def test_failures_are_listed(page):
@@ -177,6 +205,7 @@ def test_facts_describe_the_run(page, rows):
 
 
 def test_commands_reproduce_the_rows(rows):
+    rows = completed(completed(rows, TABLE_1), FIGURE_2)
     page = parse(report_page(rows, "my results.sqlite"))
     commands = [node.text for node in page.one("section", id="reproduce").all("pre")]
     assert commands == [
@@ -194,6 +223,8 @@ def test_commands_name_the_restrictions():
         "cmvmed reproduce table1 --full --splits 2 --datasets webkb --protocol tuned "
         "--methods CMV-MED --methods 'MED, each view' --results r.sqlite"
     )
+    other = [replace(row, method="MED, view page (linear+rbf)") for row in rows]
+    assert "--methods 'MED, each view (linear+rbf)' --results" in reproduce_command(other, "table1", "r.sqlite")
 
 
 def test_commands_are_valid():

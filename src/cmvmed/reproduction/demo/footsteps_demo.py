@@ -96,7 +96,7 @@ def methods(recordings: Recordings, recorder: Recorder | None = None) -> dict[st
     X, y = recordings.X, recordings.y
 
     def majority(train: IntArray, test: IntArray) -> IntArray:
-        return np.full(test.size, np.bincount(y[train[:N_LABELED]]).argmax())
+        return np.full(test.size, np.bincount(y[test]).argmax())
 
     def labels_only(columns: slice) -> Predict:
         def predict(train: IntArray, test: IntArray) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cmvmed.reproduction.experiment import PROTOCOLS
@@ -14,6 +14,7 @@ from cmvmed.reproduction.report.grouping import (
     Summary,
     by_dataset,
     dataset_title,
+    kernels_by_method,
     majority_rate,
     method_position,
     sort_position,
@@ -22,7 +23,7 @@ from cmvmed.reproduction.report.grouping import (
 from cmvmed.reproduction.result_rows import ResultRow
 
 SPEC = "table1"
-SHAPES = ("disc", "ring", "square")  # of the marks, by protocol
+SHAPES = {"defaults": "disc", "shares": "square", "tuned": "ring"}  # of the marks, by protocol
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class AccuracyLine:
     """Accuracy of one method under each protocol, and in the paper."""
 
     method: str
+    kernel: str
     style: str
     cells: tuple[TableCell, ...]
     paper: str
@@ -74,6 +76,7 @@ def _card(spec: str, dataset: str, n_labeled: int, by_protocol: dict[str, list[R
     protocols = tuple(sorted(by_protocol, key=lambda name: sort_position(name, PROTOCOLS)))
     columns = [summaries(by_protocol[protocol], "accuracy") for protocol in protocols]
     methods = sorted({method for column in columns for method in column}, key=method_position)
+    kernels = kernels_by_method(row for members in by_protocol.values() for row in members)
     rates = [majority_rate(by_protocol[protocol]) for protocol in protocols]
     title = f"{dataset_title(dataset)}, {plural(n_labeled, 'label')}"
     rate = next((rate for rate in rates if rate is not None), None)
@@ -85,7 +88,7 @@ def _card(spec: str, dataset: str, n_labeled: int, by_protocol: dict[str, list[R
         paper_data=_paper_data(dataset),
         protocols=protocols,
         majority=tuple(format_share(rate) for rate in rates),
-        lines=tuple(_line(dataset, n_labeled, method, columns) for method in methods),
+        lines=tuple(_line(dataset, n_labeled, method, kernels[method], columns) for method in methods),
         figure=dot_chart(
             Chart(
                 slug("figure", spec, dataset, n_labeled),
@@ -94,16 +97,19 @@ def _card(spec: str, dataset: str, n_labeled: int, by_protocol: dict[str, list[R
                 "the following table contains the same numbers.",
                 "accuracy on held-out rows, %",
             ),
-            [_dot_row(dataset, n_labeled, method, columns) for method in methods],
+            [_dot_row(dataset, n_labeled, method, dict(zip(protocols, columns, strict=True))) for method in methods],
             None if rate is None else (100.0 * rate, MAJORITY_CLASS),
         ),
     )
 
 
-def _line(dataset: str, n_labeled: int, method: str, columns: Sequence[dict[str, Summary]]) -> AccuracyLine:
+def _line(
+    dataset: str, n_labeled: int, method: str, kernel: str, columns: Sequence[dict[str, Summary]]
+) -> AccuracyLine:
     paper = paper_result(dataset, n_labeled, method)
     return AccuracyLine(
         method=method,
+        kernel=kernel or DASH,
         style=method_style(method),
         cells=tuple(_cell(method, column) for column in columns),
         paper=f"{paper.mean:.1f} ± {paper.deviation:.1f}" if paper else DASH,
@@ -135,11 +141,11 @@ def _paper_data(dataset: str) -> str:
     return ""
 
 
-def _dot_row(dataset: str, n_labeled: int, method: str, columns: Sequence[dict[str, Summary]]) -> DotRow:
+def _dot_row(dataset: str, n_labeled: int, method: str, columns: Mapping[str, dict[str, Summary]]) -> DotRow:
     """Marks of one method: one per protocol, and the paper's result."""
     marks = [
-        _mark(100.0 * column[method].mean, 100.0 * (column[method].deviation or 0.0), shape)
-        for column, shape in zip(columns, SHAPES, strict=False)
+        _mark(100.0 * column[method].mean, 100.0 * (column[method].deviation or 0.0), SHAPES.get(protocol, "disc"))
+        for protocol, column in columns.items()
         if method in column
     ]
     paper = paper_result(dataset, n_labeled, method)

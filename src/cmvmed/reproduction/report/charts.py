@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cmvmed.reproduction.method_names import CMV_MED, CMV_MED_PRINTED, MV_MED, SINGLE_VIEW_PREFIX, SVM_2K
+from cmvmed.reproduction.method_names import (
+    CMV_MED,
+    CMV_MED_PRINTED,
+    MV_MED,
+    SINGLE_VIEW_PREFIX,
+    SVM_2K,
+    without_kernel,
+)
 from cmvmed.reproduction.report.svg import (
     CHARACTER_WIDTH,
     Axis,
@@ -68,8 +75,8 @@ class DotRow:
 
 
 def method_style(method: str) -> str:
-    """Style of a method: a color for each of the paper's methods, gray for the others."""
-    if method.startswith(SINGLE_VIEW_PREFIX):
+    """Style of a method: a color for each of the paper's methods, gray for the others and for other kernels."""
+    if method.startswith(SINGLE_VIEW_PREFIX) and method == without_kernel(method):
         return "single"
     styles = {CMV_MED: "complete", CMV_MED_PRINTED: "printed", MV_MED: "mvmed", SVM_2K: "svm2k"}
     return styles.get(method, OTHER)
@@ -158,7 +165,7 @@ def _end_labels(named: Sequence[Series], x: Axis, y: Axis, right: float) -> list
 def dot_chart(chart: Chart, rows: Sequence[DotRow], reference: tuple[float, str] | None = None) -> str:
     """Rows of marks over one axis, with a dashed line at a labeled reference value."""
     row_height, top = 23.0, 26.0
-    left = 14.0 + CHARACTER_WIDTH * min(max(len(row.name) for row in rows), 20)
+    left = 14.0 + CHARACTER_WIDTH * min(max(len(row.name) for row in rows), 31)
     bottom, right = top + row_height * len(rows), WIDTH - 12.0
     values = [bound for row in rows for mark in row.marks for bound in (mark.value, *(mark.interval or ()))]
     low, high = padded_range([*values, *([reference[0]] if reference else [])], min_width=2.0)

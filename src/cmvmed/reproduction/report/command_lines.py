@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from cmvmed.reproduction.experiment import EXPERIMENTS, PROTOCOLS, Experiment
-from cmvmed.reproduction.method_names import EACH_VIEW, SINGLE_VIEW_PREFIX
-from cmvmed.reproduction.methods import METHODS
+from cmvmed.reproduction.methods import METHODS, each_view_name
 from cmvmed.reproduction.report.grouping import DATASET_TITLES, method_position, sort_position
 from cmvmed.reproduction.result_rows import ResultRow
 
@@ -33,15 +32,10 @@ def _restrictions(members: Sequence[ResultRow], experiment: Experiment) -> dict[
     """Data sets, protocols and methods of the rows where they differ from those of the experiment."""
     datasets = sorted({row.dataset for row in members}, key=lambda name: sort_position(name, DATASET_TITLES))
     protocols = sorted({row.protocol for row in members}, key=lambda name: sort_position(name, PROTOCOLS))
-    methods = sorted({_option_value(row.method) for row in members}, key=method_position)
+    methods = sorted({each_view_name(row.method) for row in members}, key=method_position)
     optional = {name for name, method in METHODS.items() if method.package}
     return {
         "--datasets": datasets if set(datasets) != {cell.dataset for cell in experiment.cells} else [],
         "--protocol": protocols if set(protocols) != set(experiment.protocols) else [],
         "--methods": methods if set(experiment.methods) - optional - set(methods) else [],
     }
-
-
-def _option_value(method: str) -> str:
-    """Value of the option --methods for a method; all single views share one value."""
-    return EACH_VIEW if method.startswith(SINGLE_VIEW_PREFIX) else method

@@ -9,11 +9,27 @@ from typing import NamedTuple
 import numpy as np
 
 from cmvmed.reproduction.experiment import PROTOCOLS
-from cmvmed.reproduction.method_names import CMV_MED, CMV_MED_PRINTED, MV_MED, SINGLE_VIEW_PREFIX, SVM_2K
+from cmvmed.reproduction.method_names import (
+    CMV_MED,
+    CMV_MED_PAPER,
+    CMV_MED_PAPER_SHARES,
+    CMV_MED_PRINTED,
+    MV_MED,
+    SINGLE_VIEW_PREFIX,
+    SVM_2K,
+    without_kernel,
+)
 from cmvmed.reproduction.result_rows import ResultRow
 
 PAPER_BASELINES = (MV_MED, SVM_2K)
-METHOD_ORDER = (CMV_MED, CMV_MED_PRINTED, *PAPER_BASELINES, SINGLE_VIEW_PREFIX)  # other methods follow
+METHOD_ORDER = (  # other methods follow
+    CMV_MED,
+    CMV_MED_PAPER_SHARES,
+    CMV_MED_PAPER,
+    CMV_MED_PRINTED,
+    *PAPER_BASELINES,
+    SINGLE_VIEW_PREFIX,
+)
 
 DATASET_TITLES = {  # in the order of the paper: footsteps, pages, advertisements
     "footsteps": "Simulated footsteps",
@@ -63,14 +79,14 @@ def sort_position(name: str, order: Iterable[str]) -> tuple[int, str]:
 
 
 def method_position(method: str) -> tuple[int, str]:
-    """Sort key of methods: CMV-MED, CMV-MED as printed, the paper's baselines, the others."""
-    name = SINGLE_VIEW_PREFIX if method.startswith(SINGLE_VIEW_PREFIX) else method
+    """Sort key of methods: CMV-MED, its rows with the paper's settings, the paper's baselines, the others."""
+    name = SINGLE_VIEW_PREFIX if method.startswith(SINGLE_VIEW_PREFIX) else without_kernel(method)
     return sort_position(name, METHOD_ORDER)[0], method
 
 
 def is_paper_baseline(method: str) -> bool:
-    """Whether the paper compares CMV-MED with this method."""
-    return method.startswith(SINGLE_VIEW_PREFIX) or method in PAPER_BASELINES
+    """Whether the paper compares CMV-MED with this method, whatever its kernel here."""
+    return method.startswith(SINGLE_VIEW_PREFIX) or without_kernel(method) in PAPER_BASELINES
 
 
 def by_setting(rows: Iterable[ResultRow], spec: str | None = None) -> dict[Setting, list[ResultRow]]:
@@ -127,6 +143,14 @@ def summarize_values(values: Iterable[float]) -> Summary:
 def summaries(rows: Iterable[ResultRow], score: str) -> dict[str, Summary]:
     """Mean and standard deviation of a score by method, in display order; methods without the score are omitted."""
     return {method: summarize_values(values) for method, values in values_by_method(rows, score).items()}
+
+
+def kernels_by_method(rows: Iterable[ResultRow]) -> dict[str, str]:
+    """Kernel of each method; empty if no row says it."""
+    kernels: dict[str, str] = {}
+    for row in rows:
+        kernels[row.method] = kernels.get(row.method) or row.kernel
+    return kernels
 
 
 def majority_rate(rows: Iterable[ResultRow]) -> float | None:

@@ -166,6 +166,7 @@ def _lead(members: Sequence[ResultRow]) -> Lead | None:
 def _protocol_phrase(protocol: str) -> str:
     phrases = {
         "defaults": "With default parameters,",
+        "shares": "With default parameters and thresholds at the class shares of the labels,",
         "tuned": "With tuned parameters,",
     }
     return phrases.get(protocol, f"With the protocol {protocol!r},")
