@@ -14,9 +14,8 @@ from cmvmed.core.consensus import (
     soft_labels,
     update_consensus,
 )
-from cmvmed.core.objective import objective
 from cmvmed.core.surrogates import Bohning, Jaakkola, Newton
-from tests.core.factories import draw_problem, half_steps, rejects, uneven_prior
+from tests.core.factories import draw_problem, half_steps, objective_value, rejects, uneven_prior
 from tests.core.reference import expected_log_partition, gaussian_kl, gaussian_posterior, state_weights
 
 ROUTES = {
@@ -105,8 +104,8 @@ def ignores_coverage(problem, states, pi, shares, temperature, last):
 
 
 class OppositeResponse(Bohning):
-    def response(self, m, q, a):
-        return super().response(m, 1.0 - q, a)
+    def response(self, m, s, q, a):
+        return super().response(m, s, 1.0 - q, a)
 
 
 class TooSmallCurvature(Bohning):
@@ -117,7 +116,7 @@ class TooSmallCurvature(Bohning):
 
 
 class WithoutExpansionPoint(Bohning):
-    def response(self, m, q, a):
+    def response(self, m, s, q, a):
         return q - 0.5
 
 
@@ -153,16 +152,16 @@ def check_objective(objective_of, surrogate, problem, sensors, pi, states, conse
 
 
 def without_entropy_factor(problem, surrogate, states, pi, consensus, lam, temperature):
-    return objective(problem, surrogate, states, pi, consensus, lam, 1.0)
+    return objective_value(problem, surrogate, states, pi, consensus, lam, 1.0)
 
 
 def without_variance(problem, surrogate, states, pi, consensus, lam, temperature):
     means_only = [replace(state, covariance_cost=0.0) for state in states]
-    return objective(problem, surrogate, means_only, pi, consensus, lam, temperature)
+    return objective_value(problem, surrogate, means_only, pi, consensus, lam, temperature)
 
 
 def plugs_in_the_mean(problem, surrogate, states, pi, consensus, lam, temperature):
-    return objective(problem, Newton(), states, pi, consensus, lam, temperature)
+    return objective_value(problem, Newton(), states, pi, consensus, lam, temperature)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.35])
@@ -180,7 +179,7 @@ def test_c10_objective_is_the_textbook_one_and_bounds_the_quadrature(route, n_cl
         temperature=0.5,
         n_sweeps=2,
     )
-    check_objective(objective, surrogate, problem, sensors, pi, states, consensus)
+    check_objective(objective_value, surrogate, problem, sensors, pi, states, consensus)
     for broken in (without_entropy_factor, without_variance, plugs_in_the_mean):
         rejects(check_objective, broken, surrogate, problem, sensors, pi, states, consensus)
 
@@ -193,7 +192,7 @@ def plug_in_path(problem, surrogate, *, n_sweeps=5):
         lam=5.0,
         temperature=0.3,
         n_sweeps=n_sweeps,
-        objective=lambda p, _, states, pi, consensus, lam, t: objective(p, Newton(), states, pi, consensus, lam, t),
+        value=lambda p, _, states, pi, consensus, lam, t: objective_value(p, Newton(), states, pi, consensus, lam, t),
     )[0]
 
 

@@ -58,7 +58,7 @@ def test_extreme_scores_stay_finite():
         m, q = f[:, None], np.full((7, 1), 0.3)
         a = surrogate.curvature(m, np.ones((7, 1)))
         assert np.isfinite(a).all()
-        assert np.isfinite(surrogate.response(m, q, a)).all()
+        assert np.isfinite(surrogate.response(m, np.ones((7, 1)), q, a)).all()
         assert np.isfinite(surrogate.energy(m, np.ones((7, 1)))).all()
 
 
@@ -71,7 +71,7 @@ def test_jaakkola_curvature_is_smooth_at_zero():
 def check_bounds_everywhere(surrogate, m, s, f):
     """A(f) <= energy + (model at f) - E(model): the quadratic lies above A, whatever it was expanded at."""
     a = surrogate.curvature(m, s)
-    b = surrogate.response(m, np.full_like(m, 0.5), a)
+    b = surrogate.response(m, s, np.full_like(m, 0.5), a)
     model = 0.5 * a * f**2 - b * f
     expected_model = 0.5 * a * (m**2 + s) - b * m
     slack = surrogate.energy(m, s) + model - expected_model - log_partition(f)
@@ -113,17 +113,17 @@ def check_gradient_at_the_mean(surrogate):
     """a m - b is the derivative of A(f) - (q - ½) f at a mean without variance: the model depends on the consensus."""
     m, q = column(-3.0, -0.2, 0.0, 0.7, 5.0), column(0.1, 0.9, 0.5, 0.3, 1.0)
     a = surrogate.curvature(m, np.zeros_like(m))
-    slope = a * m - surrogate.response(m, q, a)
+    slope = a * m - surrogate.response(m, np.zeros_like(m), q, a)
     np.testing.assert_allclose(slope, expit(m) - q, rtol=0.0, atol=1e-12)
 
 
 class WithoutLinearTerm(Newton):
-    def response(self, m, q, a):
+    def response(self, m, s, q, a):
         return a * m
 
 
 class WrongSign(Bohning):
-    def response(self, m, q, a):
+    def response(self, m, s, q, a):
         return a * m - (q - expit(m))
 
 
@@ -137,8 +137,8 @@ def test_models_have_the_gradient_of_what_they_replace():
 def test_as_printed_is_newton_without_the_linear_term():
     m, s, q = column(-1.0, 0.5), column(1.0, 2.0), column(0.2, 0.9)
     np.testing.assert_array_equal(AsPrinted().curvature(m, s), Newton().curvature(m, s))
-    np.testing.assert_array_equal(AsPrinted().response(m, q, AsPrinted().curvature(m, s)), np.zeros((2, 1)))
-    assert (Newton().response(m, q, Newton().curvature(m, s)) != 0.0).all()
+    np.testing.assert_array_equal(AsPrinted().response(m, s, q, AsPrinted().curvature(m, s)), np.zeros((2, 1)))
+    assert (Newton().response(m, s, q, Newton().curvature(m, s)) != 0.0).all()
 
 
 def test_shared_curvature_is_one_column():
