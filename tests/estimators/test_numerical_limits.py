@@ -68,7 +68,7 @@ def test_a_rising_objective_is_not_convergence(monkeypatch):
         assert not CMVMED(views=[4, 4], calibrate=False, max_iter=5).fit(X, y).converged_
 
 
-@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "newton"])
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact", "newton"])
 @pytest.mark.parametrize(
     "extreme",
     [

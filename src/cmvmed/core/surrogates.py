@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from cmvmed.core.types import Array
 
-N_NODES = 64  # of the quadrature: its error is below 1e-8 up to a variance of 10, and below 1e-4 up to 30
+N_NODES = 64  # of the quadrature: errors are below 1e-6 up to a variance of 10, and below 1e-4 up to 30
 MIN_VARIANCE = 1e-12  # stands in for smaller ones, where the quadrature would divide by zero
 
 

@@ -183,9 +183,10 @@ def _sweep_over(
     start = _Position(views, offset, _sample_offset(views, plan, result, offset))
     step = _StreamedStep(rows, unlabeled, chunks, plan, result)
     end, history, converged = run_stage(step, start, plan.schedule.max_iter, plan.schedule.tol)
+    means = _sample_means(end.views, plan)
     states = tuple(
-        replace(state, tau=view.tau, gamma=view.rotation @ view.gamma, m_L=view.m_L, gap=view.gap)
-        for state, view in zip(result.states, end.views, strict=True)
+        replace(state, tau=view.tau, gamma=view.rotation @ view.gamma, m_L=view.m_L, m_U=m_U, gap=view.gap)
+        for state, view, m_U in zip(result.states, end.views, means, strict=True)
     )
     consensus = replace(result.consensus, offset=end.offset)
     history = result.history + history
@@ -238,11 +239,15 @@ def _newton_offset(sums: SweepSums, offset: Array, shares: Array | None, tempera
     return np.asarray(moved - moved.mean()), error
 
 
+def _sample_means(views: Sequence[StreamedView], plan: Plan) -> list[Array]:
+    """Per view the means (u, F) of the sample's unlabeled rows."""
+    return [_low_rank_model(plan, i).blocks.scores(view.rotation @ view.theta) for i, view in enumerate(views)]
+
+
 def _sample_offset(views: Sequence[StreamedView], plan: Plan, result: AnnealingResult, start: Array) -> Array:
     """The offset at which the sample has the imposed shares, (F,)."""
     shares, problem = result.consensus.shares, plan.problem
     if shares is None:
         return start
-    means = [_low_rank_model(plan, i).blocks.scores(view.rotation @ view.theta) for i, view in enumerate(views)]
-    scores, coverage = pool(means, problem.rows_U, result.view_weights, problem.weights_U.size)
+    scores, coverage = pool(_sample_means(views, plan), problem.rows_U, result.view_weights, problem.weights_U.size)
     return balancing_offset(scores, problem.weights_U * coverage, shares, result.temperature, start)
