@@ -133,6 +133,8 @@ def fill_from_results() -> None:
     }
     for mark, text in texts.items():
         fill(page, mark, text)
+    for mark in ("figure1", "bounds"):
+        fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
 
 
 def main() -> None:
