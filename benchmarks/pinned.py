@@ -36,6 +36,7 @@ SETTINGS = {
     "printed": CMVMED.paper(algorithm="printed", **PRINTED),
     "newton": CMVMED(algorithm="newton", n_stages=3),
     "jaakkola": CMVMED(algorithm="jaakkola", n_stages=3),
+    "exact": CMVMED(algorithm="exact", n_stages=3),
     "rbf": CMVMED(kernel="rbf"),
     "linear": CMVMED(kernel="linear"),
     "missing": CMVMED(),
@@ -45,7 +46,7 @@ SETTINGS = {
     "CoRLS": CoRLS(),
     "MED": MED(),
 }
-SLOW = ("printed", "newton", "jaakkola")
+SLOW = ("printed", "newton", "jaakkola", "exact")
 STREAMED = {"stream2": 2, "stream3": 3}  # number of classes
 
 Key = tuple[str, int, str]  # task, split, setting

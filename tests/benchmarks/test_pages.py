@@ -29,6 +29,8 @@ def part(page, mark):
         ("docs/accuracy.md", "suite_ablation", variants_table((RESULTS / "suite_ablation.md").read_text())),
         ("docs/accuracy.md", "draws", (RESULTS / "label_draws.md").read_text()),
         ("docs/reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text()),
+        ("docs/theory.md", "figure1", (RESULTS / "figure1.md").read_text()),
+        ("docs/theory.md", "bounds", (RESULTS / "bounds.md").read_text()),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):

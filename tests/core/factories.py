@@ -12,7 +12,7 @@ from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, step_view, supervised_start
 from cmvmed.core.consensus import update_consensus
 from cmvmed.core.exact import CholeskyView, KernelBlocks, SpectralView
-from cmvmed.core.objective import objective as core_objective
+from cmvmed.core.objective import objective
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import Bohning
@@ -164,6 +164,11 @@ def squared_norm(model, state):
     return model.blocks.squared_norm(state.tau, state.gamma, state.m_L, state.m_U)
 
 
+def objective_value(*arguments):
+    """Objective (A) or its bound, as one number."""
+    return objective(*arguments).total
+
+
 def half_steps(
     problem,
     surrogate,
@@ -175,17 +180,17 @@ def half_steps(
     pi=None,
     step=step_view,
     consensus_step=update_consensus,
-    objective=core_objective,
+    value=objective_value,
 ):
     """The objective after every half-step, that is after each update of the consensus and of a single view."""
     pi = np.full(len(problem.models), 1.0 / len(problem.models)) if pi is None else pi
     states, consensus, values = independent_states(problem), None, []
     for _ in range(n_sweeps):
         consensus = consensus_step(problem, states, pi, shares, temperature, consensus)
-        values.append(objective(problem, surrogate, states, pi, consensus, lam, temperature))
+        values.append(value(problem, surrogate, states, pi, consensus, lam, temperature))
         for i in range(len(states)):
             states[i] = step(problem, i, surrogate, states[i], consensus.q, lam)
-            values.append(objective(problem, surrogate, states, pi, consensus, lam, temperature))
+            values.append(value(problem, surrogate, states, pi, consensus, lam, temperature))
     return np.array(values), states, consensus
 
 

@@ -17,7 +17,15 @@ from cmvmed.core.annealing import step_view
 from cmvmed.core.consensus import balancing_offset, positive_probability, soft_labels, update_consensus
 from cmvmed.core.exact import CholeskyView, SpectralView
 from cmvmed.core.posterior import scaled, supervised_state, update_view
-from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, jaakkola_curvature, logistic_curvature
+from cmvmed.core.surrogates import (
+    AsPrinted,
+    Bohning,
+    Jaakkola,
+    Newton,
+    Quadrature,
+    jaakkola_curvature,
+    logistic_curvature,
+)
 from tests.core.factories import (
     draw_labels,
     draw_problem,
@@ -31,7 +39,7 @@ from tests.core.factories import (
 from tests.core.reference import clarabel_box_qp, gaussian_kl, gaussian_posterior, state_weights
 
 LAM = 0.7
-COMPLETE = {"bohning": Bohning(), "jaakkola": Jaakkola(), "newton": Newton()}
+COMPLETE = {"bohning": Bohning(), "jaakkola": Jaakkola(), "exact": Quadrature(), "newton": Newton()}
 
 
 def draw_table(seed, *, n_rows=50, n_views=2, width=3, n_classes=2, n_labeled=10):
@@ -410,9 +418,11 @@ def test_c09_equal_views_stay_meds(n_views):
     rejects(check_c09_is_med, Jaakkola(), n_views=n_views)
 
 
-def test_c09_variance_penalty_of_jaakkola_vanishes_with_the_prior_variance():
+def test_c09_variance_penalty_vanishes_with_the_prior_variance():
     check_c09_is_med(Jaakkola(), prior_variance=1e-3, atol=1e-3)
     rejects(check_c09_is_med, Jaakkola(), prior_variance=1.0, atol=1e-3)
+    check_c09_is_med(Quadrature(), prior_variance=1e-3, atol=1e-3)
+    rejects(check_c09_is_med, Quadrature(), prior_variance=1.0, atol=1e-3)
 
 
 def check_c10_never_rises(surrogate, *, temperature, spectral=False, step=step_view):
@@ -531,7 +541,7 @@ def check_c14_swap(first_prior, second_prior, *, algorithm="bohning"):
     np.testing.assert_allclose(swapped.label_distributions_, model.label_distributions_[:, ::-1], rtol=0.0, atol=1e-8)
 
 
-@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "newton", "printed"])
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact", "newton", "printed"])
 def test_c14_swapping_class_names_negates_the_scores(algorithm):
     check_c14_swap(0.3, 0.7, algorithm=algorithm)
     check_c14_swap("labels", "labels", algorithm=algorithm)
@@ -556,7 +566,8 @@ def check_c15_permutations(rows, views, **settings):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}, {"view_weights": "agreement"}]
+    "settings",
+    [{}, {"algorithm": "jaakkola"}, {"algorithm": "exact"}, {"algorithm": "newton"}, {"view_weights": "agreement"}],
 )
 def test_c15_order_of_rows_and_views_does_not_matter(settings):
     order = np.random.default_rng(15).permutation(50)
@@ -649,6 +660,7 @@ def check_c18_training_rows(probabilities_of, **settings):
         {},
         {"calibrate": True},
         {"algorithm": "jaakkola"},
+        {"algorithm": "exact"},
         {"algorithm": "newton"},
         {"algorithm": "printed"},
         {"n_classes": 3},
@@ -678,7 +690,9 @@ def c19_pair(**settings):
     )
 
 
-@pytest.mark.parametrize("settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}, {"class_prior": 0.4}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "exact"}, {"algorithm": "newton"}, {"class_prior": 0.4}]
+)
 def test_c19_view_masked_everywhere_is_a_view_that_is_absent(settings):
     check_c19_masked_view(*c19_pair(**settings))
     different, _ = c19_pair(**settings, view_weights=[0.5, 0.3, 0.1, 0.1])
@@ -699,7 +713,8 @@ def check_sample_weight_is_repetition(*, power=1, **settings):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"algorithm": "jaakkola"}, {"algorithm": "newton"}, {"view_weights": "agreement"}]
+    "settings",
+    [{}, {"algorithm": "jaakkola"}, {"algorithm": "exact"}, {"algorithm": "newton"}, {"view_weights": "agreement"}],
 )
 def test_sample_weight_is_repetition(settings):
     check_sample_weight_is_repetition(**settings)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from cmvmed.core.annealing import step_view
 from cmvmed.core.consensus import (
@@ -15,14 +16,15 @@ from cmvmed.core.consensus import (
     update_consensus,
 )
 from cmvmed.core.objective import objective
-from cmvmed.core.surrogates import Bohning, Jaakkola, Newton
-from tests.core.factories import draw_problem, half_steps, rejects, uneven_prior
+from cmvmed.core.surrogates import Bohning, Jaakkola, Newton, Quadrature
+from tests.core.factories import draw_problem, half_steps, objective_value, rejects, uneven_prior
 from tests.core.reference import expected_log_partition, gaussian_kl, gaussian_posterior, state_weights
 
 ROUTES = {
     "bohning, eigen": (Bohning(), True),
     "bohning, cholesky": (Bohning(), False),
     "jaakkola": (Jaakkola(), False),
+    "exact": (Quadrature(), False),
 }
 LAM = 0.8
 
@@ -105,8 +107,8 @@ def ignores_coverage(problem, states, pi, shares, temperature, last):
 
 
 class OppositeResponse(Bohning):
-    def response(self, m, q, a):
-        return super().response(m, 1.0 - q, a)
+    def response(self, m, s, q, a):
+        return super().response(m, s, 1.0 - q, a)
 
 
 class TooSmallCurvature(Bohning):
@@ -117,7 +119,7 @@ class TooSmallCurvature(Bohning):
 
 
 class WithoutExpansionPoint(Bohning):
-    def response(self, m, q, a):
+    def response(self, m, s, q, a):
         return q - 0.5
 
 
@@ -144,25 +146,28 @@ def test_c10_check_rejects_broken_half_steps(broken):
 
 
 def check_objective(objective_of, surrogate, problem, sensors, pi, states, consensus):
-    """The recorded objective is (A) with the surrogate's energy, and no less than (A) itself."""
+    """The recorded objective is (A) with the surrogate's energy: (A) itself for "exact", more for a bound."""
     value = objective_of(problem, surrogate, states, pi, consensus, LAM, 0.5)
     same = textbook_objective(surrogate.energy, problem, sensors, states, pi, consensus, LAM, 0.5)
     exact = textbook_objective(expected_log_partition, problem, sensors, states, pi, consensus, LAM, 0.5)
     np.testing.assert_allclose(value, same, rtol=1e-9)
-    assert value > exact
+    if isinstance(surrogate, Quadrature):
+        np.testing.assert_allclose(value, exact, rtol=1e-9)
+    else:
+        assert value > exact
 
 
 def without_entropy_factor(problem, surrogate, states, pi, consensus, lam, temperature):
-    return objective(problem, surrogate, states, pi, consensus, lam, 1.0)
+    return objective_value(problem, surrogate, states, pi, consensus, lam, 1.0)
 
 
 def without_variance(problem, surrogate, states, pi, consensus, lam, temperature):
     means_only = [replace(state, covariance_cost=0.0) for state in states]
-    return objective(problem, surrogate, means_only, pi, consensus, lam, temperature)
+    return objective_value(problem, surrogate, means_only, pi, consensus, lam, temperature)
 
 
 def plugs_in_the_mean(problem, surrogate, states, pi, consensus, lam, temperature):
-    return objective(problem, Newton(), states, pi, consensus, lam, temperature)
+    return objective_value(problem, Newton(), states, pi, consensus, lam, temperature)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.35])
@@ -180,7 +185,7 @@ def test_c10_objective_is_the_textbook_one_and_bounds_the_quadrature(route, n_cl
         temperature=0.5,
         n_sweeps=2,
     )
-    check_objective(objective, surrogate, problem, sensors, pi, states, consensus)
+    check_objective(objective_value, surrogate, problem, sensors, pi, states, consensus)
     for broken in (without_entropy_factor, without_variance, plugs_in_the_mean):
         rejects(check_objective, broken, surrogate, problem, sensors, pi, states, consensus)
 
@@ -193,7 +198,7 @@ def plug_in_path(problem, surrogate, *, n_sweeps=5):
         lam=5.0,
         temperature=0.3,
         n_sweeps=n_sweeps,
-        objective=lambda p, _, states, pi, consensus, lam, t: objective(p, Newton(), states, pi, consensus, lam, t),
+        value=lambda p, _, states, pi, consensus, lam, t: objective_value(p, Newton(), states, pi, consensus, lam, t),
     )[0]
 
 
@@ -205,3 +210,46 @@ def test_newton_steps_are_shortened_until_the_objective_falls(n_classes):
         check_never_rises(plug_in_path(problem, Newton()))
     full = [plug_in_path(problem, Newton(needs_line_search=False)) for problem in problems]
     rejects(check_never_rises, max(full, key=lambda path: np.diff(path).max()))
+
+
+def exact_objective_at_the_end(surrogate, *, seed):
+    """Objective (A), by the reference's own quadrature, where an algorithm ends."""
+    problem, sensors = draw_problem(seed, spectral=False, prior_variance=3.0)
+    pi = np.full(2, 0.5)
+    _, states, consensus = half_steps(problem, surrogate, lam=LAM, temperature=0.5, n_sweeps=200)
+    return textbook_objective(expected_log_partition, problem, sensors, states, pi, consensus, LAM, 0.5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_other_algorithm_ends_at_a_lower_objective_than_the_exact_one(seed):
+    exact, *others = (exact_objective_at_the_end(s, seed=seed) for s in (Quadrature(), Jaakkola(), Bohning()))
+    assert exact < min(others)
+
+
+def undamped_path(problem, surrogate):
+    return half_steps(problem, surrogate, lam=20.0, temperature=0.3, n_sweeps=6)[0]
+
+
+def test_exact_steps_are_shortened_until_the_objective_falls():
+    problems = [draw_problem(seed, spectral=False, prior_variance=40.0)[0] for seed in range(3)]
+    for problem in problems:
+        check_never_rises(undamped_path(problem, Quadrature()))
+    full = [undamped_path(problem, Quadrature(needs_line_search=False)) for problem in problems]
+    rejects(check_never_rises, max(full, key=lambda path: np.diff(path).max()))
+
+
+def test_the_consensus_term_is_the_divergence_of_the_views_from_the_consensus():
+    """At T = 1 it is λ Σ_i π_i Σ_U w E KL(q ‖ p_i), paper eq. (4), here by quadrature over each row's score."""
+    problem, _, pi, _, states, consensus = run_case(
+        Quadrature(), n_classes=2, missing=0.35, weighted=True, spectral=False, balanced=False, temperature=1.0
+    )
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    total = 0.0
+    for weight, rows, state in zip(pi, problem.rows_U, states, strict=True):
+        f = state.m_U + np.sqrt(state.s_U) * nodes
+        q = consensus.q[rows, 1:]
+        kl = q * np.log(q / expit(f)) + (1.0 - q) * np.log((1.0 - q) / expit(-f))
+        total += weight * problem.weights_U[rows] @ (kl @ weights / weights.sum())
+    value = objective(problem, Quadrature(), states, pi, consensus, LAM, 1.0)
+    np.testing.assert_allclose(value.consensus, LAM * total, rtol=1e-8)
+    assert value.total == pytest.approx(value.views + value.consensus)

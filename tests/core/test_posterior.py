@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from cmvmed.core.exact import CholeskyView, SpectralView, predictive_variance
 from cmvmed.core.posterior import cavity_scores, interpolate, scaled, supervised_state, update_view
-from cmvmed.core.surrogates import Bohning, Jaakkola, Newton
+from cmvmed.core.surrogates import Bohning, Jaakkola, Newton, Quadrature
 from tests.core.factories import draw_labels, draw_sensor, make_sensor, rejects, squared_norm
 from tests.core.reference import gaussian_posterior, state_weights
 
 QUARTER = 0.25
-SURROGATES = {"bohning": Bohning(), "jaakkola": Jaakkola(), "newton": Newton()}
+SURROGATES = {"bohning": Bohning(), "jaakkola": Jaakkola(), "exact": Quadrature(), "newton": Newton()}
 LAM = 0.8
 
 
@@ -152,7 +152,13 @@ def check_weights_are_repetitions(name, view_class, counts):
     )
 
 
-ROUTES = [("bohning", SpectralView), ("bohning", CholeskyView), ("jaakkola", CholeskyView), ("newton", CholeskyView)]
+ROUTES = [
+    ("bohning", SpectralView),
+    ("bohning", CholeskyView),
+    ("jaakkola", CholeskyView),
+    ("exact", CholeskyView),
+    ("newton", CholeskyView),
+]
 
 
 @pytest.mark.parametrize(("name", "view_class"), ROUTES)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
 from scipy.special import expit
 
 from cmvmed.core.surrogates import (
@@ -13,15 +14,19 @@ from cmvmed.core.surrogates import (
     Bohning,
     Jaakkola,
     Newton,
+    Quadrature,
+    expected_curvature,
+    expected_log_partition,
+    expected_logistic,
     jaakkola_curvature,
     log_partition,
     logistic_curvature,
 )
 from tests.core.factories import rejects
-from tests.core.reference import expected_log_partition
+from tests.core.reference import expected_log_partition as reference_expectation
 
 BOUNDS = [Bohning(), Jaakkola()]
-COMPLETE = [*BOUNDS, Newton()]
+COMPLETE = [*BOUNDS, Newton(), Quadrature()]
 FINITE_SCORES = st.floats(-30.0, 30.0)
 
 
@@ -58,7 +63,7 @@ def test_extreme_scores_stay_finite():
         m, q = f[:, None], np.full((7, 1), 0.3)
         a = surrogate.curvature(m, np.ones((7, 1)))
         assert np.isfinite(a).all()
-        assert np.isfinite(surrogate.response(m, q, a)).all()
+        assert np.isfinite(surrogate.response(m, np.ones((7, 1)), q, a)).all()
         assert np.isfinite(surrogate.energy(m, np.ones((7, 1)))).all()
 
 
@@ -71,7 +76,7 @@ def test_jaakkola_curvature_is_smooth_at_zero():
 def check_bounds_everywhere(surrogate, m, s, f):
     """A(f) <= energy + (model at f) - E(model): the quadratic lies above A, whatever it was expanded at."""
     a = surrogate.curvature(m, s)
-    b = surrogate.response(m, np.full_like(m, 0.5), a)
+    b = surrogate.response(m, s, np.full_like(m, 0.5), a)
     model = 0.5 * a * f**2 - b * f
     expected_model = 0.5 * a * (m**2 + s) - b * m
     slack = surrogate.energy(m, s) + model - expected_model - log_partition(f)
@@ -91,7 +96,7 @@ def test_c10_newton_is_no_bound():
 
 def check_energy_above_expectation(surrogate, m, s):
     """Energy >= E A(f)."""
-    assert (surrogate.energy(m, s) - expected_log_partition(m, s)).min() >= -1e-10
+    assert (surrogate.energy(m, s) - reference_expectation(m, s)).min() >= -1e-10
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)
@@ -113,17 +118,17 @@ def check_gradient_at_the_mean(surrogate):
     """a m - b is the derivative of A(f) - (q - ½) f at a mean without variance: the model depends on the consensus."""
     m, q = column(-3.0, -0.2, 0.0, 0.7, 5.0), column(0.1, 0.9, 0.5, 0.3, 1.0)
     a = surrogate.curvature(m, np.zeros_like(m))
-    slope = a * m - surrogate.response(m, q, a)
+    slope = a * m - surrogate.response(m, np.zeros_like(m), q, a)
     np.testing.assert_allclose(slope, expit(m) - q, rtol=0.0, atol=1e-12)
 
 
 class WithoutLinearTerm(Newton):
-    def response(self, m, q, a):
+    def response(self, m, s, q, a):
         return a * m
 
 
 class WrongSign(Bohning):
-    def response(self, m, q, a):
+    def response(self, m, s, q, a):
         return a * m - (q - expit(m))
 
 
@@ -137,8 +142,8 @@ def test_models_have_the_gradient_of_what_they_replace():
 def test_as_printed_is_newton_without_the_linear_term():
     m, s, q = column(-1.0, 0.5), column(1.0, 2.0), column(0.2, 0.9)
     np.testing.assert_array_equal(AsPrinted().curvature(m, s), Newton().curvature(m, s))
-    np.testing.assert_array_equal(AsPrinted().response(m, q, AsPrinted().curvature(m, s)), np.zeros((2, 1)))
-    assert (Newton().response(m, q, Newton().curvature(m, s)) != 0.0).all()
+    np.testing.assert_array_equal(AsPrinted().response(m, s, q, AsPrinted().curvature(m, s)), np.zeros((2, 1)))
+    assert (Newton().response(m, s, q, Newton().curvature(m, s)) != 0.0).all()
 
 
 def test_shared_curvature_is_one_column():
@@ -151,3 +156,72 @@ def test_shared_curvature_is_one_column():
         False,
         False,
     ]
+
+
+def brute_force(function, m, s):
+    """E function(f) for f ~ N(m, s), by adaptive integration over twelve deviations."""
+    deviation = np.sqrt(s)
+
+    def integrand(f):
+        return float(function(np.array(f))) * np.exp(-0.5 * ((f - m) / deviation) ** 2)
+
+    ends = (m - 12.0 * deviation, m + 12.0 * deviation)
+    kinks = sorted({m, float(np.clip(0.0, *ends))})
+    value, _ = quad(integrand, *ends, points=kinks, limit=400, epsabs=1e-13)
+    return value / (deviation * np.sqrt(2.0 * np.pi))
+
+
+EXPECTATIONS = [
+    (expected_log_partition, log_partition),
+    (expected_logistic, expit),
+    (expected_curvature, logistic_curvature),
+]
+
+
+def check_quadrature(expected, function, m, s, atol):
+    np.testing.assert_allclose(expected(column(m), column(s))[0, 0], brute_force(function, m, s), rtol=0.0, atol=atol)
+
+
+@pytest.mark.parametrize(("expected", "function"), EXPECTATIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(("s", "atol"), [(1e-4, 1e-11), (0.5, 1e-12), (2.25, 1e-12), (10.0, 1e-6), (30.0, 1e-4)])
+@pytest.mark.parametrize("m", [-4.0, 0.1, 0.3, 6.0])
+def test_the_quadrature_is_the_integral(expected, function, m, s, atol):
+    check_quadrature(expected, function, m, s, atol)
+    if s >= 0.5:
+        rejects(check_quadrature, lambda a, b: function(a), function, m, s, atol)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(m=FINITE_SCORES, s=st.floats(0.0, 1e4))
+def test_the_expected_curvature_is_one_of_a_logistic_function(m, s):
+    assert 0.0 <= expected_curvature(column(m), column(s))[0, 0] <= 0.25 + 1e-10
+
+
+def check_derivatives_of_the_expectation(surrogate):
+    """Its model has the derivatives of E A(f): a m - b in the mean (with q = ½) and a/2 in the variance."""
+    m, s, h = column(-3.0, -0.2, 0.0, 0.7, 5.0), column(0.4, 2.0, 5.0, 0.1, 1.0), 1e-5
+    a = surrogate.curvature(m, s)
+    slope = a * m - surrogate.response(m, s, np.full_like(m, 0.5), a)
+    in_mean = (surrogate.energy(m + h, s) - surrogate.energy(m - h, s)) / (2.0 * h)
+    in_variance = (surrogate.energy(m, s + h) - surrogate.energy(m, s - h)) / (2.0 * h)
+    np.testing.assert_allclose(slope, in_mean, rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(0.5 * a, in_variance, rtol=0.0, atol=1e-8)
+
+
+class MeanCurvature(Quadrature):
+    def curvature(self, m, s):
+        return logistic_curvature(m)
+
+
+def test_the_model_of_the_quadrature_has_its_derivatives():
+    check_derivatives_of_the_expectation(Quadrature())
+    check_derivatives_of_the_expectation(Jaakkola())
+    rejects(check_derivatives_of_the_expectation, MeanCurvature())
+
+
+def test_the_bounds_are_above_the_quadrature_and_touch_it_without_variance():
+    m, s = np.linspace(-8.0, 8.0, 33)[:, None], np.full((33, 1), 2.25)
+    exact = Quadrature().energy(m, s)
+    assert (Jaakkola().energy(m, s) > exact).all()
+    assert (Bohning().energy(m, s) > exact).all()
+    assert (log_partition(m) < exact).all()

@@ -2,7 +2,7 @@
 
 from cmvmed import CMVMED
 
-ALGORITHMS = ("bohning", "jaakkola", "newton", "printed")
+ALGORITHMS = ("bohning", "jaakkola", "exact", "newton", "printed")
 
 
 def with_algorithm(name, **settings):

@@ -199,6 +199,7 @@ def test_default_number_of_landmarks_grows_with_the_root_of_the_rows():
         ({"approximation": "nystrom"}, "approximation must be one of 'auto', 'exact', 'nystroem'"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1"),
         ({"approximation": "nystroem", "algorithm": "jaakkola"}, "needs algorithm=\"bohning\", not 'jaakkola'"),
+        ({"approximation": "nystroem", "algorithm": "exact"}, "needs algorithm=\"bohning\", not 'exact'"),
         ({"approximation": "nystroem", "algorithm": "printed"}, "needs algorithm=\"bohning\", not 'printed'"),
     ],
 )

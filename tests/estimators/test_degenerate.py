@@ -194,7 +194,7 @@ def test_raw_linear_features_at_the_edge_of_double_precision(partly, tolerant_fi
         check_finite_or_named(partial(tolerant_fit, model), partly.X * 10.0**exponent, partly.y, assert_finite)
 
 
-@pytest.mark.parametrize("name", ["bohning", "jaakkola", "newton"])
+@pytest.mark.parametrize("name", ["bohning", "jaakkola", "exact", "newton"])
 def test_a_large_raw_kernel_scores_the_training_rows_like_the_fit_did(name, partly, tolerant_fit):
     X = 1e3 * partly.X  # readings in the thousands, a kernel of 1e8
     model = with_algorithm(name, views=WIDTHS, kernel="linear", scaling=None, consensus_weight=1.0)
@@ -278,7 +278,7 @@ def test_other_settings_over_twelve_decades(name, value, parameter, partly, tole
 
 
 @pytest.mark.parametrize("prior", [1e-6, 1.0 - 1e-6, [0.999, 0.001]])
-@pytest.mark.parametrize("name", ["bohning", "jaakkola", "newton"])
+@pytest.mark.parametrize("name", ["bohning", "jaakkola", "exact", "newton"])
 def test_extreme_class_priors(name, prior, partly, tolerant_fit, assert_finite):
     model = with_algorithm(name, views=WIDTHS, class_prior=prior)
     assert_finite(tolerant_fit(model, partly.X, partly.y), partly.X)

@@ -228,7 +228,7 @@ def test_the_dual_is_solved(partly):
     assert MED().fit(partly.X, partly.y).dual_gap_ < 1e-6
 
 
-@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola"])
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact"])
 def test_the_objective_falls_within_a_stage(algorithm, partly):
     model = CMVMED(views=WIDTHS, algorithm=algorithm, class_prior="labels").fit(partly.X, partly.y)
     within = np.diff(model.history_["stage"]) == 0

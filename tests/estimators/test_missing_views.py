@@ -48,7 +48,7 @@ def test_a_row_that_lacks_a_view_is_scored_by_the_others(algorithm, partly, gapp
     np.testing.assert_array_equal(model.transduction_[:10], partly.y[:10])
 
 
-@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "newton"])
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact", "newton"])
 def test_rows_that_lack_a_view_get_the_same_opinions_as_training_and_as_new_rows(
     algorithm, partly, gappy, assert_finite
 ):
@@ -170,7 +170,7 @@ def learned_by_unlabeled_view(partly, **settings):
     return CMVMED(views=VIEWS, **settings).fit(X, partly.y).score_by_view(partly.X, partly.truth)["b"]
 
 
-@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "newton"])
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact", "newton"])
 def test_a_view_without_labels_learns_from_the_others(algorithm, partly):
     assert learned_by_unlabeled_view(partly, consensus_weight=1.0, algorithm=algorithm) > 0.7
     assert learned_by_unlabeled_view(partly, consensus_weight=0.0, algorithm=algorithm) == 0.5

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from cmvmed import CMVMED
 from cmvmed.auto.opinions.mixture import HeldOutAccuracy
 from cmvmed.core.consensus import mean_correlation
+from cmvmed.core.objective import Objective
 from cmvmed.core.threads import blas_threads
 
 
@@ -63,12 +64,12 @@ def test_a_dual_that_is_not_solved_gives_a_warning_and_no_convergence(monkeypatc
 def test_a_rising_objective_is_not_convergence(monkeypatch):
     X, y = clusters(2)
     rising = iter(100.0 * (1.0 + 1e-5) ** np.arange(10_000))
-    monkeypatch.setattr("cmvmed.core.annealing.objective", lambda *arguments: float(next(rising)))
+    monkeypatch.setattr("cmvmed.core.annealing.objective", lambda *arguments: Objective(float(next(rising)), 0.0))
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         assert not CMVMED(views=[4, 4], calibrate=False, max_iter=5).fit(X, y).converged_
 
 
-@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "newton"])
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact", "newton"])
 @pytest.mark.parametrize(
     "extreme",
     [

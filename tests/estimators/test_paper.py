@@ -34,7 +34,7 @@ def test_the_printed_algorithm_has_one_sweep_per_stage():
     assert CMVMED.paper(algorithm="printed").get_params() == CMVMED().get_params() | OF_PAPER | printed
 
 
-@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "newton"])
+@pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact", "newton"])
 def test_other_algorithms_change_nothing_else(algorithm):
     expected = CMVMED().get_params() | OF_PAPER | {"algorithm": algorithm}
     assert CMVMED.paper(algorithm=algorithm).get_params() == expected

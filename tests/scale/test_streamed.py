@@ -207,7 +207,8 @@ def check_sums(case, in_memory, sums):
     surrogate = Bohning()
     for i, (model, state) in enumerate(zip(problem.models, in_memory.states, strict=True)):
         q = consensus.q[problem.rows_U[i]]
-        b = surrogate.response(state.m_U, q[:, 1:] if q.shape[1] == 2 else q, np.full((state.m_U.shape[0], 1), 0.25))
+        a = np.full((state.m_U.shape[0], 1), 0.25)
+        b = surrogate.response(state.m_U, state.s_U, q[:, 1:] if q.shape[1] == 2 else q, a)
         expected = model.condition(1.0, np.full(state.m_U.shape[0], 0.25)).project_response(b)
         rotated = model.rotation.T @ case.bases[i].transform.T @ sums.responses[i]
         np.testing.assert_allclose(rotated, expected, rtol=0.0, atol=1e-7 * np.abs(expected).max())
@@ -254,7 +255,7 @@ def test_objective_of_chunks_is_that_of_memory(settings):
     states, consensus, expected = in_memory.states, in_memory.consensus, []
     for _ in range(3):
         consensus = update_consensus(case.problem, states, pi, None, temperature, consensus)
-        expected.append(objective(case.problem, Bohning(), states, pi, consensus, lam, temperature))
+        expected.append(objective(case.problem, Bohning(), states, pi, consensus, lam, temperature).total)
         states = [step_view(case.problem, i, Bohning(), states[i], consensus.q, lam) for i in range(2)]
     values = [sweep.objective for sweep in end.result.history[len(in_memory.history) :]]
     np.testing.assert_allclose(values, expected, rtol=1e-9)

@@ -13,13 +13,14 @@ Eqs. (3), (4), expanded objective   (A)     ``objective.objective``, per view ``
 Step 1, independent MEDs            (C)     ``annealing.supervised_start``
 Step 2, loop over t                         ``annealing.anneal``; one stage: ``annealing.run_stage``
 Step 2(a), consensus q              (E)     ``consensus.update_consensus``
+Information projection, Figure 1    (E′)    ``consensus.divergence``
 Step 2(b), update of one view       (B-D)   ``annealing.step_view``, ``posterior.update_view``
 Second-order expansion, ν and M             ``surrogates.Newton``, ``surrogates.logistic_curvature``
 The expansion as printed                    ``surrogates.AsPrinted``
 Eq. (5), dual                       (C)     ``posterior.solve_dual``, ``box_qp.solve_box_qp``
 Eqs. (6), (7), σ² times K-tilde     (B)     ``exact.CholeskyConditioned.S_LL``, ``exact.SpectralConditioned``,
                                             ``low_rank.WeightGaussian``
-Posterior mean and covariance       (B-D)   ``posterior.ViewState``, ``exact.predictive_variance``
+Posterior mean and covariance       (B-D)   ``posterior.ViewState``, ``exact.predictive_covariance``
 Step 2(c), λ_t                              ``annealing.Schedule.stage``
 Step 3, prediction                  (E)     ``consensus.pool``, ``consensus.soft_labels``
 Section 5, Gaussian kernel                  ``kernels.Kernel``

@@ -10,6 +10,7 @@ A :class:`Plan` holds every decision; nothing in :func:`anneal` decides anything
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Protocol, TypeVar
 
@@ -22,7 +23,7 @@ from cmvmed.core.consensus import (
     update_consensus,
 )
 from cmvmed.core.linalg import OVERFLOW_ADVICE
-from cmvmed.core.objective import Sweep, consensus_sums, objective, sweep_record, view_objective
+from cmvmed.core.objective import Sweep, consensus_sums, objective, sweep_record, view_divergences, view_objective
 from cmvmed.core.posterior import ViewState, interpolate, scaled, supervised_state, update_view
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import Surrogate
@@ -30,6 +31,8 @@ from cmvmed.core.types import Array
 
 Position = TypeVar("Position")
 RISE_TOLERANCE = 1e-7  # relative rise of the objective that may be rounding
+ROUNDING = 1e-12  # relative rise that a line search accepts
+MIN_STEP = 1e-6  # length of a step below which a line search ends
 
 
 @dataclass(frozen=True)
@@ -230,20 +233,21 @@ def checked(record: Sweep) -> Sweep:
 
 def step_view(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, q: Array, lam: float) -> ViewState:
     """Step 2(b) for view i, given the consensus q (n_U, K); the step is shortened where the surrogate is no bound."""
-    rows = problem.rows_L[i]
-    q_i = positive_probability(q)[problem.rows_U[i]]
-    target = update_view(problem.models[i], surrogate, state, q_i, problem.Y[rows], problem.box[i][rows], lam)
+    model, rows, q_i = problem.models[i], problem.rows_L[i], positive_probability(q)[problem.rows_U[i]]
+    step = partial(update_view, model, surrogate, state, q_i, problem.Y[rows], problem.box[i][rows], lam)
+    target = step()
     if surrogate.drops_prior_variance:
-        return scaled(target, 1.0 / problem.models[i].blocks.prior_variance)
+        return scaled(target, 1.0 / model.blocks.prior_variance)
     if not surrogate.needs_line_search:
         return target
     start = view_objective(problem, i, surrogate, state, q_i, lam)
-    length = 1.0
-    while length > 1e-6:
-        candidate = interpolate(state, target, length)
-        if view_objective(problem, i, surrogate, candidate, q_i, lam) <= start:
+    length, candidate = 1.0, target
+    while length > MIN_STEP:
+        if view_objective(problem, i, surrogate, candidate, q_i, lam) <= start + ROUNDING * abs(start):
             return candidate
         length *= 0.5
+        # between two Gaussians of unequal covariance are those of the pseudo-data in between
+        candidate = step(length) if surrogate.uses_variance else interpolate(state, target, length)
     return state
 
 
@@ -259,6 +263,7 @@ def _record(
     """The history's row of a state in memory, reached since the time ``started``."""
     pi, problem = plan.view_weights, plan.problem
     value = objective(problem, plan.surrogate, states, pi, consensus, lam, temperature)
+    divergences = view_divergences(problem, states, consensus, temperature)
     gaps, sums = [state.gap for state in states], consensus_sums(problem, consensus)
     n_rows, seconds = problem.weights_U.size, perf_counter() - started
-    return sweep_record(stage, lam, temperature, value, gaps, pi, sums, n_rows, seconds)
+    return sweep_record(stage, lam, temperature, value, divergences, gaps, pi, sums, n_rows, seconds)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import entr, expit, logit, softmax
+from scipy.special import entr, expit, log_softmax, logit, softmax
 
 from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.posterior import ViewState
@@ -127,6 +127,15 @@ def prior_scores(prior: Array, temperature: float) -> Array:
 def entropy(q: Array) -> Array:
     """H(q) of each row, (n,)."""
     return np.asarray(entr(q) @ np.ones(q.shape[1]))
+
+
+def divergence(q: Array, m: Array, offset: Array, temperature: float) -> Array:
+    """KL(q ‖ p) of each row, (n,), from the distribution p that a view's own means m (n, F) give by (E).
+
+    q is the normalized geometric mean Π p_i^{π_i} of the views' distributions, which minimizes Σ π_i KL(q ‖ p_i).
+    """
+    log_p = log_softmax(class_scores(m + offset) / (2.0 * temperature), axis=1)
+    return np.asarray(np.maximum(-entropy(q) - (q * log_p) @ np.ones(q.shape[1]), 0.0))
 
 
 def class_shares(q: Array, mass: Array) -> Array:

@@ -198,6 +198,19 @@ def predictive_variance(
     K_UU: Array, K_Ux: Array, k_xx: Array, r: Array, prior_variance: float, view: str = ""
 ) -> Array:
     """s(x) = σ²(k(x,x) - ‖Λ⁻¹(r∘k_Ux)‖²) of new rows, (n,); every surrogate's curvature a enters through r."""
-    W_x = solve_lower(factor_B(K_UU, r, view), np.multiply(r[:, None], K_Ux, order="F"))
+    W_x = _projected(K_UU, K_Ux, r, view)
     reduction = np.einsum("ij,ij->j", W_x, W_x)
     return np.asarray(prior_variance * np.maximum(k_xx - reduction, 0.0))
+
+
+def predictive_covariance(
+    K_UU: Array, K_Ux: Array, K_xx: Array, r: Array, prior_variance: float, view: str = ""
+) -> Array:
+    """S(x, x') = σ²(k(x, x') - W_xᵀW_x') of new rows, (n, n): on the labeled rows σ² times K-tilde, paper eqs. (6), (7)."""
+    W_x = _projected(K_UU, K_Ux, r, view)
+    return np.asarray(prior_variance * (K_xx - product(W_x.T, W_x)))
+
+
+def _projected(K_UU: Array, K_Ux: Array, r: Array, view: str) -> Array:
+    """W_x = Λ⁻¹(r∘k_Ux), (u, n)."""
+    return solve_lower(factor_B(K_UU, r, view), np.multiply(r[:, None], K_Ux, order="F"))

@@ -51,13 +51,14 @@ class Kernel:
             return np.zeros((rows.shape[0], chosen.shape[0]))
         return self._checked(self._values(rows, chosen))
 
+    def among(self, rows: Matrix) -> Array:
+        """Kernel matrix (n, n) of new rows."""
+        self._check_has_features()
+        return self._checked(self._values(rows, rows)) if rows.shape[0] else np.zeros((0, 0))
+
     def diagonal(self, rows: Matrix) -> Array:
         """k(x, x) of each row, (n,)."""
-        if self.kind == "precomputed":
-            raise ValueError(
-                f"View {self.view!r} has a precomputed kernel, which does not hold k(x, x) of new rows, so there is no "
-                "standard deviation; use a named kernel or ask for means only."
-            )
+        self._check_has_features()
         if self.kind in ("rbf", "cosine"):
             values = np.ones(rows.shape[0])
             return np.where(_squared_norms(rows) > 0.0, values, 0.0) if self.kind == "cosine" else values
@@ -66,6 +67,13 @@ class Kernel:
         if self.kind == "linear+rbf":
             return 0.5 * (_squared_norms(rows) + 1.0)
         return np.array([self._values(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])])
+
+    def _check_has_features(self) -> None:
+        if self.kind == "precomputed":
+            raise ValueError(
+                f"View {self.view!r} has a precomputed kernel, which does not hold k(x, x) of new rows, so there is no "
+                "standard deviation or covariance; use a named kernel or ask for means only."
+            )
 
     def _values(self, first: Matrix, second: Matrix) -> Array:
         if callable(self.kind):

@@ -141,7 +141,14 @@ def supervised_state(model: ViewModel, Y: Array, box: Array, near: ViewState | N
 
 
 def update_view(
-    model: ViewModel, surrogate: Surrogate, state: ViewState, q: Array, Y: Array, box: Array, lam: float
+    model: ViewModel,
+    surrogate: Surrogate,
+    state: ViewState,
+    q: Array,
+    Y: Array,
+    box: Array,
+    lam: float,
+    length: float = 1.0,
 ) -> ViewState:
     """Step 2(b): minimize the view's surrogate objective given the consensus, equations (B) to (D).
 
@@ -151,9 +158,11 @@ def update_view(
     Y : (l, F) labels ±1
     box : (l,) hinge weight C of each labeled row
     lam : consensus weight λ
+    length : 1 for the surrogate's pseudo-data (a, b); less for those between it and the state's
     """
-    a = surrogate.curvature(state.m_U, state.s_U)
-    b = surrogate.response(state.m_U, q, a)
+    target = surrogate.curvature(state.m_U, state.s_U)
+    a = blend(state.a, target, length)
+    b = blend(state.b, surrogate.response(state.m_U, state.s_U, q, target), length)
     columns = [slice(None)] if surrogate.shared_curvature else [slice(c, c + 1) for c in range(Y.shape[1])]
     parts = [
         _update_functions(model, surrogate.uses_variance, a[:, c], b[:, c], Y[:, c], box, lam, np.abs(state.tau[:, c]))
@@ -222,18 +231,19 @@ def _join(parts: list[ViewState]) -> ViewState:
     )
 
 
+def blend(start: Array, end: Array, length: float) -> Array:
+    """(1 - length) start + length end."""
+    return end if length == 1.0 else (1.0 - length) * start + length * end
+
+
 def interpolate(start: ViewState, end: ViewState, length: float) -> ViewState:
     """The state at w = (1 - length) start + length end: coefficients and means are linear in w; the rest is the end's."""
-
-    def blend(first: Array, second: Array) -> Array:
-        return (1.0 - length) * first + length * second
-
     return replace(
         end,
-        tau=blend(start.tau, end.tau),
-        gamma=blend(start.gamma, end.gamma),
-        m_L=blend(start.m_L, end.m_L),
-        m_U=blend(start.m_U, end.m_U),
+        tau=blend(start.tau, end.tau, length),
+        gamma=blend(start.gamma, end.gamma, length),
+        m_L=blend(start.m_L, end.m_L, length),
+        m_U=blend(start.m_U, end.m_U, length),
     )
 
 

@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from cmvmed.core.annealing import AnnealingResult
-from cmvmed.core.exact import predictive_variance
+from cmvmed.core.exact import predictive_covariance, predictive_variance
 from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.nystroem import Basis
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
+from cmvmed.core.surrogates import logistic_curvature
 from cmvmed.core.types import Array, BoolArray, Matrix
 from cmvmed.data.view_data import ViewData, ViewPreprocessor
 
+CurvatureKind: TypeAlias = Literal["fitted", "logistic"]  # a of the last sweep, or ν at the posterior means
 MIN_REDUCTION = 1e-10  # relative reductions of a variance below this are left out
 
 
@@ -43,6 +45,9 @@ class ViewPredictor(Protocol):
     def variance(self, rows: Matrix) -> Array:
         """Posterior variances (n, F) of rows that have this view."""
 
+    def covariance(self, rows: Matrix, curvature: CurvatureKind) -> Array:
+        """Posterior covariances (F, n, n) of rows that have this view."""
+
 
 @dataclass(frozen=True)
 class KernelPredictor:
@@ -51,13 +56,13 @@ class KernelPredictor:
     data: ViewData
     tau: Array  # (l, F)
     gamma: Array  # (u, F)
-    curvature: Array  # (u, 1 or F), λwa
+    row_weights: Array  # (u,), λw
+    curvature: Array  # (u, 1 or F), a
 
     @classmethod
     def from_state(cls, data: ViewData, state: ViewState, lam: float, weights_U: Array) -> "KernelPredictor":
         """Keep what prediction needs of a view's posterior."""
-        curvature = lam * weights_U[data.rows_U][:, None] * state.a
-        return cls(data, state.tau, state.gamma, curvature)
+        return cls(data, state.tau, state.gamma, lam * weights_U[data.rows_U], state.a)
 
     @property
     def n_functions(self) -> int:
@@ -95,16 +100,47 @@ class KernelPredictor:
         """Posterior variances (n, F) of rows that have this view."""
         data, sigma2 = self.data, self.data.settings.prior_variance
         points = data.preprocessor.transform(rows)
-        k_xx = data.kernel.diagonal(points) + data.bias
-        if not self.curvature.any():
+        k_xx, precision = data.kernel.diagonal(points) + data.bias, self._precision("fitted")
+        if not precision.any():
             return np.repeat((sigma2 * k_xx)[:, None], self.n_functions, axis=1)
-        K_UU = data.kernel.gram(data.train, data.index_U) + data.bias
-        K_Ux = (data.kernel.cross(points, data.train, data.index_U) + data.bias).T
+        K_UU, K_Ux = self._unlabeled_kernels(points)
         columns = [
-            predictive_variance(K_UU, K_Ux, k_xx, np.sqrt(sigma2 * curvature), sigma2, data.settings.name)
-            for curvature in self.curvature.T
+            predictive_variance(K_UU, K_Ux, k_xx, np.sqrt(sigma2 * own), sigma2, data.settings.name)
+            for own in precision.T
         ]
         return np.broadcast_to(np.column_stack(columns), (rows.shape[0], self.n_functions)).copy()
+
+    def covariance(self, rows: Matrix, curvature: CurvatureKind) -> Array:
+        """Posterior covariances (F, n, n) of rows that have this view."""
+        data, sigma2 = self.data, self.data.settings.prior_variance
+        points = data.preprocessor.transform(rows)
+        K_xx, precision = data.kernel.among(points) + data.bias, self._precision(curvature)
+        if precision.any():
+            K_UU, K_Ux = self._unlabeled_kernels(points)
+            parts = [
+                predictive_covariance(K_UU, K_Ux, K_xx, np.sqrt(sigma2 * own), sigma2, data.settings.name)
+                for own in precision.T
+            ]
+        else:
+            parts = [sigma2 * K_xx]
+        return np.broadcast_to(np.stack(parts), (self.n_functions, *K_xx.shape))
+
+    def _precision(self, curvature: CurvatureKind) -> Array:
+        """λwa of each unlabeled row, (u, 1 or F)."""
+        a = self.curvature if curvature == "fitted" else logistic_curvature(self._unlabeled_means())
+        return np.asarray(self.row_weights[:, None] * a)
+
+    def _unlabeled_means(self) -> Array:
+        """Posterior means (u, F) of the view's unlabeled training rows."""
+        data = self.data
+        kernel = data.kernel.cross(data.train[data.index_U], data.train)
+        return self._combined(kernel, np.concatenate([self.tau, self.gamma]))
+
+    def _unlabeled_kernels(self, points: Matrix) -> tuple[Array, Array]:
+        """Kernel of the unlabeled training rows (u, u), and between them and new rows (u, n), with the bias."""
+        data = self.data
+        K_UU = data.kernel.gram(data.train, data.index_U) + data.bias
+        return K_UU, (data.kernel.cross(points, data.train, data.index_U) + data.bias).T
 
 
 @dataclass(frozen=True)
@@ -162,6 +198,19 @@ class LowRankPredictor:
         known = np.einsum("ij,ij->i", z, z)
         s = np.maximum(self.basis.kernel.diagonal(points) + self.preprocessor.bias - known, 0.0)
         return np.repeat((self.preprocessor.settings.prior_variance * s)[:, None], self.n_functions, axis=1)
+
+    def covariance(self, rows: Matrix, curvature: CurvatureKind) -> Array:
+        """Posterior covariances (F, n, n) of rows that have this view."""
+        settings = self.preprocessor.settings
+        if curvature == "logistic":
+            raise ValueError(
+                f"The features of view {settings.name!r} are of low rank and those of its unlabeled rows are not kept, so that "
+                'curvature="logistic" cannot be computed; use curvature="fitted", or fit with approximation="exact".'
+            )
+        points = self.preprocessor.transform(rows)
+        z = self.basis.raw(points) @ self._reductions
+        S = settings.prior_variance * (self.basis.kernel.among(points) + self.preprocessor.bias - z @ z.T)
+        return np.broadcast_to(S, (self.n_functions, *S.shape))
 
 
 @dataclass(frozen=True)

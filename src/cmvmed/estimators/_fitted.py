@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
@@ -14,12 +16,13 @@ from cmvmed.auto.cross_fitting import consensus_logits
 from cmvmed.auto.neighbors import NeighborEvidence, NeighborPredictor
 from cmvmed.auto.opinions.combined import Combined, opinions_table
 from cmvmed.core.annealing import AnnealingResult, Plan
-from cmvmed.core.consensus import class_shares
+from cmvmed.core.consensus import class_scores, class_shares
+from cmvmed.core.disagreement import disagreement
 from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.nystroem import Basis, residual
 from cmvmed.core.objective import Sweep
 from cmvmed.core.problem import Problem
-from cmvmed.core.types import Array
+from cmvmed.core.types import Array, IntArray
 from cmvmed.data.labels import Labels
 from cmvmed.data.predictors import view_predictors
 from cmvmed.data.sources.base import FLOAT_BYTES
@@ -32,6 +35,7 @@ from cmvmed.scale.sampling import Sample
 from cmvmed.scale.streamed import StreamedResult, run_streamed_stage
 
 CONSENSUS_COPIES = 8  # scores, coverage, probabilities, and some room
+MIN_DUAL = 1e-9  # of a dual variable's upper bound; smaller ones are zero
 MAX_RELATIVE_GAP = 1e-4  # duality gap, relative to the objective, that passes without a warning
 NO_VIEW_WARNING = "{} training rows have all views missing; they are not used, and get the class prior."
 
@@ -86,6 +90,7 @@ def fitted_attributes(
     model = fitted_model(fit, plan, neighbors, result, combined)
     distributions = _label_distributions(fit.training, plan, result, model, combined)
     history, sensor_weights = result.history, result.view_weights[: len(fit.data)]
+    support, dual_coef = _support(fit, plan, result)
     opinions = {} if combined is None else {"opinions_": opinions_table(combined)}
     return (
         model_attributes(model)
@@ -101,12 +106,52 @@ def fitted_attributes(
             "n_views_": len(fit.data),
             "n_iter_": len(history),
             "objective_history_": np.array([sweep.objective for sweep in history]),
-            "history_": {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)},
+            "history_": _history_table(history, len(fit.data)),
+            "support_": support,
+            "dual_coef_": dual_coef,
+            "prior_variance_": np.array([view.settings.prior_variance for view in fit.data]),
+            "disagreement_": _disagreement_table(fit, plan, result),
             "dual_gap_": result.dual_gap,
             "converged_": result.converged and solves_duals(result),
             "_accuracy": None if combined is None else combined.accuracy,
         }
     )
+
+
+def _history_table(history: tuple[Sweep, ...], n_views: int) -> dict[str, NDArray[Any]]:
+    """The records of all sweeps by column; that of the divergences has the sensors alone, not the neighbors."""
+    table = {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)}
+    return table | {"kl_by_view": table["kl_by_view"][:, :n_views]}
+
+
+def _support(fit: FitViews, plan: Plan, result: AnnealingResult) -> tuple[dict[str, IntArray], dict[str, Array]]:
+    """By view, the labeled rows whose dual variables are not all zero, and y∘α of these rows, (F, n_support)."""
+    support, dual_coef = {}, {}
+    for view, box, state in zip(fit.data, fit.problem.box, result.states[: len(fit.data)], strict=True):
+        sigma2 = view.settings.prior_variance if plan.surrogate.drops_prior_variance else 1.0
+        tau = sigma2 * state.tau
+        kept = (np.abs(tau) > MIN_DUAL * box[view.rows_L][:, None]).any(axis=1)
+        support[view.settings.name] = fit.training.partition.block_L[view.rows_L[kept]]
+        dual_coef[view.settings.name] = tau[kept].T
+    return support, dual_coef
+
+
+def _disagreement_table(fit: FitViews, plan: Plan, result: AnnealingResult) -> dict[str, Any]:
+    """By column, how often each view disagrees with each other on the unlabeled rows, and the bound that this implies."""
+    problem, names = plan.problem, [view.settings.name for view in fit.data]
+    codes = [class_scores(s.m_U + result.consensus.offset).argmax(axis=1) for s in result.states[: len(names)]]
+    pairs = list(permutations(range(len(names)), 2))
+    found = []
+    for i, j in pairs:
+        rows, in_i, in_j = np.intersect1d(problem.rows_U[i], problem.rows_U[j], return_indices=True)
+        found.append(disagreement(codes[i][in_i], codes[j][in_j], problem.weights_U[rows], plan.class_prior))
+    return {
+        "view": [names[i] for i, _ in pairs],
+        "other": [names[j] for _, j in pairs],
+        "rate": np.array([pair.rate for pair in found]),
+        "error_bound": np.array([pair.error_bound for pair in found]),
+        "rate_by_class": np.array([pair.rate_by_class for pair in found]).reshape(len(pairs), problem.n_classes),
+    }
 
 
 def _label_distributions(
@@ -157,11 +202,22 @@ def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels
     return q
 
 
-def all_rows_attributes(model: FittedModel, rows: StreamedRows, labels: Labels, memory_limit: int) -> dict[str, Any]:
-    """The attributes that sweeps over all rows change, by name."""
+def all_rows_attributes(
+    model: FittedModel,
+    fit: FitViews,
+    support: dict[str, IntArray],
+    rows: StreamedRows,
+    labels: Labels,
+    memory_limit: int,
+) -> dict[str, Any]:
+    """The attributes that sweeps over all rows change, by name, given the support by numbers of rows of the sample."""
     q = consensus_of_all_rows(model, rows, labels, memory_limit)
-    transduction = None if q is None else model.classes[q.argmax(axis=1)]
-    return model_attributes(model) | {"label_distributions_": q, "transduction_": transduction}
+    in_sample = fit.training.labels.labeled  # both ascend
+    return model_attributes(model) | {
+        "label_distributions_": q,
+        "transduction_": None if q is None else model.classes[q.argmax(axis=1)],
+        "support_": {name: rows.labeled[np.searchsorted(in_sample, own)] for name, own in support.items()},
+    }
 
 
 def approximation_summary(approximation: Approximation, fit: FitViews, sample: Sample) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from cmvmed.auto.opinions.candidates import KINDS
 from cmvmed.auto.plan import PlanSettings
 from cmvmed.auto.tuning import Tuning, current_tuning
 from cmvmed.core.kernels import NAMED_KERNELS, median_factor
-from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Surrogate
+from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Quadrature, Surrogate
 from cmvmed.core.types import Array
 from cmvmed.data.layout import per_view
 from cmvmed.data.scaling import SCALINGS
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ALGORITHMS: dict[str, Surrogate] = {
     "bohning": Bohning(),
     "jaakkola": Jaakkola(),
+    "exact": Quadrature(),
     "newton": Newton(),
     "printed": AsPrinted(),
 }

@@ -20,6 +20,7 @@ from cmvmed.core.problem import build_problem
 from cmvmed.core.threads import Mapper, blas_limit, parallel_map
 from cmvmed.core.types import Array, BoolArray, Matrix
 from cmvmed.data.inputs import TrainingInput, open_training
+from cmvmed.data.predictors import CurvatureKind
 from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
@@ -33,9 +34,12 @@ from cmvmed.estimators._fitted import (
     fit_warnings,
     fitted_attributes,
 )
+from cmvmed.estimators._parameters import check_choice
 from cmvmed.estimators._prediction import scikit_shape
 from cmvmed.estimators._settings import FitSettings, read_input_settings
 from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
+
+CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
 class CMVMED(CallbackSupportMixin, MultiViewClassifier):
@@ -98,10 +102,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         How the labeled rows were chosen. "random": each row with the same probability, so that the labels say
         something of the class shares. "per_class": a number of rows of each class, or otherwise chosen, so that they do
         not. "unknown" assumes "per_class" if all classes have the same number of labels, up to one, and else "random".
-    algorithm : {"bohning", "jaakkola", "newton", "printed"}, default="bohning"
+    algorithm : {"bohning", "jaakkola", "exact", "newton", "printed"}, default="bohning"
         How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
         eigendecomposition per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
-        variance, at one Cholesky factorization per view, class and sweep. "newton" follows the second-order expansion.
+        variance, at one Cholesky factorization per view, class and sweep. "exact" minimizes the objective itself, whose
+        expectations it computes by quadrature, at the same cost. "newton" follows the second-order expansion.
         "printed" is the update as printed in the paper, in which a view does not depend on the consensus;
         ``CMVMED.paper(algorithm="printed")`` is the whole algorithm as printed.
     n_stages : int, default=8
@@ -160,8 +165,21 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Objective of the consensus after each sweep. It falls within a stage, except for algorithm "printed", and up to
         the error of the class shares in sweeps over rows in chunks. Between stages it is another function.
     history_ : dict of ndarrays
-        Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, dual_gap,
-        entropy (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
+        Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, consensus_term
+        (the part of the objective that ties the views to the consensus), kl_by_view (of shape (n_iter_, n_views_), the
+        mean over unlabeled rows of the divergence KL(consensus ‖ view) at the sweep's temperature), dual_gap, entropy
+        (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
+    support_ : dict from view name to ndarray of shape (n_support,)
+        Numbers of the labeled rows whose dual variables α in this view are not all zero.
+    dual_coef_ : dict from view name to ndarray of shape (n_functions, n_support)
+        y α of these rows, where y = ±1; one function for two classes, else one per class.
+    prior_variance_ : ndarray of shape (n_views,)
+        σ² of each view. ``posterior_covariance_by_view`` of labeled rows, divided by it, is the paper's modified kernel.
+    disagreement_ : dict of str to list or ndarray
+        Columns ``view``, ``other``, ``rate`` (share of unlabeled rows to which the two give unequal classes),
+        ``rate_by_class`` (the same where ``other`` gives that class) and ``error_bound``: the error of ``view`` that the
+        rates allow if both views are independent given the class (Dasgupta et al., 2002; docs/inspection.md states all
+        assumptions). Rows are those annealed in memory; a rate without rows is NaN.
     dual_gap_ : float
         Primal minus dual objective of the views' labeled parts at the end, recomputed from the problem.
     converged_ : bool
@@ -256,7 +274,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
 
         Parameters
         ----------
-        algorithm : {"bohning", "jaakkola", "newton", "printed"}, default="bohning"
+        algorithm : {"bohning", "jaakkola", "exact", "newton", "printed"}, default="bohning"
         **parameters : further parameters of the constructor, which override those of the paper
 
         Returns
@@ -331,8 +349,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         fitted = attributes_after(result, combined)
         if sample.all_rows is not None:
             result, model = continue_on_all_rows(sample, fit, chosen.plan, result, combined)
-            fitted = attributes_after(result, combined) | all_rows_attributes(
-                model, sample.all_rows, data.labels, settings.input.memory_limit
+            fitted = attributes_after(result, combined)
+            fitted |= all_rows_attributes(
+                model, fit, fitted["support_"], sample.all_rows, data.labels, settings.input.memory_limit
             )
         fitted["approximation_"] = approximation_summary(approximation, fit, sample)
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
@@ -439,6 +458,34 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         """
         scores = self._scores_by_view(*self._read_views(X))
         return {name: self._model.soft_labels(values) for name, values in scores.items()}
+
+    def posterior_covariance_by_view(self, X: object, *, curvature: str = "fitted") -> dict[str, Any]:
+        """Posterior covariance of the rows' scores by each view, S(x, x') = σ² K-tilde(x, x').
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+            The covariance of n rows has n² entries.
+        curvature : {"fitted", "logistic"}, default="fitted"
+            Curvature of the consensus term: that of ``algorithm`` at the end of the fit, or ν = p(1 - p) at the
+            posterior means of the unlabeled rows, as in the paper. "logistic" needs exact kernels.
+
+        Returns
+        -------
+        covariances : dict from view name to an array of shape (n_rows, n_rows), or (n_classes, n_rows, n_rows) for more \
+            than two classes
+            NaN in the lines of rows without the view.
+        """
+        kind = check_choice("curvature", curvature, CURVATURES)
+        matrices, present = self._read_views(X)
+        found = {}
+        for i, name in enumerate(self.view_names_):
+            predictor = self._model.predictors[i]
+            rows = np.flatnonzero(present[i] & predictor.has_training_rows)
+            S = np.full((predictor.n_functions, *(2 * matrices[i].shape[:1])), np.nan)
+            S[:, rows[:, None], rows] = predictor.covariance(matrices[i][rows], kind)
+            found[name] = S[0] if len(S) == 1 else S
+        return found
 
     def score_by_view(self, X: object, y: object, sample_weight: object = None) -> dict[str, float]:
         """Accuracy of each view alone, over the labeled rows of ``y`` that have the view.

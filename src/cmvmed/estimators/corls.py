@@ -160,4 +160,4 @@ class CoRLS(MultiViewClassifier):
 
 def _predictor(view: ViewData, coefficients: Array) -> KernelPredictor:
     n_L = view.rows_L.size
-    return KernelPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros((0, 1)))
+    return KernelPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros(0), np.zeros((0, 1)))

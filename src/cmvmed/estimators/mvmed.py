@@ -140,7 +140,8 @@ class MVMED(MultiViewClassifier):
             )
         nothing = np.zeros((0, Y.shape[1]))
         predictors = [
-            KernelPredictor(view, tau, nothing, np.zeros((0, 1))) for view, tau in zip(data, coefficients, strict=True)
+            KernelPredictor(view, tau, nothing, np.zeros(0), np.zeros((0, 1)))
+            for view, tau in zip(data, coefficients, strict=True)
         ]
         names = list(training.schema.view_names)
         self._set_equal_weights_model(

@@ -181,4 +181,4 @@ def _predictor(view: ViewData, i: int, solutions: list[TwoViewSolution]) -> Inte
     coefficients = np.column_stack([solution.coefficients[i] for solution in solutions])
     n_L = view.rows_L.size
     intercept = np.array([solution.biases[i] for solution in solutions])
-    return InterceptPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros((0, 1)), intercept)
+    return InterceptPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros(0), np.zeros((0, 1)), intercept)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.core.consensus import entropy, pool, positive_probability, soft_labels
+from cmvmed.core.consensus import divergence, entropy, pool, positive_probability, soft_labels
 from cmvmed.core.nystroem import Landmarks
 from cmvmed.core.objective import ConsensusSums
 from cmvmed.core.surrogates import Bohning, log_partition
@@ -114,13 +114,24 @@ class SweepPass:
         scores, coverage = pool(means, having, self.view_weights, w.size)
         q = soft_labels(scores, self.offset, self.temperature)
         p, mass = positive_probability(q), w * coverage
-        responses, energies = [], []
+        responses, energies, divergences = [], [], []
         for raw, m, index in zip(raws, means, having, strict=True):
             weight = w[index][:, None]
-            responses.append(raw.T @ (weight * SURROGATE.response(m, p[index], np.full((m.shape[0], 1), CURVATURE))))
+            a = np.full((m.shape[0], 1), CURVATURE)
+            responses.append(raw.T @ (weight * SURROGATE.response(m, np.zeros_like(a), p[index], a)))
             energies.append(float((weight * (log_partition(m) - (p[index] - 0.5) * m)).sum()))
+            divergences.append(float(w[index] @ divergence(q[index], m, self.offset, self.temperature)))
+        masses = np.array([w[index].sum() for index in having])
         scalars = np.array([mass.sum(), mass @ entropy(q)])
-        return *responses, np.array(energies), mass @ q, (mass[:, None] * q).T @ q, scalars
+        return (
+            *responses,
+            np.array(energies),
+            np.array(divergences),
+            masses,
+            mass @ q,
+            (mass[:, None] * q).T @ q,
+            scalars,
+        )
 
     @property
     def bytes_per_row(self) -> int:
@@ -134,6 +145,8 @@ class SweepSums:
 
     responses: tuple[Array, ...]  # per view (p + 1, F)
     energies: Array  # (V,) Σ_U w (A(m) - (q - ½)m), summed over functions
+    divergences: Array  # (V,) Σ_U w KL(q ‖ p_i) over the rows that have the view
+    masses: Array  # (V,) Σ_U w over them
     shares: Array  # (K,) Σ_U ψw q
     products: Array  # (K, K) Σ_U ψw q qᵀ
     mass: float  # Σ_U ψw
@@ -142,8 +155,16 @@ class SweepSums:
     @classmethod
     def read(cls, sums: Sums) -> "SweepSums":
         """From what :class:`SweepPass` returns."""
-        *responses, energies, shares, products, scalars = sums
-        return cls(tuple(responses), energies, shares, products, *(float(value) for value in scalars))
+        *responses, energies, divergences, masses, shares, products, scalars = sums
+        scalar = (float(value) for value in scalars)
+        return cls(tuple(responses), energies, divergences, masses, shares, products, *scalar)
+
+    @property
+    def kl_by_view(self) -> tuple[float, ...]:
+        """Per view the mean of KL(q ‖ p_i), 0 if no row has it."""
+        return tuple(
+            float(kl / mass) if mass > 0.0 else 0.0 for kl, mass in zip(self.divergences, self.masses, strict=True)
+        )
 
     @property
     def consensus(self) -> ConsensusSums:

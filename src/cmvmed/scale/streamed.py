@@ -24,7 +24,7 @@ from cmvmed.core.consensus import balancing_offset, pool
 from cmvmed.core.linalg import eigen_psd
 from cmvmed.core.low_rank import LowRankView, WeightGaussian, WeightSpace
 from cmvmed.core.nystroem import Basis
-from cmvmed.core.objective import Sweep, bracket, sweep_record, total_objective
+from cmvmed.core.objective import Sweep, ViewTerms, sweep_record, total_objective
 from cmvmed.core.posterior import solve_dual
 from cmvmed.core.types import Array
 from cmvmed.data.predictors import LowRankPredictor, ViewPredictor
@@ -68,14 +68,14 @@ class StreamedView:
         )
         return replace(self, tau=tau, gamma=self.gaussian.coefficients(projected, tau), m_L=m_L, gap=gap)
 
-    def objective(self, energy: float) -> float:
-        """The view's bracket of the objective, given Σ_U w (A(m) - (q - ½)m)."""
+    def terms(self, energy: float) -> ViewTerms:
+        """The view's terms of the objective, given Σ_U w (A(m) - (q - ½)m)."""
         theta, functions = self.theta, self.tau.shape[1]
         lam, total = self.gaussian.lam, self.gaussian.total_variance()
         hinge = float(self.box @ np.maximum(1.0 - self.Y * self.m_L, 0.0).sum(axis=1))
         norm = float((theta * theta).sum()) / self.gaussian.space.prior_variance
         covariance = 0.5 * functions * (self.gaussian.log_det - lam * CURVATURE * total)
-        return bracket(norm, covariance, hinge, energy + functions * total / 8.0, lam)
+        return ViewTerms(0.5 * norm + covariance, hinge, energy + functions * total / 8.0)
 
 
 @dataclass(frozen=True)
@@ -160,16 +160,10 @@ class _StreamedStep:
     def _record(self, views: tuple[StreamedView, ...], sums: SweepSums, seconds: float) -> Sweep:
         end, consensus = self.result, sums.consensus
         lam, T = end.consensus_weight, end.temperature
-        value = total_objective(
-            [view.objective(energy) for view, energy in zip(views, sums.energies, strict=True)],
-            end.view_weights,
-            consensus,
-            lam,
-            T,
-            n_classes=self.plan.problem.n_classes,
-        )
-        gaps, stage = [view.gap for view in views], self.plan.schedule.n_stages
-        return sweep_record(stage, lam, T, value, gaps, end.view_weights, consensus, self.rows.n_unlabeled, seconds)
+        terms = [view.terms(energy) for view, energy in zip(views, sums.energies, strict=True)]
+        value = total_objective(terms, end.view_weights, consensus, lam, T)
+        gaps, stage, n_rows = [view.gap for view in views], self.plan.schedule.n_stages, self.rows.n_unlabeled
+        return sweep_record(stage, lam, T, value, sums.kl_by_view, gaps, end.view_weights, consensus, n_rows, seconds)
 
 
 def _sweep_over(
@@ -189,9 +183,10 @@ def _sweep_over(
     start = _Position(views, offset, _sample_offset(views, plan, result, offset))
     step = _StreamedStep(rows, unlabeled, chunks, plan, result)
     end, history, converged = run_stage(step, start, plan.schedule.max_iter, plan.schedule.tol)
+    means = _sample_means(end.views, plan)
     states = tuple(
-        replace(state, tau=view.tau, gamma=view.rotation @ view.gamma, m_L=view.m_L, gap=view.gap)
-        for state, view in zip(result.states, end.views, strict=True)
+        replace(state, tau=view.tau, gamma=view.rotation @ view.gamma, m_L=view.m_L, m_U=m_U, gap=view.gap)
+        for state, view, m_U in zip(result.states, end.views, means, strict=True)
     )
     consensus = replace(result.consensus, offset=end.offset)
     history = result.history + history
@@ -244,11 +239,15 @@ def _newton_offset(sums: SweepSums, offset: Array, shares: Array | None, tempera
     return np.asarray(moved - moved.mean()), error
 
 
+def _sample_means(views: Sequence[StreamedView], plan: Plan) -> list[Array]:
+    """Per view the means (u, F) of the sample's unlabeled rows."""
+    return [_low_rank_model(plan, i).blocks.scores(view.rotation @ view.theta) for i, view in enumerate(views)]
+
+
 def _sample_offset(views: Sequence[StreamedView], plan: Plan, result: AnnealingResult, start: Array) -> Array:
     """The offset at which the sample has the imposed shares, (F,)."""
     shares, problem = result.consensus.shares, plan.problem
     if shares is None:
         return start
-    means = [_low_rank_model(plan, i).blocks.scores(view.rotation @ view.theta) for i, view in enumerate(views)]
-    scores, coverage = pool(means, problem.rows_U, result.view_weights, problem.weights_U.size)
+    scores, coverage = pool(_sample_means(views, plan), problem.rows_U, result.view_weights, problem.weights_U.size)
     return balancing_offset(scores, problem.weights_U * coverage, shares, result.temperature, start)

@@ -94,7 +94,7 @@ def test_every_chart_is_visible(opened):
         "return [...document.querySelectorAll('svg[role=img]')]"
         ".map(s => {const b = s.getBoundingClientRect(); return [b.width, b.height]})"
     )
-    assert len(sizes) == 26
+    assert len(sizes) == 28
     assert all(width > 250 and height > 150 for width, height in sizes)
 
 

@@ -19,6 +19,7 @@ from tests.reproduction.report.parsed import parse, table_rows_of
 
 SECTIONS = [
     "claims",
+    "figure1",
     "table1",
     "figure2",
     "annealing",
@@ -88,7 +89,7 @@ def test_ids_are_unique(page):
 
 def test_every_chart_has_a_text_alternative(page):
     charts = page.all("svg", role="img")
-    assert len(charts) == 4 + 2 + 4 + 8 + 8  # accuracy, labels, annealing, calibration, significance
+    assert len(charts) == 2 + 4 + 2 + 4 + 8 + 8  # projection, accuracy, labels, annealing, calibration, significance
     for chart in charts:
         title, desc = chart.attributes["aria-labelledby"].split()
         assert chart.one("title", id=title).text

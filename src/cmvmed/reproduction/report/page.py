@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cmvmed.reproduction.atomic_file import atomic_file
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
 from cmvmed.reproduction.paper_results import SOURCE
+from cmvmed.reproduction.projection import N_LABELED, N_ROWS, example
 from cmvmed.reproduction.report.accuracy_table import accuracy_cards
 from cmvmed.reproduction.report.annealing_curves import annealing_panels
 from cmvmed.reproduction.report.claims import table_claims
@@ -20,6 +21,7 @@ from cmvmed.reproduction.report.curve_claims import curve_claims
 from cmvmed.reproduction.report.label_curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, curve_panels
 from cmvmed.reproduction.report.overview import facts, failures, headline, lead_table
 from cmvmed.reproduction.report.printed_algorithm import printed_lines
+from cmvmed.reproduction.report.projection_figure import LEVELS, projection_panels
 from cmvmed.reproduction.report.reliability import MIN_BIN_ROWS, calibration_panels
 from cmvmed.reproduction.report.significance import comparisons, rank_panels, significance_panels, too_few_splits
 from cmvmed.reproduction.result_rows import ResultRow
@@ -49,6 +51,10 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
         "warning": too_few_splits(comparisons(methods)),
         "claims": [claim for claim in claims if claim.findings],
         "undecided": [claim for claim in claims if not claim.findings],
+        "projection": projection_panels(example()),
+        "contour_levels": ", ".join(f"{level:g}" for level in LEVELS),
+        "projection_rows": N_ROWS,
+        "projection_labels": N_LABELED,
         "accuracy": accuracy_cards(methods),
         "curves": curve_panels(methods),
         "annealing": annealing_panels(methods),
