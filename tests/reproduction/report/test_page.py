@@ -211,8 +211,7 @@ def test_commands_reproduce_the_rows(rows):
     commands = [node.text for node in page.one("section", id="reproduce").all("pre")]
     assert commands == [
         "cmvmed reproduce table1 --full --splits 5 --results 'my results.sqlite'",
-        "cmvmed reproduce figure2 --full --splits 3 --datasets webkb --datasets ads --protocol defaults "
-        "--results 'my results.sqlite'",
+        "cmvmed reproduce figure2 --full --splits 3 --datasets webkb --datasets ads --results 'my results.sqlite'",
         "cmvmed report --results 'my results.sqlite'",
     ]
 
