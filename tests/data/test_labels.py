@@ -279,7 +279,7 @@ def test_labels_of_labeled_rows_alone():
 @pytest.mark.parametrize("form", [list, np.array, pd.Series, pl.Series])
 def test_a_blank_text_is_a_class_with_a_warning(blank, form):
     y = form(["cat", "dog", blank, "cat", blank])
-    with pytest.warns(UserWarning, match=rf"2 rows of y hold the blank text '{blank}'.*pass unlabeled='{blank}'"):
+    with pytest.warns(UserWarning, match=rf"2 of 5 labels in y are the blank text '{blank}'.*pass unlabeled='{blank}'"):
         labels = read_labels(y)
     np.testing.assert_array_equal(labels.classes, [blank, "cat", "dog"])
 
@@ -293,5 +293,5 @@ def test_a_blank_marker_and_labels_that_are_not_blank_give_no_warning(y):
 
 
 def test_blank_labels_of_labeled_rows_alone_give_a_warning():
-    with pytest.warns(UserWarning, match="1 rows of y hold the blank text ''"):
+    with pytest.warns(UserWarning, match="1 of 2 labels in y are the blank text ''"):
         read_labeled_rows(np.array([0, 2]), np.array(["cat", ""], dtype=object), 5)

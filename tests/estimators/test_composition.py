@@ -106,7 +106,7 @@ def test_a_pipeline(partly):
     scaled = StandardScaler().fit_transform(partly.X)
     expected = quick(scaling=None).fit(scaled, partly.y)
     np.testing.assert_allclose(pipeline.predict_proba(partly.X), expected.predict_proba(scaled), atol=1e-10)
-    assert pipeline.score(partly.X, partly.y) == expected.score(scaled, partly.y)
+    assert pipeline.score(partly.X, partly.truth) == expected.score(scaled, partly.truth)
     np.testing.assert_array_equal(pipeline.classes_, [0, 1])
 
 
@@ -172,7 +172,7 @@ def test_a_search_over_settings_by_view(partly):
     search = GridSearchCV(quick(n_stages=1), grid, cv=SemiSupervisedKFold(2), error_score="raise")
     search.fit(partly.X, partly.y)
     assert len(search.cv_results_["params"]) == 12
-    assert search.score(partly.X, partly.y) == search.best_estimator_.score(partly.X, partly.y)
+    assert search.score(partly.X, partly.truth) == search.best_estimator_.score(partly.X, partly.truth)
 
 
 def test_a_search_over_the_steps_of_a_pipeline(partly):

@@ -99,7 +99,7 @@ def test_files_are_the_same_to_models_fitted_in_memory(tmp_path, problem, in_mem
     check_same(in_memory[0], path, in_memory)
     check_same(in_memory[0], pyarrow.dataset.dataset(path), in_memory)
     frame[NAMES[1:]].to_parquet(path)
-    with pytest.raises(ValueError, match="has no column 'first_0'"):
+    with pytest.raises(ValueError, match=r"X lacks 1 of the 4 columns of view 'first' that fit saw: \['first_0'\]"):
         in_memory[0].predict(path)
 
 

@@ -13,7 +13,7 @@ from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.nystroem import Basis
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
-from cmvmed.core.types import Array, BoolArray, Matrix
+from cmvmed.core.types import Array, Matrix
 from cmvmed.data.view_data import ViewData, ViewPreprocessor
 
 MIN_REDUCTION = 1e-10  # relative reductions of a variance below this are left out
@@ -34,8 +34,9 @@ class ViewPredictor(Protocol):
     def n_basis_rows(self) -> int:
         """Number of rows that a new row is compared with."""
 
-    def unused_columns(self, n_columns: int) -> BoolArray | None:
-        """Columns of new rows that do not matter, (n_columns,)."""
+    @property
+    def preprocessor(self) -> ViewPreprocessor:
+        """What is done to new rows first."""
 
     def mean(self, rows: Matrix) -> Array:
         """Posterior means (n, F) of rows that have this view."""
@@ -64,9 +65,10 @@ class KernelPredictor:
         """F."""
         return int(self.tau.shape[1])
 
-    def unused_columns(self, n_columns: int) -> BoolArray | None:
-        """Columns of new rows that do not matter, (n_columns,)."""
-        return self.data.preprocessor.unused_columns(n_columns)
+    @property
+    def preprocessor(self) -> ViewPreprocessor:
+        """What is done to new rows first."""
+        return self.data.preprocessor
 
     @property
     def has_training_rows(self) -> bool:
@@ -134,10 +136,6 @@ class LowRankPredictor:
     def n_basis_rows(self) -> int:
         """Number of rows that a new row is compared with."""
         return self.basis.n_landmarks
-
-    def unused_columns(self, n_columns: int) -> BoolArray | None:
-        """Columns of new rows that do not matter, (n_columns,)."""
-        return self.preprocessor.unused_columns(n_columns)
 
     @cached_property
     def coefficients(self) -> Array:

@@ -1,5 +1,6 @@
 """Tables of numbers: conversion to matrices, missing views, and errors that name the view, row and column of a bad cell."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,9 +13,14 @@ from cmvmed.data.layout import ViewLayout, column_label, layout_of_widths
 
 
 def column_names(part: object) -> list[str] | None:
-    """Column names of a data frame, if they are text."""
+    """Column names of a data frame, if they are text; they must be different."""
     names = list(getattr(part, "columns", []))
-    return names if names and all(isinstance(name, str) for name in names) else None
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
+        raise ValueError(f"X has two columns named {repeated!r}; give each column its own name.")
+    return names
 
 
 def as_table(name: str, part: object) -> Matrix:
@@ -41,11 +47,16 @@ class RowCheck:
     views: tuple[str, ...]
     columns: tuple[Sequence[str] | None, ...]  # per view the names of its columns, if they have names
     unused: tuple[BoolArray | None, ...]  # per view the columns whose values do not matter
+    complete: tuple[bool, ...] | None = None  # per view whether single NaN are errors; None: in no view
 
     def present(self, first_row: int, matrices: Sequence[Matrix]) -> list[BoolArray]:
         """Per view, which rows of the chunk have it, (n,)."""
-        settings = zip(matrices, self.views, self.columns, self.unused, strict=True)
-        return [present_rows(m, view, names, unused, first_row) for m, view, names, unused in settings]
+        complete = (False,) * len(self.views) if self.complete is None else self.complete
+        settings = zip(matrices, self.views, self.columns, self.unused, complete, strict=True)
+        return [
+            present_rows(m, view, names, unused, first_row, complete=needs_all)
+            for m, view, names, unused, needs_all in settings
+        ]
 
 
 def present_rows(
@@ -54,16 +65,19 @@ def present_rows(
     feature_names: Sequence[str] | None,
     unused: BoolArray | None = None,
     first_row: int = 0,
+    *,
+    complete: bool = False,
 ) -> BoolArray:
     """Which rows have this view, (n,); a row whose values are all NaN has not.
 
     ``unused`` marks columns whose values do not matter, such as those of a given kernel that belong to a missing row.
-    ``first_row`` is the number of the matrix's first row in the user's data, for messages.
+    ``first_row`` is the number of the matrix's first row in the user's data, for messages. ``complete`` is for a given
+    kernel, in which no single value can be filled.
 
     Raises
     ------
     ValueError
-        For an infinite value, and for a NaN beside numbers.
+        For an infinite value, and if ``complete`` for a NaN beside numbers.
     """
     values = matrix.data if is_sparse(matrix) else matrix
     finite = bool(np.isfinite(values).all())
@@ -76,17 +90,20 @@ def present_rows(
         row, column = rows[infinite[0]], columns[infinite[0]]
         raise ValueError(
             f"Input X contains infinity: view {name!r}, row {first_row + row}, {column_label(int(column), feature_names)}. "
-            "Replace it by a number, or set the whole view to NaN in that row if the sensor failed."
+            "Replace it by a number, or set the whole view to NaN in that row if the sensor failed; a single NaN is filled with "
+            "the mean of its column."
         )
-    nan_count = np.bincount(rows, minlength=matrix.shape[0])
-    absent = nan_count == matrix.shape[1]
-    stray = ~absent[rows] if unused is None else ~absent[rows] & ~unused[columns]
-    if stray.any():
+    if unused is not None:
+        rows, columns = rows[~unused[columns]], columns[~unused[columns]]
+    n_used = matrix.shape[1] if unused is None else int((~unused).sum())
+    absent = np.bincount(rows, minlength=matrix.shape[0]) == n_used
+    stray = ~absent[rows]
+    if complete and stray.any():
         row, column = rows[stray][0], columns[stray][0]
         raise ValueError(
             f"Input X contains NaN: view {name!r}, row {first_row + row}, {column_label(int(column), feature_names)}, beside "
-            "values that are numbers. A row whose view is missing must be NaN in all of the view's columns; fill single gaps "
-            "before, for instance with sklearn.impute.SimpleImputer."
+            "values that are numbers. A single value of a precomputed kernel cannot be filled: compute it, or set all of the "
+            "row to NaN if the view is missing there."
         )
     return np.asarray(~absent)
 

@@ -19,7 +19,7 @@ from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.problem import build_problem
 from cmvmed.core.threads import Mapper, blas_limit, parallel_map
 from cmvmed.core.types import Array, BoolArray, Matrix
-from cmvmed.data.inputs import TrainingInput, open_training
+from cmvmed.data.inputs import TrainingInput, open_training, read_label_column
 from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
@@ -171,6 +171,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         (of the features) and "residual" (the fraction of the kernel's trace over at most 1000 unlabeled rows that the
         features miss: the approximation's error), and "n_annealed" if the annealing ran on a sample of so many
         unlabeled rows.
+    n_imputed_cells_ : dict of str to int
+        By view, how many single NaN in the training rows were filled with the mean of their column; of the rows that
+        were annealed, if that was a sample. A row without any number of a view lacks the view and is not filled.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is made of data frames with string column names.
@@ -286,12 +289,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         ----------
         X : array, sparse matrix, data frame, path, dask collection, or list or dict of them by view
             One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all
-            NaN in a row is missing there. Rows need not be in memory: X may be a memory-mapped array, the path of a
-            Parquet, Feather, CSV or npy file, of a folder of such files or of a Zarr array, a pyarrow dataset, a Zarr
-            array, or a dask array or DataFrame, whose blocks are processed where they are stored.
+            NaN in a row is missing there; a single NaN is filled with the mean of its column. Rows need not be in
+            memory: X may be a memory-mapped array, the path of a Parquet, Feather, CSV or npy file, of a folder of such
+            files or of a Zarr array, a pyarrow dataset, a Zarr array, or a dask array or DataFrame, whose blocks are
+            processed where they are stored.
         y : array-like of shape (n_rows,), dask series or array, or str
-            Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in files
-            or dask DataFrames, that holds them.
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in data
+            frames, files or dask DataFrames, that holds them.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts, labeled or not.
         groups : array-like of shape (n_rows,), default=None
@@ -446,8 +450,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Parameters
         ----------
         X : as in ``decision_function``
-        y : array-like of shape (n_rows,)
-            True classes; rows marked unlabeled are left out.
+        y : as in ``score``
         sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
@@ -455,6 +458,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         accuracies : dict from view name to float
             A view that no labeled row has is not in it.
         """
+        check_is_fitted(self)
+        y = read_label_column(X, y, self.unlabeled) if isinstance(y, str) else y
         labeled, truth = self._labeled_truth(y)
         matrices, present = self._read_views(X)
         check_consistent_length(matrices[0], y, sample_weight)
