@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from cmvmed._warnings import warn_user
 from cmvmed.core.types import Matrix
 from cmvmed.data.external import (
     OpenInput,
@@ -37,7 +38,7 @@ from cmvmed.data.schema import (
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, format_bytes
 from cmvmed.data.sources.opening import is_dask, is_external
-from cmvmed.data.validation import as_table, column_names, first_text
+from cmvmed.data.validation import as_table, column_names, first_bad_cell, first_date, without_mask
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def open_training(X: object, y: object, settings: InputSettings) -> TrainingInpu
         schema, matrices = _read_training_arrays(X, settings)
         source = memory_rows(matrices, n_threads=settings.n_threads)
         y = y.compute() if is_dask(y) else y
+        _warn_of_other_order(X, y)
     return TrainingInput(schema, source, _read_labels(y, source.n_rows, settings), matrices)
 
 
@@ -146,6 +148,19 @@ def _read_labels(y: object, n_rows: int, settings: InputSettings) -> Labels:
     return labels
 
 
+def _warn_of_other_order(X: object, y: object) -> None:
+    """Warn if the indices of a pandas X and y hold the same rows in another order."""
+    rows: Any = getattr(X, "index", None)
+    labels: Any = getattr(y, "index", None)
+    if callable(rows) or callable(labels) or not (hasattr(rows, "equals") and hasattr(labels, "equals")):
+        return
+    if len(rows) == len(labels) and not rows.equals(labels) and rows.sort_values().equals(labels.sort_values()):
+        warn_user(
+            "X and y have the same index in another order. Rows are matched by position, so if they are to be matched by their "
+            "index pass y.loc[X.index]."
+        )
+
+
 def _read_training_arrays(X: object, settings: InputSettings) -> tuple[InputSchema, list[Matrix]]:
     """The columns of a training X in memory and the matrices of its views."""
     if is_view_collection(X):
@@ -155,7 +170,6 @@ def _read_training_arrays(X: object, settings: InputSettings) -> tuple[InputSche
         _check_equal_rows(view_names, matrices)
         widths = [matrix.shape[1] for matrix in matrices]
         return schema_of_tables(view_names, widths, columns, settings), matrices
-    column_names(X)  # refuses repeated names
     estimator = copy(settings.estimator)  # scikit-learn stores the columns of X in the estimator it is given
     table = _validated_table(X, estimator, settings, reset=True)
     seen = getattr(estimator, "feature_names_in_", None)
@@ -198,21 +212,23 @@ def _with_columns(part: Any, wanted: list[str] | None, view: str) -> Any:
 
 def _validated_table(X: object, estimator: BaseEstimator, settings: InputSettings, *, reset: bool) -> Matrix:
     """One table for all views as a matrix of numbers; ``reset`` stores its columns in the estimator, else they are compared."""
+    date, names = first_date(X), column_names(X)
+    if date is not None:
+        raise ValueError(date.message(resolve_views(settings.views, date.n_columns, names), names))
     try:
         return validate_data(
             estimator,
-            X,
+            without_mask(X),
             reset=reset,
             accept_sparse="csr",
             dtype=np.float64,
             ensure_all_finite=False,
             ensure_min_samples=1,
         )
-    except ValueError as error:
-        cell = first_text(X)
+    except (ValueError, TypeError) as error:
+        cell = first_bad_cell(X)
         if cell is None:
             raise
-        names = column_names(X)
         raise ValueError(cell.message(resolve_views(settings.views, cell.n_columns, names), names)) from error
 
 

@@ -171,13 +171,14 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
     rows, given = labeled_part(column, unlabeled)
     if not len(rows):
         raise ValueError(_no_label_message(len(column), unlabeled))
-    _check_finite(given)
+    _check_kinds(given)
     check_classification_targets(given)
     classes, codes_of_given = np.unique(given, return_inverse=True)
     if len(classes) < 2:
         collides = bool(_equal_to_marker(column, unlabeled).any())
         raise ValueError(_one_class_message(classes[0], unlabeled, collides=collides))
     _warn_of_names(classes, codes_of_given)
+    _warn_of_minus_one(classes, codes_of_given, unlabeled)
     codes = np.full(len(column), -1, dtype=np.intp)
     codes[rows] = codes_of_given
     return Labels(classes=classes, codes=codes)
@@ -302,10 +303,16 @@ def _narrowed(given: NDArray[Any]) -> NDArray[Any]:
         )
     if example_of.keys() <= {"boolean", "number", "string"}:
         return np.array(given.tolist())
-    return given  # check_classification_targets says what is wrong with it
+    return given  # of a type that is no class
 
 
-def _check_finite(given: NDArray[Any]) -> None:
+def _check_kinds(given: NDArray[Any]) -> None:
+    """Raise for labels that are no classes."""
+    if given.dtype.kind in "mMO":
+        raise ValueError(
+            f"y holds {given[0]!r} of type {type(given[0]).__name__}, but classes must be texts, whole numbers or booleans; "
+            "name the class of each row, or convert the labels to texts if these are the classes."
+        )
     if given.dtype.kind == "f" and np.isinf(given).any():
         raise ValueError("y contains infinity, which is no class. Mark unlabeled rows by None, NaN or the marker.")
 
@@ -371,6 +378,22 @@ def _warn_of_names(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
                 f"The classes {', '.join(map(repr, names))} of y differ only by case or surrounding blanks and count as "
                 f"{len(names)} classes; spell them alike if they are one."
             )
+
+
+def _warn_of_minus_one(classes: NDArray[Any], codes: NDArray[np.intp], unlabeled: object) -> None:
+    """Warn of a class -1 beside a marker that no number can equal."""
+    if (
+        unlabeled is None
+        or classes.dtype.kind not in "if"
+        or (_family(unlabeled) == "number" and not _is_missing(unlabeled))
+    ):
+        return
+    for k in np.flatnonzero(classes == -1):
+        warn_user(
+            f"{(codes == k).sum()} of {codes.size} labels in y are {classes[k].item()!r}, which counts as a class of its own, "
+            f"as unlabeled={unlabeled!r} is no number. If it marks unlabeled rows, pass unlabeled=-1; if it is a class, pass "
+            "unlabeled=None."
+        )
 
 
 def _no_label_message(n_rows: int, unlabeled: object) -> str:

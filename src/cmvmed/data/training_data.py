@@ -11,13 +11,14 @@ from sklearn.utils.validation import _check_sample_weight
 from cmvmed._warnings import warn_user
 from cmvmed.core.problem import RowPartition, partition_rows
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.groups import read_groups
 from cmvmed.data.labels import Labels
 from cmvmed.data.layout import column_label, per_view
 from cmvmed.data.schema import InputSchema
 from cmvmed.data.validation import RowCheck, absent_rows
 from cmvmed.data.view_data import ViewData, ViewSettings, read_view
 
-MOST = 0.5  # share of a column's cells from which on it is mostly filled
+MOST = 0.5 + 1e-9  # share of a column's cells from which on it is mostly filled
 
 
 @dataclass(frozen=True)
@@ -127,25 +128,16 @@ def read_weights(sample_weight: object, class_weight: object, labels: Labels, gr
         weights = np.ones(n_rows)
     else:
         like = np.broadcast_to(0.0, (n_rows, 1))
-        weights = np.asarray(_check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True))
+        weights = np.asarray(_check_sample_weight(_numeric(sample_weight), like, ensure_non_negative=True))
     hinge = _hinge_weights(class_weight, labels, weights)
-    return RowWeights(weights, hinge, sample_weight is None, None if groups is None else _read_groups(groups, n_rows))
+    return RowWeights(weights, hinge, sample_weight is None, None if groups is None else read_groups(groups, n_rows))
 
 
-def _read_groups(groups: object, n_rows: int) -> IntArray:
-    """The groups as numbers, (n,)."""
-    given = np.asarray(groups)
-    if given.shape != (n_rows,):
-        raise ValueError(
-            f"groups must have one entry for each of the {n_rows} rows, but has the shape {given.shape}; pass the group of every "
-            "row, labeled or not."
-        )
-    missing = [i for i, group in enumerate(given.tolist()) if group is None or group != group]
-    if missing:
-        raise ValueError(
-            f"groups has no group for row {missing[0]}; give rows that belong to no group groups of their own."
-        )
-    return np.asarray(np.unique(given.astype(str) if given.dtype == object else given, return_inverse=True)[1])
+def _numeric(sample_weight: object) -> Array:
+    try:
+        return np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"sample_weight must hold numbers: {error}.") from error
 
 
 def _hinge_weights(class_weight: object, labels: Labels, weights: Array) -> Array:

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Number
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
@@ -31,10 +33,13 @@ def as_table(name: str, part: object) -> Matrix:
             f"View {name!r} must be a two-dimensional array, sparse matrix or data frame, but is {type(part).__name__} of shape "
             f"{tuple(shape)}."
         )
+    date = first_date(part)
+    if date is not None:
+        raise ValueError(date.message(layout_of_widths([name], [date.n_columns]), column_names(part)))
     try:
-        return check_array(part, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
-    except ValueError as error:
-        cell = first_text(part)
+        return check_array(without_mask(part), accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+    except (ValueError, TypeError) as error:
+        cell = first_bad_cell(part)
         if cell is None:
             raise ValueError(f"View {name!r}: {error}") from error
         raise ValueError(cell.message(layout_of_widths([name], [cell.n_columns]), column_names(part))) from error
@@ -109,37 +114,71 @@ def present_rows(
 
 
 @dataclass(frozen=True)
-class TextCell:
-    """A cell of a table of features that holds a text."""
+class BadCell:
+    """A cell of a table of features that holds no number: a text, a date, or another object."""
 
     row: int
     column: int
     n_columns: int  # of the table
-    text: str | bytes
+    value: object
 
     def message(self, layout: ViewLayout, feature_names: Sequence[str] | None) -> str:
         """What is wrong and what to do, with the view and the column by their names."""
         view = next(i for i, columns in enumerate(layout.columns) if self.column in columns)
         within = int(np.flatnonzero(layout.columns[view] == self.column)[0])
         names = None if feature_names is None else [feature_names[c] for c in layout.columns[view]]
+        place = f"view {layout.names[view]!r}, row {self.row}, {column_label(within, names)}"
+        if isinstance(self.value, (str, bytes)):
+            return (
+                f"Input X contains the text {self.value!r}: {place}, but features must be numbers. Correct the cell if it is an "
+                "error, set it to NaN if the value is unknown, or turn a column of texts into numbers before, for instance with "
+                "sklearn.preprocessing.OneHotEncoder."
+            )
         return (
-            f"Input X contains the text {self.text!r}: view {layout.names[view]!r}, row {self.row}, "
-            f"{column_label(within, names)}, but features must be numbers. Correct the cell if it is an error, set the whole "
-            "view to NaN in that row if the sensor failed, or turn a column of texts into numbers before, for instance with "
-            "sklearn.preprocessing.OneHotEncoder."
+            f"Input X contains {self.value!r} of type {type(self.value).__name__}: {place}, but features must be numbers. Drop "
+            "the column, or turn it into numbers that have a meaning for new rows, such as the hour of a date."
         )
 
 
-def first_text(table: object) -> TextCell | None:
-    """The first cell of a table, row by row, with a text that spells no number; None if there is none."""
+def first_bad_cell(table: object) -> BadCell | None:
+    """The first cell of a table, row by row, that is neither a number nor missing nor a text that spells a number."""
     cells = np.asarray(table, dtype=object)
     if cells.ndim != 2:
         return None
     for row, line in enumerate(cells):
         for column, value in enumerate(line):
-            if isinstance(value, (str, bytes)) and not is_number(value):
-                return TextCell(row, column, cells.shape[1], value)
+            if not _can_be_number(value):
+                return BadCell(row, column, cells.shape[1], value)
     return None
+
+
+def first_date(table: Any) -> BadCell | None:
+    """The first cell of the first column of dates or durations, which would silently become large numbers."""
+    if hasattr(table, "columns"):
+        types = list(getattr(table, "dtypes", ()))
+        column = next((c for c, kind in enumerate(types) if _is_temporal(kind)), None)
+        return (
+            None if column is None else BadCell(0, column, len(types), next(iter(table[table.columns[column]]), None))
+        )
+    if _is_temporal(getattr(table, "dtype", None)) and isinstance(table, np.ndarray) and table.ndim == 2 and table.size:
+        return BadCell(0, 0, table.shape[1], table[0, 0])
+    return None
+
+
+def _is_temporal(dtype: Any) -> bool:
+    """Whether a type of numpy, pandas or polars is one of dates or durations."""
+    return getattr(dtype, "kind", None) in ("m", "M") or bool(getattr(dtype, "is_temporal", bool)())
+
+
+def _can_be_number(value: object) -> bool:
+    if isinstance(value, (str, bytes)):
+        return is_number(value)
+    return isinstance(value, Number) or value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def without_mask(table: Any) -> Any:
+    """A masked array with NaN in its masked cells; anything else as it is."""
+    return np.ma.filled(table.astype(np.float64), np.nan) if isinstance(table, np.ma.MaskedArray) else table
 
 
 def is_number(text: str | bytes) -> bool:

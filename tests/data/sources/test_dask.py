@@ -15,8 +15,8 @@ from distributed import Client, LocalCluster, wait
 from scipy import sparse
 
 from cmvmed.data.layout import layout_of_widths
-from cmvmed.data.sources.base import CHUNK_COPIES
 from cmvmed.data.sources import dask_rows
+from cmvmed.data.sources.base import CHUNK_COPIES
 from cmvmed.data.sources.dask import block_holders
 
 N_ROWS, WIDTHS = 2000, (3, 2)
