@@ -253,7 +253,9 @@ def test_a_given_kernel_must_be_square(partly):
 def test_a_given_kernel_must_be_complete(partly):
     K = grams(partly)
     broken = {**K, "video": changed(K["video"], 12, 5, np.nan)}
-    message = r"contains NaN: view 'video', row 12, column 5, beside values.*cannot be filled: compute it, or set all"
+    message = (
+        r"contains NaN: view 'video', row 12, column 5, beside values.*cannot be filled.*kernel: compute it, or set all"
+    )
     with pytest.raises(ValueError, match=message):
         CMVMED(kernel="precomputed").fit(broken, partly.y)
     model = CMVMED(kernel="precomputed", n_stages=2).fit(K, partly.y)

@@ -286,6 +286,15 @@ def test_masked_cells_are_gaps(partly):
     np.testing.assert_array_equal(model.predict_proba(masked), fit(gap, partly.y).predict_proba(gap))
 
 
+@pytest.mark.parametrize(
+    "index", [np.arange(40), np.arange(40) + 100, ["x"] * 40, [*range(20), *"abcdefghijklmnopqrst"]]
+)
+def test_other_indices_give_no_warning(index, partly):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit_frame(partly, y=pd.Series(partly.y, index=index))
+
+
 def test_classes_that_fit_did_not_see_are_wrong_predictions(partly):
     model = fit(partly.X, partly.y)
     truth = np.where(np.arange(40) < 4, 7, partly.truth)

@@ -154,7 +154,7 @@ def _warn_of_other_order(X: object, y: object) -> None:
     labels: Any = getattr(y, "index", None)
     if callable(rows) or callable(labels) or not (hasattr(rows, "equals") and hasattr(labels, "equals")):
         return
-    if len(rows) == len(labels) and not rows.equals(labels) and rows.sort_values().equals(labels.sort_values()):
+    if len(rows) == len(labels) and rows.is_unique and not rows.equals(labels) and rows.isin(labels).all():
         warn_user(
             "X and y have the same index in another order. Rows are matched by position, so if they are to be matched by their "
             "index pass y.loc[X.index]."
@@ -229,7 +229,7 @@ def _validated_table(X: object, estimator: BaseEstimator, settings: InputSetting
         cell = first_bad_cell(X)
         if cell is None:
             raise
-        raise ValueError(cell.message(resolve_views(settings.views, cell.n_columns, names), names)) from error
+        raise cell.error(resolve_views(settings.views, cell.n_columns, names), names, error) from error
 
 
 def _check_equal_rows(names: Sequence[str], matrices: Sequence[Matrix]) -> int:

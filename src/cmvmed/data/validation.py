@@ -42,7 +42,7 @@ def as_table(name: str, part: object) -> Matrix:
         cell = first_bad_cell(part)
         if cell is None:
             raise ValueError(f"View {name!r}: {error}") from error
-        raise ValueError(cell.message(layout_of_widths([name], [cell.n_columns]), column_names(part))) from error
+        raise cell.error(layout_of_widths([name], [cell.n_columns]), column_names(part), error) from error
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def present_rows(
         row, column = rows[stray][0], columns[stray][0]
         raise ValueError(
             f"Input X contains NaN: view {name!r}, row {first_row + row}, {column_label(int(column), feature_names)}, beside "
-            "values that are numbers. A single value of a precomputed kernel cannot be filled: compute it, or set all of the "
-            "row to NaN if the view is missing there."
+            "values that are numbers. A single value cannot be filled, since there are no column means, as in a precomputed "
+            "kernel: compute it, or set all of the row to NaN if the view is missing there."
         )
     return np.asarray(~absent)
 
@@ -138,6 +138,11 @@ class BadCell:
             f"Input X contains {self.value!r} of type {type(self.value).__name__}: {place}, but features must be numbers. Drop "
             "the column, or turn it into numbers that have a meaning for new rows, such as the hour of a date."
         )
+
+    def error(self, layout: ViewLayout, feature_names: Sequence[str] | None, cause: Exception) -> Exception:
+        """An error of the kind of its cause, as scikit-learn expects it: a TypeError for objects that are no numbers."""
+        message = self.message(layout, feature_names)
+        return TypeError(f"{message} ({cause})") if isinstance(cause, TypeError) else ValueError(message)
 
 
 def first_bad_cell(table: object) -> BadCell | None:
