@@ -94,9 +94,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         -------
         accuracy : float
         """
-        check_is_fitted(self)
-        y = read_label_column(X, y, self.unlabeled) if isinstance(y, str) else y
-        rows, truth = self._labeled_truth(y)
+        y, rows, truth = self._labeled_truth(X, y)
         predicted = self.predict(X)
         check_consistent_length(predicted, y, sample_weight)
         n_rows = predicted.shape[0]
@@ -113,13 +111,15 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return predict(self._model, X, kind, read_input_settings(self))
 
-    def _labeled_truth(self, y: object) -> tuple[IntArray, NDArray[Any]]:
-        """The labeled rows of y and their classes, which are compared with the known ones."""
+    def _labeled_truth(self, X: object, y: object) -> tuple[Any, IntArray, NDArray[Any]]:
+        """The labels y, its labeled rows and their classes, which must be ones that ``fit`` saw."""
+        check_is_fitted(self)
+        y = read_label_column(X, y, self.unlabeled) if isinstance(y, str) else y
         rows, truth = labeled_part(y, self.unlabeled)
         if rows.size == 0:
             raise ValueError("No row of y is labeled, so there is nothing to score; pass true classes for some rows.")
         check_known_classes(truth, self.classes_)
-        return rows, truth
+        return y, rows, truth
 
     def _read_training(self, X: object, y: object, sample_weight: object) -> TrainingData:
         """Read and check what ``fit`` was given, with all rows in memory."""

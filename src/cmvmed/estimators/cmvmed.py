@@ -19,7 +19,7 @@ from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.problem import build_problem
 from cmvmed.core.threads import Mapper, blas_limit, parallel_map
 from cmvmed.core.types import Array, BoolArray, Matrix
-from cmvmed.data.inputs import TrainingInput, open_training, read_label_column
+from cmvmed.data.inputs import TrainingInput, open_training
 from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
@@ -458,9 +458,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         accuracies : dict from view name to float
             A view that no labeled row has is not in it.
         """
-        check_is_fitted(self)
-        y = read_label_column(X, y, self.unlabeled) if isinstance(y, str) else y
-        labeled, truth = self._labeled_truth(y)
+        y, labeled, truth = self._labeled_truth(X, y)
         matrices, present = self._read_views(X)
         check_consistent_length(matrices[0], y, sample_weight)
         weights = np.ones(matrices[0].shape[0]) if sample_weight is None else np.asarray(sample_weight)
