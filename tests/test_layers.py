@@ -32,7 +32,10 @@ ALLOWED = {
     "_warnings": (),
 }
 PUBLIC = (ROOT, "datasets", "features", "model_selection")  # the modules whose names are public
-ALLOWED_MODULES = {"model_selection": ("data.labels",), "reproduction": PUBLIC}  # no other module of their parts
+ALLOWED_MODULES = {
+    "model_selection": ("data.labels", "data.groups"),
+    "reproduction": PUBLIC,
+}  # no other module of their parts
 HELPERS = ("_config", "_optional", "_warnings")  # small modules that any part but these may import
 WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")

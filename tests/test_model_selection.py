@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
+    StratifiedGroupKFold,
     StratifiedKFold,
     StratifiedShuffleSplit,
     cross_val_predict,
@@ -30,6 +32,7 @@ from sklearn.model_selection import (
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit, hide_labels, labeled_scorer
+from tests.core.factories import rejects
 
 
 def labels_with_counts(counts, n_unlabeled, seed):
@@ -176,10 +179,99 @@ def test_rows_of_X_and_y_must_agree(splitter):
         next(splitter.split(np.zeros((5, 1)), [0, 0, 1, 1]))
 
 
-@pytest.mark.parametrize("splitter", [SemiSupervisedKFold(2), SemiSupervisedShuffleSplit(2)])
-def test_groups_are_ignored_with_a_warning(splitter):
+def test_groups_are_ignored_by_random_splits_with_a_warning():
     with pytest.warns(UserWarning, match="groups parameter is ignored by SemiSupervised"):
-        next(splitter.split(np.zeros((4, 1)), [0, 0, 1, 1], groups=[0, 1, 0, 1]))
+        next(SemiSupervisedShuffleSplit(2).split(np.zeros((4, 1)), [0, 0, 1, 1], groups=[0, 1, 0, 1]))
+
+
+def group_splits(splitter, y, groups):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return list(splitter.split(np.zeros((len(y), 1)), y, groups))
+
+
+def check_groups_are_on_one_side(groups, splits):
+    assert all(not set(groups[train]) & set(groups[test]) for train, test in splits)
+
+
+def check_only_tested_groups_are_left_out(groups, splits):
+    for train, test in splits:
+        left_out = np.setdiff1d(np.arange(len(groups)), np.concatenate([train, test]))
+        assert set(groups[left_out]) <= set(groups[test])
+
+
+@settings(deadline=None, max_examples=60)
+@given(y=partly_labeled, n_groups=st.integers(3, 12), n_splits=st.integers(2, 3), seed=st.integers(0, 99))
+def test_kfold_contract_with_groups(y, n_groups, n_splits, seed):
+    groups = np.random.default_rng(seed).integers(n_groups, size=len(y))
+    splitter = SemiSupervisedKFold(n_splits, shuffle=True, random_state=seed)
+    try:
+        splits = group_splits(splitter, y, groups)
+    except ValueError as error:
+        if re.search("Take fewer splits|cannot be greater than the number of members", str(error)):
+            return
+        raise
+    assert len(splits) == n_splits
+    check_tests_are_labeled(y, splits)
+    check_no_class_vanishes(y, splits)
+    check_train_and_test_are_disjoint(splits)
+    check_groups_are_on_one_side(groups, splits)
+    check_only_tested_groups_are_left_out(groups, splits)
+    tested = np.concatenate([test for _, test in splits])
+    assert len(np.unique(tested)) == len(tested)
+
+
+def test_the_check_of_groups_rejects_folds_without_groups():
+    y, groups = labels_with_counts([6, 6], n_unlabeled=12, seed=0), np.arange(24) % 6
+    rejects(check_groups_are_on_one_side, groups, splits_of(SemiSupervisedKFold(3), y))
+
+
+def test_without_unlabeled_rows_the_folds_of_groups_are_those_of_scikit_learn():
+    y, groups = labels_with_counts([20, 20], n_unlabeled=0, seed=0), np.arange(40) // 4
+    ours = SemiSupervisedKFold(4).split(np.zeros((40, 1)), y, groups)
+    for (train, test), (train_expected, test_expected) in zip(
+        ours, StratifiedGroupKFold(4).split(np.zeros((40, 1)), y, groups), strict=True
+    ):
+        np.testing.assert_array_equal(train, train_expected)
+        np.testing.assert_array_equal(test, test_expected)
+
+
+def test_a_group_that_alone_has_a_class_is_never_tested():
+    y, groups = np.array([0, 1, 0, 1, 0, 1, 2, -1, -1]), np.array(list("aabbccdda"))
+    with pytest.warns(UserWarning, match="1 groups with labels stay in every training set and are never tested"):
+        splits = list(SemiSupervisedKFold(2).split(y[:, None], y, groups))
+    assert not any("d" in groups[test] for _, test in splits)
+    check_no_class_vanishes(y, splits)
+
+
+def test_groups_that_cannot_be_split():
+    y, groups = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
+    with pytest.raises(
+        ValueError, match=r"n_splits=2 is more than the 1 groups that can be held out.*Take fewer splits"
+    ):
+        next(SemiSupervisedKFold(2).split(y[:, None], y, groups))
+    with pytest.raises(
+        ValueError, match=r"groups must have one entry for each of the 4 rows, but has the shape \(3,\)"
+    ):
+        next(SemiSupervisedKFold(2).split(y[:, None], y, groups[:3]))
+
+
+def test_groups_reach_the_splitter_from_cross_validation():
+    y, groups = labels_with_counts([20, 20], n_unlabeled=20, seed=0), np.arange(60) // 4
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    seen = []
+
+    class Recorder(DummyClassifier):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(set(groups[np.isin(rows, X[:, 0])]))
+            return super().fit(X, y)
+
+    rows = X[:, 0]
+    cross_val_score(Recorder(), X, y, cv=SemiSupervisedKFold(3), groups=groups)
+    with sklearn.config_context(enable_metadata_routing=True):
+        cross_val_score(Recorder(), X, y, cv=SemiSupervisedKFold(3), params={"groups": groups})
+    tested = [set(groups[test]) for _, test in SemiSupervisedKFold(3).split(X, y, groups)]
+    assert [not training & held for training, held in zip(seen, tested * 2, strict=True)] == [True] * 6
 
 
 def test_default_test_set_has_a_row_of_each_class_when_labels_are_few():

@@ -1,8 +1,9 @@
 """Cross-validation and scores for data whose rows are only partly labeled.
 
 scikit-learn's splitters put unlabeled rows into the test folds, and its scores then count the marker -1 as a class.
-Here a test fold holds labeled rows only, every unlabeled row stays in every training set, and no class ever vanishes
-from a training set. scikit-learn's own stratified splitters and scorers do the work on the labeled rows.
+Here a test fold holds labeled rows only, every unlabeled row stays in every training set (unless its group is tested),
+and no class ever vanishes from a training set. scikit-learn's own stratified splitters and scorers do the work on the
+labeled rows.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import BaseShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import BaseShuffleSplit, StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_scalar, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from cmvmed._warnings import warn_user
+from cmvmed.data.groups import read_groups
 from cmvmed.data.labels import Labels, labeled_part, read_labels
 
 __all__ = ["SemiSupervisedKFold", "SemiSupervisedShuffleSplit", "hide_labels", "labeled_scorer"]
@@ -37,6 +40,12 @@ class SemiSupervisedKFold(StratifiedKFold):
     labeled row is in exactly one test fold, unless it is the only one of its class: that row stays in every training
     set, because the class would otherwise be unknown to the model that is tested on it, and a UserWarning names the
     class. The test folds are those of :class:`sklearn.model_selection.StratifiedKFold` on the rows that can be tested.
+
+    With ``groups``, such as the subjects or recordings that rows come from, rows of one group are never on both sides:
+    the test folds are those of :class:`sklearn.model_selection.StratifiedGroupKFold`, and the unlabeled rows of the
+    groups that a fold tests are left out of its training set, since a new group has no rows there either. Groups
+    without labels are in every training set. So is a group that alone has labels of a class, and one of those that
+    together would take all labels of a class into a test fold; a UserWarning says so, as they are never tested.
 
     Parameters
     ----------
@@ -60,6 +69,8 @@ class SemiSupervisedKFold(StratifiedKFold):
     [0 1 2 5] [3 4]
     """
 
+    __metadata_request__split = {"groups": True}  # noqa: RUF012 (as in scikit-learn's splitters of groups)
+
     def __init__(
         self, n_splits: int = 5, *, shuffle: bool = False, random_state: object = None, unlabeled: object = -1
     ) -> None:
@@ -75,17 +86,21 @@ class SemiSupervisedKFold(StratifiedKFold):
             Only its number of rows matters.
         y : array-like of shape (n,)
             Labels, with the marker (or None, NaN) in unlabeled rows.
-        groups : object
-            Ignored with a warning, exists for API compatibility.
+        groups : array-like of shape (n,), default=None
+            The group of each row, labeled or not.
 
         Yields
         ------
         train : ndarray of intp
-            All rows outside the test fold, ascending.
+            All rows outside the test fold, ascending; with groups, all rows of other groups.
         test : ndarray of intp
             Labeled rows, ascending.
         """
-        labels = _labels_of_rows(X, y, groups, self)
+        labels = _labels_of_rows(X, y, self.unlabeled)
+        if groups is not None:
+            splitter = StratifiedGroupKFold(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
+            yield from _group_folds(labels, read_groups(groups, len(labels.codes)), splitter)
+            return
         testable = _testable_rows(labels)
         if labels.counts.max() < self.n_splits:
             raise ValueError(
@@ -164,7 +179,9 @@ class SemiSupervisedShuffleSplit(BaseShuffleSplit):
         test : ndarray of intp
             Labeled rows in random order.
         """
-        labels = _labels_of_rows(X, y, groups, self)
+        if groups is not None:
+            warnings.warn(f"The groups parameter is ignored by {type(self).__name__}", UserWarning, stacklevel=2)
+        labels = _labels_of_rows(X, y, self.unlabeled)
         testable = _testable_rows(labels)
         always_in_training = np.setdiff1d(np.arange(len(labels.codes)), testable, assume_unique=True)
         codes = labels.codes[testable]
@@ -184,15 +201,50 @@ class SemiSupervisedShuffleSplit(BaseShuffleSplit):
         return max(int(np.ceil(_DEFAULT_TEST_FRACTION * len(codes))), len(np.unique(codes)))
 
 
-def _labels_of_rows(
-    X: object, y: object, groups: object, splitter: SemiSupervisedKFold | SemiSupervisedShuffleSplit
-) -> Labels:
+def _labels_of_rows(X: object, y: object, unlabeled: object) -> Labels:
     """Read y, and check that it has one entry per row of X."""
-    if groups is not None:
-        warnings.warn(f"The groups parameter is ignored by {type(splitter).__name__}", UserWarning, stacklevel=3)
-    labels = read_labels(y, splitter.unlabeled)
+    labels = read_labels(y, unlabeled)
     check_consistent_length(X, labels.codes)
     return labels
+
+
+def _group_folds(labels: Labels, groups: NDArray[np.intp], splitter: StratifiedGroupKFold) -> Iterator[Split]:
+    """Generate training and test rows such that no group is in both and every class in each training set."""
+    table = np.zeros((int(groups.max()) + 1, labels.n_classes), dtype=np.intp)  # labels by group and class
+    np.add.at(table, (groups[labels.labeled], labels.codes[labels.labeled]), 1)
+    in_one_group = np.count_nonzero(table, axis=0) == 1
+    may_be_tested = np.asarray(table.any(axis=1) & ~table[:, in_one_group].any(axis=1))
+    n_tested = int(may_be_tested.sum())
+    if n_tested < splitter.n_splits:
+        raise ValueError(
+            f"n_splits={splitter.n_splits} is more than the {n_tested} groups that can be held out: those with labels, none "
+            "of which alone has the labels of a class. Take fewer splits, or label rows in more groups."
+        )
+    testable = labels.labeled[may_be_tested[groups[labels.labeled]]]
+    folds = splitter.split(testable, labels.codes[testable], groups[testable])
+    held_out = [_leaving_every_class(np.unique(groups[testable[fold]]), table) for _, fold in folds]
+    if any(held.size == 0 for held in held_out):
+        raise ValueError(
+            f"With n_splits={splitter.n_splits} a test fold would hold no group, as every class must keep labels in training. "
+            "Take fewer splits, or label rows in more groups."
+        )
+    never = int(table.any(axis=1).sum()) - sum(held.size for held in held_out)
+    if never:
+        warn_user(
+            f"{never} groups with labels stay in every training set and are never tested, because the labels of a class are in "
+            "too few groups; label rows of every class in several groups."
+        )
+    for held in held_out:
+        inside = np.isin(groups, held)
+        yield np.flatnonzero(~inside), np.flatnonzero(inside & (labels.codes >= 0))
+
+
+def _leaving_every_class(held: NDArray[np.intp], table: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Give back groups of a test fold, those with the fewest labels first, until every class has labels outside of it."""
+    while (lost := table[held].sum(axis=0) == table.sum(axis=0)).any():
+        with_class = held[table[held][:, lost.argmax()] > 0]
+        held = held[held != with_class[table[with_class].sum(axis=1).argmin()]]
+    return held
 
 
 def _testable_rows(labels: Labels) -> NDArray[np.intp]:

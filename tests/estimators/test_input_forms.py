@@ -310,7 +310,7 @@ def test_inputs_are_never_changed(name, scaling, partly):
     model = one_stage(scaling=scaling).fit(X, y, sample_weight=weights)
     model.predict_proba(X)
     model.decision_function_by_view(X, return_std=True)
-    model.score(X, y, sample_weight=weights)
+    model.score(X, partly.truth, sample_weight=weights)
     assert (contents(X), y.tobytes(), weights.tobytes()) == before
 
 
@@ -378,29 +378,6 @@ def test_a_collection_of_frames_remembers_its_columns(partly):
     assert not hasattr(model, "feature_names_in_")
 
 
-def test_columns_in_another_order_are_refused(partly):
-    X = pd.DataFrame(partly.X, columns=COLUMNS)
-    model = one_stage(views={"a": "a_", "b": "b_"}).fit(X, partly.y)
-    with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
-        model.predict(X[COLUMNS[::-1]])
-
-
-@pytest.mark.parametrize("columns", [["a_2", "a_1", "a_0"], ["a_0", "a_1", "x"]])
-def test_columns_in_another_order_are_refused_within_a_view(columns, partly):
-    a, b = pd.DataFrame(partly.a, columns=COLUMNS[:3]), pd.DataFrame(partly.b, columns=COLUMNS[3:])
-    model = one_stage().fit({"a": a, "b": b}, partly.y)
-    other = pd.DataFrame(partly.a, columns=columns)
-    with pytest.raises(ValueError, match=r"'a'.*a_0"):
-        model.predict({"a": other, "b": b})
-
-
-def test_columns_in_another_order_are_refused_beside_a_view_without_names(partly):
-    a = pd.DataFrame(partly.a, columns=COLUMNS[:3])
-    model = one_stage().fit({"a": a, "b": partly.b}, partly.y)
-    with pytest.raises(ValueError, match=r"'a'.*a_0"):
-        model.predict({"a": a[["a_2", "a_1", "a_0"]], "b": partly.b})
-
-
 def test_views_with_numbers_for_names_take_settings_by_number(partly):
     model = one_stage(views={1: 3, 2: 2}, C={1: 1.0, 2: 2.0}, view_weights={1: 0.25, 2: 0.75}).fit(partly.X, partly.y)
     assert model.view_names_ == ["1", "2"]
@@ -442,7 +419,7 @@ def test_frames_beside_files_are_matched_by_the_names_of_their_columns(tmp_path)
     model = CMVMED().fit(X, y)
     reordered = X | {"second": frame[["c", "a", "b"]]}
     np.testing.assert_array_equal(model.decision_function(reordered), model.decision_function(X))
-    with pytest.raises(ValueError, match="There is no column 'b'"):
+    with pytest.raises(ValueError, match=r"X lacks 1 of the 3 columns of view 'second' that fit saw: \['b'\]"):
         model.predict(X | {"second": frame[["a", "c"]]})
     with pytest.raises(ValueError, match="pass that column itself as y"):
         CMVMED().fit(X, "a")

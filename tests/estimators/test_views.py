@@ -168,9 +168,17 @@ def test_a_row_of_nan_lacks_the_view(form):
         ([np.nan, 0.0], r"NaN: view 'x', row 1, column 'p' \(position 0\), beside values that are numbers"),
     ],
 )
-def test_other_numbers_that_are_not_finite_are_refused(row, message, form):
+def test_other_numbers_that_are_not_finite_are_refused_in_a_complete_view(row, message, form):
     with pytest.raises(ValueError, match=message):
-        present_rows(form(np.array([[1.0, 2.0], row])), "x", ["p", "q"])
+        present_rows(form(np.array([[1.0, 2.0], row])), "x", ["p", "q"], complete=True)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+def test_columns_that_do_not_matter_make_no_row_present(form):
+    X = np.array([[1.0, np.nan, 3.0], [np.nan, 2.0, np.nan], [np.nan, np.nan, np.nan], [np.nan, np.nan, 3.0]])
+    np.testing.assert_array_equal(present_rows(form(X), "x", None), [True, True, False, True])
+    unused = np.array([False, True, False])
+    np.testing.assert_array_equal(present_rows(form(X), "x", None, unused), [True, False, False, True])
 
 
 def test_present_rows_of_a_huge_finite_view():

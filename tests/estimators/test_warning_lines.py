@@ -86,7 +86,7 @@ def test_new_rows_without_any_view_in_a_pipeline(partly):
     check_line(partial(model.predict, without_rows(partly.X, [4])), "1 of 40 rows have no view present")
 
 
-BLANK = "hold the blank text ''"
+BLANK = "labels in y are the blank text ''"
 
 
 def with_blank(y):

@@ -4,6 +4,8 @@
 layout         which columns of X belong to which view
 validation     tables of numbers, missing views, bad cells
 labels         y with unlabeled rows
+groups         rows that are held out together
+imputation     single gaps filled
 scaling        features on a common scale
 view_data      a view's training rows with their kernel
 predictors     a fitted view, applied to new rows

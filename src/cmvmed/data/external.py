@@ -4,9 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from cmvmed.data.layout import ViewLayout, collection_items, resolve_views
-from cmvmed.data.schema import UNEQUAL_ROWS, InputSchema, InputSettings, order_of_views, schema_of_tables
-from cmvmed.data.sources import ArrayTable, DaskRows, LocalRows, Table, dask_rows
+import numpy as np
+
+from cmvmed.core.types import Array, Matrix
+from cmvmed.data.layout import ViewLayout, abbreviate, collection_items, resolve_views
+from cmvmed.data.schema import (
+    UNEQUAL_ROWS,
+    InputSchema,
+    InputSettings,
+    check_columns,
+    parts_by_view,
+    schema_of_tables,
+    views_in,
+)
+from cmvmed.data.sources import ArrayTable, DaskRows, LocalRows, PaddedTable, Table, dask_rows
 from cmvmed.data.sources.files import FileTable
 from cmvmed.data.sources.opening import (
     check_files_match,
@@ -88,19 +99,71 @@ def open_external_training(X: object, y: object, settings: InputSettings) -> tup
     return InputSchema(resolve_views(settings.views, opened.widths[0], columns), columns), opened
 
 
-def open_external_new(X: object, schema: InputSchema) -> OpenInput:
-    """The parts of new rows, with the columns of the training X, found by name where they have names."""
+def open_label_column(X: object, column: str) -> OpenInput:
+    """X with the part that has the column of labels."""
     names, parts = _open_parts(X)
-    expected = [schema.names] if names is None else schema.known_columns
-    if isinstance(X, Mapping):
-        parts = [parts[i] for i in order_of_views(names or (), schema)]
-        names = schema.view_names
-    if len(parts) != len(expected):
-        raise ValueError(f"X has {len(parts)} views but fit saw {len(expected)}: {list(schema.view_names)}.")
-    wanted = [columns if _names_in(part) is not None else None for part, columns in zip(parts, expected, strict=True)]
-    selected = tuple(_select(part, columns) for part, columns in zip(parts, wanted, strict=True))
-    _check_rows(names, selected)
-    return OpenInput(names, selected)
+    return OpenInput(names, tuple(parts), _part_with(column, parts), column)
+
+
+def open_external_new(X: object, schema: InputSchema) -> OpenInput:
+    """The parts of new rows, with the columns of the training X, found by name where they have names.
+
+    Views that are missing in all rows, with all their columns or as None, become columns of NaN.
+    """
+    if not isinstance(X, (Mapping, list, tuple)):
+        return OpenInput(None, (_new_table(_open_parts(X)[1][0], schema),))
+    given = dict(zip(schema.view_names, parts_by_view(X, schema), strict=True))
+    names, parts = _open_parts({view: part for view, part in given.items() if part is not None})
+    opened = dict(zip(names or (), parts, strict=True))
+    selected = {
+        view: _new_view(opened[view], view, columns)
+        for view, columns in zip(schema.view_names, schema.known_columns, strict=True)
+        if view in opened
+    }
+    _check_rows(tuple(selected), tuple(selected.values()))
+    like = next(iter(selected.values()))
+    widths = zip(schema.view_names, schema.layout.widths, strict=True)
+    return OpenInput(
+        schema.view_names,
+        tuple(selected[view] if view in selected else _missing(like, width) for view, width in widths),
+    )
+
+
+def _new_view(part: Any, view: str, wanted: list[str] | None) -> Any:
+    """The table of one view, with the columns of the training X if both have names."""
+    given = _names_in(part)
+    if given is None or wanted is None:
+        return part
+    check_columns(given, wanted, view, whole=True)
+    return _select(part, wanted)
+
+
+def _new_table(part: Any, schema: InputSchema) -> Any:
+    """One table for all views, with the columns of the training X if both have names; NaN in the columns of missing views."""
+    given = _names_in(part)
+    if given is None or not schema.can_match:
+        return part
+    columns = zip(views_in(given, schema), schema.layout.columns, strict=True)
+    found = np.sort(np.concatenate([index for present, index in columns if present]))
+    selected = _select(part, [(schema.names or [])[c] for c in found])
+    if found.size == schema.n_features:
+        return selected
+    if is_dask(selected):
+        absent = {name: np.nan for name in schema.names or () if name not in given}
+        return selected.assign(**absent)[schema.names]
+    return PaddedTable(selected, found, schema.n_features)
+
+
+def _missing(like: Any, width: int) -> Any:
+    """A view of NaN for the rows of another one."""
+    if not is_dask(like):
+        return ArrayTable(np.broadcast_to(np.nan, (like.n_rows, width)))
+    array = like.to_dask_array() if hasattr(like, "to_dask_array") else like.rechunk({1: -1})
+    return array.map_blocks(_nan_block, width=width, chunks=(array.chunks[0], (width,)), dtype=np.float64)
+
+
+def _nan_block(block: Matrix, width: int) -> Array:
+    return np.full((block.shape[0], width), np.nan)
 
 
 def _open_parts(X: object) -> tuple[tuple[str, ...] | None, list[Any]]:
@@ -139,17 +202,21 @@ def _part_with(label_column: str, parts: Sequence[Any]) -> Any:
     """The one part that has the column of labels."""
     owners = [part for part in parts if label_column in (_names_in(part) or ())]
     if len(owners) != 1:
-        names = [name for part in parts for name in _names_in(part) or ()]
-        what = "is in more than one table of X" if owners else f"is no column of X, whose columns are {names}"
-        raise ValueError(
-            f"y={label_column!r} {what}; y must be the name of one column with the classes, or hold the classes."
-        )
+        raise ValueError(wrong_label_column(label_column, [n for part in parts for n in _names_in(part) or ()], owners))
     if not (is_dask(owners[0]) or isinstance(owners[0], FileTable)):
         raise ValueError(
             f"y={label_column!r} is a column of a table in memory, beside views in files; pass that column itself as y and "
             "leave it out of X."
         )
     return owners[0]
+
+
+def wrong_label_column(label_column: str, columns: Sequence[str], owners: Sequence[Any]) -> str:
+    """What is wrong with y as the name of a column."""
+    what = f"is no column of X, whose columns are {abbreviate(columns) if columns else 'not named'}"
+    if owners:
+        what = "is in more than one table of X"
+    return f"y={label_column!r} {what}; y must be the name of one column with the classes, or hold the classes."
 
 
 def _select(part: Any, columns: list[str] | None) -> Any:

@@ -4,7 +4,7 @@
 the columns of the training X. Arrays and frames become a source in memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -13,22 +13,32 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from cmvmed._warnings import warn_user
 from cmvmed.core.types import Matrix
-from cmvmed.data.external import OpenInput, Rows, open_external_new, open_external_training
+from cmvmed.data.external import (
+    OpenInput,
+    Rows,
+    open_external_new,
+    open_external_training,
+    open_label_column,
+    wrong_label_column,
+)
 from cmvmed.data.labels import Labels, read_labeled_rows, read_labels
 from cmvmed.data.layout import collection_items, is_view_collection, resolve_views
 from cmvmed.data.schema import (
     UNEQUAL_ROWS,
     InputSchema,
     InputSettings,
+    check_columns,
     check_widths,
-    order_of_views,
+    parts_by_view,
     schema_of_tables,
+    views_in,
 )
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, format_bytes
 from cmvmed.data.sources.opening import is_dask, is_external
-from cmvmed.data.validation import as_table, column_names, first_text
+from cmvmed.data.validation import as_table, column_names, first_bad_cell, first_date, without_mask
 
 
 @dataclass(frozen=True)
@@ -46,16 +56,19 @@ class TrainingInput:
 
 
 def open_training(X: object, y: object, settings: InputSettings) -> TrainingInput:
-    """Open X and y for a fit; y may name the column of X, in files or dask DataFrames, that holds the labels."""
+    """Open X and y for a fit; y may name the column of X, in data frames, files or dask DataFrames, that holds the labels."""
     if is_external(X):
         schema, opened = open_external_training(X, y, settings)
         source, matrices = opened.rows(schema.layout, settings), None
         if isinstance(y, str) or is_dask(y):
             y = read_labeled_rows(*opened.labels(y, settings.unlabeled), settings.unlabeled)
     else:
+        if isinstance(y, str):
+            X, y = without_column(X, y)
         schema, matrices = _read_training_arrays(X, settings)
         source = memory_rows(matrices, n_threads=settings.n_threads)
         y = y.compute() if is_dask(y) else y
+        _warn_of_other_order(X, y)
     return TrainingInput(schema, source, _read_labels(y, source.n_rows, settings), matrices)
 
 
@@ -72,6 +85,33 @@ def open_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Ma
             "features as input."
         )
     return opened
+
+
+def read_label_column(X: object, column: str, unlabeled: object) -> Any:
+    """The labels in a column of X, one for each row."""
+    if not is_external(X):
+        return without_column(X, column)[1]
+    rows, given, n_rows = open_label_column(X, column).labels(column, unlabeled)
+    labels = np.full(n_rows, None, dtype=object)
+    labels[rows] = given
+    return labels
+
+
+def without_column(X: object, column: str) -> tuple[Any, Any]:
+    """X, of data frames in memory, without one of their columns, and that column."""
+    items: list[tuple[str, Any]] = collection_items(X) if is_view_collection(X) else [("X", X)]
+    columns = {name: column_names(part) or [] for name, part in items}
+    owners = [name for name in columns if column in columns[name]]
+    if len(owners) != 1:
+        raise ValueError(wrong_label_column(column, [name for names in columns.values() for name in names], owners))
+    kept = {
+        name: part[[other for other in columns[name] if other != column]] if name == owners[0] else part
+        for name, part in items
+    }
+    values = dict(items)[owners[0]][column]
+    if not is_view_collection(X):
+        return kept["X"], values
+    return kept if isinstance(X, Mapping) else list(kept.values()), values
 
 
 def load_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Matrix]:
@@ -108,12 +148,28 @@ def _read_labels(y: object, n_rows: int, settings: InputSettings) -> Labels:
     return labels
 
 
+def _warn_of_other_order(X: object, y: object) -> None:
+    """Warn if the indices of a pandas X and y hold the same rows in another order."""
+    rows: Any = getattr(X, "index", None)
+    labels: Any = getattr(y, "index", None)
+    if callable(rows) or callable(labels) or not (hasattr(rows, "equals") and hasattr(labels, "equals")):
+        return
+    if len(rows) == len(labels) and rows.is_unique and not rows.equals(labels) and rows.isin(labels).all():
+        warn_user(
+            "X and y have the same index in another order. Rows are matched by position, so if they are to be matched by their "
+            "index pass y.loc[X.index]."
+        )
+
+
 def _read_training_arrays(X: object, settings: InputSettings) -> tuple[InputSchema, list[Matrix]]:
     """The columns of a training X in memory and the matrices of its views."""
     if is_view_collection(X):
-        view_names, parts, matrices = _tables_in(X)
+        items = collection_items(X)
+        view_names, columns = [name for name, _ in items], [column_names(part) for _, part in items]
+        matrices = [as_table(name, part) for name, part in items]
+        _check_equal_rows(view_names, matrices)
         widths = [matrix.shape[1] for matrix in matrices]
-        return schema_of_tables(view_names, widths, [column_names(part) for part in parts], settings), matrices
+        return schema_of_tables(view_names, widths, columns, settings), matrices
     estimator = copy(settings.estimator)  # scikit-learn stores the columns of X in the estimator it is given
     table = _validated_table(X, estimator, settings, reset=True)
     seen = getattr(estimator, "feature_names_in_", None)
@@ -123,50 +179,62 @@ def _read_training_arrays(X: object, settings: InputSettings) -> tuple[InputSche
 
 
 def _read_new_arrays(X: object, schema: InputSchema, settings: InputSettings) -> list[Matrix]:
-    """The matrices of the views of new rows in memory."""
-    if not is_view_collection(X):
-        return schema.layout.split(_validated_table(X, settings.estimator, settings, reset=False))
-    names, parts, matrices = _tables_in(X)
-    if isinstance(X, Mapping):
-        order = order_of_views(names, schema)
-        parts, matrices = [parts[i] for i in order], [matrices[i] for i in order]
+    """The matrices of the views of new rows in memory; columns with names are found by them."""
+    if is_view_collection(X):
+        parts = parts_by_view(X, schema)
+    else:
+        given = column_names(X)
+        if given is None or not schema.can_match or given == schema.names:
+            return schema.layout.split(_validated_table(X, settings.estimator, settings, reset=False))
+        parts = [X if present else None for present in views_in(given, schema)]
+    tables = [
+        None if part is None else as_table(view, _with_columns(part, columns, view))
+        for view, part, columns in zip(schema.view_names, parts, schema.known_columns, strict=True)
+    ]
+    present = {view: table for view, table in zip(schema.view_names, tables, strict=True) if table is not None}
+    n_rows = _check_equal_rows(list(present), list(present.values()))
+    matrices = [
+        np.full((n_rows, width), np.nan) if table is None else table
+        for table, width in zip(tables, schema.layout.widths, strict=True)
+    ]
     check_widths([matrix.shape[1] for matrix in matrices], schema)
-    for view, expected, part in zip(schema.view_names, schema.known_columns, parts, strict=True):
-        given = column_names(part)
-        if given is not None and expected is not None and given != expected:
-            raise ValueError(
-                f"View {view!r} has the columns {given[:6]}, but fit saw {expected[:6]}; pass the same columns in the same "
-                "order."
-            )
     return matrices
+
+
+def _with_columns(part: Any, wanted: list[str] | None, view: str) -> Any:
+    """A table with the columns of a view in their order, if both have names."""
+    given = column_names(part)
+    if given is None or wanted is None or given == wanted:
+        return part
+    check_columns(given, wanted, view, whole=True)
+    return part[wanted]
 
 
 def _validated_table(X: object, estimator: BaseEstimator, settings: InputSettings, *, reset: bool) -> Matrix:
     """One table for all views as a matrix of numbers; ``reset`` stores its columns in the estimator, else they are compared."""
+    date, names = first_date(X), column_names(X)
+    if date is not None:
+        raise ValueError(date.message(resolve_views(settings.views, date.n_columns, names), names))
     try:
         return validate_data(
             estimator,
-            X,
+            without_mask(X),
             reset=reset,
             accept_sparse="csr",
             dtype=np.float64,
             ensure_all_finite=False,
             ensure_min_samples=1,
         )
-    except ValueError as error:
-        cell = first_text(X)
+    except (ValueError, TypeError) as error:
+        cell = first_bad_cell(X)
         if cell is None:
             raise
-        names = column_names(X)
-        raise ValueError(cell.message(resolve_views(settings.views, cell.n_columns, names), names)) from error
+        raise cell.error(resolve_views(settings.views, cell.n_columns, names), names, error) from error
 
 
-def _tables_in(X: object) -> tuple[list[str], list[Any], list[Matrix]]:
-    """Per view its name, its table as it was given, and the same as a matrix."""
-    items = collection_items(X)
-    names, parts = [name for name, _ in items], [part for _, part in items]
-    matrices = [as_table(name, part) for name, part in items]
-    rows = {name: matrix.shape[0] for name, matrix in zip(names, matrices, strict=True)}
+def _check_equal_rows(names: Sequence[str], matrices: Sequence[Matrix]) -> int:
+    """The number of rows, which must be the same in all views."""
+    rows = {name: int(matrix.shape[0]) for name, matrix in zip(names, matrices, strict=True)}
     if len(set(rows.values())) > 1:
         raise ValueError(UNEQUAL_ROWS.format(rows))
-    return names, parts, matrices
+    return int(matrices[0].shape[0])

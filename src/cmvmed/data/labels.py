@@ -2,7 +2,8 @@
 
 This module alone decides what "unlabeled" means. Missing values (None, NaN, NaT, pandas.NA, nulls of a polars
 series, masked entries) are unlabeled in every case; rows that equal the marker ``unlabeled`` (-1 as in scikit-learn
-unless the user says otherwise) are unlabeled as well. A blank text is a class like any other text, with a warning.
+unless the user says otherwise) are unlabeled as well. A blank text, or one such as "unknown", is a class like any other
+text, with a warning.
 """
 
 from __future__ import annotations
@@ -19,10 +20,32 @@ from sklearn.utils.validation import column_or_1d
 
 from cmvmed._warnings import warn_user
 
-__all__ = ["Labels", "labeled_part", "read_labeled_rows", "read_labels", "unlabeled_mask"]
+__all__ = ["Labels", "check_known_classes", "labeled_part", "read_labeled_rows", "read_labels", "unlabeled_mask"]
 
 # Names instead of classes, so that pandas need not be imported to recognize its missing values.
 _MISSING_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
+
+# Texts that usually stand for a missing label, among them those that numpy makes of None, NaN and -1.0.
+_LIKE_MARKERS = frozenset(
+    {
+        "",
+        "?",
+        "-",
+        "-1",
+        "-1.0",
+        "nan",
+        "none",
+        "null",
+        "na",
+        "n/a",
+        "<na>",
+        "nat",
+        "unknown",
+        "unlabeled",
+        "unlabelled",
+    }
+    | {"no label", "not labeled", "not labelled", "missing", "undefined", "undetermined", "tbd", "todo"}
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +161,9 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
     Warns
     -----
     UserWarning
-        If a class is a blank text, such as the empty cells of a table leave: it counts as a class unless it is the
-        marker.
+        If a class is a blank text, such as the empty cells of a table leave, or one that usually marks unlabeled rows,
+        such as "unknown" or "?": it counts as a class unless it is the marker. Also if classes differ only by case or
+        surrounding blanks.
     """
     column = _as_label_array(y)
     if not len(column):
@@ -147,13 +171,14 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
     rows, given = labeled_part(column, unlabeled)
     if not len(rows):
         raise ValueError(_no_label_message(len(column), unlabeled))
-    _check_finite(given)
+    _check_kinds(given)
     check_classification_targets(given)
     classes, codes_of_given = np.unique(given, return_inverse=True)
     if len(classes) < 2:
         collides = bool(_equal_to_marker(column, unlabeled).any())
         raise ValueError(_one_class_message(classes[0], unlabeled, collides=collides))
-    _warn_of_blank(classes, codes_of_given)
+    _warn_of_names(classes, codes_of_given)
+    _warn_of_minus_one(classes, codes_of_given, unlabeled)
     codes = np.full(len(column), -1, dtype=np.intp)
     codes[rows] = codes_of_given
     return Labels(classes=classes, codes=codes)
@@ -278,22 +303,96 @@ def _narrowed(given: NDArray[Any]) -> NDArray[Any]:
         )
     if example_of.keys() <= {"boolean", "number", "string"}:
         return np.array(given.tolist())
-    return given  # check_classification_targets says what is wrong with it
+    return given  # of a type that is no class
 
 
-def _check_finite(given: NDArray[Any]) -> None:
+def _check_kinds(given: NDArray[Any]) -> None:
+    """Raise for labels that are no classes."""
+    if given.dtype.kind in "mMO":
+        raise ValueError(
+            f"y holds {given[0]!r} of type {type(given[0]).__name__}, but classes must be texts, whole numbers or booleans; "
+            "name the class of each row, or convert the labels to texts if these are the classes."
+        )
     if given.dtype.kind == "f" and np.isinf(given).any():
         raise ValueError("y contains infinity, which is no class. Mark unlabeled rows by None, NaN or the marker.")
 
 
-def _warn_of_blank(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
+def check_known_classes(truth: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Compare the labels of a score with the classes of a fit.
+
+    Parameters
+    ----------
+    truth : ndarray of shape (m,)
+        True labels.
+    classes : ndarray of shape (K,)
+        The classes that predictions can be.
+
+    Raises
+    ------
+    ValueError
+        If no label is one of the classes, or one is spelled otherwise: the score would be wrong without notice.
+    """
+    given, known = set(truth.tolist()), set(classes.tolist())
+    if not given & known:
+        raise ValueError(
+            f"None of the labels to score is a class that fit saw: y holds {_shown(given)}, the classes are "
+            f"{_shown(known)}. Give the labels the type and spelling of the classes."
+        )
+    spelled = {_spelling(name): name for name in known if isinstance(name, str)}
+    for label in sorted(name for name in given - known if isinstance(name, str)):
+        if _spelling(label) in spelled:
+            raise ValueError(
+                f"y holds the label {label!r}, but fit saw the class {spelled[_spelling(label)]!r}; spell them alike."
+            )
+
+
+def _spelling(name: str) -> str:
+    """A name without the differences that are likely mistakes: case and surrounding blanks."""
+    return name.strip().casefold()
+
+
+def _shown(labels: set[Any]) -> str:
+    ordered = sorted(labels, key=repr)
+    return ", ".join(map(repr, ordered[:5])) + (f" and {len(ordered) - 5} more" if len(ordered) > 5 else "")
+
+
+def _warn_of_names(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
+    """Warn of classes that look like a marker of unlabeled rows, and of those that look like one class."""
     if classes.dtype.kind != "U":
         return
-    for blank in np.flatnonzero(np.char.strip(classes) == ""):
-        text = classes[blank].item()
+    markers = [k for k, name in enumerate(classes.tolist()) if _spelling(name) in _LIKE_MARKERS]
+    for k in markers:
+        name = classes[k].item()
+        advice = f"pass unlabeled={name!r} or put None in its place" if len(markers) == 1 else "put None in its place"
         warn_user(
-            f"{(codes == blank).sum()} rows of y hold the blank text {text!r}, which counts as a class of its own. If it marks "
-            f"unlabeled rows, pass unlabeled={text!r} or put None in its place; if it is a class, give it a name.",
+            f"{(codes == k).sum()} of {codes.size} labels in y are the {'blank ' if not name.strip() else ''}text {name!r}, "
+            f"which counts as a class of its own. If it marks unlabeled rows, {advice}; if it is a class, give it another "
+            "name."
+        )
+    alike: dict[str, list[str]] = {}
+    for name in classes.tolist():
+        alike.setdefault(_spelling(name), []).append(name)
+    for names in alike.values():
+        if len(names) > 1:
+            warn_user(
+                f"The classes {', '.join(map(repr, names))} of y differ only by case or surrounding blanks and count as "
+                f"{len(names)} classes; spell them alike if they are one."
+            )
+
+
+def _warn_of_minus_one(classes: NDArray[Any], codes: NDArray[np.intp], unlabeled: object) -> None:
+    """Warn of a class -1 beside a marker that no number can equal."""
+    if (
+        unlabeled is None
+        or classes.dtype.kind not in "if"
+        or (_family(unlabeled) == "number" and not _is_missing(unlabeled))
+    ):
+        return
+    for k in np.flatnonzero(classes == -1):
+        warn_user(
+            f"{(codes == k).sum()} of {codes.size} labels in y are {classes[k].item()!r}, which counts as a class of its own, "
+            f"as unlabeled={unlabeled!r} is no number. If it marks unlabeled rows, pass unlabeled=-1; if it is a class, pass "
+            "unlabeled=None."
         )
 
 

@@ -136,7 +136,7 @@ def _columns_with_prefix(name: str, prefix: str, feature_names: Sequence[str] | 
     columns = np.array([i for i, column in enumerate(feature_names) if column.startswith(prefix)], dtype=np.intp)
     if columns.size == 0:
         raise ValueError(
-            f"View {name!r}: no column name starts with {prefix!r}; the columns are {_abbreviate(feature_names)}."
+            f"View {name!r}: no column name starts with {prefix!r}; the columns are {abbreviate(feature_names)}."
         )
     return columns
 
@@ -154,7 +154,7 @@ def _listed_columns(name: str, choice: object, n_features: int, feature_names: S
         known = {column: i for i, column in enumerate(feature_names or ())}
         unknown = [item for item in items if item not in known]
         if unknown:
-            have = _abbreviate(feature_names) if feature_names is not None else "not named, as X is not a data frame"
+            have = abbreviate(feature_names) if feature_names is not None else "not named, as X is not a data frame"
             raise ValueError(
                 f"View {name!r} asks for column {unknown[0]!r}, which X does not have; its columns are {have}."
             )
@@ -225,6 +225,7 @@ def column_label(column: int, feature_names: Sequence[str] | None) -> str:
     return f"column {column}" if feature_names is None else f"column {feature_names[column]!r} (position {column})"
 
 
-def _abbreviate(names: Sequence[str] | None) -> str:
+def abbreviate(names: Sequence[str] | None) -> str:
+    """Names as messages list them."""
     shown = list(names or ())
     return f"{shown}" if len(shown) <= 8 else f"{shown[:6]} ... {shown[-1]!r}"

@@ -14,7 +14,7 @@ from cmvmed.core.nystroem import Basis
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import logistic_curvature
-from cmvmed.core.types import Array, BoolArray, Matrix
+from cmvmed.core.types import Array, Matrix
 from cmvmed.data.view_data import ViewData, ViewPreprocessor
 
 CurvatureKind: TypeAlias = Literal["fitted", "logistic"]  # a of the last sweep, or ν at the posterior means
@@ -36,8 +36,9 @@ class ViewPredictor(Protocol):
     def n_basis_rows(self) -> int:
         """Number of rows that a new row is compared with."""
 
-    def unused_columns(self, n_columns: int) -> BoolArray | None:
-        """Columns of new rows that do not matter, (n_columns,)."""
+    @property
+    def preprocessor(self) -> ViewPreprocessor:
+        """What is done to new rows first."""
 
     def mean(self, rows: Matrix) -> Array:
         """Posterior means (n, F) of rows that have this view."""
@@ -69,9 +70,10 @@ class KernelPredictor:
         """F."""
         return int(self.tau.shape[1])
 
-    def unused_columns(self, n_columns: int) -> BoolArray | None:
-        """Columns of new rows that do not matter, (n_columns,)."""
-        return self.data.preprocessor.unused_columns(n_columns)
+    @property
+    def preprocessor(self) -> ViewPreprocessor:
+        """What is done to new rows first."""
+        return self.data.preprocessor
 
     @property
     def has_training_rows(self) -> bool:
@@ -170,10 +172,6 @@ class LowRankPredictor:
     def n_basis_rows(self) -> int:
         """Number of rows that a new row is compared with."""
         return self.basis.n_landmarks
-
-    def unused_columns(self, n_columns: int) -> BoolArray | None:
-        """Columns of new rows that do not matter, (n_columns,)."""
-        return self.preprocessor.unused_columns(n_columns)
 
     @cached_property
     def coefficients(self) -> Array:

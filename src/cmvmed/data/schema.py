@@ -1,11 +1,13 @@
 """The columns of X and the views that they belong to, and the settings by which X and y are read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from cmvmed.data.layout import ViewLayout, layout_of_widths
+from cmvmed._warnings import warn_user
+from cmvmed.data.layout import ViewLayout, abbreviate, collection_items, layout_of_widths
 
 UNEQUAL_ROWS = "The views have unequal numbers of rows: {}; align them first."
 
@@ -46,6 +48,11 @@ class InputSchema:
         return list(self.columns_by_view) if self.table_columns is None else self.table_columns
 
     @property
+    def can_match(self) -> bool:
+        """Whether the columns of one table can be found by their names."""
+        return self.names is not None and len(set(self.names)) == len(self.names)
+
+    @property
     def n_features(self) -> int:
         """Number of columns of all views."""
         return sum(self.layout.widths)
@@ -63,20 +70,54 @@ def schema_of_tables(
     return InputSchema(layout_of_widths(names, widths), of_all, columns)
 
 
-def order_of_views(names: Sequence[str], schema: InputSchema) -> list[int]:
-    """Where each view of the training X is among those of a dict."""
-    if set(names) != set(schema.view_names):
+def parts_by_view(X: object, schema: InputSchema) -> list[Any]:
+    """The tables of a list or dict in the order of the views of the training X; None for one that is missing in all rows."""
+    items = collection_items(X)
+    names, parts = [name for name, _ in items], [part for _, part in items]
+    if isinstance(X, Mapping):
+        if set(names) != set(schema.view_names):
+            raise ValueError(
+                f"X has the views {sorted(names)} but fit saw {sorted(schema.view_names)}; pass the same views, and None "
+                "for one that is missing in all rows."
+            )
+        parts = [parts[names.index(view)] for view in schema.view_names]
+    if len(parts) != len(schema.view_names):
+        raise ValueError(f"X has {len(parts)} views but fit saw {len(schema.view_names)}: {list(schema.view_names)}.")
+    if all(part is None for part in parts):
+        raise ValueError("X has None for every view; give the rows of at least one.")
+    return parts
+
+
+def views_in(columns: Sequence[str], schema: InputSchema) -> list[bool]:
+    """Which views of the training X a table with these columns has; it may have others, and lack all of a view's columns."""
+    given, has = set(columns), []
+    for view, wanted in zip(schema.view_names, schema.columns_by_view, strict=True):
+        has.append(check_columns(given, wanted or (), view, whole=False))
+    if not any(has):
         raise ValueError(
-            f"X has the views {sorted(names)} but fit saw {sorted(schema.view_names)}; pass the same views."
+            f"X has none of the columns that fit saw: {abbreviate(schema.names)}; its columns are {abbreviate(columns)}."
         )
-    return [names.index(view) for view in schema.view_names]
+    for view, present in zip(schema.view_names, has, strict=True):
+        if not present:
+            warn_user(f"X has no column of view {view!r}, which counts as missing in all rows.")
+    return has
+
+
+def check_columns(given: Collection[str], wanted: Sequence[str], view: str, *, whole: bool) -> bool:
+    """Whether a view's columns are there; an error if only some are or, with ``whole``, if none is."""
+    lacking = [name for name in wanted if name not in given]
+    if not lacking:
+        return True
+    if whole or len(lacking) < len(wanted):
+        raise ValueError(
+            f"X lacks {len(lacking)} of the {len(wanted)} columns of view {view!r} that fit saw: {abbreviate(lacking)}. Add "
+            "them, with NaN where a value is unknown; a view that is missing in all rows may be left out with all its columns."
+        )
+    return False
 
 
 def check_widths(widths: Sequence[int], schema: InputSchema) -> None:
     """Raise if the views of new rows have other numbers of columns than those of the training X."""
-    names = schema.view_names
-    if len(widths) != len(names):
-        raise ValueError(f"X has {len(widths)} views but fit saw {len(names)}: {list(names)}.")
-    for name, expected, width in zip(names, schema.layout.widths, widths, strict=True):
+    for name, expected, width in zip(schema.view_names, schema.layout.widths, widths, strict=True):
         if width != expected:
             raise ValueError(f"View {name!r} has {width} features, but fit saw {expected}; pass the same columns.")

@@ -8,13 +8,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from cmvmed._warnings import warn_user
 from cmvmed.core.problem import RowPartition, partition_rows
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.groups import read_groups
 from cmvmed.data.labels import Labels
-from cmvmed.data.layout import per_view
+from cmvmed.data.layout import column_label, per_view
 from cmvmed.data.schema import InputSchema
 from cmvmed.data.validation import RowCheck, absent_rows
 from cmvmed.data.view_data import ViewData, ViewSettings, read_view
+
+MOST = 0.5 + 1e-9  # share of a column's cells from which on it is mostly filled
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,13 @@ class TrainingData:
     ) -> list[ViewData]:
         """The views' training rows, scaled, with their kernels."""
         rng = generator(random_state)
-        return [
+        views = [
             read_view(s, matrix, has_view, block_L, block_U, self.partition.weights, rng)
             for s, matrix, has_view in zip(settings, self.matrices, self.present, strict=True)
         ]
+        for view, names in zip(views, self.schema.known_columns, strict=True):
+            _warn_of_gaps(view, names)
+        return views
 
     def signed_labels(self, rows: IntArray) -> Array:
         """Labels ±1 of each function, (n, F): of the second class if there are two, of each class otherwise.
@@ -55,6 +62,32 @@ class TrainingData:
         """
         one_hot = np.maximum(self.labels.codes[rows], 0)[:, None] == np.arange(self.labels.n_classes)
         return np.where(one_hot[:, 1:] if self.labels.n_classes == 2 else one_hot, 1.0, -1.0)
+
+
+def _warn_of_gaps(view: ViewData, names: Sequence[str] | None) -> None:
+    """Warn of columns that are NaN in most of the training rows that have the view."""
+    if view.imputation is None or view.imputation.empty.all():  # the latter is a view that no row has
+        return
+    name, empty = view.settings.name, np.flatnonzero(view.imputation.empty)
+    if empty.size:
+        warn_user(
+            f"View {name!r}: {_some_columns(empty, names)} NaN in every training row and will be ignored; remove what cannot "
+            "be measured, or correct the input."
+        )
+    mostly = np.flatnonzero((view.imputation.gaps > MOST) & ~view.imputation.empty)
+    if mostly.size:
+        worst = view.imputation.gaps[mostly].max()
+        warn_user(
+            f"View {name!r}: {_some_columns(mostly, names)} NaN in most training rows that have the view (up to "
+            f"{worst:.0%}), which are filled with the mean of the others. Columns that are missing together belong into a view "
+            "of their own, which may be missing as a whole."
+        )
+
+
+def _some_columns(columns: IntArray, names: Sequence[str] | None) -> str:
+    """Columns as the subject of a sentence, with its verb."""
+    first, more = column_label(int(columns[0]), names), columns.size - 1
+    return f"{first} is" if more == 0 else f"{first} and {more} more are"
 
 
 def generator(random_state: object) -> np.random.Generator:
@@ -95,25 +128,16 @@ def read_weights(sample_weight: object, class_weight: object, labels: Labels, gr
         weights = np.ones(n_rows)
     else:
         like = np.broadcast_to(0.0, (n_rows, 1))
-        weights = np.asarray(_check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True))
+        weights = np.asarray(_check_sample_weight(_numeric(sample_weight), like, ensure_non_negative=True))
     hinge = _hinge_weights(class_weight, labels, weights)
-    return RowWeights(weights, hinge, sample_weight is None, None if groups is None else _read_groups(groups, n_rows))
+    return RowWeights(weights, hinge, sample_weight is None, None if groups is None else read_groups(groups, n_rows))
 
 
-def _read_groups(groups: object, n_rows: int) -> IntArray:
-    """The groups as numbers, (n,)."""
-    given = np.asarray(groups)
-    if given.shape != (n_rows,):
-        raise ValueError(
-            f"groups must have one entry for each of the {n_rows} rows, but has the shape {given.shape}; pass the group of every "
-            "row, labeled or not."
-        )
-    missing = [i for i, group in enumerate(given.tolist()) if group is None or group != group]
-    if missing:
-        raise ValueError(
-            f"groups has no group for row {missing[0]}; give rows that belong to no group groups of their own."
-        )
-    return np.asarray(np.unique(given.astype(str) if given.dtype == object else given, return_inverse=True)[1])
+def _numeric(sample_weight: object) -> Array:
+    try:
+        return np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"sample_weight must hold numbers: {error}.") from error
 
 
 def _hinge_weights(class_weight: object, labels: Labels, weights: Array) -> Array:
@@ -140,8 +164,9 @@ def _hinge_weights(class_weight: object, labels: Labels, weights: Array) -> Arra
 def present_in_training(schema: InputSchema, matrices: list[Matrix], kernel: object) -> list[BoolArray]:
     """Per view, which training rows have it; in a precomputed kernel, columns of rows without the view do not matter."""
     kernels = per_view(kernel, schema.view_names, "kernel")
-    unused = [
-        absent_rows(m) if isinstance(k, str) and k == "precomputed" and m.shape[0] == m.shape[1] else None
-        for k, m in zip(kernels, matrices, strict=True)
-    ]
-    return RowCheck(schema.view_names, schema.columns_by_view, tuple(unused)).present(0, matrices)
+    given = tuple(isinstance(k, str) and k == "precomputed" for k in kernels)
+    unused = tuple(
+        absent_rows(m) if precomputed and m.shape[0] == m.shape[1] else None
+        for m, precomputed in zip(matrices, given, strict=True)
+    )
+    return RowCheck(schema.view_names, schema.columns_by_view, unused, given).present(0, matrices)

@@ -12,6 +12,7 @@ from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.nystroem import Basis, TrainingRows, choose_landmarks, fit_basis
 from cmvmed.core.problem import RowPartition
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.imputation import Imputation, fit_imputation
 from cmvmed.data.scaling import Scaling, fit_scaling
 
 FEATURE_ROWS = 512  # rows whose features are computed at a time
@@ -49,6 +50,7 @@ class ViewData:
     columns: IntArray | None  # the columns of a precomputed kernel that belong to ``train``
     rows_L: IntArray
     rows_U: IntArray
+    imputation: Imputation | None = None  # None for a precomputed kernel, which must have no gaps
 
     @property
     def bias(self) -> float:
@@ -107,7 +109,7 @@ class ViewData:
     @property
     def preprocessor(self) -> "ViewPreprocessor":
         """How new rows take the form of ``train``."""
-        return ViewPreprocessor(self.settings, self.scaling, self.columns)
+        return ViewPreprocessor(self.settings, self.scaling, self.columns, self.imputation)
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,12 @@ class ViewPreprocessor:
     settings: ViewSettings
     scaling: Scaling
     columns: IntArray | None  # of a precomputed kernel, those of training rows
+    imputation: Imputation | None = None  # None for a precomputed kernel
 
     def transform(self, rows: Matrix) -> Matrix:
         """Rows of new data in the form of the training rows."""
         if self.columns is None:
-            return self.scaling.apply(rows)
+            return self.scaling.apply(rows if self.imputation is None else self.imputation.apply(rows))
         return (rows.toarray() if is_sparse(rows) else rows)[:, self.columns]
 
     @property
@@ -129,9 +132,20 @@ class ViewPreprocessor:
         """σ_b²/σ², the constant a Gaussian bias adds to the kernel."""
         return self.settings.bias_variance / self.settings.prior_variance
 
+    @property
+    def needs_all_cells(self) -> bool:
+        """Whether a single NaN is an error, as in a precomputed kernel."""
+        return self.imputation is None
+
     def unused_columns(self, n_columns: int) -> BoolArray | None:
-        """Columns of new rows that do not matter, (n_columns,): those of a given kernel that belong to no row in use."""
-        return None if self.columns is None else ~np.isin(np.arange(n_columns), self.columns)
+        """Columns of new rows that do not matter, (n_columns,); None if all do.
+
+        They are those of a given kernel that belong to no row in use, and those that were NaN in all training rows.
+        """
+        if self.columns is not None:
+            return ~np.isin(np.arange(n_columns), self.columns)
+        empty = None if self.imputation is None else self.imputation.empty
+        return None if empty is None or empty.all() or not empty.any() else empty
 
 
 def read_view(
@@ -143,12 +157,12 @@ def read_view(
     weights: Array,
     rng: np.random.Generator,
 ) -> ViewData:
-    """Scale a view's rows and fix its kernel.
+    """Fill the gaps of a view's rows, scale them and fix the view's kernel.
 
     Parameters
     ----------
     matrix : (n, d), all rows of the view
-    present : (n,), which rows have the view; all of them count in scaling and bandwidth
+    present : (n,), which rows have the view; all of them count in imputation, scaling and bandwidth
     block_L, block_U : row numbers of the labeled and unlabeled block
     weights : (n,), sample weight of each row
     """
@@ -160,17 +174,14 @@ def read_view(
         kernel = fit_kernel(s.name, s.kernel, s.gamma, train, weights[used], rng, s.median_sample, used)
         return ViewData(s, Scaling(None), kernel, train, used, rows_L, rows_U)
     reference = present & (weights > 0.0)
-    scaling = fit_scaling(
-        _scaling_kind(s),
-        matrix[reference],
-        weights[reference],
-        clip=s.clip,
-        sparse_density=s.sparse_density,
-    )
-    scaled = scaling.apply(matrix[reference])
-    numbers = np.flatnonzero(reference)
+    imputation = fit_imputation(matrix[reference], weights[reference])
+    complete = imputation.apply(matrix[reference])
+    scaling = fit_scaling(_scaling_kind(s), complete, weights[reference], clip=s.clip, sparse_density=s.sparse_density)
+    scaled, numbers = scaling.apply(complete), np.flatnonzero(reference)
+    del complete
     kernel = fit_kernel(s.name, s.kernel, s.gamma, scaled, weights[reference], rng, s.median_sample, numbers)
-    return ViewData(s, scaling, kernel, scaling.apply(matrix[used]), None, rows_L, rows_U)
+    train = scaling.apply(imputation.apply(matrix[used]))
+    return ViewData(s, scaling, kernel, train, None, rows_L, rows_U, imputation)
 
 
 def _scaling_kind(settings: ViewSettings) -> str | None:

@@ -9,10 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import label_share
 from cmvmed.core.types import Array, IntArray
-from cmvmed.data.inputs import open_training
-from cmvmed.data.labels import labeled_part
+from cmvmed.data.inputs import open_training, read_label_column
+from cmvmed.data.labels import check_known_classes, labeled_part
 from cmvmed.data.predictors import ViewPredictor
 from cmvmed.data.training_data import TrainingData, present_in_training, read_weights, training_data
 from cmvmed.estimators._prediction import FittedModel, OutputKind, predict
@@ -32,14 +33,16 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     class_weight: object
     classes_: NDArray[Any]
     class_prior_: Array
+    n_imputed_cells_: dict[str, int]
     n_features_in_: int
     _model: FittedModel
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse X is accepted. A NaN is accepted only where a whole view is missing, which the tag for NaN cannot say."""
+        """Sparse X is accepted, and NaN except for single values of a precomputed kernel."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.allow_nan = not tags.input_tags.pairwise
         return tags
 
     def decision_function(self, X: object) -> Any:
@@ -48,8 +51,10 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, path, dask collection, or list or dict of them by view
-            Rows in the layout of ``fit``, from anywhere that ``fit`` can read. A view whose values are all NaN in a row
-            is left out of that row's score; a row without any view gets the score of the class prior, with a warning.
+            Rows in the layout of ``fit``, from anywhere that ``fit`` can read. Columns with names are found by them,
+            in any order and among others. A view whose values are all NaN in a row is left out of that row's score; a
+            row without any view gets the score of the class prior, with a warning. A table may lack all columns of a
+            view, and a dict have None for it, if no row has the view; a single NaN is filled as in ``fit``.
 
         Returns
         -------
@@ -64,7 +69,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, path, dask collection, or list or dict of them by view
-            Rows to classify, in the layout of ``fit``, from anywhere that ``fit`` can read.
+            Rows to classify, as in ``decision_function``.
 
         Returns
         -------
@@ -74,22 +79,31 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         return self._predict(X, "class")
 
     def score(self, X: object, y: object, sample_weight: object = None) -> float:
-        """Accuracy over the labeled rows of ``y``; unlabeled rows do not count.
+        """Accuracy over the labeled rows of ``y``; unlabeled rows do not count, with a warning.
 
         Parameters
         ----------
         X : as in ``predict``
-        y : array-like of shape (n_rows,)
-            True classes; rows marked unlabeled are left out.
+        y : array-like of shape (n_rows,), or str
+            True classes; rows marked unlabeled are left out. A text is the name of the column of X that holds them. A
+            class that ``fit`` did not see counts as a wrong prediction; it is an error if no label is one of
+            ``classes_``, or if one differs from them by upper and lower case or surrounding blanks only.
         sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
         -------
         accuracy : float
         """
-        rows, truth = self._labeled_truth(y)
+        y, rows, truth = self._labeled_truth(X, y)
         predicted = self.predict(X)
         check_consistent_length(predicted, y, sample_weight)
+        n_rows = predicted.shape[0]
+        if rows.size < n_rows:
+            warn_user(
+                f"{n_rows - rows.size} of {n_rows} rows of y are unlabeled and are not scored. For "
+                "cross-validation use cmvmed.model_selection.SemiSupervisedKFold, which keeps them in training, and for scores "
+                "by scikit-learn, which count the marker as a class, cmvmed.model_selection.labeled_scorer."
+            )
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(np.average(predicted[rows] == truth, weights=weights))
 
@@ -97,11 +111,15 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return predict(self._model, X, kind, read_input_settings(self))
 
-    def _labeled_truth(self, y: object) -> tuple[IntArray, NDArray[Any]]:
+    def _labeled_truth(self, X: object, y: object) -> tuple[Any, IntArray, NDArray[Any]]:
+        """The labels y, its labeled rows and their classes, which must be ones that ``fit`` saw."""
+        check_is_fitted(self)
+        y = read_label_column(X, y, self.unlabeled) if isinstance(y, str) else y
         rows, truth = labeled_part(y, self.unlabeled)
         if rows.size == 0:
             raise ValueError("No row of y is labeled, so there is nothing to score; pass true classes for some rows.")
-        return rows, truth
+        check_known_classes(truth, self.classes_)
+        return y, rows, truth
 
     def _read_training(self, X: object, y: object, sample_weight: object) -> TrainingData:
         """Read and check what ``fit`` was given, with all rows in memory."""
@@ -139,10 +157,12 @@ def model_attributes(model: FittedModel) -> dict[str, Any]:
     """The attributes that every estimator has after a fit, by name."""
     names = model.schema.names
     columns = {} if names is None else {"feature_names_in_": np.asarray(names, dtype=object)}
+    imputations = zip(model.schema.view_names, (p.preprocessor.imputation for p in model.predictors), strict=True)
     return {
         "n_features_in_": model.schema.n_features,
         **columns,
         "classes_": model.classes,
         "class_prior_": model.class_prior,
+        "n_imputed_cells_": {view: 0 if found is None else found.n_cells for view, found in imputations},
         "_model": model,
     }

@@ -67,9 +67,10 @@ class FittedModel:
     @property
     def row_check(self) -> RowCheck:
         """The check of new rows."""
-        widths = self.schema.layout.widths
-        unused = tuple(p.unused_columns(width) for p, width in zip(self.predictors, widths, strict=True))
-        return RowCheck(self.schema.view_names, self.schema.columns_by_view, unused)
+        widths, preprocessors = self.schema.layout.widths, [p.preprocessor for p in self.predictors]
+        unused = tuple(p.unused_columns(width) for p, width in zip(preprocessors, widths, strict=True))
+        complete = tuple(p.needs_all_cells for p in preprocessors)
+        return RowCheck(self.schema.view_names, self.schema.columns_by_view, unused, complete)
 
     @property
     def pooled(self) -> "PooledPredictor":

@@ -189,6 +189,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         (of the features) and "residual" (the fraction of the kernel's trace over at most 1000 unlabeled rows that the
         features miss: the approximation's error), and "n_annealed" if the annealing ran on a sample of so many
         unlabeled rows.
+    n_imputed_cells_ : dict of str to int
+        By view, how many single NaN in the training rows were filled with the mean of their column; of the rows that
+        were annealed, if that was a sample. A row without any number of a view lacks the view and is not filled.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is made of data frames with string column names.
@@ -304,12 +307,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         ----------
         X : array, sparse matrix, data frame, path, dask collection, or list or dict of them by view
             One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all
-            NaN in a row is missing there. Rows need not be in memory: X may be a memory-mapped array, the path of a
-            Parquet, Feather, CSV or npy file, of a folder of such files or of a Zarr array, a pyarrow dataset, a Zarr
-            array, or a dask array or DataFrame, whose blocks are processed where they are stored.
+            NaN in a row is missing there; a single NaN is filled with the mean of its column. Rows need not be in
+            memory: X may be a memory-mapped array, the path of a Parquet, Feather, CSV or npy file, of a folder of such
+            files or of a Zarr array, a pyarrow dataset, a Zarr array, or a dask array or DataFrame, whose blocks are
+            processed where they are stored.
         y : array-like of shape (n_rows,), dask series or array, or str
-            Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in files
-            or dask DataFrames, that holds them.
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in data
+            frames, files or dask DataFrames, that holds them.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts, labeled or not.
         groups : array-like of shape (n_rows,), default=None
@@ -493,8 +497,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Parameters
         ----------
         X : as in ``decision_function``
-        y : array-like of shape (n_rows,)
-            True classes; rows marked unlabeled are left out.
+        y : as in ``score``
         sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
@@ -502,7 +505,7 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         accuracies : dict from view name to float
             A view that no labeled row has is not in it.
         """
-        labeled, truth = self._labeled_truth(y)
+        y, labeled, truth = self._labeled_truth(X, y)
         matrices, present = self._read_views(X)
         check_consistent_length(matrices[0], y, sample_weight)
         weights = np.ones(matrices[0].shape[0]) if sample_weight is None else np.asarray(sample_weight)

@@ -54,6 +54,8 @@ class MED(MultiViewClassifier):
         Share of each class among the labeled rows, (n_c + ½)/(n + K/2); given to rows that are missing.
     dual_gap_ : float
         Primal minus dual objective at the solution, recomputed from the problem.
+    n_imputed_cells_ : dict of str to int
+        By view, how many single NaN in the training rows were filled with the mean of their column.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is a data frame with string column names.
@@ -102,8 +104,9 @@ class MED(MultiViewClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Classes, with ``unlabeled``, None or NaN for unlabeled rows.
+            A single NaN is filled with the mean of its column; a row of NaN is not used.
+        y : array-like of shape (n_rows,), or str
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows; or the name of the column of X that holds them.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts.
 

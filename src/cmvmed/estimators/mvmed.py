@@ -62,6 +62,8 @@ class MVMED(MultiViewClassifier):
     n_views_ : int
     kkt_violation_ : float
         Largest violation of an optimality condition at the solution, recomputed from the problem.
+    n_imputed_cells_ : dict of str to int
+        By view, how many single NaN in the training rows were filled with the mean of their column.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X is made of data frames with string column names.
@@ -111,9 +113,9 @@ class MVMED(MultiViewClassifier):
         ----------
         X : array, sparse matrix, data frame, or list or dict of them by view
             One table whose columns ``views`` assigns to the views, or one table per view. A view whose values are all
-            NaN in a row is missing there.
-        y : array-like of shape (n_rows,)
-            Classes, with ``unlabeled``, None or NaN for unlabeled rows.
+            NaN in a row is missing there; a single NaN is filled with the mean of its column.
+        y : array-like of shape (n_rows,), or str
+            Classes, with ``unlabeled``, None or NaN for unlabeled rows; or the name of the column of X that holds them.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts.
 

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from cmvmed.data.layout import layout_of_widths
 from cmvmed.data.sources import dask_rows
+from cmvmed.data.sources.base import CHUNK_COPIES
 from cmvmed.data.sources.dask import block_holders
 
 N_ROWS, WIDTHS = 2000, (3, 2)
@@ -95,7 +96,7 @@ def test_sparse_blocks_stay_sparse(views):
 
 
 def test_chunks_within_blocks(views):
-    sizes = dask_rows([da.from_array(views[0], chunks=(500, -1))], memory_limit=120 * 100).reduce(
+    sizes = dask_rows([da.from_array(views[0], chunks=(500, -1))], memory_limit=CHUNK_COPIES * 24 * 100).reduce(
         lambda first, matrices: (np.array([1.0, matrices[0].shape[0]]),)
     )[0]
     np.testing.assert_array_equal(sizes, [20, N_ROWS])

@@ -1,6 +1,6 @@
 """The rows of all views in memory, in files or on a cluster."""
 
-from cmvmed.data.sources.arrays import ArrayTable, LocalRows, Table, memory_rows
+from cmvmed.data.sources.arrays import ArrayTable, LocalRows, PaddedTable, Table, memory_rows
 from cmvmed.data.sources.base import ChunkFunction, RowFunction, RowSource, Sums
 from cmvmed.data.sources.dask import DaskRows, dask_rows
 from cmvmed.data.sources.files import open_files, open_zarr
@@ -10,6 +10,7 @@ __all__ = [
     "ChunkFunction",
     "DaskRows",
     "LocalRows",
+    "PaddedTable",
     "RowFunction",
     "RowSource",
     "Sums",

@@ -11,6 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from cmvmed.core.threads import blas_limit, blas_threads
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout
@@ -100,6 +102,44 @@ class ArrayTable:
     def take(self, rows: IntArray) -> Matrix:
         """The rows of the given ascending numbers."""
         return as_numbers(self.array[rows])
+
+
+@dataclass(frozen=True)
+class PaddedTable:
+    """A table with further columns, which hold NaN: those of views that new rows lack."""
+
+    table: Table
+    positions: IntArray  # where the columns of ``table`` are
+    n_columns: int
+    column_names: list[str] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.table.n_rows
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory, as it is read and padded."""
+        return self.table.numbers_per_row + self.n_columns
+
+    @property
+    def reading_bytes(self) -> int:
+        """Memory that reading takes, beside the blocks."""
+        return self.table.reading_bytes
+
+    def blocks(self, size: int) -> Iterator[Matrix]:
+        """The rows in blocks of ``size``."""
+        return (self._padded(block) for block in self.table.blocks(size))
+
+    def take(self, rows: IntArray) -> Matrix:
+        """The rows of the given ascending numbers."""
+        return self._padded(self.table.take(rows))
+
+    def _padded(self, block: Matrix) -> Matrix:
+        padded = np.full((block.shape[0], self.n_columns), np.nan)
+        padded[:, self.positions] = block
+        return padded
 
 
 @dataclass(frozen=True)

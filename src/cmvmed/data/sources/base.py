@@ -18,7 +18,7 @@ ChunkFunction = Callable[[int, list[Matrix]], Sums]  # (number of the first row,
 RowFunction = Callable[[int, list[Matrix]], Array]  # the same arguments -> one line per row
 
 MAX_CHUNK_ROWS = 4096  # rows; matrix products are not faster with more
-CHUNK_COPIES = 5  # as it is read and joined, its unlabeled rows, and these while they are scaled
+CHUNK_COPIES = 6  # as it is read and joined, its unlabeled rows, and these while they are filled and scaled
 FLOAT_BYTES = 8
 
 
