@@ -1,5 +1,6 @@
 """What the estimators share: reading X and y, predictions, and the scikit-learn conventions."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from cmvmed.data.predictors import ViewPredictor
 from cmvmed.data.training_data import TrainingData, present_in_training, read_weights, training_data
 from cmvmed.estimators._prediction import FittedModel, OutputKind, predict
 from cmvmed.estimators._settings import read_input_settings
+from cmvmed.persistence import save
 
 
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
@@ -92,6 +94,28 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(predicted, y, sample_weight)
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(np.average(predicted[rows] == truth, weights=weights))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fitted model to a file that :func:`cmvmed.load` reads, and that cannot run code.
+
+        It holds what predictions need, which with exact kernels includes the training rows: docs/model_file.md.
+
+        Parameters
+        ----------
+        path : path of the file, such as "model.cmvmed"
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+        """
+        save(self, path, overwrite=overwrite)
+
+    def _check_predictions(self) -> None:
+        """Predict one row of zeros, so that a loaded model whose parts do not fit together is found at once."""
+        model = self._model
+        matrices = [np.zeros((1, width)) for width in model.schema.layout.widths]
+        scored = model.pooled.scored(matrices, model.row_check.present(0, matrices))
+        probabilities, predicted = model.probabilities(scored), model.output(scored, "class")
+        if probabilities.shape != (1, model.classes.size) or predicted.shape != (1,):
+            raise ValueError(f"{model.classes.size} classes but {probabilities.shape[1]} probabilities")
 
     def _predict(self, X: object, kind: OutputKind) -> Any:
         check_is_fitted(self)
