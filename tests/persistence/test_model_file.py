@@ -24,6 +24,7 @@ from sklearn.preprocessing import MinMaxScaler
 import cmvmed
 from cmvmed import CMVMED, MED
 from cmvmed.persistence.saved_types import PARTS
+from tests.persistence import version_1
 from tests.persistence.models import EXAMPLES, Example, example, labels, of_cmvmed, two_views
 
 METHODS = (
@@ -255,3 +256,13 @@ def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
         model.save(path, overwrite=True)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", version_1.MODELS)
+def test_files_of_version_1_are_read(name):
+    _, rows = version_1.MODELS[name]
+    scores = np.load(version_1.FOLDER / "scores.npz")[name]
+    model = cmvmed.load(version_1.FOLDER / f"{name}.cmvmed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_allclose(model.decision_function(rows()), scores, rtol=1e-6, atol=1e-8)

@@ -115,7 +115,9 @@ def load(path: str | os.PathLike[str]) -> Any:
                 return _read(ArchiveReader(file, Budget(limit)))
         except Exception as error:  # whatever a damaged or hostile file makes go wrong
             what = "cannot be loaded" if isinstance(error, UnsupportedModelFile) else "is not a cmvmed model file"
-            reason = str(error) if isinstance(error, ModelFileError) else f"{type(error).__name__}: {error!s:.200}"
+            reason = str(error)
+            if not isinstance(error, ModelFileError):
+                reason = f"its parts do not fit together ({type(error).__name__}: {error!s:.200})"
             raise ModelFileError(f"{os.fspath(path)} {what}: {reason}.") from error
 
 
