@@ -133,6 +133,7 @@ def fill_from_results() -> None:
     }
     for mark, text in texts.items():
         fill(page, mark, text)
+    fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ def part(page, mark):
         ("docs/accuracy.md", "suite", suite_table((RESULTS / "suite.md").read_text())),
         ("docs/accuracy.md", "suite_ablation", variants_table((RESULTS / "suite_ablation.md").read_text())),
         ("docs/accuracy.md", "draws", (RESULTS / "label_draws.md").read_text()),
+        ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):

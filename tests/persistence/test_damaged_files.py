@@ -11,6 +11,7 @@ import sys
 import tracemalloc
 import warnings
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -21,7 +22,16 @@ from cmvmed.persistence.saved_types import FORMAT_VERSION
 from tests.persistence.models import example, labels, two_views
 
 LIMIT = 32 << 20  # bytes that a file may take here
-FORBIDDEN = ("pickle.find_class", "os.system", "os.exec", "os.posix_spawn", "os.remove", "subprocess", "socket", "ctypes")
+FORBIDDEN = (
+    "pickle.find_class",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.remove",
+    "subprocess",
+    "socket",
+    "ctypes",
+)
 watching: list[str] = []  # events while a file is loaded; None outside
 is_watching = False
 
@@ -188,7 +198,9 @@ def change_document(entries, rng):
                 del container[key]
             case 1:
                 other, other_key = rng.choice(found)
-                container[key] = json.loads(json.dumps(other.get(other_key) if isinstance(other, dict) else other[other_key]))
+                container[key] = json.loads(
+                    json.dumps(other.get(other_key) if isinstance(other, dict) else other[other_key])
+                )
             case 2 if isinstance(container[key], (int, float)):
                 container[key] = rng.choice([-1, 1]) * container[key] + rng.choice([0, 1, 1000, 10**12])
             case _:
@@ -236,10 +248,8 @@ def check_changed_content(saved, path, n, seed):
         model = quietly(load_watched, path)
         refused += model is None
         if model is not None:
-            try:
+            with suppress(ValueError, TypeError, AttributeError, LookupError, ArithmeticError):
                 quietly(model.predict_proba, X)  # another model; it must not bring the process down
-            except Exception as error:
-                assert not isinstance(error, (MemoryError, RecursionError)), error
     assert refused > 0.2 * n
 
 
@@ -319,7 +329,9 @@ def test_a_later_version_names_the_release_to_install(tmp_path, entries):
 def test_archives_that_grow_are_refused_before_they_do(tmp_path, entries):
     path = tmp_path / "m"
     zeros = np.zeros(2 * LIMIT, dtype=np.uint8)
-    large = packed(entries | {"arrays/0.npy": npy({"descr": "|u1", "fortran_order": False, "shape": zeros.shape}, zeros.tobytes())})
+    large = packed(
+        entries | {"arrays/0.npy": npy({"descr": "|u1", "fortran_order": False, "shape": zeros.shape}, zeros.tobytes())}
+    )
     assert len(large) < LIMIT / 50
     assert "more than the limit" in refusal(path, large)
     many = packed({"model.json": "[" + "[]," * (1 << 20) + "[]]"})
@@ -376,7 +388,9 @@ def test_sparse_arrays_that_would_be_large(tmp_path, entries):
         "gaps": {"kind": "array", "number": 0},
         "values": {"kind": "array", "number": 0},
     }
-    assert "more than the limit" in refusal(tmp_path / "m", with_objects(entries, {"type": "mostly_zero", "fields": fields}))
+    assert "more than the limit" in refusal(
+        tmp_path / "m", with_objects(entries, {"type": "mostly_zero", "fields": fields})
+    )
 
 
 @pytest.mark.parametrize(

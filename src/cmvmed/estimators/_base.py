@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,19 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.auto.class_prior import label_share
+from cmvmed.auto.tuning import current_tuning
+from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.types import Array, IntArray
 from cmvmed.data.inputs import open_training
 from cmvmed.data.labels import labeled_part
 from cmvmed.data.predictors import ViewPredictor
 from cmvmed.data.training_data import TrainingData, present_in_training, read_weights, training_data
+from cmvmed.estimators._compact import compact_model
 from cmvmed.estimators._prediction import FittedModel, OutputKind, predict
 from cmvmed.estimators._settings import read_input_settings
 from cmvmed.persistence import save
+
+MAX_CHANGED = 0.01  # share of the training rows whose class a compact file may change
 
 
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
@@ -35,6 +41,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     class_prior_: Array
     n_features_in_: int
+    compaction_: dict[str, float]
     _model: FittedModel
 
     def __sklearn_tags__(self) -> Any:
@@ -95,7 +102,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(np.average(predicted[rows] == truth, weights=weights))
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False, compact: bool | int = False) -> None:
         """Write the fitted model to a file that :func:`cmvmed.load` reads, and that cannot run code.
 
         It holds what predictions need, which with exact kernels includes the training rows: docs/model_file.md.
@@ -105,8 +112,32 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         path : path of the file, such as "model.cmvmed"
         overwrite : bool, default=False
             Whether an existing file is replaced.
+        compact : bool or int, default=False
+            Whether to keep only some training rows of each view, or how many, as in :func:`cmvmed.save`.
         """
-        save(self, path, overwrite=overwrite)
+        save(self, path, overwrite=overwrite, compact=compact)
+
+    def _compacted(self, n_rows: int | None) -> Self:
+        """A copy that keeps ``n_rows`` training rows of each view, with the attribute ``compaction_``."""
+        tuning = current_tuning()
+        n_rows = tuning.compact_rows if n_rows is None else n_rows
+        with numerical_errors():
+            found = compact_model(self._model, n_rows)
+        changed = 1.0 - found.same_class
+        if changed > MAX_CHANGED:
+            raise ValueError(
+                f"A compact file with {n_rows} rows of each view would give another class to {changed:.1%} of the training rows, "
+                f"more than {MAX_CHANGED:.0%}. Pass a larger number as compact, or fit with n_neighbors=None: graphs of "
+                "nearest rows need all of them."
+            )
+        smaller = copy(self)
+        smaller._model = found.model
+        smaller.compaction_ = {
+            "n_rows": n_rows,
+            "same_class": found.same_class,
+            "mean_change": found.mean_change,
+        }
+        return smaller
 
     def _check_predictions(self) -> None:
         """Predict one row of zeros, so that a loaded model whose parts do not fit together is found at once."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import copy
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from cmvmed.persistence.saved_types import FORMAT, FORMAT_VERSION, SavedEstimato
 from cmvmed.scale.memory import read_memory_limit
 
 
-def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, compact: bool | int = False) -> None:
     """Write a fitted model to a file that :func:`load` reads, and that cannot run code.
 
     The file holds what predictions need, which with exact kernels includes the training rows, all fitted attributes and
@@ -42,6 +44,10 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
     path : path of the file, such as "model.cmvmed"
     overwrite : bool, default=False
         Whether an existing file is replaced.
+    compact : bool or int, default=False
+        Whether the file holds only some training rows of each view, 300 or the given number, through which the others
+        are expressed. It is an error if more than 1 % of the training rows would get another class, as is usual where
+        graphs of nearest rows have much weight: a model fitted with ``n_neighbors=None`` has none.
 
     Examples
     --------
@@ -60,6 +66,8 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
         )
     check_is_fitted(model)
     with new_file(Path(path), overwrite=overwrite) as file:
+        if compact:
+            model = _compacted(model, None if compact is True else check_rows(compact))
         encoder = Encoder()
         root = encoder.encode(model, "the model")
         document = {
@@ -78,6 +86,23 @@ def classifier_of(model: Any) -> Any:
         model = model.steps[-1][1]
     found = type_of(model)
     return model if found is not None and isinstance(found[1], SavedEstimator) and found[1].is_classifier else None
+
+
+def check_rows(n_rows: object) -> int:
+    """The number of rows of a compact file."""
+    if not isinstance(n_rows, Integral) or n_rows < 2:
+        raise ValueError(f"compact must be True, False or a number of rows of at least 2, but is {n_rows!r}.")
+    return int(n_rows)
+
+
+def _compacted(model: Any, n_rows: int | None) -> Any:
+    """A copy of a model or pipeline with fewer training rows."""
+    if isinstance(model, Pipeline):
+        smaller = copy(model)
+        name, last = model.steps[-1]
+        smaller.steps = [*model.steps[:-1], (name, _compacted(last, n_rows))]
+        return smaller
+    return model._compacted(n_rows)
 
 
 def _releases() -> dict[str, str]:
