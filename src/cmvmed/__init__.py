@@ -23,7 +23,7 @@ __all__ = [
     "save",
 ]
 __version__ = "0.1.0"
-HOMES = {
+_HOMES = {
     "ModelFileError": "cmvmed.persistence",
     "SemiSupervisedKFold": "cmvmed.model_selection",
     "SemiSupervisedShuffleSplit": "cmvmed.model_selection",
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"cmvmed.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'cmvmed' has no attribute {name!r}")
-    home = HOMES.get(name, "cmvmed.estimators")
+    home = _HOMES.get(name, "cmvmed.estimators")
     globals()[name] = getattr(import_module(home), name)
     return globals()[name]
 

@@ -112,6 +112,7 @@ def test_compact_files_are_smaller_and_hold_fewer_rows(approximation, tmp_path):
     assert not hasattr(model, "compaction_")
     for predictor in loaded._model.predictors:
         assert not isinstance(predictor, KernelPredictor) or predictor.data.train.shape[0] == 60
+    assert not hasattr(loaded.fit(*problem()), "compaction_")
 
 
 def test_precomputed_kernels_and_missing_views(tmp_path):

@@ -186,8 +186,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Set all that a fit has learned, at its end: a fit that fails before leaves an earlier model as it was."""
         for name, value in fitted.items():
             setattr(self, name, value)
-        if "feature_names_in_" not in fitted and hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
+        for name in ("feature_names_in_", "compaction_"):  # of an earlier fit
+            if name not in fitted and hasattr(self, name):
+                delattr(self, name)
 
 
 def model_attributes(model: FittedModel) -> dict[str, Any]:

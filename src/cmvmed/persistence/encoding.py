@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -47,12 +48,14 @@ class Encoder:
             return {"kind": "tuple", "items": self._items(value, where)}
         if type(value) is slice:
             return {"kind": "slice", "items": self._items([value.start, value.stop, value.step], where)}
-        if type(value) is dict:
+        if isinstance(value, Mapping) and not sparse.issparse(value):
             keys = [self.encode(key, f"a key of {where}") for key in value]
             values = [self.encode(item, f"{where}[{key!r}]") for key, item in value.items()]
             return {"kind": "dict", "items": [list(pair) for pair in zip(keys, values, strict=True)]}
         if isinstance(value, np.generic):
             return self._scalar(value, where)
+        if isinstance(value, range) or (hasattr(value, "tolist") and not isinstance(value, np.ndarray)):
+            return self._items(list(value), where)  # such as columns of a data frame, given as views
         return self._shared(value, where)
 
     def _items(self, values: Any, where: str) -> list[Any]:
