@@ -89,10 +89,12 @@ class Decoder:
     def _sparse(self, format: str, is_matrix: bool, shape: list[int], data: Any, indices: Any, indptr: Any) -> Any:
         check_shape(_checked(shape, list))
         for part in (data, indices, indptr):
-            _checked(part, np.ndarray)
-        matrix = SPARSE_TYPES[format, is_matrix]((data, indices, indptr), shape=tuple(shape))
-        matrix.check_format(full_check=True)  # scipy's compiled routines do not check indices
-        return matrix
+            if _checked(part, np.ndarray).ndim != 1:
+                raise ModelFileError("a part of a sparse matrix is no vector")
+            self._reader.budget.take(part.nbytes)  # of the copy: scipy sorts entries in place, and arrays may be shared
+        n_major, n_minor = shape if format == "csr" else reversed(shape)
+        _check_indices(data, indices, indptr, n_major, n_minor)
+        return SPARSE_TYPES[format, is_matrix]((data, indices, indptr), shape=tuple(shape), copy=True)
 
     def _mostly_zero(self, shape: list[int], dtype: str, order: str, gaps: Any, values: Any) -> NDArray[Any]:
         check_shape(_checked(shape, list))
@@ -104,6 +106,23 @@ class Decoder:
         flat = np.zeros(size, dtype=kind)
         flat[positions] = _checked(values, np.ndarray)
         return flat.reshape(shape, order=order)  # type: ignore[call-overload, no-any-return]
+
+
+def _check_indices(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_major: int, n_minor: int) -> None:
+    """Raise unless a compressed sparse matrix is one: scipy's compiled code reads and writes at any index it is given.
+
+    scipy's own check differences the pointers in their own type, in which the difference of small integers can overflow.
+    """
+    if indices.dtype not in (np.int32, np.int64) or indptr.dtype not in (np.int32, np.int64):
+        raise ModelFileError("the indices of a sparse matrix are of an unusual type")
+    ends = indptr.astype(np.int64)
+    increasing = ends.size == n_major + 1 and ends[0] == 0 and bool((ends[1:] >= ends[:-1]).all())
+    if not increasing or ends[-1] != indices.size or indices.size != data.size:
+        raise ModelFileError("the pointers of a sparse matrix do not fit its entries")
+    if indices.size and not 0 <= indices.min() <= indices.max() < n_minor:
+        raise ModelFileError("an index of a sparse matrix is outside of it")
+    if data.dtype.kind not in "biuf":
+        raise ModelFileError("a sparse matrix holds no numbers")
 
 
 def _estimator(saved: SavedEstimator, parameters: dict[str, Any], learned: dict[str, Any]) -> Any:
