@@ -11,7 +11,7 @@ import sys
 import tracemalloc
 import warnings
 import zipfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -54,6 +54,15 @@ def saved(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "m"
     cmvmed.save(found.model, path)
     return path.read_bytes(), found.X, quietly(found.model.predict_proba, found.X)
+
+
+@contextmanager
+def little_memory():
+    """The process must not have grown by much more than the limit, at any time."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < 3 * LIMIT  # models take some too
 
 
 def quietly(function, *arguments):
@@ -120,12 +129,14 @@ def check_damaged_bytes(saved, path, n, seed):
 
 
 def test_damaged_bytes(saved, tmp_path):
-    check_damaged_bytes(saved, tmp_path / "m", 100, 0)
+    with little_memory():
+        check_damaged_bytes(saved, tmp_path / "m", 100, 0)
 
 
 @pytest.mark.slow
 def test_many_damaged_bytes(saved, tmp_path):
-    check_damaged_bytes(saved, tmp_path / "m", 1250, 1)
+    with little_memory():
+        check_damaged_bytes(saved, tmp_path / "m", 1250, 1)
 
 
 # --- documents and arrays, in valid archives ---------------------------------------------------------------------------
@@ -254,12 +265,14 @@ def check_changed_content(saved, path, n, seed):
 
 
 def test_changed_content(saved, tmp_path):
-    check_changed_content(saved, tmp_path / "m", 60, 2)
+    with little_memory():
+        check_changed_content(saved, tmp_path / "m", 60, 2)
 
 
 @pytest.mark.slow
 def test_much_changed_content(saved, tmp_path):
-    check_changed_content(saved, tmp_path / "m", 1250, 3)
+    with little_memory():
+        check_changed_content(saved, tmp_path / "m", 1250, 3)
 
 
 # --- single attacks ----------------------------------------------------------------------------------------------------
