@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from cmvmed._config import config_context
     from cmvmed.estimators import CMVMED, MED, MVMED, SVM2K, CoRLS
     from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit
+    from cmvmed.persistence import ModelFileError, load, save
 
 __all__ = [
     "CMVMED",
@@ -14,11 +15,22 @@ __all__ = [
     "MVMED",
     "SVM2K",
     "CoRLS",
+    "ModelFileError",
     "SemiSupervisedKFold",
     "SemiSupervisedShuffleSplit",
     "config_context",
+    "load",
+    "save",
 ]
 __version__ = "0.1.0"
+_HOMES = {
+    "ModelFileError": "cmvmed.persistence",
+    "SemiSupervisedKFold": "cmvmed.model_selection",
+    "SemiSupervisedShuffleSplit": "cmvmed.model_selection",
+    "config_context": "cmvmed._config",
+    "load": "cmvmed.persistence",
+    "save": "cmvmed.persistence",
+}  # the modules of public names that are not estimators
 
 
 def __getattr__(name: str) -> Any:
@@ -27,9 +39,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"cmvmed.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'cmvmed' has no attribute {name!r}")
-    home = "cmvmed.model_selection" if name.startswith("SemiSupervised") else "cmvmed.estimators"
-    if name == "config_context":
-        home = "cmvmed._config"
+    home = _HOMES.get(name, "cmvmed.estimators")
     globals()[name] = getattr(import_module(home), name)
     return globals()[name]
 

@@ -128,6 +128,8 @@ class Tuning:
     # Many rows.
     max_exact_rows: int = 2000
     """Unlabeled rows up to which kernels are exact: beyond, an eigendecomposition takes seconds (benchmarks.scale)."""
+    compact_rows: int = 300
+    """Training rows of each view that a compact model file keeps (benchmarks.model_files)."""
     components_per_root: float = 9.0
     """Landmarks per square root of the number of unlabeled rows (benchmarks.agreement)."""
     min_components: int = 600

@@ -42,6 +42,15 @@ class Scaling:
         rows = rows.toarray() if is_sparse(rows) else rows
         return np.clip((rows / self.size - self.mean) * self.factor, -self.clip, self.clip) / np.sqrt(rows.shape[1])
 
+    def invert(self, rows: Matrix) -> Matrix:
+        """Rows whose scaled form is ``rows`` (n, d), up to rounding; a constant column has its mean."""
+        if self.kind == "standard" and self.mean is not None and self.factor is not None:
+            inverse = np.divide(
+                np.sqrt(rows.shape[1]), self.factor, out=np.zeros_like(self.factor), where=self.factor > 0.0
+            )
+            return (rows * inverse + self.mean) * self.size
+        return (rows if self.mean is None else rows + self.mean) * self.size
+
 
 def fit_scaling(kind: str | None, train: Matrix, weights: Array, *, clip: float, sparse_density: float) -> Scaling:
     """Learn a scaling from training rows (n, d) with row weights (n,).

@@ -127,6 +127,14 @@ class ViewPreprocessor:
             return self.scaling.apply(rows if self.imputation is None else self.imputation.apply(rows))
         return (rows.toarray() if is_sparse(rows) else rows)[:, self.columns]
 
+    def inverse_transform(self, rows: Matrix, n_columns: int) -> Matrix:
+        """Rows of new data (n, n_columns) that take the form of the given ones, up to rounding."""
+        if self.columns is None:
+            return self.scaling.invert(rows)
+        kernel = np.zeros((rows.shape[0], n_columns))
+        kernel[:, self.columns] = rows
+        return kernel
+
     @property
     def bias(self) -> float:
         """σ_b²/σ², the constant a Gaussian bias adds to the kernel."""

@@ -1,7 +1,9 @@
 """What the estimators share: reading X and y, predictions, and the scikit-learn conventions."""
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import label_share
+from cmvmed.auto.tuning import current_tuning
+from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.types import Array, IntArray
 from cmvmed.data.inputs import open_training, read_label_column
 from cmvmed.data.labels import check_known_classes, labeled_part
 from cmvmed.data.predictors import ViewPredictor
 from cmvmed.data.training_data import TrainingData, present_in_training, read_weights, training_data
+from cmvmed.estimators._compact import compact_model
 from cmvmed.estimators._prediction import FittedModel, OutputKind, predict
 from cmvmed.estimators._settings import read_input_settings
+from cmvmed.persistence import save
+
+MAX_CHANGED = 0.01  # share of the training rows whose class a compact file may change
 
 
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
@@ -35,6 +43,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     class_prior_: Array
     n_imputed_cells_: dict[str, int]
     n_features_in_: int
+    compaction_: dict[str, float]
     _model: FittedModel
 
     def __sklearn_tags__(self) -> Any:
@@ -107,6 +116,52 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(np.average(predicted[rows] == truth, weights=weights))
 
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False, compact: bool | int = False) -> None:
+        """Write the fitted model to a file that :func:`cmvmed.load` reads, and that cannot run code.
+
+        It holds what predictions need, which with exact kernels includes the training rows: docs/model_file.md.
+
+        Parameters
+        ----------
+        path : path of the file, such as "model.cmvmed"
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+        compact : bool or int, default=False
+            Whether to keep only some training rows of each view, or how many, as in :func:`cmvmed.save`.
+        """
+        save(self, path, overwrite=overwrite, compact=compact)
+
+    def _compacted(self, n_rows: int | None) -> Self:
+        """A copy that keeps ``n_rows`` training rows of each view, with the attribute ``compaction_``."""
+        tuning = current_tuning()
+        n_rows = tuning.compact_rows if n_rows is None else n_rows
+        with numerical_errors():
+            found = compact_model(self._model, n_rows)
+        changed = 1.0 - found.same_class
+        if changed > MAX_CHANGED:
+            raise ValueError(
+                f"A compact file with {n_rows} rows of each view would give another class to {changed:.1%} of the training rows, "
+                f"more than {MAX_CHANGED:.0%}. Pass a larger number as compact, or fit with n_neighbors=None: graphs of "
+                "nearest rows need all of them."
+            )
+        smaller = copy(self)
+        smaller._model = found.model
+        smaller.compaction_ = {
+            "n_rows": n_rows,
+            "same_class": found.same_class,
+            "mean_change": found.mean_change,
+        }
+        return smaller
+
+    def _check_predictions(self) -> None:
+        """Predict one row of zeros, so that a loaded model whose parts do not fit together is found at once."""
+        model = self._model
+        matrices = [np.zeros((1, width)) for width in model.schema.layout.widths]
+        scored = model.pooled.scored(matrices, model.row_check.present(0, matrices))
+        probabilities, predicted = model.probabilities(scored), model.output(scored, "class")
+        if probabilities.shape != (1, model.classes.size) or predicted.shape != (1,):
+            raise ValueError(f"{model.classes.size} classes but {probabilities.shape[1]} probabilities")
+
     def _predict(self, X: object, kind: OutputKind) -> Any:
         check_is_fitted(self)
         return predict(self._model, X, kind, read_input_settings(self))
@@ -149,8 +204,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Set all that a fit has learned, at its end: a fit that fails before leaves an earlier model as it was."""
         for name, value in fitted.items():
             setattr(self, name, value)
-        if "feature_names_in_" not in fitted and hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
+        for name in ("feature_names_in_", "compaction_"):  # of an earlier fit
+            if name not in fitted and hasattr(self, name):
+                delattr(self, name)
 
 
 def model_attributes(model: FittedModel) -> dict[str, Any]:

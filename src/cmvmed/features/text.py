@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,7 +101,12 @@ class TextView(TransformerMixin, BaseEstimator):
         documents = [text for text in _documents(X) if text.strip()]
         if not documents:
             raise ValueError("All documents are empty, so there is no vocabulary. Check the column passed as text.")
-        vectorizer = TfidfVectorizer(
+        self.vectorizer_ = self._vectorizer().fit(documents)
+        return self
+
+    def _vectorizer(self, terms: list[str] | None = None) -> TfidfVectorizer:
+        """The vectorizer of these parameters, with a given vocabulary if there is one."""
+        return TfidfVectorizer(
             use_idf=self.weighting == "tfidf",
             binary=self.weighting == "binary",
             norm="l2" if self.unit_length else None,
@@ -111,9 +116,28 @@ class TextView(TransformerMixin, BaseEstimator):
             stop_words=self.stop_words,
             ngram_range=self.ngram_range,
             token_pattern=self.token_pattern,
+            vocabulary=terms,
         )
-        self.vectorizer_ = vectorizer.fit(documents)
-        return self
+
+    def _to_model_file(self) -> dict[str, Any]:
+        """The attributes for a model file: in place of the vectorizer what it learned, which all releases of scikit-learn have."""
+        attributes = dict(vars(self))
+        vectorizer = attributes.pop("vectorizer_", None)
+        if vectorizer is not None:
+            attributes["terms_"] = vectorizer.get_feature_names_out().tolist()
+            attributes["idf_"] = vectorizer.idf_ if vectorizer.use_idf else None
+        return attributes
+
+    def _from_model_file(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """The attributes of an estimator with these parameters: the inverse."""
+        attributes = dict(attributes)
+        terms, idf = attributes.pop("terms_", None), attributes.pop("idf_", None)
+        if terms is not None:
+            vectorizer = self._vectorizer(terms).fit([""])  # nothing is learned of an empty document
+            if vectorizer.use_idf:
+                vectorizer.idf_ = idf
+            attributes["vectorizer_"] = vectorizer
+        return attributes
 
     def transform(self, X: Documents) -> csr_matrix | csr_array | NDArray[np.float64]:
         """Return the (n_documents, n_terms) features."""

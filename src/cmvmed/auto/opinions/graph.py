@@ -151,6 +151,11 @@ class Nodes:
         normalized = scale @ self.adjacency @ scale
         return sparse.csr_matrix((1.0 + regularization) * sparse.identity(self.size) - normalized)
 
+    def distances_between(self, others: IntArray) -> Iterator[tuple[IntArray, Array]]:
+        """Some nodes at a time, with their distances to other nodes."""
+        for chosen, distances in self._blocks():
+            yield chosen, distances[:, others]
+
     def _blocks(self) -> Iterator[tuple[IntArray, Array]]:
         """Some nodes at a time, with their distances to all nodes."""
         for block in row_blocks(self.size, self.size):

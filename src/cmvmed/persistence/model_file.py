@@ -1,0 +1,167 @@
+"""Save a fitted model to a file, and load it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from copy import copy
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from cmvmed import __version__
+from cmvmed._config import configured_memory_limit
+from cmvmed.persistence.archive import (
+    ArchiveReader,
+    Budget,
+    ModelFileError,
+    UnsupportedModelFile,
+    new_file,
+    write_archive,
+)
+from cmvmed.persistence.decoding import Decoder
+from cmvmed.persistence.encoding import Encoder
+from cmvmed.persistence.saved_types import FORMAT, FORMAT_VERSION, SavedEstimator, type_of
+from cmvmed.scale.memory import read_memory_limit
+
+
+def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, compact: bool | int = False) -> None:
+    """Write a fitted model to a file that :func:`load` reads, and that cannot run code.
+
+    The file holds what predictions need, which with exact kernels includes the training rows, all fitted attributes and
+    the parameters. It is written completely or not at all.
+
+    Parameters
+    ----------
+    model : CMVMED, MED, MVMED, SVM2K, CoRLS, or a Pipeline
+        A pipeline may consist of the feature steps of this library, ``StandardScaler`` and one of these classifiers.
+    path : path of the file, such as "model.cmvmed"
+    overwrite : bool, default=False
+        Whether an existing file is replaced.
+    compact : bool or int, default=False
+        Whether the file holds only some training rows of each view, 300 or the given number, through which the others
+        are expressed. It is an error if more than 1 % of the training rows would get another class, as is usual where
+        graphs of nearest rows have much weight: a model fitted with ``n_neighbors=None`` has none.
+
+    Examples
+    --------
+    >>> import cmvmed, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(20, 4)), np.arange(20) % 2
+    >>> model = cmvmed.MED().fit(X, y)
+    >>> cmvmed.save(model, "model.cmvmed", overwrite=True)
+    >>> bool((cmvmed.load("model.cmvmed").predict(X) == model.predict(X)).all())
+    True
+    """
+    if classifier_of(model) is None:
+        raise TypeError(
+            "Only a fitted CMVMED, MED, MVMED, SVM2K or CoRLS, or a Pipeline that ends with one, can be saved, but this is "
+            f"of type {type(model).__name__}."
+        )
+    check_is_fitted(model)
+    with new_file(Path(path), overwrite=overwrite) as file:
+        if compact:
+            model = _compacted(model, None if compact is True else _checked_rows(compact))
+        encoder = Encoder()
+        root = encoder.encode(model, "the model")
+        document = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "written_by": _releases(),
+            "model": root,
+            "objects": encoder.objects,
+        }
+        write_archive(file, document, encoder.arrays)
+
+
+def classifier_of(model: Any) -> Any:
+    """The model itself, or the classifier at the end of a pipeline; None if it is something else."""
+    while isinstance(model, Pipeline) and model.steps:
+        model = model.steps[-1][1]
+    found = type_of(model)
+    return model if found is not None and isinstance(found[1], SavedEstimator) and found[1].is_classifier else None
+
+
+def _checked_rows(n_rows: object) -> int:
+    """The number of rows of a compact file."""
+    if not isinstance(n_rows, Integral) or n_rows < 2:
+        raise ValueError(f"compact must be True, False or a number of rows of at least 2, but is {n_rows!r}.")
+    return int(n_rows)
+
+
+def _compacted(model: Any, n_rows: int | None) -> Any:
+    """A copy of a model or pipeline with fewer training rows."""
+    if isinstance(model, Pipeline):
+        smaller = copy(model)
+        name, last = model.steps[-1]
+        smaller.steps = [*model.steps[:-1], (name, _compacted(last, n_rows))]
+        return smaller
+    return model._compacted(n_rows)
+
+
+def _releases() -> dict[str, str]:
+    """What wrote a file, for people who read it."""
+    packages = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn}
+    return {"cmvmed": __version__, **{name: package.__version__ for name, package in packages.items()}}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model from a file that :func:`save` wrote, by this or an earlier release.
+
+    No code of the file is run, whoever wrote it. Sizes that it declares are compared with the memory limit, by default
+    half of the free memory, before memory is taken; :func:`cmvmed.config_context` changes it.
+
+    Parameters
+    ----------
+    path : path of the file
+
+    Returns
+    -------
+    model : the fitted model or pipeline
+        Its predictions are those of the saved one, bit by bit on the same kind of machine.
+
+    Raises
+    ------
+    ModelFileError
+        A ``ValueError``: the file is no model file, is damaged, was written in a later version of the format, or exceeds
+        the memory limit.
+    """
+    limit = read_memory_limit(configured_memory_limit())
+    with open(path, "rb") as file:
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return _read(ArchiveReader(file, Budget(limit)))
+        except Exception as error:  # whatever a damaged or hostile file makes go wrong
+            what = "cannot be loaded" if isinstance(error, UnsupportedModelFile) else "is not a cmvmed model file"
+            reason = str(error)
+            if not isinstance(error, ModelFileError):
+                reason = f"its parts do not fit together ({type(error).__name__}: {error!s:.200})"
+            raise ModelFileError(f"{os.fspath(path)} {what}: {reason}.") from error
+
+
+def _read(reader: ArchiveReader) -> Any:
+    document = reader.document()
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f'its document does not say "format": "{FORMAT}"')
+    version, writer = document.get("version"), document.get("written_by")
+    if type(version) is not int or version < 1 or not isinstance(writer, dict):
+        raise ModelFileError("its document does not say in which version of the format it is, and what wrote it")
+    if version > FORMAT_VERSION:
+        raise UnsupportedModelFile(
+            f"it is in version {version} of the format, written by cmvmed {writer.get('cmvmed')!r:.100}, but this release, "
+            f"{__version__}, reads versions up to {FORMAT_VERSION}; install a newer release"
+        )
+    model = Decoder(reader).decode_all(document.get("objects"), document.get("model"))
+    classifier = classifier_of(model)
+    if classifier is None:
+        raise ModelFileError("it holds no model")
+    check_is_fitted(model)
+    classifier._check_predictions()
+    return model

@@ -1,0 +1,281 @@
+"""A saved model is the same model after loading, in this process and in another one."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+import cmvmed
+from cmvmed import CMVMED, MED
+from cmvmed.persistence.saved_types import PARTS
+from tests.persistence import version_1
+from tests.persistence.models import EXAMPLES, Example, example, labels, of_cmvmed, two_views
+
+METHODS = (
+    "predict",
+    "predict_proba",
+    "decision_function",
+    "predict_proba_by_opinion",
+    "predict_proba_by_view",
+    "decision_function_by_view",
+)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Examples by name, each fitted once."""
+    found: dict[str, Example] = {}
+
+    def get(name):
+        if name not in found:
+            found[name] = example(name)
+        return found[name]
+
+    return get
+
+
+def same(first, second):
+    """Whether two values are equal in type, dtype and every bit."""
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        if first.dtype == object:
+            return first.tolist() == second.tolist()
+        return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+    if sparse.issparse(first):
+        return first.shape == second.shape and all(
+            same(getattr(first, part), getattr(second, part)) for part in ("data", "indices", "indptr")
+        )
+    if isinstance(first, dict):
+        return list(first) == list(second) and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, (list, tuple)):
+        return len(first) == len(second) and all(map(same, first, second))
+    if dataclasses.is_dataclass(first):
+        return all(same(getattr(first, f.name), getattr(second, f.name)) for f in dataclasses.fields(first))
+    if isinstance(first, np.random.RandomState):
+        return same(first.get_state(), second.get_state())
+    if isinstance(first, float) and first != first:
+        return second != second
+    return bool(first == second)
+
+
+def outputs(model, X):
+    """What all methods of a model that predict say of X."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {name: getattr(model, name)(X) for name in METHODS if hasattr(model, name)}
+        if isinstance(model, CMVMED) and model.kernel != "precomputed":
+            found["deviations"] = model.decision_function_by_view(X, return_std=True)
+        if isinstance(model, CMVMED) and model.calibrate:
+            found["estimate"] = model.accuracy_estimate()
+    return found
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_loading_gives_the_same_model(fitted, name, tmp_path):
+    model, X = fitted(name).model, fitted(name).X
+    path = tmp_path / "model.cmvmed"
+    cmvmed.save(model, path)
+    loaded = cmvmed.load(path)
+    assert type(loaded) is type(model)
+    assert re.sub(r" at 0x\w+", "", repr(loaded)) == re.sub(r" at 0x\w+", "", repr(model))
+    assert same(outputs(loaded, X), outputs(model, X))
+    if isinstance(model, CMVMED):
+        assert set(vars(loaded)) == set(vars(model))
+        assert same(vars(loaded), vars(model))
+    assert is_classifier(loaded)
+
+
+@pytest.mark.parametrize("name", ["cmvmed", "sparse", "landmarks", "documents"])
+def test_a_loaded_model_saves_the_same_file(fitted, name, tmp_path):
+    cmvmed.save(fitted(name).model, tmp_path / "first")
+    cmvmed.save(cmvmed.load(tmp_path / "first"), tmp_path / "second")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+SCRIPT = """
+import sys
+from importlib.machinery import PathFinder
+if sys.argv[1] == "without pandas":
+    find = PathFinder.find_spec
+    PathFinder.find_spec = lambda name, *more: None if name.split(".")[0] in ("pandas", "polars") else find(name, *more)
+import numpy as np
+import cmvmed
+model = cmvmed.load("model.cmvmed")
+np.savez("found.npz", p=model.predict_proba(np.load("rows.npy")), y=model.predict(np.load("rows.npy")))
+assert ("pandas" in sys.modules) <= (sys.argv[1] == "with pandas")
+"""
+
+
+@pytest.mark.parametrize("where", ["with pandas", "without pandas"])
+@pytest.mark.parametrize("name", ["cmvmed", "frame", "waveforms"])
+def test_another_process_predicts_the_same(fitted, name, where, tmp_path):
+    model, X = fitted(name).model, fitted(name).X
+    cmvmed.save(model, tmp_path / "model.cmvmed")
+    np.save(tmp_path / "rows.npy", np.asarray(X))
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [Path(cmvmed.__file__).parents[1], Path.cwd()]))}
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, where]
+    subprocess.run(command, cwd=tmp_path, env=env, check=True, timeout=120)
+    found = np.load(tmp_path / "found.npz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert same(found["p"], model.predict_proba(np.asarray(X)))
+        assert same(found["y"], model.predict(np.asarray(X)))
+
+
+def test_a_loaded_model_can_be_fitted_pickled_and_cloned(fitted, tmp_path):
+    model, X = fitted("cmvmed").model, fitted("cmvmed").X
+    model.save(tmp_path / "m")
+    loaded = cmvmed.load(tmp_path / "m")
+    assert same(pickle.loads(pickle.dumps(loaded)).predict_proba(X), model.predict_proba(X))
+    assert same(loaded.fit(X, labels()[1]).predict_proba(X), model.predict_proba(X))
+
+
+def test_every_part_of_a_fitted_model_has_an_entry_with_all_its_fields(fitted):
+    """A new field, or a new dataclass in a fitted model, needs an entry in saved_types."""
+    for name, part in PARTS.items():
+        assert part.fields == tuple(field.name for field in dataclasses.fields(part.resolve())), name
+
+    def with_another_field(part):
+        return dataclasses.make_dataclass("Kernel", [*part.fields, "another"])
+
+    kernel = PARTS["kernel"]
+    with pytest.raises(TypeError, match="not part of the file format: \\['another'\\]"):
+        kernel.state(with_another_field(kernel)(1, 2, 3, 4), "kernel")
+
+
+def test_what_is_shared_is_written_once(fitted, tmp_path):
+    """A view's training rows are used by its predictor, its opinions and the graphs."""
+    model = of_cmvmed(opinions=["rbf", "views", "graph", "consensus"], scaling="unit").model
+    model.save(tmp_path / "m")
+    loaded = cmvmed.load(tmp_path / "m")._model
+    rbf, graph = loaded.opinions.pool.scorers[0].parts[0], loaded.opinions.pool.scorers[-1].parts[0]
+    assert rbf.basis is loaded.predictors[0].data.train
+    assert graph.nodes.views[0].train is loaded.predictors[0].data.train
+
+
+def test_mostly_zero_tables_take_no_more_than_their_nonzero_entries(tmp_path):
+    model = MED().fit(two_views(), labels()[1])
+    rng = np.random.default_rng(0)
+    table = np.asfortranarray(np.where(rng.random((500, 400)) < 0.01, rng.normal(size=(500, 400)), 0.0))
+    model.save(tmp_path / "without")
+    model.extra_ = table
+    model.save(tmp_path / "with")
+    added = (tmp_path / "with").stat().st_size - (tmp_path / "without").stat().st_size
+    assert added < 11 * np.count_nonzero(table)  # eight bytes for the value, less than three for the position
+    loaded = cmvmed.load(tmp_path / "with").extra_
+    assert same(loaded, table)
+    assert loaded.flags.f_contiguous
+
+
+def test_columns_of_a_frame_as_views_become_lists(fitted, tmp_path):
+    X = fitted("frame").X
+    model = CMVMED(views={"a": X.columns[:5], "b": range(5, 12)}).fit(X, labels()[1])
+    model.save(tmp_path / "m")
+    loaded = cmvmed.load(tmp_path / "m")
+    assert loaded.views == {"a": X.columns[:5].tolist(), "b": list(range(5, 12))}
+    assert same(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_minus_zero_and_not_finite_numbers_are_kept(tmp_path):
+    model = MED().fit(two_views(), labels()[1])
+    zeros = np.zeros(2000)
+    zeros[5], zeros[7] = -0.0, np.nan
+    model.extra_ = {"a": zeros, "b": [float("inf"), float("-inf")], 3: np.float32(0.1), "c": (None, slice(1, None))}
+    model.save(tmp_path / "m")
+    extra = cmvmed.load(tmp_path / "m").extra_
+    assert same(extra, model.extra_)
+    assert np.signbit(extra["a"][5])
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def linear(A, B):
+    return A @ B.T
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (lambda: CMVMED(), NotFittedError, "not fitted"),
+        (lambda: LogisticRegression(), TypeError, "Only a fitted CMVMED.*LogisticRegression"),
+        (lambda: of_cmvmed(kernel=linear).model, TypeError, r"kernel is a function \('linear'\).*named kernel"),
+        (
+            lambda: make_pipeline(MinMaxScaler(), MED()).fit(two_views(), labels()[1]),
+            TypeError,
+            r"steps\[0\]\[1\] is of type MinMaxScaler.*joblib",
+        ),
+    ],
+)
+def test_what_cannot_be_saved_says_so_and_leaves_no_file(model, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        cmvmed.save(model(), tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_replaced_only_if_asked_for(fitted, tmp_path):
+    model, path = fitted("med").model, tmp_path / "m"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        model.save(path)
+    assert path.read_text() == "mine"
+    model.save(path, overwrite=True)
+    assert same(cmvmed.load(path).predict(two_views()), model.predict(two_views()))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folders_that_cannot_be_written_are_noticed_before_anything_is_done(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr("cmvmed.persistence.model_file.Encoder", None)  # would fail
+    model = fitted("med").model
+    with pytest.raises(FileNotFoundError, match=r"folder .*nowhere does not exist"):
+        model.save(tmp_path / "nowhere" / "m")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        model.save(tmp_path)
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    closed.chmod(0o500)
+    if not os.access(closed, os.W_OK):  # root may write everywhere
+        with pytest.raises(PermissionError):
+            model.save(closed / "m")
+
+
+def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
+    model, path = fitted("med").model, tmp_path / "m"
+    model.save(path)
+    before = path.read_bytes()
+
+    def interrupted(file, document, arrays):
+        file.write(b"half of it")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cmvmed.persistence.model_file.write_archive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(path, overwrite=True)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", version_1.MODELS)
+def test_files_of_version_1_are_read(name):
+    _, rows = version_1.MODELS[name]
+    scores = np.load(version_1.FOLDER / "scores.npz")[name]
+    model = cmvmed.load(version_1.FOLDER / f"{name}.cmvmed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_allclose(model.decision_function(rows()), scores, rtol=1e-6, atol=1e-8)
