@@ -489,7 +489,8 @@ def _row_hashes(rows: ProjectRows) -> list[int]:
         if column in table.signals:
             hashes = np.array([_signal_hash(item) for item in table.signals[column].items], dtype=np.uint64)
         else:
-            cells = table.frame[column].astype(object).map(str)
+            cells = table.frame[column]
+            cells = cells.astype(object).map(str) if cells.dtype == object else cells
             hashes = pandas().util.hash_pandas_object(cells, index=False).to_numpy()
         total = total * np.uint64(6364136223846793005) + hashes * np.uint64(2 * position + 1)
     absent = ~np.any([rows.present(view) for view in rows.roles.views], axis=0)

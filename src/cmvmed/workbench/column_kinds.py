@@ -193,7 +193,7 @@ def _seconds(times: Series) -> FloatArray:
 
 
 def _folded(series: Series) -> Series:
-    return series.astype(object).map(lambda cell: cell.strip().casefold() if isinstance(cell, str) else cell)
+    return series.str.strip().str.lower()
 
 
 def _is_text(series: Series) -> bool:

@@ -1,7 +1,7 @@
-"""Delimited text files: encoding, separator and decimal sign are found out, every cell is read as text.
+"""Delimited text files: encoding, separator and decimal sign are found out.
 
-Cells stay text because what a column holds is decided later, from all its cells (:mod:`column_kinds`). A line with too
-many or too few cells is an error that names the line.
+Columns of plain numbers become numbers. All others stay text, because what a column holds is decided later, from all its
+cells (:mod:`column_kinds`). A line with too many or too few cells is an error that names the line.
 """
 
 import csv
@@ -24,6 +24,9 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 SNIFFED_LINES = 200
 BLOCK_BYTES = 1 << 25  # read at once; a line must fit
 COMMENT_START = "#"
+UNNAMED = "unnamed_"
+PLAIN_NUMBER = r"^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$"
+WHOLE_DIGITS = 15  # whole numbers of so many digits are exact as floats
 LINE_END = re.compile(r"\r\n|\n|\r")
 COMMA_NUMBER = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
 POINT_NUMBER = re.compile(r"[+-]?\d+(,\d{3})*\.\d+([eE][+-]?\d+)?")
@@ -39,7 +42,7 @@ class DelimitedOptions:
 
 
 def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
-    """Read a csv or tsv file; all columns hold text."""
+    """Read a csv or tsv file; columns hold text or plain numbers."""
     content, encoding = _decoded(path, options.encoding)
     lines = [(number, line) for number, line in enumerate(LINE_END.split(content), 1) if line.strip()]
     if not lines:
@@ -51,10 +54,16 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     names = next(csv.reader(io.StringIO(content[content.index(lines[0][1]) :], newline=""), delimiter=separator))
     names = [name.strip().removeprefix(COMMENT_START).strip() for name in names]
     check_column_names(path.name, names)
+    if len(names) > 1 and all(_is_number(name) for name in names):
+        raise ProjectError(
+            f"The first line of {path.name} holds numbers ({abbreviate(names)}), where column names are expected; add a line "
+            "of names at the top."
+        )
     if len(lines) == 1:
         raise ProjectError(f"{path.name} has column names but no rows; check that the file was written completely.")
-    frame = _cells(path, content, names, separator, skip=lines[0][0])
-    decimal = options.decimal or _decimal(frame, separator)
+    cells = _cells(path, content, names, separator, skip=lines[0][0])
+    decimal = options.decimal or _decimal(cells, separator)
+    frame = _typed(cells, decimal)
     row_lines = np.array([number for number, _ in lines[1:]], dtype=np.intp)
     return RawTable(
         path.name,
@@ -66,7 +75,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
 
 
 def check_column_names(source: str, names: Sequence[str]) -> None:
-    """Raise for column names that are repeated or look like a row of data."""
+    """Raise for column names that are repeated."""
     seen: dict[str, int] = {}
     for position, name in enumerate(names, 1):
         if name in seen and name:
@@ -75,11 +84,6 @@ def check_column_names(source: str, names: Sequence[str]) -> None:
                 "because views choose columns by name."
             )
         seen[name] = position
-    if len(names) > 1 and all(_is_number(name) for name in names):
-        raise ProjectError(
-            f"The first line of {source} holds numbers ({abbreviate(names)}), where column names are expected; add a line "
-            "of names at the top."
-        )
 
 
 def _decoded(path: Path, encoding: str | None) -> tuple[str, str]:
@@ -120,8 +124,8 @@ def _separator(path: Path, sample: Sequence[str]) -> str:
     return best if width[best][0] > 0 else ","
 
 
-def _cells(path: Path, content: str, names: list[str], separator: str, skip: int) -> Frame:
-    """All cells after the header as text, with a check of the number of cells of each line."""
+def _cells(path: Path, content: str, names: list[str], separator: str, skip: int) -> Any:
+    """All cells after the header as texts of a pyarrow.Table, with a check of the number of cells of each line."""
     arrow = import_optional("pyarrow", "workbench", "Reading csv files")
     arrow_csv = import_optional("pyarrow.csv", "workbench", "Reading csv files")
     named = _named(names)
@@ -148,13 +152,7 @@ def _cells(path: Path, content: str, names: list[str], separator: str, skip: int
         if not problems:
             raise ProjectError(f"{path.name} cannot be read as a table: {error}") from error
         raise ProjectError(_ragged_message(path, content, names, separator, *problems[0])) from error
-    frame = table.to_pandas()
-    return frame.drop(
-        columns=[name for name in named if name.startswith(UNNAMED) and not frame[name].str.strip().any()]
-    )
-
-
-UNNAMED = "unnamed_"
+    return table
 
 
 def _named(names: Sequence[str]) -> list[str]:
@@ -176,13 +174,50 @@ def _ragged_message(path: Path, content: str, names: list[str], separator: str, 
     )
 
 
-def _decimal(frame: Frame, separator: str) -> str:
+def _decimal(cells: Any, separator: str) -> str:
     """The decimal sign that more cells use; a comma can be one only if it does not separate the cells."""
     if separator == ",":
         return "."
-    cells = [cell.strip() for name in frame.columns for cell in frame[name].iloc[:SNIFFED_LINES]]
-    n_comma, n_point = (sum(bool(form.fullmatch(cell)) for cell in cells) for form in (COMMA_NUMBER, POINT_NUMBER))
+    texts = [text.strip() for column in cells.slice(0, SNIFFED_LINES).columns for text in column.to_pylist()]
+    n_comma, n_point = (sum(bool(form.fullmatch(text)) for text in texts) for form in (COMMA_NUMBER, POINT_NUMBER))
     return "," if n_comma > n_point else "."
+
+
+def _typed(cells: Any, decimal: str) -> Frame:
+    """The cells as a frame, in which columns of plain numbers are numbers; nameless empty columns are left out."""
+    compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
+    columns = {}
+    for name in cells.column_names:
+        trimmed = compute.utf8_trim_whitespace(cells[name])
+        empty = compute.equal(trimmed, "")
+        if not (name.startswith(UNNAMED) and compute.all(empty).as_py()):
+            columns[name] = _numbers(cells[name], trimmed, empty, decimal)
+    return import_optional("pyarrow", "workbench", "Reading csv files").table(columns).to_pandas()
+
+
+def _numbers(texts: Any, trimmed: Any, empty: Any, decimal: str) -> Any:
+    """A column of plain numbers as such, with null for empty cells; any other column as it is.
+
+    Numbers must not lose what may matter: 007 stays text, and whole numbers become whole numbers, so that identifiers and
+    labels are still written as in the file.
+    """
+    arrow = import_optional("pyarrow", "workbench", "Reading csv files")
+    compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
+    form = PLAIN_NUMBER.replace("[.]", f"[{decimal}]")
+    if (
+        compute.all(empty).as_py()
+        or not compute.all(compute.or_(empty, compute.match_substring_regex(trimmed, form))).as_py()
+    ):
+        return texts
+    points = compute.replace_substring(trimmed, ",", ".") if decimal == "," else trimmed
+    known = compute.if_else(empty, None, points)
+    is_whole = not compute.any(compute.match_substring_regex(points, r"[.eE]")).as_py()
+    if not is_whole:
+        return compute.cast(known, arrow.float64())
+    if compute.max(compute.utf8_length(points)).as_py() > WHOLE_DIGITS:
+        return texts
+    whole = compute.cast(known, arrow.int64())
+    return compute.cast(whole, arrow.float64()) if compute.any(empty).as_py() else whole
 
 
 def _assumptions(

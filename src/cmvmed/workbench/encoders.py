@@ -57,7 +57,7 @@ class ColumnEncoder(Protocol):
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
         """The features of all rows; ``standardize`` gives numbers the scale of words and categories."""
 
-    def absent(self, n_rows: int) -> Block:
+    def absent(self, n_rows: int, *, standardize: bool) -> Block:
         """The block of a table that lacks the column."""
 
 
@@ -79,11 +79,13 @@ class NumberEncoder:
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
         cells = _read_as(table, self.column, "boolean" if self.is_boolean else "number")
         present = ~np.isnan(cells.values)
-        values = np.where(present, cells.values, self.fill)
-        return Block((values[:, None] - self.mean) / self.scale if standardize else values[:, None], present)
+        return Block(self._scaled(np.where(present, cells.values, self.fill), standardize), present)
 
-    def absent(self, n_rows: int) -> Block:
-        return Block(np.full((n_rows, 1), self.fill), np.zeros(n_rows, dtype=bool))
+    def absent(self, n_rows: int, *, standardize: bool) -> Block:
+        return Block(self._scaled(np.full(n_rows, self.fill), standardize), np.zeros(n_rows, dtype=bool))
+
+    def _scaled(self, values: FloatArray, standardize: bool) -> FloatArray:
+        return ((values - self.mean) / self.scale if standardize else values)[:, np.newaxis]
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,8 @@ class DateEncoder:
         present = ~np.isnan(cells.values)
         return Block(self._features(np.where(present, cells.values, self.fill), standardize), present)
 
-    def absent(self, n_rows: int) -> Block:
-        return Block(self._features(np.full(n_rows, self.fill), standardize=False), np.zeros(n_rows, dtype=bool))
+    def absent(self, n_rows: int, *, standardize: bool) -> Block:
+        return Block(self._features(np.full(n_rows, self.fill), standardize), np.zeros(n_rows, dtype=bool))
 
     def _features(self, seconds: FloatArray, standardize: bool) -> FloatArray:
         days = (seconds - self.origin) / DAY / (self.scale if standardize else 1.0)
@@ -140,7 +142,7 @@ class CategoryEncoder:
         )
         return Block(np.asarray(values), np.asarray(present))
 
-    def absent(self, n_rows: int) -> Block:
+    def absent(self, n_rows: int, *, standardize: bool) -> Block:
         return Block(np.zeros((n_rows, len(self.categories))), np.zeros(n_rows, dtype=bool))
 
 
@@ -163,7 +165,7 @@ class TextEncoder:
         values = csr_array(vectorizer.transform(_texts(table.frame[self.column])))
         return Block(values, np.diff(values.indptr) > 0)
 
-    def absent(self, n_rows: int) -> Block:
+    def absent(self, n_rows: int, *, standardize: bool) -> Block:
         return Block(csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
 
 
@@ -188,7 +190,7 @@ class SoundEncoder:
         values = self._mfcc.fit_transform(list(table.signals[self.column].items))
         return Block(values, ~np.isnan(values).all(axis=1))
 
-    def absent(self, n_rows: int) -> Block:
+    def absent(self, n_rows: int, *, standardize: bool) -> Block:
         return Block(np.full((n_rows, len(self.feature_names)), np.nan), np.zeros(n_rows, dtype=bool))
 
 
@@ -222,7 +224,7 @@ class SeriesEncoder:
             values[rows] = self._features.fit_transform(block)
         return Block(values, ~np.isnan(values).all(axis=1))
 
-    def absent(self, n_rows: int) -> Block:
+    def absent(self, n_rows: int, *, standardize: bool) -> Block:
         return Block(np.full((n_rows, len(self.feature_names)), np.nan), np.zeros(n_rows, dtype=bool))
 
 
@@ -253,7 +255,9 @@ class ViewEncoder:
         """Features (n, d) of a table; NaN throughout in rows where the view is absent."""
         has_text = any(column.kind == "text" for column in self.columns)
         blocks = [
-            column.encode(table, standardize=has_text) if column.column in table.names else column.absent(table.n_rows)
+            column.encode(table, standardize=has_text)
+            if column.column in table.names
+            else column.absent(table.n_rows, standardize=has_text)
             for column in self.columns
         ]
         present = np.any([block.present for block in blocks], axis=0)

@@ -1,7 +1,7 @@
 """A first project file from the data: views, labels, identifiers and groups are guessed, and every guess is said."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from os import path as os_path
@@ -78,21 +78,34 @@ def init(path: str | PathLike[str], project: str | PathLike[str] = DEFAULT_NAME)
 _Found = tuple[ProjectSettings, list[Guess], list[str]]
 
 
-def _guess_file(path: Path, folder: Path) -> _Found:
+@dataclass(frozen=True)
+class _Looked:
+    """A table and the kinds of its columns."""
+
+    table: RawTable
+    kinds: Mapping[str, str]
+
+
+def _look(path: Path) -> _Looked:
     table = read_table(path, DelimitedOptions())
-    data, guesses = _guess_data(table, _relative(path, folder))
+    kinds = {str(name): column_kind(table.frame[name], table.decimal) for name in table.frame.columns}
+    return _Looked(table, kinds)
+
+
+def _guess_file(path: Path, folder: Path) -> _Found:
+    rows = _look(path)
+    data, guesses = _guess_data(rows, _relative(path, folder))
     if data.labels is None:
         data, guesses = _with_label_file(path.parent, folder, data, guesses, exclude=[path])
-    views, about_views = _guess_views(table, data)
-    settings = ProjectSettings(data, views)
-    return settings, [*guesses, *about_views], list(table.messages)
+    views, about_views = _guess_views(rows, data)
+    return ProjectSettings(data, views), [*guesses, *about_views], list(rows.table.messages)
 
 
 def _guess_folder(path: Path, folder: Path) -> _Found:
     """A folder of tables: one table, parts of one table, or one table per view."""
     label_files = [file for file in table_files(path) if "label" in file.stem.casefold()]
     files = [file for file in table_files(path) if file not in label_files] or label_files
-    tables = [read_table(file, DelimitedOptions()) for file in files]
+    tables = [_look(file) for file in files]
     if len(files) == 1:
         data, guesses = _guess_data(tables[0], _relative(files[0], folder))
         views, about_views = _guess_views(tables[0], data)
@@ -100,14 +113,19 @@ def _guess_folder(path: Path, folder: Path) -> _Found:
         data, guesses, views, about_views = _guess_several(path, folder, files, tables)
     if data.labels is None or (label_files and files != label_files):
         data, guesses = _with_label_file(path, folder, data, guesses, exclude=files)
-    return ProjectSettings(data, views), [*guesses, *about_views], [said for table in tables for said in table.messages]
+    return (
+        ProjectSettings(data, views),
+        [*guesses, *about_views],
+        [said for rows in tables for said in rows.table.messages],
+    )
 
 
 def _guess_several(
-    path: Path, folder: Path, files: Sequence[Path], tables: Sequence[RawTable]
+    path: Path, folder: Path, files: Sequence[Path], looked: Sequence[_Looked]
 ) -> tuple[DataSettings, list[Guess], tuple[ViewSettings, ...], list[Guess]]:
+    tables = [rows.table for rows in looked]
     first = tables[0]
-    ids = [_guess_id(table) for table in tables]
+    ids = [_guess_id(rows) for rows in looked]
     alike = all(table.names == first.names for table in tables)
     same_id = len(set(ids)) == 1 and ids[0] is not None
     keys = [_keys(table, ids[0]) for table in tables] if same_id else []
@@ -115,27 +133,28 @@ def _guess_several(
     same_rows = len({table.n_rows for table in tables}) == 1
     if alike and not overlap and not (same_rows and not same_id):
         suffix = files[0].suffix
-        together = read_table(path / f"*{suffix}", DelimitedOptions())
+        together = _look(path / f"*{suffix}")
         data, guesses = _guess_data(together, _relative(path, folder) + f"/*{suffix}")
         views, about = _guess_views(together, data)
         what = f"the {len(files)} files have the same columns and different rows: they are one table"
         return data, [Guess(what, toml_line("path", data.path)), *guesses], views, about
-    data, guesses = _guess_data(first, None)
-    for table in tables[1:]:
+    data, guesses = _guess_data(looked[0], None)
+    for rows in looked[1:]:
         if data.labels is None:
-            data = replace(data, labels=_guess_labels(table, [data.id or ""]))
+            data = replace(data, labels=_guess_labels(rows, [data.id or ""]))
     own = tuple(ViewSettings(_view_name(file.stem), path=_relative(file, folder)) for file in files)
     how = f"rows with the same {ids[0]!r} belong together" if overlap else "rows belong together in their order"
     said = Guess(f"each of the {len(files)} files is a view; {how}", toml_line("path", own[0].path))
     return replace(data, ignore=()), guesses, own, [said]
 
 
-def _guess_data(table: RawTable, path: str | None) -> tuple[DataSettings, list[Guess]]:
-    guesses = []
-    identifier = (table.ids is None and _guess_id(table)) or None
-    labels = _guess_labels(table, [identifier or ""])
-    groups = _guess_groups(table, [identifier or "", labels or ""])
-    data = DataSettings(path=path, id=identifier, labels=labels, groups=groups, decimal=None)
+def _guess_data(rows: _Looked, path: str | None) -> tuple[DataSettings, list[Guess]]:
+    guesses: list[Guess] = []
+    table = rows.table
+    identifier = _guess_id(rows)
+    labels = _guess_labels(rows, [identifier or ""])
+    groups = _guess_groups(rows, [identifier or "", labels or ""])
+    data = DataSettings(path=path, id=identifier, labels=labels, groups=groups)
     if identifier is not None:
         guesses.append(Guess(f"{identifier!r} identifies a row", toml_line("id", identifier)))
     if labels is not None:
@@ -144,7 +163,7 @@ def _guess_data(table: RawTable, path: str | None) -> tuple[DataSettings, list[G
     if groups is not None:
         n_groups = table.frame[groups].nunique()
         guesses.append(Guess(f"{groups!r} holds {plural(n_groups, 'group')} of rows", toml_line("groups", groups)))
-    ignored = _guess_ignored(table, [name for name in (identifier, labels, groups) if name is not None])
+    ignored = _guess_ignored(rows, [name for name in (identifier, labels, groups) if name is not None])
     if ignored:
         data = replace(data, ignore=tuple(ignored))
         what = f"{abbreviate(ignored)} {'is' if len(ignored) == 1 else 'are'} not learned from (a time, an identifier or empty)"
@@ -174,9 +193,10 @@ def _with_label_file(
         what = "no column or file of labels was found: write labels.csv with id and label, or name the column"
         return (data, guesses) if data.labels else (data, [*guesses, Guess(what, line)])
     name = _relative(found, folder)
-    table = read_table(found, DelimitedOptions())
+    rows = _look(found)
+    table = rows.table
     others = [column for column in map(str, table.frame.columns) if column.casefold() not in ("id", data.id)]
-    label = _guess_labels(table, []) or others[-1]
+    label = _guess_labels(rows, []) or others[-1]
     needs_name = label.casefold() not in LABEL_NAMES and len(others) > 1
     column = replace(data, labels=label, label_column=label if needs_name else None)
     marked, about = _with_markers(table, column)
@@ -185,13 +205,14 @@ def _with_label_file(
     return replace(marked, labels=name), [*kept, said, *about]
 
 
-def _guess_id(table: RawTable) -> str | None:
+def _guess_id(rows: _Looked) -> str | None:
+    table = rows.table
     candidates = []
     for position, column in enumerate(map(str, table.frame.columns)):
         series = table.frame[column]
         if missing_cells(series).any() or series.nunique() < table.n_rows:
             continue
-        kind = column_kind(series, table.decimal)
+        kind = rows.kinds[column]
         words = SEPARATED.split(column.casefold())
         named = words[-1] in ID_WORDS or column.casefold() in ID_WORDS or column.startswith("unnamed_")
         whole = kind == "number" and bool(series.astype(str).str.fullmatch(r"\s*\d+\s*").all())
@@ -202,13 +223,16 @@ def _guess_id(table: RawTable) -> str | None:
     return min(candidates)[2] if candidates else None
 
 
-def _guess_labels(table: RawTable, taken: Sequence[str]) -> str | None:
+def _guess_labels(rows: _Looked, taken: Sequence[str]) -> str | None:
     """The column that is named like a label, or that looks like one: few values, and markers or many empty cells."""
+    table = rows.table
     best: tuple[float, str] | None = None
     for column in map(str, table.frame.columns):
         if column in taken:
             continue
         series = table.frame[column]
+        if rows.kinds[column] == "unusable" or series.nunique() > MAX_CLASSES + 1:
+            continue
         texts = series.astype(object).map(as_text).where(~missing_cells(series, frozenset({""})), "")
         distinct = set(texts) - {""}
         words = SEPARATED.split(column.casefold())
@@ -217,40 +241,43 @@ def _guess_labels(table: RawTable, taken: Sequence[str]) -> str | None:
             continue
         markers = {text for text in distinct if text.casefold() in MARKERS}
         n_unlabeled = int((texts == "").sum()) + int(texts.isin(markers).sum())
-        is_word = column_kind(series, table.decimal) in ("category", "boolean", "text")
+        is_word = rows.kinds[column] in ("category", "boolean", "text")
         score = 3.0 * named + 1.0 * (bool(markers) and is_word) + 1.0 * (n_unlabeled > table.n_rows / 2 and is_word)
         if score > 0 and (best is None or score > best[0]):
             best = (score, column)
     return None if best is None else best[1]
 
 
-def _guess_groups(table: RawTable, taken: Sequence[str]) -> str | None:
+def _guess_groups(rows: _Looked, taken: Sequence[str]) -> str | None:
+    table = rows.table
     for column in map(str, table.frame.columns):
         words = SEPARATED.split(column.casefold())
         if column in taken or not any(word in GROUP_WORDS for word in (words[0], words[-1])) or len(words) > 2:
             continue
-        if 2 <= table.frame[column].nunique() <= table.n_rows / 2 and column_kind(table.frame[column]) != "date":
+        if 2 <= table.frame[column].nunique() <= table.n_rows / 2 and rows.kinds[column] != "date":
             return column
     return None
 
 
-def _guess_ignored(table: RawTable, taken: Sequence[str]) -> list[str]:
+def _guess_ignored(rows: _Looked, taken: Sequence[str]) -> list[str]:
     """Times, which order rows, further identifiers, and empty columns."""
+    table = rows.table
     ignored = []
     for column in map(str, table.frame.columns):
         if column in taken:
             continue
-        kind = column_kind(table.frame[column], table.decimal)
+        kind = rows.kinds[column]
         is_time = kind == "date" or (kind == "number" and column.casefold() in TIME_WORDS)
         if is_time or kind in ("identifier", "empty", "unusable"):
             ignored.append(column)
     return ignored
 
 
-def _guess_views(table: RawTable, data: DataSettings) -> tuple[tuple[ViewSettings, ...], list[Guess]]:
+def _guess_views(rows: _Looked, data: DataSettings) -> tuple[tuple[ViewSettings, ...], list[Guess]]:
+    table = rows.table
     taken = {data.id, data.labels, data.groups, *data.ignore}
     columns = [column for column in map(str, table.frame.columns) if column not in taken]
-    kinds = {column: column_kind(table.frame[column], table.decimal) for column in columns}
+    kinds = rows.kinds
     texts = [column for column in columns if kinds[column] == "text"]
     others = [column for column in columns if kinds[column] not in ("text", "identifier", "empty", "unusable")]
     groups, how = _by_prefix([*others, *table.signals])

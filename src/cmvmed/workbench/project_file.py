@@ -225,11 +225,11 @@ def _check_whole(source: str, data: DataSettings, views: tuple[ViewSettings, ...
             raise ProjectError(
                 f"{source} has no path in [data], and view {view.name!r} has none of its own; say where the data are."
             )
-    sound = [view.name for view in views if view.files is not None]
-    if sound and len(sound) < len(views):
-        other = next(view.name for view in views if view.files is None)
-        if next(view for view in views if view.name == other).path is None:
-            raise ProjectError(
-                f"{source}: view {sound[0]!r} has sound files and view {other!r} columns of the same path; give view "
-                f"{other!r} a path of its own."
-            )
+    common = [view for view in views if view.path is None]
+    sound = next((view.name for view in common if view.files is not None), None)
+    table = next((view.name for view in common if view.files is None), None)
+    if sound is not None and table is not None:
+        raise ProjectError(
+            f"{source}: view {sound!r} has sound files and view {table!r} columns of the same path; give view {table!r} a path of "
+            "its own."
+        )

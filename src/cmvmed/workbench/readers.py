@@ -107,7 +107,7 @@ def _read_arrow(path: Path, suffix: str) -> RawTable:
 def _read_npz(path: Path) -> RawTable:
     """Arrays (n,) are columns, (n, d) are columns ``name.0``, ..., and (n, channels, samples) are signals."""
     try:
-        with np.load(path, allow_pickle=False) as content:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             arrays: dict[str, NDArray[Any]] = {name: content[name] for name in content.files}
     except zipfile.BadZipFile as error:
         raise ProjectError(f"{path.name} is not an npz file; write it with numpy.savez.") from error
