@@ -7,6 +7,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+import soundfile
 
 from cmvmed.workbench import Project
 from cmvmed.workbench.checks import class_changes, determines
@@ -158,6 +159,14 @@ def test_a_category_that_is_the_class_in_other_words(tmp_path):
     frame = clean_frame()
     words = {"up": "hoch", "down": "tief", "": "hoch"}
     assert "leak" in codes(tmp_path, frame.assign(acc_y=frame["label"].map(words)))
+
+
+def test_sound_files_of_different_rates_are_found(tmp_path):
+    for name, rate in (("a", 4000), ("b", 4000), ("c", 8000)):
+        soundfile.write(tmp_path / f"{name}.wav", 0.1 * np.random.default_rng(rate).normal(size=rate), rate)
+    (tmp_path / "cmvmed.toml").write_text('[data]\npath="."\n[views.s]\nfiles="*.wav"\n', encoding="utf-8")
+    messages = {finding.code: finding.message for finding in Project.load(tmp_path).check()}
+    assert "4000 Hz (2), 8000 Hz (1)" in messages["sampling_rates"]
 
 
 def test_repeated_sound_files_are_found(tmp_path):

@@ -122,6 +122,17 @@ def test_markers(tmp_path, cells, unlabeled):
     assert guessed(tmp_path, "x.csv").settings.data.unlabeled == unlabeled
 
 
+def test_prefixes_that_give_the_same_name_of_a_view_lose_no_column(tmp_path):
+    columns = ["a b_x", "a b_y", "a-b_x", "a-b_y", "c_x", "c_y"]
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 6)), columns=columns).assign(
+        label=["u", "v", ""] * 4
+    )
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    found = guessed(tmp_path, "x.csv")
+    (tmp_path / "cmvmed.toml").write_text(found.text, encoding="utf-8")
+    assert sum(view.shape[1] for view in Project.load(tmp_path).read().views.values()) == 6
+
+
 def test_no_labels_are_found(tmp_path):
     pd.DataFrame({"x": np.linspace(0, 1, 30), "z": np.linspace(2, 3, 30)}).to_csv(tmp_path / "x.csv", index=False)
     guesses = guessed(tmp_path, "x.csv")

@@ -199,7 +199,9 @@ def test_labels_lose_surrounding_blanks_and_whole_numbers_their_point(tmp_path):
     assert project.read().labels.tolist() == ["1", None, "2"]
     (tmp_path / "a.csv").write_text("x,y\n1,up\n2, up \n3,  \n", encoding="utf-8")
     project = write_project(tmp_path, '[data]\npath="a.csv"\nlabels="y"\n[views.v]\ncolumns="x"\n')
-    assert project.read().labels.tolist() == ["up", "up", None]
+    table = project.read()
+    assert table.labels.tolist() == ["up", "up", None]
+    assert table.messages == ("1 label has blanks around the name, which are left out.",)
 
 
 def test_kinds_that_the_project_file_sets(tmp_path):

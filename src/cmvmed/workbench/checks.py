@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.features.audio_files import audio_header
 from cmvmed.workbench.column_kinds import column_kind, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.encoders import cells_present
 from cmvmed.workbench.frames import FloatArray, RawTable, pandas
@@ -54,6 +55,7 @@ def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
     findings = [
         *_labels(rows, data),
         *_columns(rows),
+        *_sounds(rows),
         *_gaps(rows),
         *_repeated_rows(rows),
         *_leaks(rows),
@@ -225,6 +227,20 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 "unit",
                 f"View {view!r}, column {column!r} holds numbers with a unit, such as {texts.iloc[0]!r}, and is read as a "
                 "category. Remove the unit from the cells.",
+            )
+
+
+def _sounds(rows: ProjectRows) -> Iterator[Finding]:
+    """Sound files of different sampling rates."""
+    for name, signal in rows.table.signals.items():
+        rates = Counter(audio_header(file).samplerate for file in signal.items if signal.is_sound and file is not None)
+        if len(rates) > 1:
+            listed = ", ".join(f"{rate} Hz ({count})" for rate, count in sorted(rates.items()))
+            yield Finding(
+                "warning",
+                "sampling_rates",
+                f"View {name!r}: sound files have different sampling rates, {listed}; they are resampled to the lowest. Set "
+                "sampling_rate in [data] to choose one, or leave out the odd files.",
             )
 
 

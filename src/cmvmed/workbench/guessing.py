@@ -284,10 +284,9 @@ def _guess_views(rows: _Looked, data: DataSettings) -> tuple[tuple[ViewSettings,
     if groups is None:
         numbers = [column for column in others if kinds[column] in ("number", "date")]
         groups = {"numbers": numbers, "categories": [c for c in others if c not in numbers]}
-        groups |= {_view_name(name): [name] for name in table.signals}
+        groups |= {name: [name] for name in table.signals}
         how = "by what the columns hold"
-    groups |= {_view_name(column): [column] for column in texts}
-    groups = {name: members for name, members in groups.items() if members}
+    groups = _with_view_names([*groups.items(), *((column, [column]) for column in texts)])
     if not groups:
         raise ProjectError(
             f"{table.source} has no column that can be learned from: besides id, labels and groups it has "
@@ -301,6 +300,15 @@ def _guess_views(rows: _Looked, data: DataSettings) -> tuple[tuple[ViewSettings,
     return views, [Guess(f"{plural(len(views), 'view')} {how}: {shown}", f"[views.{first.name}] {line}")]
 
 
+def _with_view_names(groups: Sequence[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+    """Columns by names that a section can have; groups that get the same name become one."""
+    named: dict[str, list[str]] = {}
+    for name, members in groups:
+        if members:
+            named.setdefault(_view_name(name), []).extend(members)
+    return named
+
+
 def _by_prefix(columns: Sequence[str]) -> tuple[dict[str, list[str]] | None, str]:
     """Columns by the first word of their names, if these are as many as a machine has sensors."""
     for depth in (1, 2):
@@ -310,7 +318,7 @@ def _by_prefix(columns: Sequence[str]) -> tuple[dict[str, list[str]] | None, str
         shared = {name: members for name, members in groups.items() if len(members) > 1 or SEPARATED.search(members[0])}
         rest = [column for name, members in groups.items() if name not in shared for column in members]
         if 2 <= len(shared) <= MAX_VIEWS and len(rest) <= 0.5 * len(columns) and _is_repeated(shared, columns):
-            return {**{_view_name(name): members for name, members in shared.items()}, "other": rest}, "by prefix"
+            return {**shared, "other": rest}, "by prefix"
     return None, ""
 
 

@@ -34,6 +34,7 @@ class LabelValues:
     values: NDArray[Any]
     counts: Mapping[str, int]  # labeled rows by class, in the order of their names
     marked: Mapping[str, int]  # rows by marker that the project file lists; "" are empty cells
+    n_trimmed: int = 0  # labels that had blanks around them
 
     @property
     def labeled(self) -> NDArray[np.bool_]:
@@ -56,7 +57,10 @@ def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
             f"The label {unknown[0]!r} ({plural(counts[unknown[0]], 'row')}) is neither in classes nor in unlabeled.{hint} Correct "
             "it in the data, or add it to one of the two in [data]."
         )
-    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[is_marker].tolist()))
+    n_trimmed = sum(
+        isinstance(cell, str) and cell != cell.strip() and bool(cell.strip()) for cell in series.astype(object)
+    )
+    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[is_marker].tolist()), n_trimmed)
 
 
 def likely_markers(counts: Mapping[str, int], settings: DataSettings) -> tuple[list[str], list[str]]:

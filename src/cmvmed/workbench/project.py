@@ -5,7 +5,7 @@ matched by the names of columns and encoded as in training.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -117,6 +117,10 @@ class Project:
         labels = read_label_values(cells, self.settings.data)
         groups = self._groups(table, ids)
         kinds = {column: self._kind(table, column) for columns in roles.views.values() for column in columns}
+        if labels.n_trimmed:
+            said.append(
+                f"{plural(labels.n_trimmed, 'label has', 'labels have')} blanks around the name, which are left out."
+            )
         messages = (*table.messages, *roles.messages, *said)
         return ProjectRows(table, ids, labels, groups, roles, kinds, messages)
 
@@ -157,7 +161,7 @@ class Project:
         cells = _first_column(table, settings, column) if column else None
         labels = np.full(table.n_rows, None, dtype=object)
         if cells is not None:
-            labels = read_label_values(cells, settings.data).values
+            labels = read_label_values(cells, replace(settings.data, classes=())).values
         return ProjectTable(ids, views, labels, None, (*table.messages, *said))
 
     def check(self) -> list[Finding]:
