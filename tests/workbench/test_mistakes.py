@@ -93,7 +93,7 @@ MISTAKES = {
     "empty_file": ({"rows.csv": ""}, "rows.csv is empty"),
     "blank_file": ({"rows.csv": "\n  \n"}, "rows.csv is empty"),
     "header_only": ({"rows.csv": HEADER}, "column names but no rows"),
-    "no_header": ({"rows.csv": "1,2,3\n4,5,6\n"}, "holds numbers", "add a line of names"),
+    "no_header": ({"rows.csv": "1.5,2,3\n4,5,6\n"}, "holds numbers", "add a line of names"),
     "repeated_columns": (rows(("a_y", "a_x")), "two columns named 'a_x' (positions 2 and 3)", "rename one"),
     "too_many_cells": (rows(("r4,", "r4,9,")), "Line 6 of rows.csv has 7 cells", "has 6", "double quotes"),
     "too_few_cells": (rows((",up\nr2", "\nr2")), "Line 3 of rows.csv has 5 cells", "Add the missing cells"),

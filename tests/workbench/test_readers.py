@@ -58,6 +58,12 @@ def test_a_header_that_begins_like_a_comment_and_trailing_separators(tmp_path):
     assert read(path).names == ["id", "x"]
 
 
+def test_columns_that_are_counted(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("0,1,2\n5,6,7\n", encoding="utf-8")
+    assert read(path).names == ["0", "1", "2"]
+
+
 def test_cells_with_line_breaks(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('id,text\na,"one\ntwo"\nb,three\n', encoding="utf-8")
@@ -88,6 +94,13 @@ def test_npz(tmp_path):
     assert table.names == ["y", "left.0", "left.1", "imu.0", "imu.1", "imu.2"]
     np.testing.assert_array_equal(table.frame["left.1"], matrix[:, 1])
     np.testing.assert_array_equal(table.signals["imu.2"].items[3], signals[3, 2])
+
+
+def test_arrays_of_npz_that_are_not_rows_are_left_out(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.zeros((4, 2)), y=np.arange(4), kind="sensors", names=np.array(["a", "b"]))
+    table = read(tmp_path / "x.npz")
+    assert table.names == ["X.0", "X.1", "y"]
+    assert table.messages == ("x.npz: 'kind', 'names' have no entry per row and are left out.",)
 
 
 def test_ts(tmp_path):

@@ -53,12 +53,13 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     lines = lines[n_comments:]
     names = next(csv.reader(io.StringIO(content[content.index(lines[0][1]) :], newline=""), delimiter=separator))
     names = [name.strip().removeprefix(COMMENT_START).strip() for name in names]
-    check_column_names(path.name, names)
-    if len(names) > 1 and all(_is_number(name) for name in names):
+    counted = any(names == [str(start + i) for i in range(len(names))] for start in (0, 1))  # names given by pandas
+    if len(names) > 1 and not counted and all(_is_number(name) for name in names):
         raise ProjectError(
             f"The first line of {path.name} holds numbers ({abbreviate(names)}), where column names are expected; add a line "
             "of names at the top."
         )
+    check_column_names(path.name, names)
     if len(lines) == 1:
         raise ProjectError(f"{path.name} has column names but no rows; check that the file was written completely.")
     cells = _cells(path, content, names, separator, skip=lines[0][0])

@@ -23,7 +23,7 @@ from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
 
 __all__ = ["Guess", "Guesses", "init"]
 
-MAX_VIEWS = 12  # more prefixes than this are no sensors
+MAX_VIEWS = 24  # more prefixes than this are no sensors
 MAX_CLASSES = 50
 SEPARATED = re.compile(r"[_.\-/: ]+")
 ID_WORDS = ("id", "uuid", "key", "index", "idx", "name", "filename", "file", "sample", "window")
@@ -296,7 +296,7 @@ def _guess_views(rows: _Looked, data: DataSettings) -> tuple[tuple[ViewSettings,
     views = tuple(ViewSettings(name, columns=_patterns(members, usable)) for name, members in groups.items())
     shown = ", ".join(f"{name} ({plural(len(members), 'column')})" for name, members in groups.items())
     first = views[0]
-    line = toml_line("columns", first.columns[0] if len(first.columns) == 1 else first.columns)
+    line = toml_line("columns", first.columns[0] if len(first.columns) == 1 else first.columns).partition("\n")[0]
     return views, [Guess(f"{plural(len(views), 'view')} {how}: {shown}", f"[views.{first.name}] {line}")]
 
 

@@ -1,7 +1,7 @@
 """Files as tables: csv and tsv, Parquet, Feather, npz, and the .ts format of sktime and the UCR archive."""
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +116,15 @@ def _read_npz(path: Path) -> RawTable:
             f"{path.name} holds Python objects, which are not read because they can run code; save arrays of numbers or "
             "texts (array.astype(str))."
         ) from error
-    rows = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
-    if len(set(rows.values())) != 1:
-        sizes = ", ".join(f"{name} ({count})" for name, count in rows.items())
-        raise ProjectError(
-            f"The arrays of {path.name} must have the same number of rows, one per row of the data; they have: {sizes}."
-        )
+    n_rows = _number_of_rows(path, arrays)
+    other = [name for name, array in arrays.items() if array.shape[:1] != (n_rows,)]
+    verbs = ("has", "is") if len(other) == 1 else ("have", "are")
+    said = (f"{path.name}: {abbreviate(other)} {verbs[0]} no entry per row and {verbs[1]} left out.",)
     columns: dict[str, Any] = {}
     signals: dict[str, Signal] = {}
     for name, array in arrays.items():
+        if name in other:
+            continue
         if array.ndim == 1:
             columns[name] = array
         elif array.ndim == 2:
@@ -136,7 +136,21 @@ def _read_npz(path: Path) -> RawTable:
                 f"Array {name!r} of {path.name} has {array.ndim} dimensions; (rows,), (rows, columns) and (rows, channels, "
                 "samples) are known."
             )
-    return RawTable(path.name, pandas().DataFrame(columns, index=range(next(iter(rows.values())))), signals)
+    return RawTable(
+        path.name, pandas().DataFrame(columns, index=range(n_rows)), signals, messages=said if other else ()
+    )
+
+
+def _number_of_rows(path: Path, arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Rows of the arrays of two and more dimensions, which must agree; of the columns if there is no such array."""
+    rows = {name: array.shape[0] for name, array in arrays.items() if array.ndim > 1}
+    rows = rows or {name: array.shape[0] for name, array in arrays.items() if array.ndim == 1}
+    if len(set(rows.values())) != 1:
+        sizes = ", ".join(f"{name} ({count})" for name, count in rows.items()) or "no array"
+        raise ProjectError(
+            f"The arrays of {path.name} must have the same number of rows, one per row of the data; they have: {sizes}."
+        )
+    return int(next(iter(rows.values())))
 
 
 def _read_ts(path: Path) -> RawTable:
