@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -120,3 +122,10 @@ def test_files_of_a_pattern_are_one_table(tmp_path):
     table = read(tmp_path / "*.csv")
     assert table.frame["id"].tolist() == ["a", "b", "c"]
     assert table.frame["file"].tolist() == ["mon", "mon", "tue"]
+
+
+def test_the_error_without_pandas_names_the_extra(tmp_path, monkeypatch):
+    (tmp_path / "x.csv").write_text("id,x\n1,2\n", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
+    with pytest.raises(ImportError, match=r"needs pyarrow. Install it with: pip install 'cmvmed\[workbench\]'"):
+        read(tmp_path / "x.csv")

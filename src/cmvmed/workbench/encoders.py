@@ -21,7 +21,7 @@ from cmvmed.workbench.column_kinds import Cells, missing_cells, read_booleans, r
 from cmvmed.workbench.frames import BoolArray, FloatArray, RawTable, Series, Signal, pandas
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
 
-__all__ = ["ENCODED_KINDS", "ViewEncoder", "encoder_from_state", "encoder_state", "fit_column"]
+__all__ = ["ViewEncoder", "encoder_from_state", "encoder_state", "fit_column"]
 
 Matrix: TypeAlias = Any  # (n, d): an array or a scipy.sparse.csr_array
 
@@ -30,7 +30,6 @@ MAX_TERMS = 5000  # words of a column of texts
 MAX_BANDS = 8  # frequency bands of a series
 DAY, WEEK, YEAR = 86400.0, 7 * 86400.0, 365.2425 * 86400.0
 CYCLES = {"day": DAY, "week": WEEK, "year": YEAR}
-ENCODED_KINDS = ("number", "boolean", "date", "category", "text", "sound", "series")
 
 
 @dataclass(frozen=True)
@@ -269,12 +268,6 @@ class ViewEncoder:
         values = np.hstack([_filled(block) for block in blocks])
         values[~present] = np.nan
         return values
-
-    def present(self, table: RawTable) -> BoolArray:
-        """Which rows have the view, (n,), without computing features."""
-        known = [column for column in self.columns if column.column in table.names]
-        present = [cells_present(table, column.column) for column in known]
-        return np.asarray(np.any([np.zeros(table.n_rows, dtype=bool), *present], axis=0))
 
 
 def cells_present(table: RawTable, column: str) -> BoolArray:

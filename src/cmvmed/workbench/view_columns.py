@@ -20,8 +20,6 @@ class ColumnRoles:
 
     views: dict[str, list[str]]
     reserved: dict[str, str]  # column -> "id", "labels" or "groups"
-    ignored: list[str]  # on purpose
-    unused: list[str]  # in no view
     messages: tuple[str, ...]
 
 
@@ -61,7 +59,7 @@ def assign_columns(settings: ProjectSettings, table: RawTable) -> ColumnRoles:
             f"{abbreviate(unused)} of {table.source} {'is' if len(unused) == 1 else 'are'} in no view and not used; add "
             f"{'it' if len(unused) == 1 else 'them'} to a view, or to ignore in [data] to silence this."
         )
-    return ColumnRoles(views, reserved, ignored, unused, tuple(said))
+    return ColumnRoles(views, reserved, tuple(said))
 
 
 def _reserved(data: DataSettings, settings: ProjectSettings, names: Sequence[str]) -> dict[str, str]:
