@@ -28,6 +28,7 @@ ALLOWED = {
     "datasets": (),
     "model_selection": (),
     "reproduction": (),
+    "workbench": ("features",),
     "_config": (),
     "_optional": (),
     "_warnings": (),
@@ -37,12 +38,13 @@ ALLOWED_MODULES = {
     "model_selection": ("data.labels", "data.groups"),
     "persistence": (ROOT, "scale.memory"),
     "reproduction": PUBLIC,
+    "workbench": PUBLIC,
 }  # no other module of their parts
 HELPERS = ("_config", "_optional", "_warnings")  # small modules that any part but these may import
 WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")
-SILENT = ("core", "data", "auto", "scale", "baselines", "estimators", "persistence")
+SILENT = ("core", "data", "auto", "scale", "baselines", "estimators", "persistence", "workbench")
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,10 @@ def test_each_part_imports_only_what_it_may(modules):
         ("reproduction.methods", "from cmvmed import core"),
         ("reproduction.runner", "from cmvmed.cli.main import main"),
         ("reproduction.demo.run", "from cmvmed._optional import import_optional"),
+        ("workbench.project", "from cmvmed.data.labels import Labels"),
+        ("workbench.checks", "from cmvmed.estimators import CMVMED"),
+        ("workbench.guessing", "from cmvmed.cli.main import main"),
+        ("features.text", "from cmvmed.workbench import Project"),
         ("_optional", "from cmvmed.core.linalg import is_sparse"),
         ("_config", "from cmvmed._optional import import_optional"),
         ("helpers", "import numpy"),
@@ -264,6 +270,9 @@ def test_other_imports_are_rejected(modules, module, code):
         ("model_selection", "from cmvmed.data.labels import Labels"),
         ("reproduction.tasks", "from cmvmed import CMVMED, config_context"),
         ("reproduction.tasks", "from cmvmed.model_selection import hide_labels"),
+        ("workbench.project", "from cmvmed import CMVMED"),
+        ("workbench.encoders", "from cmvmed.features.audio_files import audio_header"),
+        ("workbench.readers", "from cmvmed._optional import import_optional"),
         ("cli.main", "from cmvmed.core.linalg import is_sparse"),
     ],
 )

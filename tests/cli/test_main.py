@@ -112,7 +112,7 @@ def test_module_runs_like_the_script():
     ("arguments", "words"),
     [
         (["dataset"], "No such command 'dataset'. Did you mean 'datasets'?"),
-        (["zzz"], "No such command 'zzz'. Commands: demo, datasets"),
+        (["zzz"], "No such command 'zzz'. Commands: init, check, demo, datasets"),
         (["--fast"], "No such option"),
         (["datasets", "--data-dir", "nowhere"], "Directory 'nowhere' does not exist"),
         (["demo", "--splits", "0"], "0 is not in the range x>=1"),

@@ -19,6 +19,7 @@ TESTED_ELSEWHERE = {
     "datasets.md": ROOT / "tests" / "datasets" / "test_datasets_docs.py",
     "features.md": ROOT / "tests" / "features" / "test_features_docs.py",
     "simulators.md": ROOT / "tests" / "features" / "test_features_docs.py",
+    "workbench.md": ROOT / "tests" / "workbench" / "test_workbench_docs.py",
 }
 PAGES = sorted(
     page for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if page.name not in TESTED_ELSEWHERE

@@ -14,6 +14,8 @@ from cmvmed import __version__
 
 # Short help of each command, in the order of the help text.
 COMMANDS = {
+    "init": "Look at your data, guess views, labels and groups, and write the project file cmvmed.toml.",
+    "check": "Show rows, labels and gaps of a project, and what looks wrong in its data.",
     "demo": "Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.",
     "datasets": "Show which data sets are available or missing, and where to put the files.",
     "reproduce": "Reproduce the paper's Table 1 and Figure 2; an interrupted run can be continued.",
@@ -87,6 +89,7 @@ def main() -> None:
 
     \b
     First steps:
+      cmvmed init DATA              a project file for your own files; then cmvmed check
       cmvmed demo                   demonstration on simulated data; about a minute
       cmvmed datasets               list the published data sets on this machine
       cmvmed COMMAND --help         description and examples of a command

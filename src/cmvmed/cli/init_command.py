@@ -1,0 +1,75 @@
+"""``cmvmed init``: a first project file for a user's own data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from cmvmed.workbench import Guesses
+
+
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "--project",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="cmvmed.toml",
+    show_default=True,
+    help="Project file to write.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing project file.")
+@click.option("--dry-run", is_flag=True, help="Show the project file without writing it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
+def command(data: Path, project: Path, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Look at DATA, guess views, labels, identifiers and groups, and write a project file.
+
+    DATA is a file (csv, tsv, parquet, feather, npz, ts), a pattern of files in quotation marks, or a folder of tables
+    or of sound files (wav, flac). What is guessed is said, with the line of the project file to change if it is wrong.
+
+    \b
+    Examples:
+      cmvmed init windows.csv
+      cmvmed init recordings/ --dry-run
+      cmvmed init 'days/*.csv' --project swimming.toml --force
+    """  # noqa: D301 (\b keeps click from wrapping the lines)
+    from cmvmed.workbench import init
+
+    if project.exists() and not (force or dry_run):
+        raise click.ClickException(
+            f"{project} exists and was not changed; --force replaces it, --dry-run shows what would be written."
+        )
+    guesses = init(data, project)
+    if not dry_run:
+        project.write_text(guesses.text, encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(_as_json(guesses, project, written=not dry_run), indent=2))
+    else:
+        _print_guesses(guesses, project, dry_run)
+
+
+def _as_json(guesses: Guesses, project: Path, *, written: bool) -> dict[str, object]:
+    return {
+        "project": str(project),
+        "written": written,
+        "guesses": [{"guess": guess.what, "line": guess.line} for guess in guesses.guesses],
+        "messages": list(guesses.messages),
+        "text": guesses.text,
+    }
+
+
+def _print_guesses(guesses: Guesses, project: Path, dry_run: bool) -> None:
+    if dry_run:
+        click.echo(guesses.text)
+    else:
+        click.echo(f"{project} was written.\n")
+    click.echo("Guessed; if it is wrong, change the line:")
+    for guess in guesses.guesses:
+        click.echo(f"  - {guess.what}\n      {click.style(guess.line, bold=True)}")
+    for message in guesses.messages:
+        click.echo(f"  - {message}")
+    option = "" if project == Path("cmvmed.toml") else f" --project {project}"
+    click.echo(f"\nNext: cmvmed check{option}")

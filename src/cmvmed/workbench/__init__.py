@@ -1,0 +1,24 @@
+"""The workbench: a user's own files as views, labels and groups, described by one project file ``cmvmed.toml``."""
+
+from cmvmed.workbench.checks import Finding, check_rows, describe_rows
+from cmvmed.workbench.guessing import Guess, Guesses, init
+from cmvmed.workbench.project import Project, ProjectTable
+from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
+from cmvmed.workbench.project_rows import ProjectRows
+from cmvmed.workbench.user_errors import ProjectError
+
+__all__ = [
+    "DataSettings",
+    "Finding",
+    "Guess",
+    "Guesses",
+    "Project",
+    "ProjectError",
+    "ProjectRows",
+    "ProjectSettings",
+    "ProjectTable",
+    "ViewSettings",
+    "check_rows",
+    "describe_rows",
+    "init",
+]

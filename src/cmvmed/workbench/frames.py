@@ -1,0 +1,79 @@
+"""The rows of a user's files before they are views: columns of cells, and signals of one waveform per row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmvmed._optional import import_optional
+
+__all__ = ["BoolArray", "FloatArray", "Frame", "RawTable", "Series", "Signal", "pandas"]
+
+Frame: TypeAlias = Any  # pandas.DataFrame; pandas is an extra without types
+Series: TypeAlias = Any  # pandas.Series
+FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def pandas() -> Any:
+    """Import pandas."""
+    return import_optional("pandas", "workbench", "Reading tables")
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One waveform per row: the name of a sound file, an array of samples, or None where there is none."""
+
+    items: Sequence[Any]
+    is_sound: bool
+    channel: int | None = None  # of sound files with several channels
+
+    def take(self, rows: NDArray[np.intp]) -> "Signal":
+        """The rows at the given positions; -1 gives None."""
+        return Signal([None if row < 0 else self.items[row] for row in rows], self.is_sound, self.channel)
+
+    @property
+    def present(self) -> BoolArray:
+        """Which rows have a waveform, (n,)."""
+        return np.array([item is not None for item in self.items], dtype=bool)
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """Rows as they stand in the files.
+
+    Attributes
+    ----------
+    source : name of the file or folder, for messages
+    frame : one column of cells per name, all with the index 0, 1, ...
+    signals : columns that hold a waveform per row
+    decimal : decimal sign of numbers that are text
+    lines : number of the line of each row, if the file has lines
+    messages : what was assumed when the file was read
+    ids : identifiers that the source itself gives, such as the names of sound files
+    """
+
+    source: str
+    frame: Frame
+    signals: dict[str, Signal] = field(default_factory=dict)
+    decimal: str = "."
+    lines: NDArray[np.intp] | None = None
+    messages: tuple[str, ...] = ()
+    ids: Sequence[str] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.frame)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns, signals last."""
+        return [*map(str, self.frame.columns), *self.signals]
+
+    def place(self, row: int) -> str:
+        """Where a row stands: its line if the file has lines."""
+        where = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"{where} of {self.source}"

@@ -1,0 +1,151 @@
+"""Labels as people write them: a column or a file of their own, with markers for rows that are not labeled yet."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmvmed.workbench.column_kinds import missing_cells
+from cmvmed.workbench.encoders import as_text
+from cmvmed.workbench.frames import RawTable, Series, pandas
+from cmvmed.workbench.project_file import DataSettings
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
+
+__all__ = ["LabelValues", "label_columns", "likely_markers", "read_label_file", "read_label_values", "similar_classes"]
+
+# Words that no one uses as a class, and values that may be one.
+MARKERS = frozenset(
+    """? ?? - unknown unlabeled unlabelled unclassified n/a na nan null #n/a <na> missing todo tbd undefined unset not_labeled
+    not_labelled not-labeled not-labelled no_label no-label unannotated""".split()  # noqa: SIM905
+) | {"not labeled", "not labelled", "no label", "to do"}
+POSSIBLE_MARKERS = frozenset({"none", "other", "0", "-1", "99", "-99", "999", "-999", "x", "tba", "skip", "unsure"})
+NUMERIC_MARKERS = frozenset({"0", "-1", "99", "-99", "999", "-999"})
+ID_NAMES = ("id", "row", "name", "file", "filename", "key")
+LABEL_NAMES = ("label", "labels", "class", "target", "y", "category")
+
+
+@dataclass(frozen=True)
+class LabelValues:
+    """Labels of all rows: text (n,), None where a row is not labeled."""
+
+    values: NDArray[Any]
+    counts: Mapping[str, int]  # labeled rows by class, in the order of their names
+    marked: Mapping[str, int]  # rows by marker that the project file lists; "" are empty cells
+    n_trimmed: int = 0  # labels that had blanks around them
+
+    @property
+    def labeled(self) -> NDArray[np.bool_]:
+        """Which rows are labeled, (n,)."""
+        return np.array([value is not None for value in self.values], dtype=bool)
+
+
+def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
+    """Labels of a column of cells."""
+    texts = _label_texts(series)
+    markers = {marker.strip() for marker in settings.unlabeled} | {""}
+    is_marker = np.array([text in markers for text in texts], dtype=bool)
+    values = texts.copy()
+    values[is_marker] = None
+    counts = Counter(texts[~is_marker].tolist())
+    unknown = sorted(counts.keys() - set(settings.classes)) if settings.classes else []
+    if unknown:
+        hint = did_you_mean(unknown[0], settings.classes)
+        raise ProjectError(
+            f"The label {unknown[0]!r} ({plural(counts[unknown[0]], 'row')}) is neither in classes nor in unlabeled.{hint} Correct "
+            "it in the data, or add it to one of the two in [data]."
+        )
+    n_trimmed = sum(
+        isinstance(cell, str) and cell != cell.strip() and bool(cell.strip()) for cell in series.astype(object)
+    )
+    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[is_marker].tolist()), n_trimmed)
+
+
+def likely_markers(counts: Mapping[str, int], settings: DataSettings) -> tuple[list[str], list[str]]:
+    """Labels that are markers rather than classes, and those that may be; classes that the user lists are neither."""
+    candidates = [label for label in counts if label not in settings.classes]
+    sure = [label for label in candidates if label.casefold() in MARKERS]
+    numbers = [label for label in candidates if _is_number(label)]
+    beside_names = [label for label in numbers if label in NUMERIC_MARKERS] if len(numbers) < len(candidates) else []
+    negative = ["-1"] if "-1" in candidates and len(numbers) == len(candidates) > 2 else []
+    words = [label for label in candidates if label.casefold() in POSSIBLE_MARKERS - NUMERIC_MARKERS]
+    return sure, list(dict.fromkeys([*beside_names, *negative, *words]))
+
+
+def similar_classes(labels: Sequence[str]) -> list[list[str]]:
+    """Groups of labels that differ only by case, blanks, underscores or hyphens."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault("".join(c for c in label.casefold() if c not in " _-\t"), []).append(label)
+    return [group for key, group in groups.items() if len(group) > 1 and key]
+
+
+def label_columns(table: RawTable, settings: DataSettings) -> tuple[str, str]:
+    """Names of the columns of identifiers and of labels in a file of labels."""
+    names = [str(name) for name in table.frame.columns]
+    if len(names) < 2:
+        raise ProjectError(
+            f"The file of labels {table.source} has {plural(len(names), 'column')} ({abbreviate(names)}), but needs two: the "
+            "identifier of a row and its label."
+        )
+    by_name = {name.casefold(): name for name in names}
+    id_column = next(
+        (by_name[n.casefold()] for n in (settings.id or "", *ID_NAMES) if n.casefold() in by_name), names[0]
+    )
+    wanted = settings.label_column
+    if wanted is not None and wanted not in names:
+        raise ProjectError(
+            f"label_column = {wanted!r} is not a column of {table.source}.{did_you_mean(wanted, names)} Its columns are "
+            f"{abbreviate(names)}."
+        )
+    others = [name for name in names if name != id_column]
+    label = wanted or next((by_name[n] for n in LABEL_NAMES if n in by_name and by_name[n] != id_column), None)
+    if label is None and len(others) > 1:
+        raise ProjectError(
+            f"The file of labels {table.source} has several columns that may be the label ({abbreviate(others)}); add "
+            f'label_column = "{others[0]}" to [data].'
+        )
+    return id_column, label or others[0]
+
+
+def read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings) -> tuple[Series, list[str]]:
+    """The cells of a file of labels in the order of the rows, and messages about rows that are not in both."""
+    id_column, label_column = label_columns(table, settings)
+    keys = np.array([as_text(cell) for cell in table.frame[id_column].astype(object)], dtype=object)
+    labels = _label_texts(table.frame[label_column])
+    label_of: dict[str, str] = {}
+    for row, (key, label) in enumerate(zip(keys, labels, strict=True)):
+        if label_of.get(key, label) != label:
+            raise ProjectError(
+                f"{table.source} gives row {key!r} two labels, {label_of[key]!r} and {label!r} ({table.place(row)}); keep one."
+            )
+        label_of[key] = label
+    unknown = [key for key in label_of if key not in set(ids)]
+    if label_of and len(unknown) == len(label_of):
+        raise ProjectError(
+            f"None of the {len(label_of)} identifiers in column {id_column!r} of {table.source} is one of the data: the file has "
+            f"{abbreviate(unknown[:2])}, the data have {abbreviate(ids[:2])}. Check id in [data] and how identifiers are written."
+        )
+    said = []
+    if unknown:
+        said.append(
+            f"{plural(len(unknown), 'label')} of {table.source} belong to no row of the data and are left out: "
+            f"{abbreviate(unknown)}."
+        )
+    return pandas().Series([label_of.get(key, "") for key in ids], dtype=object), said
+
+
+def _label_texts(series: Series) -> NDArray[Any]:
+    """Labels as texts without surrounding blanks; '' for an empty cell. Only blank cells count as empty here."""
+    missing = missing_cells(series, frozenset({""}))
+    return np.where(missing, "", np.array([as_text(cell) for cell in series.astype(object)], dtype=object))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

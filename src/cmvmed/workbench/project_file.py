@@ -1,0 +1,235 @@
+"""The project file ``cmvmed.toml``: what it may say, and errors for what it may not.
+
+Paths are relative to the folder of the project file. Unknown keys and wrong types are errors that name the line.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from cmvmed.workbench.column_kinds import KINDS
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
+
+__all__ = ["DEFAULT_NAME", "DataSettings", "ProjectSettings", "ViewSettings", "parse_project", "read_project_file"]
+
+DEFAULT_NAME = "cmvmed.toml"
+DRAWS = ("random", "per_class", "unknown")
+SECTIONS = ("data", "views", "columns", "model")
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Section ``[data]``."""
+
+    path: str | None = None  # file, folder or pattern of files; None: each view has its own
+    id: str | None = None
+    labels: str | None = None  # a column, or a file with id and label
+    label_column: str | None = None  # of the file of labels
+    classes: tuple[str, ...] = ()  # all classes; () takes every label that is not in ``unlabeled``
+    unlabeled: tuple[str, ...] = ("",)
+    labels_drawn: str = "unknown"
+    groups: str | None = None
+    ignore: tuple[str, ...] = ()
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    day_first: bool | None = None
+    sampling_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class ViewSettings:
+    """Section ``[views.<name>]``: columns of the table, of a file of its own, or sound files."""
+
+    name: str
+    columns: tuple[str, ...] = ()  # names, prefixes or patterns; () is all columns of ``path``
+    path: str | None = None
+    files: str | None = None  # pattern of sound files below the path of the data; "*" is the identifier of a row
+    channel: int | None = None
+
+
+@dataclass(frozen=True)
+class ProjectSettings:
+    """What a project file says."""
+
+    data: DataSettings
+    views: tuple[ViewSettings, ...]
+    kinds: Mapping[str, str] = field(default_factory=dict)  # section [columns]
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_project_file(path: Path) -> ProjectSettings:
+    """Read a project file."""
+    if path.is_dir():
+        path = path / DEFAULT_NAME
+    if not path.is_file():
+        raise ProjectError(
+            f"There is no project file {str(path)!r}. `cmvmed init DATA` writes one; --project FILE uses another."
+        )
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProjectError(f"{path.name} is not UTF-8 text; save it as UTF-8.") from error
+    return parse_project(text, path.name)
+
+
+def parse_project(text: str, source: str = DEFAULT_NAME) -> ProjectSettings:
+    """The settings in the text of a project file."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProjectError(
+            f'{source} is not valid TOML: {error}. Texts need quotation marks, as in id = "name"; a backslash in a path '
+            "needs a second one."
+        ) from error
+    reader = _Reader(source, text)
+    reader.known("", content, SECTIONS)
+    for section in SECTIONS:
+        reader.table(section, content.get(section, {}))
+    data = reader.data(content.get("data", {}))
+    views = tuple(reader.view(name, entry) for name, entry in content.get("views", {}).items())
+    _check_whole(source, data, views)
+    kinds = reader.kinds(content.get("columns", {}))
+    model = reader.model(content.get("model", {}))
+    return ProjectSettings(data, views, kinds, model)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the entries of one project file."""
+
+    source: str
+    text: str
+
+    def fail(self, key: str, message: str) -> ProjectError:
+        """An error that names the line of the key."""
+        last = key.rpartition(".")[2]
+        lines = [line.strip().partition("=")[0].strip().strip("\"'[]") for line in self.text.splitlines()]
+        found = next((i for i, start in enumerate(lines, 1) if start in (last, key)), None)
+        return ProjectError(f"{self.source}{'' if found is None else f', line {found}'}: {message}")
+
+    def known(self, section: str, entries: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        for key in entries:
+            if key not in names:
+                what = f"[{section}] has no key {key!r}" if section else f"there is no section [{key}]"
+                raise self.fail(key, f"{what}.{did_you_mean(key, names)} It may have: {', '.join(names)}.")
+
+    def table(self, section: str, entry: object) -> None:
+        if not isinstance(entry, dict):
+            raise self.fail(section, f"{section} must be a section [{section}], but is {entry!r}.")
+
+    def data(self, entries: Mapping[str, Any]) -> DataSettings:
+        self.known("data", entries, tuple(f.name for f in fields(DataSettings)))
+        given: dict[str, Any] = {}
+        for key, value in entries.items():
+            if key in ("unlabeled", "ignore", "classes"):
+                given[key] = self._texts("data", key, value)
+            elif key == "day_first":
+                given[key] = self._typed("data", key, value, bool, "true or false")
+            elif key == "sampling_rate":
+                given[key] = float(self._typed("data", key, value, (int, float), "a number of Hz"))
+            else:
+                given[key] = self._typed("data", key, value, str, 'a text, such as "name"')
+        if given.get("labels_drawn", DRAWS[0]) not in DRAWS:
+            raise self.fail(
+                "labels_drawn", f"labels_drawn is {given['labels_drawn']!r}, but must be one of {abbreviate(DRAWS)}."
+            )
+        if given.get("decimal", ".") not in (".", ","):
+            raise self.fail("decimal", f'decimal is {given["decimal"]!r}, but must be "." or ",".')
+        if len(given.get("separator", ",")) != 1:
+            raise self.fail(
+                "separator", f'separator is {given["separator"]!r}, but must be one character, such as ";".'
+            )
+        if given.get("decimal") == "," and given.get("separator") == ",":
+            raise self.fail("decimal", "decimal and separator are both a comma; one of them must be another character.")
+        if given.get("sampling_rate", 1.0) <= 0:
+            raise self.fail("sampling_rate", f"sampling_rate is {given['sampling_rate']:g}, but must be positive.")
+        return DataSettings(**given)
+
+    def view(self, name: str, entry: object) -> ViewSettings:
+        section = f"views.{name}"
+        if isinstance(entry, (str, list)):
+            entry = {"columns": entry}
+        self.table(section, entry)
+        assert isinstance(entry, dict)
+        self.known(section, entry, tuple(f.name for f in fields(ViewSettings) if f.name != "name"))
+        given: dict[str, Any] = {}
+        for key, value in entry.items():
+            if key == "columns":
+                given[key] = self._texts(section, key, value)
+            elif key == "channel":
+                given[key] = self._typed(section, key, value, int, "the number of a channel, from 0")
+            else:
+                given[key] = self._typed(section, key, value, str, "a path or pattern of files")
+        if not given.keys() & {"columns", "path", "files"} or given.get("columns") == ():
+            raise self.fail(
+                section,
+                f'view {name!r} has no columns; give columns = "prefix_*" or a list of names, or remove the view.',
+            )
+        if "files" in given and "columns" in given:
+            raise self.fail(
+                section, f"view {name!r} has both columns and files; keep columns of a table, or sound files."
+            )
+        if "channel" in given and "files" not in given:
+            raise self.fail(section, f'view {name!r} has a channel but no sound files; add files = "*.wav".')
+        return ViewSettings(name, **given)
+
+    def kinds(self, entries: Mapping[str, Any]) -> Mapping[str, str]:
+        for column, kind in entries.items():
+            if kind not in KINDS:
+                hint = did_you_mean(str(kind), KINDS)
+                raise self.fail(
+                    column,
+                    f"[columns] says that {column!r} is {kind!r}, but must say one of {abbreviate(KINDS)}.{hint}",
+                )
+        return dict(entries)
+
+    def model(self, entries: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not entries:
+            return {}
+        from cmvmed import CMVMED
+
+        fixed = {"views": "[views]", "unlabeled": "unlabeled in [data]", "labels_drawn": "labels_drawn in [data]"}
+        for key in entries:
+            if key in fixed:
+                raise self.fail(key, f"[model] must not set {key!r}; the project file says it in {fixed[key]}.")
+        self.known("model", entries, tuple(name for name in signature(CMVMED).parameters if name not in fixed))
+        return dict(entries)
+
+    def _texts(self, section: str, key: str, value: object) -> tuple[str, ...]:
+        items = value if isinstance(value, list) else [value]
+        for item in items:
+            if isinstance(item, (dict, list)):
+                raise self.fail(key, f"{key} in [{section}] must be a text or a list of texts, but has {item!r}.")
+        return tuple(str(item) for item in items)
+
+    def _typed(self, section: str, key: str, value: Any, types: type | tuple[type, ...], expected: str) -> Any:
+        if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+            raise self.fail(key, f"{key} in [{section}] is {value!r}, but must be {expected}.")
+        if isinstance(value, str) and not value:
+            raise self.fail(key, f"{key} in [{section}] is empty; give {expected}, or remove the line.")
+        return value
+
+
+def _check_whole(source: str, data: DataSettings, views: tuple[ViewSettings, ...]) -> None:
+    if not views:
+        raise ProjectError(
+            f'{source} has no views; add for instance a section [views.sensor] with columns = "sensor_*". `cmvmed init` '
+            "guesses them."
+        )
+    for view in views:
+        if data.path is None and view.path is None:
+            raise ProjectError(
+                f"{source} has no path in [data], and view {view.name!r} has none of its own; say where the data are."
+            )
+    common = [view for view in views if view.path is None]
+    sound = next((view.name for view in common if view.files is not None), None)
+    table = next((view.name for view in common if view.files is None), None)
+    if sound is not None and table is not None:
+        raise ProjectError(
+            f"{source}: view {sound!r} has sound files and view {table!r} columns of the same path; give view {table!r} a path of "
+            "its own."
+        )

@@ -1,0 +1,228 @@
+"""Files as tables: csv and tsv, Parquet, Feather, npz, and the .ts format of sktime and the UCR archive."""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmvmed._optional import import_optional
+from cmvmed.workbench.delimited import DelimitedOptions, check_column_names, read_delimited
+from cmvmed.workbench.frames import RawTable, Signal, pandas
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
+
+__all__ = ["FILE_COLUMN", "SOUND_FORMATS", "TABLE_FORMATS", "is_pattern", "read_table", "table_files"]
+
+TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts")
+SOUND_FORMATS = (".wav", ".flac", ".ogg", ".aiff", ".aif")
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
+FILE_COLUMN = "file"  # name of the file of a row, if there are several
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path is a pattern of several files."""
+    return any(sign in path for sign in "*?[")
+
+
+def table_files(path: Path) -> list[Path]:
+    """The files of a table: one file, those of a folder, or those that match a pattern."""
+    if is_pattern(str(path)):
+        anchor = Path(path.anchor) if path.is_absolute() else Path()
+        found = sorted(anchor.glob(str(path.relative_to(anchor))))
+        if not found:
+            raise ProjectError(f"No file matches {str(path)!r}; check the folder and the ending of the names.")
+        return found
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix.lower() in TABLE_FORMATS)
+        if not found:
+            raise ProjectError(
+                f"The folder {str(path)!r} has no file of a known format ({', '.join(TABLE_FORMATS)}); its files are: "
+                f"{abbreviate(sorted(file.name for file in path.iterdir())) or 'none'}."
+            )
+        return found
+    if not path.is_file():
+        raise ProjectError(f"There is no file or folder {str(path)!r}.{_similar(path)}")
+    return [path]
+
+
+def read_table(path: Path, options: DelimitedOptions) -> RawTable:
+    """Read a table from one file, or from several with the same columns, one below the other."""
+    files = table_files(path)
+    tables = [_read_file(file, options) for file in files]
+    return tables[0] if len(tables) == 1 else _stacked(path, files, tables)
+
+
+def _similar(path: Path) -> str:
+    beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    hint = did_you_mean(path.name, beside)
+    if not path.parent.is_dir():
+        return f" Its folder {str(path.parent)!r} does not exist either."
+    return hint or " Paths of a project are relative to the folder of the project file."
+
+
+def _read_file(path: Path, options: DelimitedOptions) -> RawTable:
+    suffix = path.suffix.lower()
+    if suffix in SPREADSHEETS:
+        raise ProjectError(f"{path.name} is a spreadsheet; save the sheet as csv (comma-separated values) first.")
+    if suffix in SOUND_FORMATS:
+        raise ProjectError(f'{path.name} is a sound file; give its view files = "*{suffix}" instead of columns.')
+    if suffix not in TABLE_FORMATS:
+        raise ProjectError(
+            f"The ending of {path.name} is not known; tables end in {', '.join(TABLE_FORMATS)}, sound files in "
+            f"{', '.join(SOUND_FORMATS)}."
+        )
+    if path.stat().st_size == 0:
+        raise ProjectError(f"{path.name} is empty: a line of column names and at least one row are needed.")
+    if suffix in (".parquet", ".pq", ".feather", ".arrow"):
+        table = _read_arrow(path, suffix)
+    elif suffix == ".npz":
+        table = _read_npz(path)
+    elif suffix == ".ts":
+        table = _read_ts(path)
+    else:
+        table = read_delimited(path, options)
+    if table.n_rows == 0:
+        raise ProjectError(f"{path.name} has columns but no rows; check that the file was written completely.")
+    return table
+
+
+def _read_arrow(path: Path, suffix: str) -> RawTable:
+    arrow = import_optional("pyarrow", "workbench", "Reading Parquet and Feather files")
+    kind = "Parquet" if suffix in (".parquet", ".pq") else "Feather"
+    module = import_optional(f"pyarrow.{kind.lower()}", "workbench", f"Reading {kind} files")
+    try:
+        content = module.read_table(path)
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise ProjectError(f"{path.name} cannot be read as a {kind} file ({error}); write it again.") from error
+    check_column_names(path.name, content.column_names)
+    frame = content.to_pandas(ignore_metadata=False)
+    if frame.index.name is not None and str(frame.index.name) not in frame.columns:
+        frame = frame.reset_index()
+    frame.columns = [str(name) for name in frame.columns]
+    return RawTable(path.name, frame.reset_index(drop=True))
+
+
+def _read_npz(path: Path) -> RawTable:
+    """Arrays (n,) are columns, (n, d) are columns ``name.0``, ..., and (n, channels, samples) are signals."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays: dict[str, NDArray[Any]] = {name: content[name] for name in content.files}
+    except zipfile.BadZipFile as error:
+        raise ProjectError(f"{path.name} is not an npz file; write it with numpy.savez.") from error
+    except ValueError as error:
+        raise ProjectError(
+            f"{path.name} holds Python objects, which are not read because they can run code; save arrays of numbers or "
+            "texts (array.astype(str))."
+        ) from error
+    n_rows = _number_of_rows(path, arrays)
+    other = [name for name, array in arrays.items() if array.shape[:1] != (n_rows,)]
+    verbs = ("has", "is") if len(other) == 1 else ("have", "are")
+    said = (f"{path.name}: {abbreviate(other)} {verbs[0]} no entry per row and {verbs[1]} left out.",)
+    columns: dict[str, Any] = {}
+    signals: dict[str, Signal] = {}
+    for name, array in arrays.items():
+        if name in other:
+            continue
+        if array.ndim == 1:
+            columns[name] = array
+        elif array.ndim == 2:
+            columns |= {f"{name}.{i}": array[:, i] for i in range(array.shape[1])}
+        elif array.ndim == 3:
+            signals |= {f"{name}.{c}": Signal(list(array[:, c]), is_sound=False) for c in range(array.shape[1])}
+        else:
+            raise ProjectError(
+                f"Array {name!r} of {path.name} has {array.ndim} dimensions; (rows,), (rows, columns) and (rows, channels, "
+                "samples) are known."
+            )
+    return RawTable(
+        path.name, pandas().DataFrame(columns, index=range(n_rows)), signals, messages=said if other else ()
+    )
+
+
+def _number_of_rows(path: Path, arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Rows of the arrays of two and more dimensions, which must agree; of the columns if there is no such array."""
+    rows = {name: array.shape[0] for name, array in arrays.items() if array.ndim > 1}
+    rows = rows or {name: array.shape[0] for name, array in arrays.items() if array.ndim == 1}
+    if len(set(rows.values())) != 1:
+        sizes = ", ".join(f"{name} ({count})" for name, count in rows.items()) or "no array"
+        raise ProjectError(
+            f"The arrays of {path.name} must have the same number of rows, one per row of the data; they have: {sizes}."
+        )
+    return int(next(iter(rows.values())))
+
+
+def _read_ts(path: Path) -> RawTable:
+    """One signal per dimension, and the column ``class`` if the file has labels."""
+    header: dict[str, list[str]] = {}
+    lines: list[tuple[int, str]] = []
+    in_data = False
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if in_data:
+            lines.append((number, text))
+        elif text.startswith("@"):
+            key, *values = text[1:].split()
+            header[key.lower()] = values
+            in_data = key.lower() == "data"
+    if not in_data or not lines:
+        raise ProjectError(f"{path.name} has no rows after a line @data, so it is no .ts file of time series.")
+    if header.get("timestamps", ["false"])[0].lower() == "true":
+        raise ProjectError(f"{path.name} has time stamps beside the values, which are not read; save the values alone.")
+    has_labels = header.get("classlabel", ["false"])[0].lower() == "true"
+    rows = [_ts_row(path, number, text, has_labels) for number, text in lines]
+    n_dimensions = len(rows[0][0])
+    for (number, _), (series, _) in zip(lines, rows, strict=True):
+        if len(series) != n_dimensions:
+            raise ProjectError(
+                f"Line {number} of {path.name} has {plural(len(series), 'dimension')}, but the first row has {n_dimensions}."
+            )
+    names = [f"dim_{d}" for d in range(n_dimensions)]
+    signals = {name: Signal([series[d] for series, _ in rows], is_sound=False) for d, name in enumerate(names)}
+    frame = pandas().DataFrame({"class": [label for _, label in rows]} if has_labels else {}, index=range(len(rows)))
+    return RawTable(path.name, frame, signals, lines=np.array([number for number, _ in lines]))
+
+
+def _ts_row(path: Path, number: int, text: str, has_labels: bool) -> tuple[list[NDArray[np.float64] | None], str]:
+    """The series of each dimension, and the label."""
+    parts = text.split(":")
+    label = parts.pop().strip() if has_labels else ""
+    series: list[NDArray[np.float64] | None] = []
+    for part in parts:
+        try:
+            values = np.array([np.nan if cell.strip() in ("?", "NaN", "") else float(cell) for cell in part.split(",")])
+        except ValueError as error:
+            raise ProjectError(f"Line {number} of {path.name} holds a value that is not a number: {error}.") from error
+        series.append(None if np.isnan(values).all() else values)
+    return series, label
+
+
+def _stacked(path: Path, files: Sequence[Path], tables: Sequence[RawTable]) -> RawTable:
+    """Files with the same columns, one below the other, and a column with the name of the file."""
+    first = tables[0]
+    for table in tables[1:]:
+        missing, extra = set(first.names) - set(table.names), set(table.names) - set(first.names)
+        if missing or extra:
+            which = f"lacks {abbreviate(sorted(missing))}" if missing else f"also has {abbreviate(sorted(extra))}"
+            raise ProjectError(
+                f"The files of {path.name!r} must have the same columns, but {table.source} {which}, unlike {first.source}; give "
+                "one path per view if the files are different sensors."
+            )
+    counts = [table.n_rows for table in tables]
+    frame = pandas().concat([table.frame for table in tables], ignore_index=True)
+    if FILE_COLUMN not in frame.columns:
+        frame[FILE_COLUMN] = np.repeat([file.stem for file in files], counts)
+    signals = {
+        name: Signal([item for table in tables for item in table.signals[name].items], is_sound=False)
+        for name in first.signals
+    }
+    decimals = {table.decimal for table in tables}
+    if len(decimals) > 1:
+        raise ProjectError(
+            f"Some files of {path.name!r} have a decimal comma and others a point; set decimal in [data]."
+        )
+    messages = dict.fromkeys(message for table in tables for message in table.messages)
+    return RawTable(path.name, frame, signals, decimal=decimals.pop(), messages=tuple(messages))

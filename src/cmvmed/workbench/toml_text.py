@@ -1,0 +1,86 @@
+"""Writes a project file that people read: short, with a comment on each line that may have to be changed."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
+
+__all__ = ["project_text", "toml_line"]
+
+COMMENTS = {
+    "path": "file, folder or pattern: csv, tsv, parquet, feather, npz, ts, wav, flac",
+    "id": "identifies a row",
+    "labels": "a column, or a file with id and label",
+    "label_column": "column of the file of labels",
+    "unlabeled": "values that mean: not labeled yet",
+    "classes": "all classes; any other label is an error",
+    "labels_drawn": "random | per_class | unknown: how the labeled rows were chosen",
+    "groups": "rows of one group never sit on both sides of a split",
+    "ignore": "columns that are in no view on purpose",
+    "decimal": "decimal sign",
+    "sampling_rate": "samples per second",
+}
+SHOWN_DEFAULTS = ("unlabeled", "labels_drawn")
+COMMENT_COLUMN = 34
+
+
+def project_text(settings: ProjectSettings, header: Iterable[str] = ()) -> str:
+    """The text of a project file; reading it gives the same settings."""
+    lines = [*(f"# {line}" for line in header), "[data]"]
+    defaults = DataSettings()
+    for key in DataSettings.__dataclass_fields__:
+        value = getattr(settings.data, key)
+        if value != getattr(defaults, key) or key in SHOWN_DEFAULTS:
+            lines.append(_with_comment(toml_line(key, value), COMMENTS.get(key, "")))
+    for view in settings.views:
+        lines += ["", f"[views.{_key(view.name)}]", *_view_lines(view)]
+    if settings.kinds:
+        lines += ["", "[columns]", *(toml_line(name, kind) for name, kind in settings.kinds.items())]
+    lines += ["", "[model]                           # parameters of CMVMED, all optional"]
+    lines += [toml_line(key, value) for key, value in settings.model.items()]
+    return "\n".join(lines) + "\n"
+
+
+def toml_line(key: str, value: Any) -> str:
+    """``key = value``."""
+    return f"{_key(key)} = {_value(value)}"
+
+
+def _view_lines(view: ViewSettings) -> list[str]:
+    lines = [] if view.path is None else [toml_line("path", view.path)]
+    if view.columns:
+        lines.append(toml_line("columns", view.columns[0] if len(view.columns) == 1 else view.columns))
+    if view.files is not None:
+        lines.append(_with_comment(toml_line("files", view.files), "the * identifies a row"))
+    if view.channel is not None:
+        lines.append(toml_line("channel", view.channel))
+    return lines
+
+
+def _with_comment(line: str, comment: str) -> str:
+    return f"{line:{COMMENT_COLUMN}}# {comment}" if comment else line
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, (list, tuple)):
+        items = [_value(item) for item in value]
+        inline = f"[{', '.join(items)}]"
+        return inline if len(inline) <= 100 else "[\n" + "".join(f"  {item},\n" for item in items) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(toml_line(str(key), item) for key, item in value.items()) + " }"
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    """A basic string of TOML."""
+    named = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return '"' + "".join(named.get(c, c if c.isprintable() else f"\\U{ord(c):08x}") for c in text) + '"'

@@ -1,0 +1,31 @@
+"""Errors in a user's files: one sentence that names the place, what was expected and what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["ProjectError", "abbreviate", "did_you_mean", "plural"]
+
+SHOWN = 6  # names listed before the rest is counted
+
+
+class ProjectError(ValueError):
+    """A project file or a data file that cannot be used as it is."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`` Did you mean 'x'?`` for the known name that is most similar, or nothing."""
+    by_folded = {item.strip().casefold(): item for item in known}
+    close = get_close_matches(name.strip().casefold(), by_folded, n=1)
+    return f" Did you mean {by_folded[close[0]]!r}?" if close else ""
+
+
+def abbreviate(names: Iterable[object]) -> str:
+    """The first names, quoted, and how many more there are."""
+    items = list(names)
+    shown = ", ".join(repr(str(item)) for item in items[:SHOWN])
+    return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """``1 row`` or ``3 rows``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {nouns or noun + 's'}"

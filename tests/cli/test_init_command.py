@@ -1,0 +1,82 @@
+"""``cmvmed init`` on three made jobs: what it says, what it writes, and what it does not overwrite."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from cmvmed.cli.main import main
+from cmvmed.workbench.project_file import parse_project
+from tests.workbench.jobs import write_recordings, write_tickets, write_windows
+
+JOBS = {"windows.csv": write_windows, "recordings": write_recordings, "tickets.csv": write_tickets}
+
+
+@pytest.fixture(params=list(JOBS))
+def job(request, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    JOBS[request.param](tmp_path)
+    return request.param
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["init", *map(str, arguments)])
+
+
+def test_what_was_guessed_is_said_with_its_line(job, tmp_path):
+    shown = run(job)
+    assert shown.exit_code == 0, shown.output
+    text = (tmp_path / "cmvmed.toml").read_text(encoding="utf-8")
+    settings = parse_project(text)
+    assert "labels" in shown.output
+    assert f'labels = "{settings.data.labels}"' in shown.output
+    assert settings.views[0].name in shown.output
+    assert shown.output.endswith("Next: cmvmed check\n")
+
+
+def test_dry_run_writes_nothing_and_shows_the_file(job, tmp_path):
+    shown = run(job, "--dry-run")
+    assert shown.exit_code == 0
+    assert not (tmp_path / "cmvmed.toml").exists()
+    run(job)
+    assert (tmp_path / "cmvmed.toml").read_text(encoding="utf-8") in shown.output
+
+
+def test_json_holds_guesses_and_text(job, tmp_path):
+    shown = json.loads(run(job, "--json", "--project", "p.toml").output)
+    assert shown["written"]
+    assert shown["text"] == (tmp_path / "p.toml").read_text(encoding="utf-8")
+    assert all(set(guess) == {"guess", "line"} for guess in shown["guesses"])
+    assert len(shown["guesses"]) >= 2
+
+
+def test_a_project_file_is_replaced_by_force_only(job, tmp_path):
+    (tmp_path / "cmvmed.toml").write_text("mine", encoding="utf-8")
+    shown = run(job)
+    assert shown.exit_code == 1
+    assert "--force replaces it" in shown.output
+    assert (tmp_path / "cmvmed.toml").read_text(encoding="utf-8") == "mine"
+    assert run(job, "--force").exit_code == 0
+    assert (tmp_path / "cmvmed.toml").read_text(encoding="utf-8") != "mine"
+
+
+def test_paths_are_relative_to_the_project_file(tmp_path, monkeypatch):
+    write_windows(tmp_path)
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "Next: cmvmed check --project sub/p.toml" in run("windows.csv", "--project", "sub/p.toml").output
+    text = (tmp_path / "sub" / "p.toml").read_text(encoding="utf-8")
+    assert parse_project(text).data.path == "../windows.csv"
+    assert CliRunner().invoke(main, ["check", "--project", "sub/p.toml"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"), [(["nowhere.csv"], 1, "no file or folder"), ([], 2, "Missing argument")]
+)
+def test_errors(tmp_path, monkeypatch, arguments, code, words):
+    monkeypatch.chdir(tmp_path)
+    shown = run(*arguments)
+    assert shown.exit_code == code
+    assert words in shown.output

@@ -1,0 +1,215 @@
+"""Findings of ``check``: what each test plants is found, and nothing in clean data; chance is computed, not guessed."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+import soundfile
+
+from cmvmed.workbench import Project
+from cmvmed.workbench.checks import class_changes, determines
+from tests.workbench.jobs import write_recordings
+
+TOML = """
+[data]
+path = "x.csv"
+id = "id"
+labels = "label"
+groups = "subject"
+[views.acc]
+columns = "acc_*"
+[views.gyr]
+columns = "gyr_*"
+"""
+
+
+def clean_frame(n=120, n_labeled=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(n) % 2
+    frame = pd.DataFrame((rng.normal(size=(n, 4)) + y[:, None]).round(3), columns=["acc_x", "acc_y", "gyr_x", "gyr_y"])
+    labels = np.where(np.isin(np.arange(n), rng.permutation(n)[:n_labeled]), np.array(["up", "down"])[y], "")
+    when = pd.date_range("2024-01-01", periods=n, freq="h").strftime("%Y-%m-%d %H:%M")
+    return frame.assign(id=range(n), subject=[f"s{i % 6}" for i in range(n)], label=labels, when=when)
+
+
+def findings(folder, frame, toml=TOML):
+    frame.to_csv(folder / "x.csv", index=False)
+    (folder / "cmvmed.toml").write_text(toml, encoding="utf-8")
+    return Project.load(folder).check()
+
+
+def codes(folder, frame, toml=TOML):
+    return {finding.code for finding in findings(folder, frame, toml)}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_clean_data_have_no_findings(tmp_path, seed):
+    assert codes(tmp_path, clean_frame(seed=seed)) == set()
+
+
+def planted(name):
+    frame = clean_frame()
+    labeled = frame["label"] != ""
+    up = frame["label"] == "up"
+    if name == "marker":
+        frame.loc[~labeled, "label"] = "n/a"
+    elif name == "similar_classes":
+        frame.loc[up & (frame["id"] % 3 == 0), "label"] = "UP"
+    elif name == "single_label":
+        frame.loc[frame.index[labeled][0], "label"] = "left"
+    elif name == "all_labeled":
+        frame = frame[labeled]
+    elif name == "empty_column":
+        frame["acc_y"] = ""
+    elif name == "constant_column":
+        frame["acc_y"] = 3
+    elif name == "identifier":
+        frame["acc_y"] = [f"token{i}" for i in range(len(frame))]
+    elif name == "bad_cell":
+        frame["acc_y"] = frame["acc_y"].astype(str)
+        frame.loc[7, "acc_y"] = "err"
+    elif name == "unit":
+        frame["acc_y"] = frame["acc_y"].abs().astype(str) + " m/s"
+    elif name == "absent_view":
+        frame.loc[3:, ["gyr_x", "gyr_y"]] = np.nan
+    elif name == "view_without_labels":
+        frame.loc[labeled, ["gyr_x", "gyr_y"]] = np.nan
+    elif name == "empty_row":
+        frame.loc[5, ["acc_x", "acc_y", "gyr_x", "gyr_y"]] = np.nan
+    elif name in ("repeated_rows", "crossing_groups"):
+        copy = frame[:3].assign(id=[900, 901, 902], when=frame["when"][50:53].to_numpy())
+        frame = pd.concat([frame, copy.assign(subject="s5")] if name == "crossing_groups" else [frame, copy])
+    elif name == "conflicting_labels":
+        first = frame[up].iloc[:1]
+        frame = pd.concat([frame, first.assign(id=900, label="down")])
+    elif name == "leak":
+        frame["acc_y"] = np.where(up, 1.0, -1.0) * np.arange(1, len(frame) + 1)
+    elif name == "filled_if_labeled":
+        frame["acc_y"] = frame["acc_y"].where(labeled)
+    elif name == "one_group":
+        frame["subject"] = "s1"
+    elif name == "groups_of_one":
+        frame["subject"] = frame["id"]
+    elif name == "similar_groups":
+        frame.loc[frame["id"] % 12 == 0, "subject"] = "S 0"
+    elif name == "group_is_class":
+        frame.loc[labeled, "subject"] = np.where(up[labeled], "s0", "s1")
+    elif name == "class_in_one_group":
+        frame.loc[up, "subject"] = "s0"
+    elif name == "time_orders_labels":
+        frame = frame.sort_values("label")
+        frame["when"] = np.sort(frame["when"])
+        frame.loc[frame["label"] == "", "when"] = np.random.default_rng(0).choice(
+            frame["when"], (frame["label"] == "").sum()
+        )
+    elif name == "labels_of_one_period":
+        frame.loc[labeled, "when"] = "2023-05-01 00:00"
+    return frame
+
+
+CODES = [
+    "marker",
+    "similar_classes",
+    "single_label",
+    "all_labeled",
+    "empty_column",
+    "constant_column",
+    "identifier",
+    "bad_cell",
+    "unit",
+    "absent_view",
+    "view_without_labels",
+    "empty_row",
+    "conflicting_labels",
+    "leak",
+    "filled_if_labeled",
+    "one_group",
+    "groups_of_one",
+    "similar_groups",
+    "group_is_class",
+    "class_in_one_group",
+    "time_orders_labels",
+    "labels_of_one_period",
+    "repeated_rows",
+    "crossing_groups",
+]
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_what_is_planted_is_found(tmp_path, name):
+    assert name in codes(tmp_path, planted(name))
+
+
+def test_errors_come_first(tmp_path):
+    levels = [finding.level for finding in findings(tmp_path, planted("marker").assign(acc_y=3))]
+    assert levels == sorted(levels, key=["error", "warning", "note"].index)
+    assert {"error", "warning"} <= set(levels)
+
+
+def test_listed_classes_are_neither_markers_nor_alike(tmp_path):
+    frame = planted("similar_classes")
+    toml = TOML.replace('labels = "label"', 'labels = "label"\nclasses = ["up", "UP", "down"]')
+    assert codes(tmp_path, frame, toml) == set()
+
+
+def test_a_category_that_is_the_class_in_other_words(tmp_path):
+    frame = clean_frame()
+    words = {"up": "hoch", "down": "tief", "": "hoch"}
+    assert "leak" in codes(tmp_path, frame.assign(acc_y=frame["label"].map(words)))
+
+
+def test_sound_files_of_different_rates_are_found(tmp_path):
+    for name, rate in (("a", 4000), ("b", 4000), ("c", 8000)):
+        soundfile.write(tmp_path / f"{name}.wav", 0.1 * np.random.default_rng(rate).normal(size=rate), rate)
+    (tmp_path / "cmvmed.toml").write_text('[data]\npath="."\n[views.s]\nfiles="*.wav"\n', encoding="utf-8")
+    messages = {finding.code: finding.message for finding in Project.load(tmp_path).check()}
+    assert "4000 Hz (2), 8000 Hz (1)" in messages["sampling_rates"]
+
+
+def test_repeated_sound_files_are_found(tmp_path):
+    write_recordings(tmp_path)
+    folder = tmp_path / "recordings"
+    for mic in ("mic_a", "mic_b"):
+        (folder / mic / "009.wav").write_bytes((folder / mic / "008.wav").read_bytes())
+    (tmp_path / "cmvmed.toml").write_text(
+        '[data]\npath="recordings"\nlabels="recordings/labels.csv"\n[views.a]\nfiles="mic_a/*.wav"\n[views.b]\nfiles="mic_b/*.wav"\n',
+        encoding="utf-8",
+    )
+    (found,) = Project.load(tmp_path).check()
+    assert found.code == "repeated_rows"
+    assert "'009' (row 10 of recordings) equals '008'" in found.message
+
+
+def test_the_chance_of_a_separating_column_is_at_least_that_of_counting():
+    """The share of orders with one stretch per class, counted, is what ``determines`` compares with its limit."""
+    codes_ = np.array([0, 0, 0, 1, 1, 1])
+    orders = set(permutations(codes_.tolist()))
+    separated = [order for order in orders if np.count_nonzero(np.diff(order)) == 1]
+    assert len(separated) / len(orders) == pytest.approx(2 / 20)
+    values = np.arange(6.0)
+    assert not determines(values, codes_, 1, ordered=True)  # 0.1 > 0.01
+    assert determines(np.arange(10.0), np.repeat([0, 1], 5), 1, ordered=True)  # 2 / 252
+    assert not determines(np.arange(10.0), np.repeat([0, 1], 5), 2, ordered=True)
+    assert not determines(np.arange(40.0), np.tile([0, 1], 20), 1, ordered=True)
+    assert not determines(np.array(["a", "b"] * 10 + ["c", "c"]), np.tile([0, 1], 11), 1, ordered=False)
+
+
+@pytest.mark.parametrize("counts", [(50, 50), (20, 30, 50), (90, 10)])
+def test_mean_and_deviation_of_class_changes(counts):
+    codes_ = np.repeat(np.arange(len(counts)), counts)
+    rng = np.random.default_rng(0)
+    drawn = [np.count_nonzero(np.diff(rng.permutation(codes_))) for _ in range(4000)]
+    _, mean, deviation = class_changes(np.arange(len(codes_), dtype=float), codes_)
+    assert np.mean(drawn) == pytest.approx(mean, rel=0.03)
+    assert np.std(drawn) == pytest.approx(deviation, rel=0.1)
+
+
+def test_columns_in_no_view_are_said_and_not_an_error(tmp_path):
+    frame = clean_frame().assign(battery=1.0)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    (tmp_path / "cmvmed.toml").write_text(TOML, encoding="utf-8")
+    messages = Project.load(tmp_path).rows().messages
+    assert any("'when', 'battery' of x.csv are in no view and not used" in message for message in messages)

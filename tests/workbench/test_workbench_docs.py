@@ -1,0 +1,66 @@
+"""docs/workbench.md: its example runs, its project file is valid, and every key, option and finding is described."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cmvmed.cli.check_command import command as check_command
+from cmvmed.cli.init_command import command as init_command
+from cmvmed.workbench import DataSettings, ViewSettings
+from cmvmed.workbench.column_kinds import KINDS, MAX_BAD_SHARE
+from cmvmed.workbench.encoders import MAX_CATEGORIES
+from cmvmed.workbench.project_file import parse_project
+from tests.workbench.jobs import write_windows
+
+PAGE = (Path(__file__).parents[2] / "docs" / "workbench.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_windows(tmp_path)
+    frame = pd.read_csv("windows.csv")
+    frame[frame.columns[::-1]].drop(columns="stroke").to_csv("new.csv", index=False)
+    names = {}
+    (block,) = blocks("python")
+    exec(compile(block, "docs/workbench.md", "exec"), names)
+    assert set(names["predicted"].values()) == {"crawl", "back"}
+    assert list(names["predicted"]) == frame["window_id"].tolist()
+
+
+def test_the_project_file_is_valid_and_its_comments_agree():
+    (block,) = blocks("toml")
+    settings = parse_project(block)
+    assert [view.name for view in settings.views] == ["accelerometer", "gyroscope"]
+    assert "number, boolean, date, category or text" in block
+    assert KINDS == ("number", "boolean", "date", "category", "text")
+
+
+@pytest.mark.parametrize("key", [field.name for field in fields(DataSettings)])
+def test_every_key_of_data_is_in_the_table(key):
+    rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
+    assert any(f"`{key}`" in row for row in rows)
+
+
+def test_every_key_of_a_view_and_every_option_is_named():
+    for field in fields(ViewSettings):
+        assert field.name == "name" or f"`{field.name}`" in PAGE
+    options = {
+        name for command in (init_command, check_command) for p in command.params for name in p.opts if name[:2] == "--"
+    }
+    assert options - {"--debug"} <= set(re.findall(r"--[a-z-]+", PAGE))
+    assert set(re.findall(r"`(--[a-z-]+)", PAGE)) <= options
+
+
+def test_numbers_on_the_page():
+    assert f"the\n{MAX_CATEGORIES} most frequent" in PAGE
+    assert MAX_BAD_SHARE == 0.1
+    assert "at least nine in ten cells" in PAGE
