@@ -1,8 +1,9 @@
 """Results of ``cmvmed reproduce`` as a small text file, and the text and figures that docs/reproduction.md shows of them.
 
 ``benchmarks/results/reproduction.csv`` has one line for each experiment, data set, number of labels, protocol and
-method: the number of correctly classified test rows of every split, in the order of the splits (``-`` if a split is not
-finished). The lines of the method "majority class" are the numbers of test rows of the largest class.
+method: its kernel, the number of correctly classified test rows of every split, in the order of the splits (``-`` if a
+split is not finished), and the balanced accuracy in hundredths of a percent. The lines of the method "majority class"
+are the numbers of test rows of the largest class.
 """
 
 import csv
@@ -19,8 +20,20 @@ from cmvmed.reproduction.report.label_curves import BAND_CONFIDENCE, MIN_BAND_SP
 from cmvmed.reproduction.report.overview import versions
 from cmvmed.reproduction.result_rows import ResultRow
 
-COLUMNS = ["experiment", "dataset", "n_labeled", "protocol", "method", "n_train", "n_test", "correct"]
+COLUMNS = [
+    "experiment",
+    "dataset",
+    "n_labeled",
+    "protocol",
+    "method",
+    "kernel",
+    "n_train",
+    "n_test",
+    "correct",
+    "balanced",
+]
 MISSING = "-"
+BALANCED_UNIT = 10_000
 
 Line = tuple[str, str, int, str, str]  # experiment, data set, number of labels, protocol, method
 
@@ -31,6 +44,8 @@ def write_results(path: Path, rows: Sequence[ResultRow]) -> None:
     kept = [row for row in read_results(path) if row.spec not in experiments] if path.exists() else []
     finished = with_score([*kept, *rows], "accuracy")
     correct: dict[Line, dict[int, int]] = {}
+    balanced: dict[Line, dict[int, int]] = {}
+    kernels: dict[Line, str] = {}
     sizes: dict[tuple[str, str], tuple[int, int]] = {}
     for row in finished:
         if row.accuracy is None or row.majority_rate is None or row.n_train is None or row.n_test is None:
@@ -40,6 +55,9 @@ def write_results(path: Path, rows: Sequence[ResultRow]) -> None:
             raise ValueError(f"The splits of {row.dataset} have different numbers of rows.")
         where = (row.spec, row.dataset, row.n_labeled, row.protocol)
         correct.setdefault((*where, row.method), {})[row.split] = round(row.accuracy * n_test)
+        kernels[(*where, row.method)] = row.kernel
+        if row.balanced_accuracy is not None:
+            balanced.setdefault((*where, row.method), {})[row.split] = round(row.balanced_accuracy * BALANCED_UNIT)
         correct.setdefault((*where, MAJORITY_CLASS), {})[row.split] = round(row.majority_rate * n_test)
     with path.open("w", newline="") as file:
         file.write("# python -m benchmarks.pages --reproduction FILE, of cmvmed reproduce --results FILE\n")
@@ -47,12 +65,17 @@ def write_results(path: Path, rows: Sequence[ResultRow]) -> None:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
         for line, splits in sorted(correct.items()):
-            counts = " ".join(str(splits.get(k, MISSING)) for k in range(max(splits) + 1))
-            table.writerow([*line, *sizes[line[:2]], counts])
+            table.writerow(
+                [*line, kernels.get(line, ""), *sizes[line[:2]], _joined(splits), _joined(balanced.get(line, {}))]
+            )
+
+
+def _joined(splits: dict[int, int]) -> str:
+    return " ".join(str(splits.get(k, MISSING)) for k in range(max(splits, default=-1) + 1))
 
 
 def read_results(path: Path) -> list[ResultRow]:
-    """The rows of the file, with accuracy and majority rate as their only scores."""
+    """The rows of the file, with accuracy, balanced accuracy and majority rate as their only scores."""
     text = path.read_text().splitlines()
     found = dict(re.findall(r"([\w-]+) ([\w.]+)(?:,|$)", text[1].removeprefix("# ")))
     lines = list(csv.DictReader(line for line in text if not line.startswith("#")))
@@ -62,6 +85,7 @@ def read_results(path: Path) -> list[ResultRow]:
         if line["method"] == MAJORITY_CLASS:
             continue
         n_test = int(line["n_test"])
+        balanced = line["balanced"].split()
         for split, count in enumerate(line["correct"].split()):
             if count != MISSING:
                 rows.append(
@@ -72,7 +96,9 @@ def read_results(path: Path) -> list[ResultRow]:
                         protocol=line["protocol"],
                         status="done",
                         versions=found,
+                        settings={"kernel": line["kernel"]},
                         accuracy=int(count) / n_test,
+                        balanced_accuracy=int(balanced[split]) / BALANCED_UNIT if balanced else None,
                         majority_rate=int(majority[_where(line)][split]) / n_test,
                         n_train=int(line["n_train"]),
                         n_test=n_test,

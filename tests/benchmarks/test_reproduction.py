@@ -46,6 +46,18 @@ def test_tables_and_claims_are_the_same_after_writing_and_reading(tmp_path):
     assert figures(of_figure) == figures(curves)
 
 
+def test_kernels_and_balanced_accuracies_are_kept(tmp_path):
+    rows = [
+        replace(row, settings={"kernel": "rbf" if row.method == "SVM-2K" else "linear"}, balanced_accuracy=0.1234)
+        for row in whole(table_rows(3, ("webkb",)))
+    ]
+    write_results(tmp_path / "results.csv", rows)
+    read = read_results(tmp_path / "results.csv")
+    assert {(row.key, row.kernel, row.balanced_accuracy) for row in read} == {
+        (row.key, row.kernel, row.balanced_accuracy) for row in rows
+    }
+
+
 def test_other_experiments_and_missing_splits_are_kept(tmp_path):
     path = tmp_path / "results.csv"
     table = whole(table_rows(3, ("webkb",)))
