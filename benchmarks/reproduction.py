@@ -156,4 +156,4 @@ def claim_list(claims: Iterable[Claim]) -> list[str]:
 def title_line(rows: Sequence[ResultRow], experiment: str) -> str:
     """What a text file of an experiment contains."""
     n_splits = len({row.split for row in rows})
-    return f"# cmvmed reproduce {experiment} --full: {plural(n_splits, 'split')}, {len(rows)} rows"
+    return f"# cmvmed reproduce {experiment}: {plural(n_splits, 'split')}, {len(rows)} rows"

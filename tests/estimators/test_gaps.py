@@ -153,7 +153,9 @@ def test_columns_that_are_mostly_filled_are_named(partly):
 def test_few_gaps_give_no_warning(partly, gappy):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        CMVMED(views=VIEWS, n_stages=1).fit(gappy, partly.y).predict(gappy)
+        model = CMVMED(views=VIEWS, n_stages=1).fit(gappy, partly.y)
+        assert np.isfinite(model.predict_proba(gappy)).all()
+    assert sum(model.n_imputed_cells_.values()) > 0
 
 
 @pytest.fixture(scope="module")

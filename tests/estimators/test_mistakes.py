@@ -292,7 +292,8 @@ def test_masked_cells_are_gaps(partly):
 def test_other_indices_give_no_warning(index, partly):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit_frame(partly, y=pd.Series(partly.y, index=index))
+        model = fit_frame(partly, y=pd.Series(partly.y, index=index))
+    np.testing.assert_array_equal(model.label_distributions_, fit_frame(partly, y=partly.y).label_distributions_)
 
 
 def test_classes_that_fit_did_not_see_are_wrong_predictions(partly):

@@ -25,27 +25,12 @@ __all__ = ["Labels", "check_known_classes", "labeled_part", "read_labeled_rows",
 # Names instead of classes, so that pandas need not be imported to recognize its missing values.
 _MISSING_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
 
-# Texts that usually stand for a missing label, among them those that numpy makes of None, NaN and -1.0.
-_LIKE_MARKERS = frozenset(
-    {
-        "",
-        "?",
-        "-",
-        "-1",
-        "-1.0",
-        "nan",
-        "none",
-        "null",
-        "na",
-        "n/a",
-        "<na>",
-        "nat",
-        "unknown",
-        "unlabeled",
-        "unlabelled",
-    }
-    | {"no label", "not labeled", "not labelled", "missing", "undefined", "undetermined", "tbd", "todo"}
-)
+# Words, in lower case, that usually stand for a missing label and that no one uses as a class.
+UNLABELED_WORDS = frozenset(
+    """? ?? - nan nat na n/a #n/a <na> null unknown unlabeled unlabelled unclassified unannotated undefined undetermined unset
+    missing todo tbd no_label no-label not_labeled not_labelled not-labeled not-labelled""".split()  # noqa: SIM905
+) | {"no label", "not labeled", "not labelled", "to do"}
+_LIKE_MARKERS = UNLABELED_WORDS | {"", "none", "-1", "-1.0"}  # also what numpy makes of None and -1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,6 +88,15 @@ def column_kind(series: Series, decimal: str = ".") -> Kind:
     return _kind_of_text(present, decimal)
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number with a decimal point."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def read_numbers(series: Series, decimal: str = ".") -> Cells:
     """The cells as numbers; infinite values count as bad."""
     if not _is_text(series):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cmvmed._optional import import_optional
+from cmvmed.workbench.column_kinds import is_number
 from cmvmed.workbench.frames import Frame, RawTable
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
@@ -54,7 +55,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     names = next(csv.reader(io.StringIO(content[content.index(lines[0][1]) :], newline=""), delimiter=separator))
     names = [name.strip().removeprefix(COMMENT_START).strip() for name in names]
     counted = any(names == [str(start + i) for i in range(len(names))] for start in (0, 1))  # names given by pandas
-    if len(names) > 1 and not counted and all(_is_number(name) for name in names):
+    if len(names) > 1 and not counted and all(is_number(name) for name in names):
         raise ProjectError(
             f"The first line of {path.name} holds numbers ({abbreviate(names)}), where column names are expected; add a line "
             "of names at the top."
@@ -240,11 +241,3 @@ def _assumptions(
 
 def _toml(separator: str) -> str:
     return '"\\t"' if separator == "\t" else f'"{separator}"'
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from cmvmed.data.labels import UNLABELED_WORDS
 from cmvmed.features.audio_files import audio_header
 from cmvmed.workbench.column_kinds import column_kind, missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import RawTable
-from cmvmed.workbench.label_values import LABEL_NAMES, MARKERS, likely_markers, read_label_values
+from cmvmed.workbench.label_values import LABEL_NAMES, likely_markers, read_label_values
 from cmvmed.workbench.project_file import DEFAULT_NAME, DataSettings, ProjectSettings, ViewSettings
 from cmvmed.workbench.readers import TABLE_FORMATS, is_pattern, read_table, table_files
 from cmvmed.workbench.sound_folders import FOLDER_COLUMN, match_files, sound_files
@@ -239,7 +240,7 @@ def _guess_labels(rows: _Looked, taken: Sequence[str]) -> str | None:
         named = column.casefold() in LABEL_NAMES or any(word in LABEL_NAMES for word in words if len(word) > 1)
         if not 1 <= len(distinct) <= min(MAX_CLASSES, max(2, table.n_rows // 2)):
             continue
-        markers = {text for text in distinct if text.casefold() in MARKERS}
+        markers = {text for text in distinct if text.casefold() in UNLABELED_WORDS}
         n_unlabeled = int((texts == "").sum()) + int(texts.isin(markers).sum())
         is_word = rows.kinds[column] in ("category", "boolean", "text")
         score = 3.0 * named + 1.0 * (bool(markers) and is_word) + 1.0 * (n_unlabeled > table.n_rows / 2 and is_word)
@@ -392,7 +393,7 @@ def _guess_sound(path: Path, folder: Path) -> _Found:
 
 
 def _folders_as_labels(data: DataSettings, stems: dict[str, set[str]]) -> tuple[DataSettings, list[Guess]]:
-    markers = [name for name in stems if name.casefold() in MARKERS]
+    markers = [name for name in stems if name.casefold() in UNLABELED_WORDS]
     data = replace(data, labels=FOLDER_COLUMN, unlabeled=("", *markers))
     said = f"the names of the {len(stems)} sub-folders are the labels, because their files have different names"
     guesses = [Guess(said, toml_line("labels", FOLDER_COLUMN))]

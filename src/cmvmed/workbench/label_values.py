@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.column_kinds import missing_cells
+from cmvmed.data.labels import UNLABELED_WORDS
+from cmvmed.workbench.column_kinds import is_number, missing_cells
 from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import RawTable, Series, pandas
 from cmvmed.workbench.project_file import DataSettings
@@ -16,11 +17,7 @@ from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean,
 
 __all__ = ["LabelValues", "label_columns", "likely_markers", "read_label_file", "read_label_values", "similar_classes"]
 
-# Words that no one uses as a class, and values that may be one.
-MARKERS = frozenset(
-    """? ?? - unknown unlabeled unlabelled unclassified n/a na nan null #n/a <na> missing todo tbd undefined unset not_labeled
-    not_labelled not-labeled not-labelled no_label no-label unannotated""".split()  # noqa: SIM905
-) | {"not labeled", "not labelled", "no label", "to do"}
+# Values that may be a marker or a class; UNLABELED_WORDS are never a class.
 POSSIBLE_MARKERS = frozenset({"none", "other", "0", "-1", "99", "-99", "999", "-999", "x", "tba", "skip", "unsure"})
 NUMERIC_MARKERS = frozenset({"0", "-1", "99", "-99", "999", "-999"})
 ID_NAMES = ("id", "row", "name", "file", "filename", "key")
@@ -66,8 +63,8 @@ def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
 def likely_markers(counts: Mapping[str, int], settings: DataSettings) -> tuple[list[str], list[str]]:
     """Labels that are markers rather than classes, and those that may be; classes that the user lists are neither."""
     candidates = [label for label in counts if label not in settings.classes]
-    sure = [label for label in candidates if label.casefold() in MARKERS]
-    numbers = [label for label in candidates if _is_number(label)]
+    sure = [label for label in candidates if label.casefold() in UNLABELED_WORDS]
+    numbers = [label for label in candidates if is_number(label)]
     beside_names = [label for label in numbers if label in NUMERIC_MARKERS] if len(numbers) < len(candidates) else []
     negative = ["-1"] if "-1" in candidates and len(numbers) == len(candidates) > 2 else []
     words = [label for label in candidates if label.casefold() in POSSIBLE_MARKERS - NUMERIC_MARKERS]
@@ -141,11 +138,3 @@ def _label_texts(series: Series) -> NDArray[Any]:
     """Labels as texts without surrounding blanks; '' for an empty cell. Only blank cells count as empty here."""
     missing = missing_cells(series, frozenset({""}))
     return np.where(missing, "", np.array([as_text(cell) for cell in series.astype(object)], dtype=object))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
