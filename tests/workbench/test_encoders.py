@@ -35,11 +35,11 @@ def dense(matrix):
     return matrix.toarray() if issparse(matrix) else matrix
 
 
-def test_numbers_are_imputed_by_the_median_and_absent_rows_stay_absent():
+def test_numbers_are_imputed_by_the_mean_and_absent_rows_stay_absent():
     x = np.array([[1.0, 10.0], [NAN, 30.0], [4.0, NAN], [NAN, NAN], [9.0, 20.0]])
     table = table_of(a=x[:, 0], b=x[:, 1])
     encoded = fitted(table, a="number", b="number").encode(table)
-    imputed = SimpleImputer(strategy="median").fit_transform(x)
+    imputed = SimpleImputer(strategy="mean").fit_transform(x)
     np.testing.assert_array_equal(encoded[[0, 1, 2, 4]], imputed[[0, 1, 2, 4]])
     assert np.isnan(encoded[3]).all()
     rejects(np.testing.assert_array_equal, encoded, imputed)

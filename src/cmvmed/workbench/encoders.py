@@ -1,9 +1,9 @@
 """Columns and signals as numbers: one encoder per column, fitted on the training rows, with plain fields only.
 
-An encoder gives a block of features and says in which rows its column is present. Single gaps are filled (median of the
-training rows, no category, no word); a row in which no column of a view is present is NaN throughout, which is how the
-estimators know that the sensor was absent. Fields are texts, numbers and tuples of them, so that
-:func:`encoder_state` can be written to any file and :func:`encoder_from_state` reads it again.
+An encoder gives a block of features and says in which rows its column is present. Single gaps are filled: by the mean of
+the training rows, as in the estimators, by no category, by no word. A row in which no column of a view is present is NaN
+throughout, which is how the estimators know that the sensor was absent. Fields are texts, numbers and tuples of them, so
+that :func:`encoder_state` can be written to any file and :func:`encoder_from_state` reads it again.
 """
 
 from collections.abc import Mapping
@@ -62,11 +62,10 @@ class ColumnEncoder(Protocol):
 
 @dataclass(frozen=True)
 class NumberEncoder:
-    """A number, or a truth value as 0 and 1; gaps become the median."""
+    """A number, or a truth value as 0 and 1; gaps become the mean, as in the estimators."""
 
     kind: ClassVar[str] = "number"
     column: str
-    fill: float
     mean: float
     scale: float
     is_boolean: bool = False
@@ -78,10 +77,10 @@ class NumberEncoder:
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
         cells = _read_as(table, self.column, "boolean" if self.is_boolean else "number")
         present = ~np.isnan(cells.values)
-        return Block(self._scaled(np.where(present, cells.values, self.fill), standardize), present)
+        return Block(self._scaled(np.where(present, cells.values, self.mean), standardize), present)
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
-        return Block(self._scaled(np.full(n_rows, self.fill), standardize), np.zeros(n_rows, dtype=bool))
+        return Block(self._scaled(np.full(n_rows, self.mean), standardize), np.zeros(n_rows, dtype=bool))
 
     def _scaled(self, values: FloatArray, standardize: bool) -> FloatArray:
         return ((values - self.mean) / self.scale if standardize else values)[:, np.newaxis]
@@ -316,7 +315,7 @@ def _fit_number(table: RawTable, column: str, kind: str) -> NumberEncoder:
     values = _read_as(table, column, kind, strict=False).values
     known = values[~np.isnan(values)]
     scale = float(known.std())
-    return NumberEncoder(column, float(np.median(known)), float(known.mean()), scale or 1.0, kind == "boolean")
+    return NumberEncoder(column, float(known.mean()), scale or 1.0, kind == "boolean")
 
 
 def _fit_date(table: RawTable, column: str, day_first: bool | None) -> DateEncoder:
@@ -326,7 +325,7 @@ def _fit_date(table: RawTable, column: str, day_first: bool | None) -> DateEncod
     has_time = bool((known % DAY != 0).any())
     spanned = [cycle for cycle in CYCLES if span >= CYCLES[cycle] or (cycle == "day" and span > 0)]
     cycles = tuple(cycle for cycle in spanned if cycle != "day" or has_time)
-    return DateEncoder(column, float(known.min()), float(np.median(known)), span / DAY or 1.0, cycles, day_first)
+    return DateEncoder(column, float(known.min()), float(known.mean()), span / DAY or 1.0, cycles, day_first)
 
 
 def _fit_text(table: RawTable, column: str) -> TextEncoder:
