@@ -1,12 +1,13 @@
 """Tables in files: Parquet, Feather (Arrow) and CSV through pyarrow datasets, and Zarr arrays.
 
 Files are read a block of rows at a time, whatever the size of their row groups, and only the columns in use. The rows
-of a folder are those of its files in the order of their names. A value that is null counts as NaN.
+of a folder are those of its files in the order of their names; folders named key=value are read as well (the keys are no
+columns). A value that is null counts as NaN. After each pass, files must look as they did when they were opened.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from cmvmed._optional import import_optional
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers
+from cmvmed.data.sources.file_stamps import FileStamps
 from cmvmed.data.validation import is_number
 
 READING = "Reading such files"  # subject of the error if a package is missing
@@ -42,6 +44,7 @@ class FileTable:
     columns: tuple[str, ...]
     counts: tuple[int, ...]  # rows of each file
     column_bytes: int  # memory that reading a column takes, at most
+    stamps: FileStamps = field(default_factory=FileStamps)
 
     @property
     def n_rows(self) -> int:
@@ -88,7 +91,8 @@ class FileTable:
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
         matrices = (matrix for fragment in self.dataset.get_fragments() for matrix in self._matrices(fragment, size))
-        return rebatch(matrices, size, self.n_rows, self.place)
+        yield from rebatch(matrices, size, self.n_rows, self.place)
+        self.stamps.check()
 
     def take(self, rows: IntArray) -> Matrix:
         """The rows of the given ascending numbers; files that hold none of them are not read."""
@@ -99,6 +103,7 @@ class FileTable:
             if last > first:
                 taken += take_from(self._matrices(fragment, TAKEN_AT_ONCE), rows[first:last] - start)
             start += count
+        self.stamps.check()
         return np.concatenate(taken)
 
     def label_values(self, column: str) -> Iterator[Any]:
@@ -112,6 +117,7 @@ class FileTable:
                 part = batch.column(0)
                 part = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
                 yield [value or None for value in part.to_pylist()] if self.is_text else pa.chunked_array([part])
+        self.stamps.check()
 
     @property
     def is_text(self) -> bool:
@@ -119,7 +125,8 @@ class FileTable:
         return bool(self.dataset.format.default_extname == "csv")
 
     def _matrices(self, fragment: Any, size: int) -> Iterator[Array]:
-        return (_as_matrix(batch) for batch in _batches(fragment, self.dataset.schema, list(self.columns), size))
+        batches = _batches(fragment, self.dataset.schema, list(self.columns), size)
+        return (_as_matrix(batch, fragment.path) for batch in batches)
 
     def _check_names(self, columns: Sequence[str]) -> None:
         names = self.dataset.schema.names
@@ -133,6 +140,7 @@ class ZarrTable:
     """A two-dimensional Zarr array, read by its own chunks."""
 
     array: Any
+    stamps: FileStamps = field(default_factory=FileStamps)
 
     @property
     def n_rows(self) -> int:
@@ -161,7 +169,8 @@ class ZarrTable:
 
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
-        return rebatch(self._stored(), size, self.n_rows, "the Zarr array")
+        yield from rebatch(self._stored(), size, self.n_rows, "the Zarr array")
+        self.stamps.check()
 
     def take(self, rows: IntArray) -> Matrix:
         """The rows of the given ascending numbers; chunks that hold none of them are not read."""
@@ -171,6 +180,7 @@ class ZarrTable:
             first, last = np.searchsorted(rows, [start, stop])
             if last > first:
                 taken.append(as_numbers(self.array[start:stop])[rows[first:last] - start])
+        self.stamps.check()
         return np.concatenate(taken)
 
     def _stored(self) -> Iterator[Array]:
@@ -187,18 +197,37 @@ def open_files(place: Any) -> FileTable:
         raise ValueError(f"{dataset.files[0]} has two columns named {repeated[0]!r}; give each column its own name.")
     files = [_checked_file(fragment, names) for fragment in dataset.get_fragments()]
     counts = tuple(count for count, _ in files)
-    return FileTable(dataset, tuple(names), counts, max((n_bytes for _, n_bytes in files), default=0))
+    largest = max((n_bytes for _, n_bytes in files), default=0)
+    return FileTable(dataset, tuple(names), counts, largest, FileStamps.of(_local_files(dataset)))
+
+
+def _local_files(dataset: Any) -> list[str]:
+    """The files of a dataset if they are on this machine."""
+    return list(dataset.files) if dataset.filesystem.type_name == "local" else []
 
 
 def open_zarr(place: Any) -> ZarrTable:
     """The table in a Zarr array, or in the folder of one."""
+    stamps = FileStamps()
     if isinstance(place, (str, PathLike)):
         zarr = import_optional("zarr", "files", READING)
         with file_errors(fspath(place)):
-            place = zarr.open_array(fspath(place), mode="r")
+            stamps, place = FileStamps.below(place), zarr.open_array(fspath(place), mode="r")
     if len(place.shape) != 2:
         raise ValueError(f"A Zarr array must have rows and columns, but this one has the shape {tuple(place.shape)}.")
-    return ZarrTable(place)
+    _check_chunks(place)
+    return ZarrTable(place, stamps)
+
+
+def _check_chunks(array: Any) -> None:
+    """Raise if chunks are not stored: Zarr reads them as the fill value, whether they were lost or never written."""
+    n_stored, n_chunks = int(array.nchunks_initialized), int(array.nchunks)
+    if n_stored < n_chunks:
+        raise ValueError(
+            f"{n_chunks - n_stored} of the {n_chunks} chunks of the Zarr array are not stored and would be read as "
+            f"{array.fill_value}. If they were lost, restore them; if they hold nothing else, write the array again under "
+            "zarr.config.set({'array.write_empty_chunks': True})."
+        )
 
 
 def is_zarr_folder(path: Path) -> bool:
@@ -272,17 +301,33 @@ def _dataset_of(place: Any) -> Any:
 
 def _files_in(path: Path) -> list[Path]:
     if not path.exists():
-        raise FileNotFoundError(f"There is no file or folder {path}.")
-    if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] not in "._")
-        if not files:
-            raise ValueError(f"The folder {path} holds no files.")
-    else:
-        files = [path]
+        what = f"The link {path} leads nowhere." if path.is_symlink() else f"There is no file or folder {path}."
+        raise FileNotFoundError(what)
+    files = list(_files_below(path)) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"The folder {path} holds no files.")
     for file in files:
         if file.suffix.lower() not in FORMATS:
             raise ValueError(f"{file} is in none of the formats that can be read: {', '.join(FORMATS)}, .npy, .zarr.")
     return files
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """The files of a folder and of its folders named key=value, in the order of their names; hidden ones are left out."""
+    for entry in sorted(folder.iterdir()):
+        if entry.name[0] in "._":
+            continue
+        if entry.is_file():
+            yield entry
+        elif not entry.exists():
+            raise FileNotFoundError(f"The link {entry} leads nowhere; restore its file, or delete the link.")
+        elif "=" in entry.name:
+            yield from _files_below(entry)
+        else:
+            raise ValueError(
+                f"The folder {folder} holds the folder {entry.name!r}, whose rows would be left out: only sub-folders named "
+                "key=value are read. Move it away, or put its files into the folder itself."
+            )
 
 
 def _doubles(dataset: Any) -> Any:
@@ -338,7 +383,9 @@ def _batches(fragment: Any, schema: Any, columns: list[str], size: int) -> Itera
         if _is_parquet(fragment):  # the dataset's own scanner would hold whole row groups
             parquet = import_optional("pyarrow.parquet", "files", READING)
             with fragment.filesystem.open_input_file(fragment.path) as stream:
-                reader = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=BUFFER)
+                reader = parquet.ParquetFile(
+                    stream, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True
+                )
                 for batch in reader.iter_batches(size, columns=columns, use_threads=False):
                     yield batch.select(columns)
         else:
@@ -347,10 +394,20 @@ def _batches(fragment: Any, schema: Any, columns: list[str], size: int) -> Itera
             )
 
 
-def _as_matrix(batch: Any) -> Array:
-    """A record batch as a matrix, null as NaN."""
-    double = import_optional("pyarrow", "files", READING).float64()
+def _as_matrix(batch: Any, path: str) -> Array:
+    """A record batch of a file as a matrix, null as NaN."""
+    pa = import_optional("pyarrow", "files", READING)
     matrix = np.empty((batch.num_rows, batch.num_columns))
-    for i, column in enumerate(batch.columns):
-        matrix[:, i] = column.cast(double).to_numpy(zero_copy_only=False)
+    for i, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        if not _is_numeric(column.type):
+            raise ValueError(
+                f"Column {name!r} of {path} holds {column.type} values, but numbers in other files of the table; store it as "
+                "numbers."
+            )
+        try:
+            matrix[:, i] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"Column {name!r} of {path} holds a value that is no number in double precision: {error}. Correct or round it."
+            ) from error
     return matrix
