@@ -24,16 +24,17 @@ ALLOWED = {
     "scale": ("core", "data", "auto"),
     "estimators": ("core", "data", "auto", "baselines", "scale", "persistence"),
     "persistence": (),
-    "features": (),
+    "recordings": (),
+    "features": ("recordings",),
     "datasets": (),
     "model_selection": (),
     "reproduction": (),
-    "workbench": ("features",),
+    "workbench": ("features", "recordings"),
     "_config": (),
     "_optional": (),
     "_warnings": (),
 }
-PUBLIC = (ROOT, "datasets", "features", "model_selection")  # the modules whose names are public
+PUBLIC = (ROOT, "datasets", "features", "model_selection", "recordings")  # the modules whose names are public
 ALLOWED_MODULES = {
     "model_selection": ("data.labels", "data.groups"),
     "persistence": (ROOT, "scale.memory"),
@@ -44,7 +45,7 @@ HELPERS = ("_config", "_optional", "_warnings")  # small modules that any part b
 WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")
-SILENT = ("core", "data", "auto", "scale", "baselines", "estimators", "persistence", "workbench")
+SILENT = ("core", "data", "auto", "scale", "baselines", "estimators", "persistence", "recordings", "workbench")
 
 
 @dataclass(frozen=True)
@@ -251,6 +252,8 @@ def test_each_part_imports_only_what_it_may(modules):
         ("workbench.checks", "from cmvmed.estimators import CMVMED"),
         ("workbench.guessing", "from cmvmed.cli.main import main"),
         ("features.text", "from cmvmed.workbench import Project"),
+        ("recordings.container", "from cmvmed.features import MFCC"),
+        ("recordings.container", "from cmvmed.workbench import Project"),
         ("_optional", "from cmvmed.core.linalg import is_sparse"),
         ("_config", "from cmvmed._optional import import_optional"),
         ("helpers", "import numpy"),
@@ -273,6 +276,7 @@ def test_other_imports_are_rejected(modules, module, code):
         ("workbench.project", "from cmvmed import CMVMED"),
         ("workbench.label_values", "from cmvmed.data.labels import UNLABELED_WORDS"),
         ("workbench.encoders", "from cmvmed.features.audio_files import audio_header"),
+        ("features.mfcc", "from cmvmed.recordings import Recordings"),
         ("workbench.readers", "from cmvmed._optional import import_optional"),
         ("cli.main", "from cmvmed.core.linalg import is_sparse"),
     ],
