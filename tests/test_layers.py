@@ -275,7 +275,7 @@ def test_other_imports_are_rejected(modules, module, code):
         ("reproduction.tasks", "from cmvmed.model_selection import hide_labels"),
         ("workbench.project", "from cmvmed import CMVMED"),
         ("workbench.label_values", "from cmvmed.data.labels import UNLABELED_WORDS"),
-        ("workbench.encoders", "from cmvmed.features.audio_files import audio_header"),
+        ("workbench.encoders", "from cmvmed.recordings.audio_files import audio_header"),
         ("features.mfcc", "from cmvmed.recordings import Recordings"),
         ("workbench.readers", "from cmvmed._optional import import_optional"),
         ("cli.main", "from cmvmed.core.linalg import is_sparse"),

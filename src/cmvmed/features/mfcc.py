@@ -21,7 +21,7 @@ from cmvmed.features.cepstrum import (
     normalize_amplitude,
     normalize_cepstra,
 )
-from cmvmed.features.signal_checks import Samples, check_sampling_rate
+from cmvmed.recordings.signal_checks import Samples, check_sampling_rate
 from cmvmed.features.waveforms import (
     Channel,
     WaveformBlock,

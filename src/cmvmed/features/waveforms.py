@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from cmvmed.features.audio_files import audio_header, read_audio
-from cmvmed.features.signal_checks import Samples, is_partly_invalid
+from cmvmed.recordings.audio_files import audio_header, read_audio
+from cmvmed.recordings.signal_checks import Samples, is_partly_invalid
 
 Channel: TypeAlias = int | Literal["mean"] | None
 Segment: TypeAlias = ArrayLike | str | PathLike[str] | None

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from cmvmed.features.signal_checks import check_sampling_rate, is_partly_invalid
+from cmvmed.recordings.signal_checks import check_sampling_rate, is_partly_invalid
 
 FloatArray = NDArray[np.float64]
 

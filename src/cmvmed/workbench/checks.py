@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.features.audio_files import audio_header
+from cmvmed.recordings.audio_files import audio_header
 from cmvmed.workbench.column_kinds import column_kind, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.encoders import cells_present
 from cmvmed.workbench.frames import FloatArray, RawTable, pandas

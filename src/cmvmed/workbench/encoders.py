@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
 from cmvmed.features import MFCC, TextView, WindowFeatures
-from cmvmed.features.audio_files import audio_header
+from cmvmed.recordings.audio_files import audio_header
 from cmvmed.workbench.column_kinds import Cells, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.frames import BoolArray, FloatArray, RawTable, Series, Signal, pandas
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cmvmed.data.labels import UNLABELED_WORDS
-from cmvmed.features.audio_files import audio_header
+from cmvmed.recordings.audio_files import audio_header
 from cmvmed.workbench.column_kinds import column_kind, missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.encoders import as_text

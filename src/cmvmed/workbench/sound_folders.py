@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cmvmed.features.audio_files import audio_header
+from cmvmed.recordings.audio_files import audio_header
 from cmvmed.workbench.frames import RawTable, Signal, pandas
 from cmvmed.workbench.project_file import ViewSettings
 from cmvmed.workbench.readers import SOUND_FORMATS
