@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -36,6 +37,8 @@ class SensorSignals:
         Where each signal comes from, for error messages.
     name : str
         Name of the sensor, for error messages.
+    ids : sequence of str, optional
+        Identifiers of the cases, for error messages; :class:`Recordings` sets them.
     """
 
     signals: Sequence[SignalArray | None]
@@ -43,6 +46,7 @@ class SensorSignals:
     channel_names: tuple[str, ...]
     files: Sequence[str | None] | None = None
     name: str = ""
+    ids: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.signals)
@@ -73,9 +77,9 @@ class SensorSignals:
 
     def take(self, rows: NDArray[np.intp]) -> SensorSignals:
         """The cases at the given positions."""
-        signals = [self.signals[row] for row in rows] if isinstance(self.signals, list) else Taken(self.signals, rows)
-        files = None if self.files is None else [self.files[row] for row in rows]
-        return replace(self, signals=signals, files=files)
+        files = None if self.files is None else _taken(self.files, rows)
+        ids = None if self.ids is None else [self.ids[row] for row in rows]
+        return replace(self, signals=_taken(self.signals, rows), files=files, ids=ids)
 
     def to_array(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """All signals as one (n_cases, n_channels, n_samples) array, NaN where the sensor is missing.
@@ -86,8 +90,8 @@ class SensorSignals:
         if len(lengths) > 1:
             (one, row), (other, far) = list(lengths.items())[:2]
             raise ValueError(
-                f"The signals of sensor {self.name!r} have different lengths, such as {one} samples ({self.place(row)}) "
-                f"and {other} ({self.place(far)}), and are no array. Take them one by one, or cut windows of one length."
+                f"Signals of different lengths are no array: {self.place(row)} has {one} samples, {self.place(far)} has {other}. "
+                "Take them one by one, or cut windows of one length."
             )
         array = np.full((len(self), self.n_channels, next(iter(lengths), 0)), np.nan, dtype=dtype)
         for row, signal in enumerate(self):
@@ -99,23 +103,41 @@ class SensorSignals:
         return self.to_array(np.float64 if dtype is None else dtype)
 
     def place(self, row: int) -> str:
-        """The case at a position and its file, for error messages."""
+        """The case at a position, its sensor and its file, for error messages."""
         file = None if self.files is None else self.files[row]
-        return f"case {row}" if file is None else f"case {row}, file '{file}'"
+        case = row if self.ids is None else repr(self.ids[row])
+        return f"case {case}, sensor {self.name!r}" + ("" if file is None else f" (file '{file}')")
+
+
+class LazySequence(Sequence[Any]):
+    """Items that are made when they are asked for: subclasses define ``__len__`` and ``item``."""
+
+    def item(self, row: int) -> Any:
+        """The item at a position from 0 to n - 1."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return Taken(self, as_positions(key, len(self)))
+        row = index(key) + (len(self) if key < 0 else 0)
+        if not 0 <= row < len(self):
+            raise IndexError(f"There is no item {key}; there are {len(self)}.")
+        return self.item(row)
 
 
 @dataclass(frozen=True, eq=False)
-class Taken(Sequence[Any]):
-    """Some of the signals of a lazily read sequence, in another order."""
+class Taken(LazySequence):
+    """Some of the items of another sequence, in another order."""
 
-    signals: Sequence[Any]
+    items: Sequence[Any]
     rows: NDArray[np.intp]
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, key: Any) -> Any:
-        return self.signals[int(self.rows[key])]
+    def item(self, row: int) -> Any:
+        """The item at a position."""
+        return self.items[int(self.rows[row])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +193,7 @@ class Recordings:
         repeated = first_repeated(ids)
         if repeated is not None:
             raise ValueError(f"The identifier {repeated!r} occurs more than once; each case needs its own.")
-        named = {name: replace(signals, name=name) for name, signals in self.sensors.items()}
+        named = {name: replace(signals, name=name, ids=ids.tolist()) for name, signals in self.sensors.items()}
         times = None if self.times is None else np.asarray(self.times, dtype=np.float64).reshape(n, 2)
         given = {"n": n, "ids": ids, "labels": labels, "groups": groups, "sensors": named, "times": times}
         for name, value in given.items():
@@ -222,9 +244,7 @@ class Recordings:
 
     def place(self, row: int, sensor: str) -> str:
         """The name of a case, its sensor and its file, for error messages."""
-        files = self.sensors[sensor].files
-        where = "" if files is None or files[row] is None else f" (file '{files[row]}')"
-        return f"case {self.ids[row]!r}, sensor {sensor!r}{where}"
+        return self.sensors[sensor].place(row)
 
     def __repr__(self) -> str:
         names = list(self.sensors)
@@ -247,9 +267,13 @@ def as_positions(key: slice | ArrayLike, n: int) -> NDArray[np.intp]:
     return np.arange(n, dtype=np.intp)[key if isinstance(key, slice) else _as_index(key)]
 
 
+def _taken(items: Sequence[Any], rows: NDArray[np.intp]) -> Sequence[Any]:
+    return [items[row] for row in rows] if isinstance(items, (list, tuple)) else Taken(items, rows)
+
+
 def _as_index(key: ArrayLike) -> NDArray[Any]:
-    index = np.asarray(key)
-    return index.astype(np.intp) if index.size == 0 else index
+    array = np.asarray(key)
+    return array.astype(np.intp) if array.size == 0 else array
 
 
 def as_column(name: str, values: Sequence[Any] | NDArray[Any], n: int) -> NDArray[np.object_]:
