@@ -5,7 +5,7 @@ from cmvmed.recordings.container import Recordings, SensorSignals
 from cmvmed.recordings.edf_files import read_edf_annotations
 from cmvmed.recordings.hdf5_files import read_hdf5
 from cmvmed.recordings.long_recordings import LongRecording, long_recording
-from cmvmed.recordings.long_tables import from_frame, long_recordings_from_frame
+from cmvmed.recordings.long_tables import annotations_from_frame, from_frame, long_recordings_from_frame
 from cmvmed.recordings.recording_files import read_recording
 from cmvmed.recordings.resampling import resample
 from cmvmed.recordings.sound_files import read_sounds
@@ -16,6 +16,7 @@ __all__ = [
     "LongRecording",
     "Recordings",
     "SensorSignals",
+    "annotations_from_frame",
     "cut_windows",
     "from_array",
     "from_frame",

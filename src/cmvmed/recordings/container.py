@@ -81,6 +81,12 @@ class SensorSignals:
         ids = None if self.ids is None else [self.ids[row] for row in rows]
         return replace(self, signals=_taken(self.signals, rows), files=files, ids=ids)
 
+    def channel(self, number: int) -> SensorSignals:
+        """The signals of one channel, as a sensor of its own."""
+        if self.n_channels == 1:
+            return self
+        return replace(self, signals=OneChannel(self.signals, number), channel_names=(self.channel_names[number],))
+
     def to_array(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """All signals as one (n_cases, n_channels, n_samples) array, NaN where the sensor is missing.
 
@@ -138,6 +144,22 @@ class Taken(LazySequence):
     def item(self, row: int) -> Any:
         """The item at a position."""
         return self.items[int(self.rows[row])]
+
+
+@dataclass(frozen=True, eq=False)
+class OneChannel(LazySequence):
+    """One channel of signals of several."""
+
+    signals: Sequence[SignalArray | None]
+    number: int
+
+    def __len__(self) -> int:
+        return len(self.signals)
+
+    def item(self, row: int) -> Any:
+        """The signal at a position."""
+        signal = self.signals[row]
+        return None if signal is None else signal[self.number : self.number + 1]
 
 
 @dataclass(frozen=True, eq=False)

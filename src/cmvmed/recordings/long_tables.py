@@ -130,6 +130,47 @@ def long_recordings_from_frame(
     return found
 
 
+def annotations_from_frame(
+    frame: Any, *, time: str, label: str, recording: str | None = None, timezone: str | None = None
+) -> list[tuple[str, float, float, Any]]:
+    """Annotations from a column of labels in a DataFrame with one row per sample, for :func:`cut_windows`.
+
+    Consecutive rows with the same label are one annotation, which ends a sample period after its last row; empty cells
+    are not annotated.
+
+    Parameters
+    ----------
+    frame, time, recording, timezone
+        As in :func:`long_recordings_from_frame`.
+    label : str
+        Column of labels.
+
+    Returns
+    -------
+    list of (recording, start, end, label)
+    """
+    native = nw.from_native(frame, eager_only=True)
+    for name in (time, label, *([] if recording is None else [recording])):
+        _check_column(native, name)
+    names = ["recording"] * len(native) if recording is None else _names(native, recording)
+    times = read_times(native[time].to_native(), f"Column {time!r}", timezone)
+    labels = native[label].to_list()
+    found = []
+    for name, rows in _rows_by_case(names, times.seconds, time).items():
+        seconds = times.seconds[rows] - (times.seconds[rows[0]] if times.are_dates else 0.0)
+        period = float(np.median(np.diff(seconds))) if len(rows) > 1 else 0.0
+        values = [None if is_missing(labels[row]) or labels[row] == "" else labels[row] for row in rows]
+        first = 0
+        for stop in range(1, len(rows) + 1):
+            gap = stop < len(rows) and seconds[stop] - seconds[stop - 1] > 1.5 * period
+            if stop < len(rows) and values[stop] == values[first] and not gap:
+                continue
+            if values[first] is not None:
+                found.append((name, float(seconds[first]), float(seconds[stop - 1]) + period, values[first]))
+            first = stop
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class _LongTable:
     """The columns of a long table, sorted by case and time."""

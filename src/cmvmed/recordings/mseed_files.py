@@ -18,7 +18,7 @@ MSEED_FORMATS = (".mseed", ".miniseed", ".ms", ".mseed3", ".ms3")
 class MseedSegment:
     """Samples of one source without a gap."""
 
-    source: str  # such as FDSN:XX_TEST__B_H_Z
+    source: str  # network.station.location.channel
     start: float  # seconds since 1970 UTC
     sampling_rate: float
     values: SignalArray  # (1, n_samples)
@@ -35,7 +35,7 @@ def mseed_segments(path: str | PathLike[str]) -> list[MseedSegment]:
         raise ValueError(f"'{path}' is empty or damaged and cannot be read as a MiniSEED file: {error}") from error
     found = [
         MseedSegment(
-            trace.sourceid,
+            ".".join(pymseed.sourceid2nslc(trace.sourceid)),
             float(segment.starttime_seconds),
             float(segment.samprate),
             np.array(segment.np_datasamples, dtype=np.float64)[np.newaxis],

@@ -111,7 +111,7 @@ def resample(recordings: Recordings | LongRecording, sampling_rate: float | Mapp
         }
         return replace(recordings, sensors=tracks)
     cases = {
-        name: _resampled_cases(signals, rates[name]) if name in rates else signals
+        name: resampled_signals(signals, rates[name]) if name in rates else signals
         for name, signals in recordings.sensors.items()
     }
     return replace(recordings, sensors=cases)
@@ -128,7 +128,8 @@ def _ratio(new: float, old: float) -> tuple[int, int]:
     return ratio.numerator, ratio.denominator
 
 
-def _resampled_cases(signals: SensorSignals, rate: float) -> SensorSignals:
+def resampled_signals(signals: SensorSignals, rate: float) -> SensorSignals:
+    """The signals of a sensor at another rate, resampled when they are asked for."""
     up, down = _ratio(rate, signals.sampling_rate)
     if up == down:
         return signals

@@ -40,6 +40,7 @@ class DelimitedOptions:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    sampling_rate: float | None = None  # of HDF5 files that do not say it
 
 
 def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:

@@ -16,10 +16,12 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
 from cmvmed.features import MFCC, TextView, WindowFeatures
+from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.audio_files import audio_header
+from cmvmed.recordings.resampling import resampled_signals
 from cmvmed.workbench.column_kinds import Cells, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.frames import BoolArray, FloatArray, RawTable, Series, Signal, pandas
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
 
 __all__ = ["ViewEncoder", "encoder_from_state", "encoder_state", "fit_column"]
 
@@ -185,7 +187,9 @@ class SoundEncoder:
         return [f"{self.column}.{name}" for name in self._mfcc.get_feature_names_out()]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
-        values = self._mfcc.fit_transform(list(table.signals[self.column].items))
+        items = table.signals[self.column].items
+        sensor = _at_rate(items, self.sampling_rate)
+        values = self._mfcc.fit_transform(list(items) if sensor is None else sensor)
         return Block(values, ~np.isnan(values).all(axis=1))
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
@@ -210,7 +214,12 @@ class SeriesEncoder:
         return list(self._features.fit(np.zeros((1, 1, 2))).get_feature_names_out())
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
-        items = table.signals[self.column].items
+        items: Any = table.signals[self.column].items
+        sensor = _at_rate(items, self.sampling_rate)
+        if sensor is not None:
+            with as_project_error():
+                values = self._features.fit_transform(sensor)
+            return Block(values, ~np.isnan(values).all(axis=1))
         values = np.full((len(items), len(self.feature_names)), np.nan)
         for length, rows in _rows_by_length(items).items():
             if length < max(2, 2 * self.n_bands):
@@ -340,6 +349,8 @@ def _fit_text(table: RawTable, column: str) -> TextEncoder:
 
 
 def _fit_sound(column: str, signal: Signal, sampling_rate: float | None) -> SoundEncoder:
+    if isinstance(signal.items, SensorSignals):
+        return SoundEncoder(column, sampling_rate or signal.items.sampling_rate)
     files = [item for item in signal.items if item is not None]
     if sampling_rate is None:
         sampling_rate = float(min(audio_header(file).samplerate for file in files))
@@ -347,6 +358,9 @@ def _fit_sound(column: str, signal: Signal, sampling_rate: float | None) -> Soun
 
 
 def _fit_series(column: str, signal: Signal, sampling_rate: float | None) -> SeriesEncoder:
+    if isinstance(signal.items, SensorSignals):
+        shortest = min(item.shape[1] for item in signal.items if item is not None)
+        return SeriesEncoder(column, signal.items.sampling_rate, min(MAX_BANDS, shortest // 2))
     shortest = min(len(item) for item in signal.items if item is not None)
     return SeriesEncoder(column, sampling_rate or 1.0, min(MAX_BANDS, shortest // 2))
 
@@ -394,6 +408,13 @@ def _rows_by_length(items: Any) -> dict[int, list[int]]:
         if item is not None and not np.isnan(item).all():
             groups.setdefault(len(item), []).append(row)
     return groups
+
+
+def _at_rate(items: Any, sampling_rate: float) -> SensorSignals | None:
+    """Signals that know their sampling rate at the rate of the training rows; None for other items."""
+    if not isinstance(items, SensorSignals):
+        return None
+    return resampled_signals(items, sampling_rate)
 
 
 def interpolated(series: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
+from cmvmed.recordings import SensorSignals
 
 __all__ = ["BoolArray", "FloatArray", "Frame", "RawTable", "Series", "Signal", "pandas"]
 
@@ -24,15 +25,22 @@ def pandas() -> Any:
 
 @dataclass(frozen=True)
 class Signal:
-    """One waveform per row: the name of a sound file, an array of samples, or None where there is none."""
+    """One waveform per row: the name of a sound file, an array of samples, or None where there is none.
 
-    items: Sequence[Any]
+    Signals of one channel in ``SensorSignals``, which know their sampling rate, are read when they are asked for.
+    """
+
+    items: Sequence[Any] | SensorSignals
     is_sound: bool
     channel: int | None = None  # of sound files with several channels
 
     def take(self, rows: NDArray[np.intp]) -> "Signal":
         """The rows at the given positions; -1 gives None."""
-        return Signal([None if row < 0 else self.items[row] for row in rows], self.is_sound, self.channel)
+        taken = [None if row < 0 else self.items[row] for row in rows]
+        if isinstance(self.items, SensorSignals):
+            sensor = SensorSignals(taken, self.items.sampling_rate, self.items.channel_names, name=self.items.name)
+            return Signal(sensor, self.is_sound)
+        return Signal(taken, self.is_sound, self.channel)
 
     @property
     def present(self) -> BoolArray:

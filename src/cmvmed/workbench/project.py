@@ -31,6 +31,7 @@ from cmvmed.workbench.label_values import LabelValues, likely_markers, read_labe
 from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, read_project_file
 from cmvmed.workbench.project_rows import ProjectRows
 from cmvmed.workbench.readers import FILE_COLUMN, TABLE_FORMATS, read_table
+from cmvmed.workbench.recording_rows import WINDOW_COLUMNS, recordings_as_groups
 from cmvmed.workbench.sound_folders import FOLDER_COLUMN
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 from cmvmed.workbench.view_columns import assign_columns, matching
@@ -183,7 +184,12 @@ class Project:
         needs_common = data.path is not None and any(view.path is None for view in views)
         needs_common = needs_common or (data.path is not None and not views)
         common = self.folder / data.path if data.path is not None and needs_common else None
-        return SourcePaths(common, {view.name: self.folder / view.path for view in views if view.path is not None})
+        own = {view.name: self.folder / view.path for view in views if view.path is not None}
+        return SourcePaths(common, own, self._annotations())
+
+    def _annotations(self) -> Path | None:
+        windows = self.settings.windows
+        return None if windows is None or windows.annotations is None else self.folder / windows.annotations
 
     def _new_paths(self, path: str | PathLike[str] | Mapping[str, str | PathLike[str]]) -> SourcePaths:
         with_own = {view.name: view.path for view in self.settings.views if view.path is not None}
@@ -232,7 +238,7 @@ class Project:
     def _groups(self, table: RawTable, ids: NDArray[np.object_]) -> NDArray[np.object_] | None:
         name = self.settings.data.groups
         if name is None:
-            return None
+            return recordings_as_groups(table)
         cells = _first_column(table, self.settings, name)
         if cells is None:
             raise ProjectError(
@@ -335,7 +341,7 @@ def _compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved:
     """Messages about columns that new rows lack, have in addition, or write differently."""
     said, names = [], table.names
     known = {name for encoder in encoders for name in encoder.column_names}
-    extra = [name for name in names if name not in known | reserved | {FILE_COLUMN, FOLDER_COLUMN}]
+    extra = [name for name in names if name not in known | reserved | {FILE_COLUMN, FOLDER_COLUMN, *WINDOW_COLUMNS}]
     for encoder in encoders:
         lacking = [name for name in encoder.column_names if name not in names]
         hint = did_you_mean(lacking[0], extra) if lacking else ""
