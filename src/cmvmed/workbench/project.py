@@ -238,7 +238,7 @@ class Project:
     def _groups(self, table: RawTable, ids: NDArray[np.object_]) -> NDArray[np.object_] | None:
         name = self.settings.data.groups
         if name is None:
-            return recordings_as_groups(table)
+            return None if self.settings.windows is None else recordings_as_groups(table)
         cells = _first_column(table, self.settings, name)
         if cells is None:
             raise ProjectError(
@@ -290,7 +290,8 @@ class Project:
 
     def _reserved_names(self) -> set[str]:
         data = self.settings.data
-        names = {name for name in (data.id, data.labels, data.groups, *data.ignore) if name is not None}
+        cut = () if self.settings.windows is None else WINDOW_COLUMNS
+        names = {name for name in (data.id, data.labels, data.groups, *data.ignore, *cut) if name is not None}
         return names | {qualified(view.name, name) for view in self.settings.views for name in names}
 
 
@@ -341,7 +342,7 @@ def _compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved:
     """Messages about columns that new rows lack, have in addition, or write differently."""
     said, names = [], table.names
     known = {name for encoder in encoders for name in encoder.column_names}
-    extra = [name for name in names if name not in known | reserved | {FILE_COLUMN, FOLDER_COLUMN, *WINDOW_COLUMNS}]
+    extra = [name for name in names if name not in known | reserved | {FILE_COLUMN, FOLDER_COLUMN}]
     for encoder in encoders:
         lacking = [name for name in encoder.column_names if name not in names]
         hint = did_you_mean(lacking[0], extra) if lacking else ""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmvmed.recordings import (
     LongRecording,
@@ -28,7 +29,14 @@ from cmvmed.workbench.readers import FILE_COLUMN, is_pattern, read_table, table_
 from cmvmed.workbench.sound_folders import match_files
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean, plural
 
-__all__ = ["RECORDING_COLUMN", "WINDOW_COLUMNS", "cases_of_long_table", "read_windows", "recordings_as_groups"]
+__all__ = [
+    "RECORDING_COLUMN",
+    "WINDOW_COLUMNS",
+    "cases_of_long_table",
+    "channel_columns",
+    "read_windows",
+    "recordings_as_groups",
+]
 
 RECORDING_COLUMN = "recording"  # the name of the recording of a window
 WINDOW_COLUMNS = (RECORDING_COLUMN, "start", "end")
@@ -43,7 +51,7 @@ def cases_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
     assert data.time is not None
     frame = _with_seconds(table, data.time, data.day_first)
     _require(table, data.id, "id")
-    channels = _channels(table, data, data.id)
+    channels = channel_columns(table, data, data.id)
     with warnings.catch_warnings(record=True) as caught, as_project_error():
         warnings.simplefilter("always")
         cases = from_frame(frame, id=data.id, time=data.time, sensors=channels, sampling_rate=data.sampling_rate)
@@ -103,12 +111,10 @@ def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path,
     )
 
 
-def recordings_as_groups(table: RawTable) -> Any:
-    """The recordings of windows as groups, if there are several; None for other tables."""
-    is_windows = all(name in table.frame.columns for name in WINDOW_COLUMNS) and table.ids is not None
-    if not is_windows or table.frame[RECORDING_COLUMN].nunique() < 2:
-        return None
-    return np.array(table.frame[RECORDING_COLUMN].tolist(), dtype=object)
+def recordings_as_groups(table: RawTable) -> NDArray[np.object_] | None:
+    """The recordings of windows as groups, if there are several."""
+    recordings = table.frame[RECORDING_COLUMN]
+    return np.array(recordings.tolist(), dtype=object) if recordings.nunique() > 1 else None
 
 
 def _recording_files(path: Path) -> list[Path]:
@@ -174,7 +180,7 @@ def _recordings_of_table(table: RawTable, data: DataSettings) -> list[LongRecord
             frame,
             time=data.time,
             recording=recording,
-            sensors=_channels(table, data, recording),
+            sensors=channel_columns(table, data, recording),
             sampling_rate=data.sampling_rate,
         )
 
@@ -252,7 +258,7 @@ def _with_seconds(table: RawTable, time: str, day_first: bool | None) -> Frame:
     return frame
 
 
-def _channels(table: RawTable, data: DataSettings, case: str | None) -> list[str]:
+def channel_columns(table: RawTable, data: DataSettings, case: str | None) -> list[str]:
     """Columns of numbers that change within a case."""
     taken = {data.time, data.id, data.labels, data.groups, case, FILE_COLUMN, *data.ignore}
     numbers = [str(name) for name in table.frame.columns if name not in taken and table.frame[name].dtype.kind in "fiu"]

@@ -69,7 +69,7 @@ def _view_lines(view: ViewSettings) -> list[str]:
 
 
 def _with_comment(line: str, comment: str) -> str:
-    return f"{line:{COMMENT_COLUMN}}# {comment}" if comment else line
+    return f"{line:{COMMENT_COLUMN - 1}} # {comment}" if comment else line
 
 
 def _key(name: str) -> str:

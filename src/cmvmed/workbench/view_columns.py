@@ -53,7 +53,8 @@ def assign_columns(settings: ProjectSettings, table: RawTable) -> ColumnRoles:
                     f"Column {column!r} belongs to view {owner[column]!r} and to view {view.name!r}; give it to one of them."
                 )
             owner[column] = view.name
-    used = owner.keys() | reserved.keys() | set(ignored) | {FILE_COLUMN, FOLDER_COLUMN, *WINDOW_COLUMNS}
+    made = {FILE_COLUMN, FOLDER_COLUMN, *(() if settings.windows is None else WINDOW_COLUMNS)}
+    used = owner.keys() | reserved.keys() | set(ignored) | made
     unused = [name for name in names if name not in used]
     if unused:
         said.append(
