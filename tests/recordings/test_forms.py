@@ -11,7 +11,17 @@ import pytest
 
 from cmvmed.recordings import from_array, from_frame, from_sensors, read_hdf5, read_sounds, read_ts
 from tests.core.factories import rejects
-from tests.recordings.forms import GROUPS, IDS, LABELS, RATES, check, long_frame, make_truth, write_hdf5_groups, write_sounds
+from tests.recordings.forms import (
+    GROUPS,
+    IDS,
+    LABELS,
+    RATES,
+    check,
+    long_frame,
+    make_truth,
+    write_hdf5_groups,
+    write_sounds,
+)
 
 
 @pytest.fixture(scope="module")

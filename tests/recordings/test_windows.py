@@ -114,7 +114,9 @@ def test_contiguous_files_are_one_signal_and_a_pause_is_a_gap(tmp_path):
     one = long_recording("day", {"mic": hours})
     windows = cut_windows(one, length=4.0, step=1.5)
     for begin, signal in zip(windows.times[:, 0], windows["mic"], strict=True):
-        np.testing.assert_array_equal(signal, whole[:, round(100 * begin) : round(100 * begin) + 400].astype(np.float32))
+        np.testing.assert_array_equal(
+            signal, whole[:, round(100 * begin) : round(100 * begin) + 400].astype(np.float32)
+        )
     assert windows.place(1, "mic").endswith("0.wav')")
     paused = long_recording("day", {"mic": [*hours[:2], (20.5, hours[2][1])]})
     times = cut_windows(paused, length=4.0, step=0.5).times

@@ -57,7 +57,7 @@ def read_audio(path: str | PathLike[str], *, sampling_rate: float | None = None)
         samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
         raise ValueError(f"'{path}' is damaged and cannot be decoded: {error.error_string}") from error
-    if len(samples) == 0 or len(samples) != header.frames or _riff_is_truncated(Path(path)):
+    if len(samples) == 0 or len(samples) != header.frames or riff_is_truncated(Path(path)):
         raise ValueError(f"'{path}' is empty or truncated: it has {len(samples)} samples, fewer than its header says.")
     channels_first = np.ascontiguousarray(samples.T)
     if sampling_rate is None or sampling_rate == rate:
@@ -79,7 +79,7 @@ def audio_header(path: str | PathLike[str]) -> AudioHeader:
         ) from error
 
 
-def _riff_is_truncated(file: Path) -> bool:
+def riff_is_truncated(file: Path) -> bool:
     """Return whether a wav file is shorter than its header says, which libsndfile does not report."""
     with file.open("rb") as stream:
         magic, size = stream.read(4), int.from_bytes(stream.read(4), "little")

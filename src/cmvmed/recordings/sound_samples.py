@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
-from cmvmed.recordings.audio_files import AudioHeader, audio_header, audio_module, read_audio
+from cmvmed.recordings.audio_files import AudioHeader, audio_header, audio_module, read_audio, riff_is_truncated
 from cmvmed.recordings.container import LazySequence, SignalArray
 
 SOUND_FORMATS = (".wav", ".flac", ".ogg", ".aiff", ".aif")
@@ -33,6 +34,10 @@ class SoundSamples:
         header = audio_header(self.path)
         if header.frames == 0:
             raise ValueError(f"'{self.path}' is empty: its header says 0 samples.")
+        if riff_is_truncated(Path(self.path)):
+            raise ValueError(
+                f"'{self.path}' is truncated: it is shorter than its header says. Copy or record it again."
+            )
         return header
 
     @property

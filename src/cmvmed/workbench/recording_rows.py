@@ -20,7 +20,7 @@ from cmvmed.recordings import (
 from cmvmed.recordings.recording_files import RECORDING_FORMATS
 from cmvmed.recordings.sound_files import sound_files
 from cmvmed.recordings.sound_samples import SOUND_FORMATS
-from cmvmed.workbench.column_kinds import column_kind, missing_cells, read_times
+from cmvmed.workbench.column_kinds import column_kind, missing_cells, read_numbers, read_times
 from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import Frame, RawTable, pandas
@@ -134,7 +134,8 @@ def _rate_of(file: Path, data: DataSettings) -> float | None:
 
 def _sound_recordings(path: Path, views: Sequence[ViewSettings]) -> list[LongRecording]:
     """Recordings of sound files: those with the same identifier are one, with a sensor per view."""
-    folder = path if path.is_dir() else path.parent
+    depth = max((view.files or "").count("/") for view in views)
+    folder = path.parents[depth] if path.is_file() and depth < len(path.parents) else path
     if not folder.is_dir():
         raise ProjectError(f"There is no folder {str(path)!r}; views with sound files need the folder as path.")
     found = sound_files(folder)
@@ -245,9 +246,8 @@ def _with_seconds(table: RawTable, time: str, day_first: bool | None) -> Frame:
     """The table with its times as seconds: numbers as they are, dates as seconds since 1970."""
     _require(table, time, "time")
     frame = table.frame.copy()
-    if column_kind(frame[time], table.decimal) == "number" and frame[time].dtype.kind in "fiu":
-        return frame
-    cells = read_times(frame[time], day_first=day_first)
+    is_number = column_kind(frame[time], table.decimal) == "number"
+    cells = read_numbers(frame[time], table.decimal) if is_number else read_times(frame[time], day_first=day_first)
     wrong = np.flatnonzero(cells.bad | np.isnan(cells.values))
     if len(wrong):
         raise ProjectError(
