@@ -26,6 +26,11 @@ X = np.zeros((3, 2, 20))
 DAY = {"a": np.zeros(100)}
 
 
+def cut(annotations, *, length=2, **given):
+    """Windows of one short recording."""
+    return cut_windows(long_recording("d", DAY, 1), annotations, length=length, **given)
+
+
 def sound(name, n=100, rate=100, channels=1):
     Path(name).parent.mkdir(parents=True, exist_ok=True)
     soundfile.write(name, np.zeros((n, channels)), rate)
@@ -105,7 +110,7 @@ MISTAKES = {
     "offset_nan": (lambda: long_recording("d", DAY, 1, offsets={"a": np.nan}), "offset of sensor 'a'"),
     "date_without_start": (lambda: long_recording("d", {"a": [("2024-01-01", np.zeros(9))]}, 1), "pass start="),
     "start_is_a_number": (lambda: long_recording("d", DAY, 1, start=3), "start is 3", "date and time"),
-    "channels_change": (lambda: long_recording("d", {"a": [(0, np.zeros((1, 9))), (9, np.zeros((2, 9)))]}, 1), "1 channels", "has 2"),
+    "channels_change": (lambda: long_recording("d", {"a": [(0, X[0, 0]), (20, X[0])]}, 1), "1 channels", "has 2"),
     "rate_of_file": (lambda: long_recording("d", {"a": sound("a.wav")}, 50), "says 50 Hz", "'a.wav' has 100 Hz", "resample"),
     "rates_of_files": (
         lambda: long_recording("d", {"a": [(0, sound("a.wav")), (9, sound("b.wav", rate=50))]}),
@@ -114,10 +119,10 @@ MISTAKES = {
     "resample_unknown": (lambda: resample(long_recording("d", DAY, 1), {"b": 2}), "no sensor 'b'"),
     "resample_by_too_much": (lambda: resample(from_array(X, 1e6), 1.0), "factor"),
     # windows
-    "window_too_long": (lambda: cut_windows(long_recording("d", DAY, 1), length=200), "No window of 200 s", "lasts 100 s"),
-    "window_of_no_sample": (lambda: cut_windows(long_recording("d", DAY, 1), length=0.2), "one sample of sensor 'a' (1 Hz)"),
-    "negative_step": (lambda: cut_windows(long_recording("d", DAY, 1), length=2, step=-1), "step must be a positive"),
-    "unknown_rule": (lambda: cut_windows(long_recording("d", DAY, 1), length=2, label="first"), '"majority" or "center"'),
+    "window_too_long": (lambda: cut(None, length=200), "No window of 200 s", "lasts 100 s"),
+    "window_of_no_sample": (lambda: cut(None, length=0.2), "one sample of sensor 'a' (1 Hz)"),
+    "negative_step": (lambda: cut(None, length=2, step=-1), "step must be a positive"),
+    "unknown_rule": (lambda: cut(None, length=2, label="first"), '"majority" or "center"'),
     "same_name": (lambda: cut_windows([long_recording("d", DAY, 1)] * 2, length=2), "the name 'd'"),
     "no_recordings": (lambda: cut_windows([], length=2), "no recordings"),
     "other_rate": (
@@ -125,16 +130,16 @@ MISTAKES = {
         "1 Hz in recording 'd'", "2 Hz in 'e'", "resample",
     ),
     "annotation_of_no_recording": (
-        lambda: cut_windows(long_recording("d", DAY, 1), [("x", 0, 1, "p")], length=2), "'x'", "recordings are 'd'",
+        lambda: cut([("x", 0, 1, "p")]), "'x'", "recordings are 'd'",
     ),
     "annotation_backwards": (
-        lambda: cut_windows(long_recording("d", DAY, 1), [("d", 0, 1, "p"), ("d", 5, 5, "p")], length=2),
+        lambda: cut([("d", 0, 1, "p"), ("d", 5, 5, "p")]),
         "Annotation 1 of recording 'd' ends at 5 s",
     ),
-    "annotation_without_end": (lambda: cut_windows(long_recording("d", DAY, 1), [("d", 0, None, "p")], length=2), "has no end"),
-    "annotation_of_three": (lambda: cut_windows(long_recording("d", DAY, 1), [(0, 1, "p")], length=2), "(recording, start, end, label)"),
-    "annotation_columns": (lambda: cut_windows(long_recording("d", DAY, 1), {"start": [0], "label": ["p"]}, length=2), "no column 'end'"),
-    "annotations_no_table": (lambda: cut_windows(long_recording("d", DAY, 1), 3, length=2), "DataFrame or a list"),
+    "annotation_without_end": (lambda: cut([("d", 0, None, "p")]), "has no end"),
+    "annotation_of_three": (lambda: cut([(0, 1, "p")]), "(recording, start, end, label)"),
+    "annotation_columns": (lambda: cut({"start": [0], "label": ["p"]}), "no column 'end'"),
+    "annotations_no_table": (lambda: cut(3), "DataFrame or a list"),
     # files
     "no_file": (lambda: read_recording("none.wav"), "no file 'none.wav'"),
     "unknown_ending": (lambda: read_recording(written("a.xyz")), "ending of 'a.xyz'", ".edf"),

@@ -11,10 +11,11 @@ import pytest
 
 from cmvmed.cli.check_command import command as check_command
 from cmvmed.cli.init_command import command as init_command
-from cmvmed.workbench import DataSettings, ViewSettings
+from cmvmed.workbench import DataSettings, ViewSettings, WindowSettings
 from cmvmed.workbench.column_kinds import KINDS, MAX_BAD_SHARE
 from cmvmed.workbench.encoders import MAX_CATEGORIES
 from cmvmed.workbench.project_file import parse_project
+from cmvmed.workbench.toml_text import COMMENTS
 from tests.workbench.jobs import write_windows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workbench.md").read_text(encoding="utf-8")
@@ -37,14 +38,25 @@ def test_the_example(tmp_path, monkeypatch):
 
 
 def test_the_project_file_is_valid_and_its_comments_agree():
-    (block,) = blocks("toml")
+    block, _ = blocks("toml")
     settings = parse_project(block)
     assert [view.name for view in settings.views] == ["accelerometer", "gyroscope"]
     assert "number, boolean, date, category or text" in block
     assert KINDS == ("number", "boolean", "date", "category", "text")
 
 
-@pytest.mark.parametrize("key", [field.name for field in fields(DataSettings)])
+def test_the_project_file_of_recordings_is_valid_and_its_comments_agree():
+    _, block = blocks("toml")
+    settings = parse_project(block)
+    assert settings.windows == WindowSettings(length=2.0, step=1.0, annotations="annotations.csv")
+    assert (settings.data.labels, [view.files for view in settings.views]) == ("label", ["left/*.wav", "right/*.wav"])
+    for key in ("length", "step", "annotations"):
+        assert f"# {COMMENTS[key]}\n" in block
+
+
+@pytest.mark.parametrize(
+    "key", [field.name for settings in (DataSettings, WindowSettings) for field in fields(settings)]
+)
 def test_every_key_of_data_is_in_the_table(key):
     rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
     assert any(f"`{key}`" in row for row in rows)

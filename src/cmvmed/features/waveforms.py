@@ -19,7 +19,7 @@ from scipy.sparse import issparse
 
 from cmvmed.recordings.audio_files import audio_header, read_audio
 from cmvmed.recordings.container import SensorSignals
-from cmvmed.recordings.signal_checks import Samples, is_partly_invalid
+from cmvmed.recordings.signal_checks import Samples, is_partly_invalid, is_same_rate
 
 Channel: TypeAlias = int | Literal["mean"] | None
 Segment: TypeAlias = ArrayLike | str | PathLike[str] | None
@@ -99,7 +99,7 @@ def waveform_blocks(
     waveforms: NDArray[Any] | Segments, *, sampling_rate: float, channel: Channel
 ) -> Iterator[WaveformBlock]:
     """Yield the segments in blocks of equal length; absent segments are in no block."""
-    if isinstance(waveforms, SensorSignals) and waveforms.sampling_rate != sampling_rate:
+    if isinstance(waveforms, SensorSignals) and not is_same_rate(waveforms.sampling_rate, sampling_rate):
         raise ValueError(
             f"Sensor {waveforms.name!r} has {waveforms.sampling_rate:g} Hz, but the features were made for {sampling_rate:g} Hz. "
             "Bring it to this rate with cmvmed.recordings.resample."

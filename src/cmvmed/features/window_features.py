@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from cmvmed.recordings.container import SensorSignals
-from cmvmed.recordings.signal_checks import check_sampling_rate, is_partly_invalid
+from cmvmed.recordings.signal_checks import check_sampling_rate, is_partly_invalid, is_same_rate
 
 FloatArray = NDArray[np.float64]
 
@@ -122,7 +122,7 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
 
     def _transform_signals(self, signals: SensorSignals) -> FloatArray:
         """Return the features of signals that may differ in length, read one after the other."""
-        if signals.sampling_rate != self.sampling_rate:
+        if not is_same_rate(signals.sampling_rate, self.sampling_rate):
             raise ValueError(
                 f"Sensor {signals.name!r} has {signals.sampling_rate:g} Hz, but sampling_rate is {self.sampling_rate:g} Hz. "
                 "Correct sampling_rate, or bring the sensor to this rate with cmvmed.recordings.resample."

@@ -23,6 +23,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 QUARTER = 900  # seconds: zones change their offset at multiples of it
 MAX_JITTER = 0.25  # sample periods: samples whose times differ more from a regular clock are interpolated
 MAX_GAP_SHARE = 0.25  # of the distances between times; with more gaps the sampling rate or unit is wrong
+RATE_DIGITS = 9  # significant ones, without the rounding errors of times
 ROUNDING = 1e-6  # sample periods
 
 
@@ -126,7 +127,7 @@ def rate_of_times(seconds: FloatArray, where: str) -> float:
         raise ValueError(f"{where} has a single time, so its sampling rate is unknown; pass sampling_rate=.")
     median = float(np.median(steps))
     regular = steps[np.abs(steps - median) <= MAX_JITTER * median]  # without gaps; their mean evens rounded times out
-    return 1.0 / float(regular.mean())
+    return float(f"{1.0 / float(regular.mean()):.{RATE_DIGITS}g}")
 
 
 def on_regular_clock(

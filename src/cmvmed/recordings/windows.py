@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cmvmed.recordings.annotations import Intervals, read_annotations
 from cmvmed.recordings.container import LazySequence, Recordings, SensorSignals, SignalArray, first_repeated
 from cmvmed.recordings.long_recordings import LongRecording
+from cmvmed.recordings.signal_checks import is_same_rate
 from cmvmed.recordings.stretches import ContinuousSignal
 
-SAME_RATE = 0.01  # relative difference of the rates of one sensor in different recordings that is clock tolerance
 ROUNDING = 1e-6  # of a step
 
 
@@ -182,7 +182,7 @@ def _common_rates(recordings: Sequence[LongRecording]) -> dict[str, float]:
     for recording in recordings:
         for name, track in recording.sensors.items():
             where, other = first.setdefault(name, (recording.name, track))
-            if abs(track.sampling_rate / other.sampling_rate - 1) > SAME_RATE:
+            if not is_same_rate(track.sampling_rate, other.sampling_rate):
                 raise ValueError(
                     f"Sensor {name!r} has {other.sampling_rate:g} Hz in recording {where!r} and {track.sampling_rate:g} Hz in "
                     f"{recording.name!r}. Bring both to one rate with resample, or give the sensors different names."

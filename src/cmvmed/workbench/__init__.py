@@ -3,7 +3,7 @@
 from cmvmed.workbench.checks import Finding, check_rows, describe_rows
 from cmvmed.workbench.guessing import Guess, Guesses, init
 from cmvmed.workbench.project import Project, ProjectTable
-from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
+from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings, WindowSettings
 from cmvmed.workbench.project_rows import ProjectRows
 from cmvmed.workbench.user_errors import ProjectError
 
@@ -18,6 +18,7 @@ __all__ = [
     "ProjectSettings",
     "ProjectTable",
     "ViewSettings",
+    "WindowSettings",
     "check_rows",
     "describe_rows",
     "init",
