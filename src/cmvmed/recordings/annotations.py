@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -33,14 +34,14 @@ class Intervals:
     ends: NDArray[np.float64]
     labels: Sequence[Any]
 
-    def __post_init__(self) -> None:
-        longest = float(np.max(self.ends - self.starts, initial=0.0))
-        object.__setattr__(self, "_longest", longest)
+    @cached_property
+    def longest(self) -> float:
+        """Duration of the longest annotation, in seconds."""
+        return float(np.max(self.ends - self.starts, initial=0.0))
 
     def touching(self, start: float, end: float) -> range:
         """Positions that include all intervals that overlap with [start, end)."""
-        longest: float = self._longest  # type: ignore[attr-defined]
-        return range(bisect_left(self.starts, start - longest), bisect_left(self.starts, end))
+        return range(bisect_left(self.starts, start - self.longest), bisect_left(self.starts, end))
 
     def overlap_label(self, start: float, end: float, min_overlap: float) -> Any:
         """The class with the largest part of [start, end), or None."""
