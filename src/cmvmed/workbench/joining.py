@@ -42,7 +42,7 @@ def qualified(view: str | None, column: str) -> str:
 def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: bool) -> RawTable:
     """Read all files and join their rows; ``ids`` of the result are set."""
     data = settings.data
-    options = DelimitedOptions(data.separator, data.decimal, data.encoding)
+    options = DelimitedOptions(data.separator, data.decimal, data.encoding, may_differ=not is_training)
     parts = []
     sound = [view for view in settings.views if view.files is not None and view.path is None]
     if paths.common is not None:

@@ -225,4 +225,6 @@ def _stacked(path: Path, files: Sequence[Path], tables: Sequence[RawTable]) -> R
             f"Some files of {path.name!r} have a decimal comma and others a point; set decimal in [data]."
         )
     messages = dict.fromkeys(message for table in tables for message in table.messages)
-    return RawTable(path.name, frame, signals, decimal=decimals.pop(), messages=tuple(messages))
+    separators = {table.separator for table in tables}
+    separator = separators.pop() if len(separators) == 1 else None
+    return RawTable(path.name, frame, signals, decimals.pop(), separator, messages=tuple(messages))
