@@ -1,4 +1,4 @@
-"""The command ``cmvmed report``: output, files and exit codes."""
+"""The command ``cmvmed reproduce report``: output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def results(tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["report", *map(str, arguments)])
+    return CliRunner().invoke(main, ["reproduce", "report", *map(str, arguments)])
 
 
 def test_page_is_written(results, tmp_path):
