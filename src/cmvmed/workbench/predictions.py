@@ -22,7 +22,7 @@ def prediction_frame(model: CMVMED, rows: ProjectTable, *, id_name: str, alpha: 
     """
     X = rows.views
     probabilities = np.asarray(model.predict_proba(X))
-    codes = np.asarray(np.searchsorted(model.classes_, model.predict(X)))
+    codes = probabilities.argmax(axis=1)  # as in ``predict``, whose scores have the same order
     columns: dict[str, Any] = {"class": model.classes_[codes]}
     columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(model.classes_)}
     if offers(model, "predict_set"):
