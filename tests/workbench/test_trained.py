@@ -216,6 +216,15 @@ def test_encoders_that_no_table_can_give_are_refused(state):
         Project(None, Path()).set_encoder_states([{"name": "v", "columns": [state]}])
 
 
+def test_whole_numbers_where_an_encoder_has_fractions():
+    project = Project(None, Path())
+    state = {"kind": "series", "column": "a", "sampling_rate": 50, "n_bands": 8}
+    project.set_encoder_states([{"name": "v", "columns": [state]}])
+    assert project.encoders[0].columns[0].sampling_rate == 50.0
+    with pytest.raises(ProjectError, match="sampling_rate = True"):
+        project.set_encoder_states([{"name": "v", "columns": [state | {"sampling_rate": True}]}])
+
+
 # --- files of labels ---------------------------------------------------------------------------------------------------
 
 

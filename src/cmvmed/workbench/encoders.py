@@ -344,6 +344,8 @@ def _typed(value: Any, kind: Any, name: str) -> Any:
                 return value
         elif type(value) is one or (value is None and one is NoneType):
             return value
+        elif one is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
     raise ProjectError(f"an encoder has {name} = {value!r:.100}")
 
 
