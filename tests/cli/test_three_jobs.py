@@ -44,7 +44,7 @@ def windows(folder, seed):
 
 
 def recordings(folder, seed):
-    write_recordings(folder, n=24, seed=seed)
+    write_recordings(folder, n=24, seed=seed, n_labeled=12)
     return np.array(["low" if i % 2 else "high" for i in range(24)])
 
 

@@ -22,7 +22,11 @@ from cmvmed.workbench.encoders import with_absent_rows
 from cmvmed.workbench.predictions import absent_rows
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 
-JOBS = {"windows.csv": write_windows, "tickets.csv": write_tickets, "recordings": write_recordings}
+JOBS = {
+    "windows.csv": write_windows,
+    "tickets.csv": write_tickets,
+    "recordings": lambda folder: write_recordings(folder, n=24, n_labeled=12),
+}
 
 
 @pytest.fixture(scope="module", params=list(JOBS))
