@@ -60,7 +60,7 @@ def write_results(path: Path, rows: Sequence[ResultRow]) -> None:
             balanced.setdefault((*where, row.method), {})[row.split] = round(row.balanced_accuracy * BALANCED_UNIT)
         correct.setdefault((*where, MAJORITY_CLASS), {})[row.split] = round(row.majority_rate * n_test)
     with path.open("w", newline="") as file:
-        file.write("# python -m benchmarks.pages --reproduction FILE, of cmvmed reproduce --results FILE\n")
+        file.write("# python -m benchmarks.pages --reproduction FILE, of cmvmed reproduce all --results FILE\n")
         file.write(f"# {versions(finished)}\n")
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)

@@ -77,6 +77,21 @@ class SavedEstimator:
         return not (special or hasattr(cls, name) or name in signature(cls).parameters)
 
 
+@dataclass(frozen=True)
+class SavedProject:
+    """A model with what is needed to read files for it: the class says itself what is written, and makes itself of it.
+
+    It does so by ``_to_model_file`` and the class method ``_from_model_file``, which takes the same fields.
+    """
+
+    path: str
+    fields: tuple[str, ...]
+
+    def resolve(self) -> Any:
+        """The class."""
+        return _imported(self.path)
+
+
 OUTPUT = "_sklearn_output_config"  # of set_output
 
 PARTS = {
@@ -174,8 +189,12 @@ ESTIMATORS = {
     ),
 }
 
-SavedType = SavedPart | SavedEstimator
-TYPES: dict[str, SavedType] = {**PARTS, **ESTIMATORS}
+PROJECTS = {
+    "trained_project": SavedProject("cmvmed.workbench.project.TrainedProject", ("settings", "encoders", "model")),
+}
+
+SavedType = SavedPart | SavedEstimator | SavedProject
+TYPES: dict[str, SavedType] = {**PARTS, **ESTIMATORS, **PROJECTS}
 
 
 def type_of(value: object) -> tuple[str, SavedType] | None:

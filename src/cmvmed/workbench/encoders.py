@@ -7,8 +7,9 @@ that :func:`encoder_state` can be written to any file and :func:`encoder_from_st
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Protocol, TypeAlias
+from dataclasses import asdict, dataclass
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Protocol, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
@@ -101,6 +102,11 @@ class DateEncoder:
     day_first: bool | None = None
 
     @property
+    def is_consistent(self) -> bool:
+        """Whether a training table can have given these values."""
+        return set(self.cycles) <= CYCLES.keys()
+
+    @property
     def feature_names(self) -> list[str]:
         phases = [f"{self.column}.{wave}_{cycle}" for cycle in self.cycles for wave in ("sin", "cos")]
         return [f"{self.column}.days", *phases]
@@ -156,6 +162,11 @@ class TextEncoder:
     idf: tuple[float, ...]
 
     @property
+    def is_consistent(self) -> bool:
+        """Whether a training table can have given these values."""
+        return len(self.terms) == len(self.idf)
+
+    @property
     def feature_names(self) -> list[str]:
         return [f"{self.column}: {term}" for term in self.terms]
 
@@ -204,6 +215,11 @@ class SeriesEncoder:
     column: str
     sampling_rate: float
     n_bands: int
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether a training table can have given these values."""
+        return 0 <= self.n_bands <= MAX_BANDS
 
     @property
     def _features(self) -> WindowFeatures:
@@ -311,13 +327,35 @@ def encoder_state(encoder: ViewEncoder) -> dict[str, Any]:
 
 
 def encoder_from_state(state: Mapping[str, Any]) -> ViewEncoder:
-    """The encoder that :func:`encoder_state` described."""
-    columns = []
-    for entry in state["columns"]:
-        encoder = ENCODERS[entry["kind"]]
-        given = {field.name: entry[field.name] for field in fields(encoder)}
-        columns.append(encoder(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}))
-    return ViewEncoder(str(state["name"]), tuple(columns))
+    """The encoder that :func:`encoder_state` described; a state that no encoder can have is an error."""
+    return ViewEncoder(
+        _typed(state["name"], str, "name"), tuple(_column_from_state(entry) for entry in state["columns"])
+    )
+
+
+def _column_from_state(entry: Mapping[str, Any]) -> Any:
+    encoder, types = ENCODERS[entry["kind"]], get_type_hints(ENCODERS[entry["kind"]])
+    given = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in entry.items() if name != "kind"
+    }
+    column = encoder(**{name: _typed(value, types[name], name) for name, value in given.items()})
+    if not getattr(column, "is_consistent", True):
+        raise ProjectError(f"the encoder of column {column.column!r:.100} holds values that do not fit together")
+    return column
+
+
+def _typed(value: Any, kind: Any, name: str) -> Any:
+    """The value, if it is of the type that a field is declared with."""
+    alternatives = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    for one in alternatives:
+        if get_origin(one) is tuple and isinstance(value, tuple):
+            if all(type(item) is get_args(one)[0] for item in value):
+                return value
+        elif type(value) is one or (value is None and one is NoneType):
+            return value
+        elif one is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+    raise ProjectError(f"an encoder has {name} = {value!r:.100}")
 
 
 def _fit_number(table: RawTable, column: str, kind: str) -> NumberEncoder:

@@ -58,6 +58,7 @@ class RawTable:
     frame : one column of cells per name, all with the index 0, 1, ...
     signals : columns that hold a waveform per row
     decimal : decimal sign of numbers that are text
+    separator : of the cells of a line, if it is not the usual one of the format
     lines : number of the line of each row, if the file has lines
     messages : what was assumed when the file was read
     ids : identifiers that the source itself gives, such as the names of sound files
@@ -67,6 +68,7 @@ class RawTable:
     frame: Frame
     signals: dict[str, Signal] = field(default_factory=dict)
     decimal: str = "."
+    separator: str | None = None
     lines: NDArray[np.intp] | None = None
     messages: tuple[str, ...] = ()
     ids: Sequence[str] | None = None

@@ -253,6 +253,8 @@ def _guess_several(
     own = tuple(ViewSettings(_view_name(file.stem), path=_relative(file, folder)) for file in files)
     how = f"rows with the same {ids[0]!r} belong together" if overlap else "rows belong together in their order"
     said = Guess(f"each of the {len(files)} files is a view; {how}", toml_line("path", own[0].path))
+    if len({(table.separator, table.decimal) for table in tables}) > 1:
+        data = replace(data, separator=None, decimal=None)
     return replace(data, ignore=()), guesses, own, [said]
 
 
@@ -262,7 +264,10 @@ def _guess_data(rows: _Looked, path: str | None) -> tuple[DataSettings, list[Gue
     identifier = _guess_id(rows)
     labels = _guess_labels(rows, [identifier or ""])
     groups = _guess_groups(rows, [identifier or "", labels or ""])
-    data = DataSettings(path=path, id=identifier, labels=labels, groups=groups)
+    decimal = None if table.decimal == "." else table.decimal
+    data = DataSettings(
+        path=path, id=identifier, labels=labels, groups=groups, separator=table.separator, decimal=decimal
+    )
     if identifier is not None:
         guesses.append(Guess(f"{identifier!r} identifies a row", toml_line("id", identifier)))
     if labels is not None:

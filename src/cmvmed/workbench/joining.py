@@ -44,7 +44,9 @@ def qualified(view: str | None, column: str) -> str:
 def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: bool) -> RawTable:
     """Read all files and join their rows; ``ids`` of the result are set."""
     data = settings.data
-    options = DelimitedOptions(data.separator, data.decimal, data.encoding, data.sampling_rate)
+    options = DelimitedOptions(
+        data.separator, data.decimal, data.encoding, data.sampling_rate, may_differ=not is_training
+    )
     if settings.windows is not None:
         assert paths.common is not None
         return read_windows(settings, settings.windows, paths.common, paths.annotations if is_training else None)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cmvmed.workbench.column_kinds import KINDS
@@ -30,7 +31,8 @@ class DataSettings:
     path: str | None = None  # file, folder or pattern of files; None: each view has its own
     id: str | None = None
     labels: str | None = None  # a column, or a file with id and label
-    label_column: str | None = None  # of the file of labels
+    label_column: str | None = None  # of the files of labels
+    label_files: tuple[str, ...] = ()  # further files with id and label, which replace earlier labels
     classes: tuple[str, ...] = ()  # all classes; () takes every label that is not in ``unlabeled``
     unlabeled: tuple[str, ...] = ("",)
     labels_drawn: str = "unknown"
@@ -79,8 +81,8 @@ class ProjectSettings:
     windows: WindowSettings | None = None
 
 
-def read_project_file(path: Path) -> ProjectSettings:
-    """Read a project file."""
+def read_project_file(path: Path, changes: Mapping[str, Any] | None = None) -> ProjectSettings:
+    """Read a project file; ``changes`` are values by key, such as ``{"model.temperature": 0.3}``."""
     if path.is_dir():
         path = path / DEFAULT_NAME
     if not path.is_file():
@@ -91,11 +93,13 @@ def read_project_file(path: Path) -> ProjectSettings:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ProjectError(f"{path.name} is not UTF-8 text; save it as UTF-8.") from error
-    return parse_project(text, path.name)
+    return parse_project(text, path.name, changes or {})
 
 
-def parse_project(text: str, source: str = DEFAULT_NAME) -> ProjectSettings:
-    """The settings in the text of a project file."""
+def parse_project(
+    text: str, source: str = DEFAULT_NAME, changes: Mapping[str, Any] = MappingProxyType({})
+) -> ProjectSettings:
+    """The settings in the text of a project file, after changes of single keys."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -103,6 +107,8 @@ def parse_project(text: str, source: str = DEFAULT_NAME) -> ProjectSettings:
             f'{source} is not valid TOML: {error}. Texts need quotation marks, as in id = "name"; a backslash in a path '
             "needs a second one."
         ) from error
+    for key, value in changes.items():
+        _change(content, key, value)
     reader = _Reader(source, text)
     reader.known("", content, SECTIONS)
     for section in SECTIONS:
@@ -146,7 +152,7 @@ class _Reader:
         self.known("data", entries, tuple(f.name for f in fields(DataSettings)))
         given: dict[str, Any] = {}
         for key, value in entries.items():
-            if key in ("unlabeled", "ignore", "classes"):
+            if key in ("unlabeled", "ignore", "classes", "label_files"):
                 given[key] = self._texts("data", key, value)
             elif key == "day_first":
                 given[key] = self._typed("data", key, value, bool, "true or false")
@@ -253,6 +259,18 @@ class _Reader:
         if isinstance(value, str) and not value:
             raise self.fail(key, f"{key} in [{section}] is empty; give {expected}, or remove the line.")
         return value
+
+
+def _change(content: dict[str, Any], key: str, value: Any) -> None:
+    """Set the value of a key such as ``model.temperature`` or ``views.gyroscope.columns``."""
+    *sections, last = key.split(".")
+    if not sections or not all([*sections, last]):
+        raise ProjectError(f"{key!r} is no key of a project file; write for instance model.temperature or data.labels.")
+    for section in sections:
+        content = content.setdefault(section, {})
+        if not isinstance(content, dict):
+            raise ProjectError(f"{key!r} is no key of a project file: {section!r} is a value, not a section.")
+    content[last] = value
 
 
 def _check_whole(

@@ -214,8 +214,10 @@ def _stacked(path: Path, files: Sequence[Path], tables: Sequence[RawTable]) -> R
             f"Some files of {path.name!r} have a decimal comma and others a point; set decimal in [data]."
         )
     messages = dict.fromkeys(message for table in tables for message in table.messages)
+    separators = {table.separator for table in tables}
+    separator = separators.pop() if len(separators) == 1 else None
     ids = None if first.ids is None else [f"{t.source}:{key}" for t in tables for key in t.ids or ()]
-    return RawTable(path.name, frame, signals, decimal=decimals.pop(), messages=tuple(messages), ids=ids)
+    return RawTable(path.name, frame, signals, decimals.pop(), separator, messages=tuple(messages), ids=ids)
 
 
 def _joined_signal(parts: Sequence[Signal]) -> Signal:

@@ -212,7 +212,7 @@ def test_commands_reproduce_the_rows(rows):
     assert commands == [
         "cmvmed reproduce table1 --full --splits 5 --results 'my results.sqlite'",
         "cmvmed reproduce figure2 --full --splits 3 --datasets webkb --datasets ads --results 'my results.sqlite'",
-        "cmvmed report --results 'my results.sqlite'",
+        "cmvmed reproduce report --results 'my results.sqlite'",
     ]
 
 
@@ -229,12 +229,12 @@ def test_commands_name_the_restrictions():
 
 def test_commands_are_valid():
     rows = [row for row in table_rows(2, ("webkb",), ("tuned",)) if row.method in ("CMV-MED", "SVM-2K")]
-    words = shlex.split(reproduce_command(rows, "table1", "r.sqlite"))[2:]
-    parsed = reproduce.make_context("reproduce", words).params
+    _, _, name, *words = shlex.split(reproduce_command(rows, "table1", "r.sqlite"))
+    parsed = reproduce.commands[name].make_context(name, list(words)).params
     assert (parsed["splits"], parsed["datasets"], parsed["protocol"]) == (2, ("webkb",), ("tuned",))
     assert parsed["methods"] == ("CMV-MED", "SVM-2K")
     with pytest.raises(click.UsageError):
-        reproduce.make_context("reproduce", [*words, "--no-such-option"])
+        reproduce.commands[name].make_context(name, [*words, "--no-such-option"])
 
 
 MARKUP = "<script>alert('1')</script>&\"<b>"

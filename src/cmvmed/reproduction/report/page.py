@@ -70,7 +70,7 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
         ],
         "table_command": reproduce_command(methods, "table1", results),
         "curve_command": reproduce_command(methods, "figure2", results),
-        "report_command": f"cmvmed report --results {quote(results)}",
+        "report_command": f"cmvmed reproduce report --results {quote(results)}",
         "source": SOURCE,
         "majority_class": MAJORITY_CLASS,
         "min_bin_rows": MIN_BIN_ROWS,
