@@ -52,6 +52,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
     compaction_: dict[str, float]
     _model: FittedModel
+    _has_model_probabilities = False  # whether ``predict_proba`` is that of the fitted model, without more
 
     def __sklearn_tags__(self) -> Any:
         """Sparse X is accepted, and NaN except for single values of a precomputed kernel."""
@@ -149,8 +150,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """The fitted model as an ONNX model, for programs without Python; needs the extra ``cmvmed[onnx]``.
 
         It has one input per view, a table named like the view in which a row of NaN does not have the view and a single
-        NaN is filled as in ``predict``. Outputs are ``label`` and, as far as the estimator has them, ``probabilities`` and
-        ``probabilities_VIEW`` of each view, else ``scores``: docs/onnx.md.
+        NaN is filled as in ``predict``. Outputs are ``label`` and, of CMVMED, ``probabilities`` and ``probabilities_VIEW`` of
+        each view; of MVMED ``probabilities``; of the others ``scores``, as ``decision_function`` gives them: docs/onnx.md.
 
         Parameters
         ----------
@@ -170,7 +171,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         choice = OutputChoice(
-            probabilities=hasattr(self, "predict_proba"),
+            probabilities=self._has_model_probabilities,
             by_view=hasattr(self, "predict_proba_by_view"),
             dtype=check_choice("dtype", dtype, DTYPES),
         )

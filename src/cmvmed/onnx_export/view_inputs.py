@@ -15,6 +15,7 @@ from cmvmed.onnx_export.graph_builder import GraphBuilder, Tensor
 class ViewInput:
     """The rows of one view as the user passes them."""
 
+    n_columns: int  # d
     rows: Tensor  # (n, d), NaN where there is no number
     gaps: Tensor  # (n, d), which those are
     has: Tensor  # (n, 1), whether a row has the view; false for all if no training row had it
@@ -34,7 +35,7 @@ class ViewInput:
             empty = imputation.empty
             gaps = self.gaps | empty if empty.any() else self.gaps
             rows = gaps.where(np.where(empty, 0.0, imputation.means), rows)
-        return scaled(rows, preprocessor.scaling)
+        return scaled(rows, preprocessor.scaling, self.n_columns)
 
 
 def view_input(
@@ -51,23 +52,27 @@ def view_input(
     gaps = rows.apply("IsNaN")
     missing = gaps if unused is None else gaps | unused
     has = missing.as_number().reduce("ReduceMin").below(1.0)
-    return ViewInput(rows, gaps, has if usable else graph.apply("And", has, False))
+    return ViewInput(n_columns, rows, gaps, has if usable else graph.apply("And", has, False))
 
 
-def scaled(rows: Tensor, scaling: Scaling) -> Tensor:
-    """:meth:`cmvmed.data.scaling.Scaling.apply` of complete rows (n, d)."""
+def scaled(rows: Tensor, scaling: Scaling, n_columns: int) -> Tensor:
+    """:meth:`cmvmed.data.scaling.Scaling.apply` of complete rows (n, d).
+
+    Each column has its own divisor: a scalar one would be moved by onnxruntime into the next product of matrices, in single
+    precision.
+    """
     if scaling.kind is None:
         return rows
     if scaling.kind == "unit":
         return unit_length(rows)
-    rows = rows if scaling.size == 1.0 else rows / scaling.size
+    rows = rows if scaling.size == 1.0 else rows / np.full(n_columns, scaling.size)
     if scaling.mean is None:
         return rows
     centered = rows - scaling.mean
     if scaling.kind == "center" or scaling.factor is None:
         return centered
     clipped = rows.graph.apply("Clip", centered * scaling.factor, -scaling.clip, scaling.clip)
-    return clipped / float(np.sqrt(scaling.mean.size))
+    return clipped / np.full(n_columns, np.sqrt(n_columns))
 
 
 def unit_length(rows: Tensor) -> Tensor:
