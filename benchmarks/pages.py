@@ -153,6 +153,7 @@ def fill_from_results() -> None:
     for mark in ("figure1", "bounds"):
         fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
+    fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
 
 
 def main() -> None:
