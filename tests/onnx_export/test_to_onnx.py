@@ -16,7 +16,8 @@ from cmvmed.onnx_export import compared_rows
 from cmvmed.onnx_export.graph_builder import OPSET
 from tests.core.factories import rejects
 from tests.onnx_export.comparison import check_same, library, run, tables
-from tests.persistence.models import EXAMPLES, example, labels, two_views
+from tests.persistence.models import EXAMPLES, example, labels, sparse_views, two_views
+from tests.persistence.version_1 import FOLDER
 
 onnx = pytest.importorskip("onnx")
 
@@ -235,6 +236,13 @@ def test_a_loaded_and_a_compact_model(tmp_path):
     small = model.to_onnx(compact=100)
     assert small.ByteSize() < 0.6 * model.to_onnx().ByteSize()
     check_same(model._compacted(100), new, proto=small)
+
+
+@pytest.mark.parametrize("name", ["dense", "landmarks", "sparse", "svm2k"])
+def test_models_of_earlier_files(name):
+    model = cmvmed.load(FOLDER / f"{name}.cmvmed")
+    X = sparse_views() if name == "sparse" else two_views()
+    check_same(model, X)
 
 
 def test_the_check_finds_a_changed_number():

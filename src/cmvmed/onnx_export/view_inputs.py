@@ -30,11 +30,10 @@ class ViewInput:
 
         Steps as in :class:`cmvmed.data.imputation.Imputation` and :class:`cmvmed.data.scaling.Scaling`.
         """
-        rows, imputation = self.rows, preprocessor.imputation
-        if imputation is not None:
-            empty = imputation.empty
-            gaps = self.gaps | empty if empty.any() else self.gaps
-            rows = gaps.where(np.where(empty, 0.0, imputation.means), rows)
+        imputation = preprocessor.imputation
+        empty = np.zeros(self.n_columns, dtype=bool) if imputation is None else imputation.empty
+        values = np.zeros(self.n_columns) if imputation is None else np.where(empty, 0.0, imputation.means)
+        rows = (self.gaps | empty if empty.any() else self.gaps).where(values, self.rows)
         return scaled(rows, preprocessor.scaling, self.n_columns)
 
 
