@@ -155,6 +155,7 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
+    fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ def part(page, mark):
         ("docs/theory.md", "bounds", (RESULTS / "bounds.md").read_text()),
         ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
         ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),
+        ("docs/onnx.md", "onnx", (RESULTS / "onnx.md").read_text()),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):

@@ -213,6 +213,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     True
     """
 
+    _has_model_probabilities = True
+
     def __init__(
         self,
         *,

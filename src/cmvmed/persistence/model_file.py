@@ -68,7 +68,7 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, c
     check_is_fitted(classifier_of(model))
     with new_file(Path(path), overwrite=overwrite) as file:
         if compact:
-            model = _compacted(model, None if compact is True else _checked_rows(compact))
+            model = _compacted(model, rows_of_compact(compact))
         encoder = Encoder()
         root = encoder.encode(model, "the model")
         document = {
@@ -92,11 +92,13 @@ def classifier_of(model: Any) -> Any:
     return model if found is not None and isinstance(found[1], SavedEstimator) and found[1].is_classifier else None
 
 
-def _checked_rows(n_rows: object) -> int:
-    """The number of rows of a compact file."""
-    if not isinstance(n_rows, Integral) or n_rows < 2:
-        raise ValueError(f"compact must be True, False or a number of rows of at least 2, but is {n_rows!r}.")
-    return int(n_rows)
+def rows_of_compact(compact: object) -> int | None:
+    """The number of rows of a compact file, None for the default."""
+    if compact is True:
+        return None
+    if not isinstance(compact, Integral) or compact < 2:
+        raise ValueError(f"compact must be True, False or a number of rows of at least 2, but is {compact!r}.")
+    return int(compact)
 
 
 def _compacted(model: Any, n_rows: int | None) -> Any:
