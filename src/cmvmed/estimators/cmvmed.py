@@ -26,6 +26,7 @@ from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
 from cmvmed.estimators._evidence import gather_evidence
+from cmvmed.estimators._explanation import ExplainMixin
 from cmvmed.estimators._fitted import (
     FitViews,
     all_rows_attributes,
@@ -42,7 +43,7 @@ from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
-class CMVMED(CallbackSupportMixin, MultiViewClassifier):
+class CMVMED(CallbackSupportMixin, ExplainMixin, MultiViewClassifier):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
