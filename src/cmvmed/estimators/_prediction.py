@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
 from cmvmed.auto.opinions.mixture import Mixture
+from cmvmed.auto.opinions.prediction_sets import ClassThresholds
 from cmvmed.auto.opinions.supervised import PoolScorer
 from cmvmed.core.consensus import class_scores, pool, prior_scores, soft_labels
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -23,7 +24,7 @@ from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS
 from cmvmed.data.sources.dask import import_dask
 from cmvmed.data.validation import RowCheck
 
-OutputKind: TypeAlias = Literal["score", "class", "probability"]
+OutputKind: TypeAlias = Literal["score", "class", "probability"] | ClassThresholds
 SCORE_COPIES = 3  # of the kernel values of a row while it is scored
 
 
@@ -99,7 +100,9 @@ class FittedModel:
         return soft_labels(scores, np.zeros(scores.shape[1]), self.temperature)
 
     def output(self, scored: ScoredRows, kind: OutputKind) -> Any:
-        """The "score", "class" or "probability" of rows."""
+        """The "score", "class" or "probability" of rows, or their sets of classes."""
+        if isinstance(kind, ClassThresholds):
+            return kind.sets(self.probabilities(scored), scored.coverage)
         if kind == "probability":
             return self.probabilities(scored)
         scores = scikit_shape(self.decision_scores(scored))

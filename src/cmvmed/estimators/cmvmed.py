@@ -25,6 +25,7 @@ from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
+from cmvmed.estimators._conformal import PredictionSetMixin
 from cmvmed.estimators._evidence import gather_evidence
 from cmvmed.estimators._explanation import ExplainMixin
 from cmvmed.estimators._fitted import (
@@ -43,7 +44,7 @@ from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
-class CMVMED(CallbackSupportMixin, ExplainMixin, MultiViewClassifier):
+class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MultiViewClassifier):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
