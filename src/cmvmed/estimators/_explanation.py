@@ -44,11 +44,10 @@ from cmvmed.estimators._settings import read_input_settings
 PRIOR = "prior"
 MAX_EXACT_VIEWS = 8  # up to which all 2^V sets of views are scored
 N_ORDERS = 64  # random orders of more views
-MAX_KEPT_DISTANCES = 2**22  # numbers
+MAX_KEPT_DISTANCES = 2**22  # between rows and nodes of a graph, at a time
 
-Coalitions: TypeAlias = dict[
-    tuple[bool, ...], Array
-]  # by set of views, the weight (V,) of its score in each view's share
+# By set of views, the weight (V,) of its score in the share of each view.
+Coalitions: TypeAlias = dict[tuple[bool, ...], Array]
 
 
 class ExplainMixin:
@@ -62,7 +61,7 @@ class ExplainMixin:
         With ``opinions="consensus"`` a score is the weighted mean of the views' scores and an offset, and its shares
         are the terms of this sum. Otherwise the share of a view is its Shapley value: the mean, over all orders in
         which views become known, of how much the model's score changes when this one does. Of more than eight views it is
-        the mean over 64 random orders, always the same.
+        the mean over about 64 random orders, always the same.
 
         Parameters
         ----------
@@ -84,13 +83,13 @@ def explain(model: FittedModel, X: object, settings: InputSettings) -> dict[str,
     if PRIOR in names:
         raise ValueError(f"A view is named {PRIOR!r}, as the part that does not depend on the row; use another name.")
     opened, explainer = open_new(X, model.schema, settings), Explainer.of(model)
-    if isinstance(opened, list) and opened[0].shape[0] <= MAX_CHUNK_ROWS:
-        table = explainer(0, opened)
-    elif not isinstance(opened, list) and opened.in_dask:
+    if not isinstance(opened, list) and opened.in_dask:
         raise TypeError(
             "explain does not take dask collections: pass a part of the rows that is in memory, such as "
             "X.partitions[0].compute(), or write them to a file and pass its path."
         )
+    if isinstance(opened, list) and opened[0].shape[0] <= MAX_CHUNK_ROWS:
+        table = explainer(0, opened)
     else:
         source = memory_rows(opened) if isinstance(opened, list) else opened.rows(model.schema.layout, settings)
         table = np.concatenate(list(source.map(explainer, bytes_per_row=explainer.bytes_per_row)))

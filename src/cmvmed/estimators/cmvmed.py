@@ -56,6 +56,9 @@ class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MultiViewCl
     graph of nearest rows, learned from the labels. Labels that an opinion did not see set its weight, so that unlabeled
     rows do little harm where they do not help. ``opinions="consensus"`` is the consensus alone.
 
+    ``explain`` says what each view contributes to a row's score, ``predict_set`` which classes a row may have, and
+    ``accuracy_estimate`` how many rows are expected to be right.
+
     Parameters
     ----------
     views : None, list or dict, default=None
