@@ -15,6 +15,7 @@ from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.cross_fitting import consensus_logits
 from cmvmed.auto.neighbors import NeighborEvidence, NeighborPredictor
 from cmvmed.auto.opinions.combined import Combined, opinions_table
+from cmvmed.auto.opinions.prediction_sets import held_out_scores
 from cmvmed.core.annealing import AnnealingResult, Plan
 from cmvmed.core.consensus import class_scores, class_shares
 from cmvmed.core.disagreement import disagreement
@@ -114,6 +115,7 @@ def fitted_attributes(
             "dual_gap_": result.dual_gap,
             "converged_": result.converged and solves_duals(result),
             "_accuracy": None if combined is None else combined.accuracy,
+            "_held_out_scores": None if combined is None else held_out_scores(combined, plan.class_prior),
         }
     )
 

@@ -25,7 +25,9 @@ from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
+from cmvmed.estimators._conformal import PredictionSetMixin
 from cmvmed.estimators._evidence import gather_evidence
+from cmvmed.estimators._explanation import ExplainMixin
 from cmvmed.estimators._fitted import (
     FitViews,
     all_rows_attributes,
@@ -42,7 +44,7 @@ from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
-class CMVMED(CallbackSupportMixin, MultiViewClassifier):
+class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MultiViewClassifier):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
@@ -53,6 +55,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     By default the consensus is one of several opinions: classifiers of all views together, of each view, and of the
     graph of nearest rows, learned from the labels. Labels that an opinion did not see set its weight, so that unlabeled
     rows do little harm where they do not help. ``opinions="consensus"`` is the consensus alone.
+
+    ``explain`` says what each view contributes to a row's score, ``predict_set`` which classes a row may have, and
+    ``accuracy_estimate`` how many rows are expected to be right.
 
     Parameters
     ----------

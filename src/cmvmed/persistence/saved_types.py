@@ -149,6 +149,9 @@ PARTS = {
         "cmvmed.auto.opinions.mixture.HeldOutAccuracy",
         ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor"),
     ),
+    "held_out_scores": SavedPart(
+        "cmvmed.auto.opinions.prediction_sets.HeldOutScores", ("scores", "codes", "weights", "class_weights")
+    ),
     "fitted_opinions": SavedPart(
         "cmvmed.estimators._prediction.FittedOpinions",
         ("names", "pool", "pool_offset", "mixture", "with_consensus"),
