@@ -22,7 +22,8 @@ ALLOWED = {
     "auto": ("core", "data"),
     "baselines": ("core",),
     "scale": ("core", "data", "auto"),
-    "estimators": ("core", "data", "auto", "baselines", "scale", "persistence"),
+    "monitoring": ("core", "data"),
+    "estimators": ("core", "data", "auto", "baselines", "scale", "monitoring", "persistence"),
     "persistence": (),
     "features": (),
     "datasets": (),
@@ -44,7 +45,7 @@ HELPERS = ("_config", "_optional", "_warnings")  # small modules that any part b
 WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")
-SILENT = ("core", "data", "auto", "scale", "baselines", "estimators", "persistence", "workbench")
+SILENT = ("core", "data", "auto", "scale", "monitoring", "baselines", "estimators", "persistence", "workbench")
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,8 @@ def test_each_part_imports_only_what_it_may(modules):
         ("auto.opinions.mixture", "from ...estimators import CMVMED"),
         ("baselines.duals", "from cmvmed.data.labels import Labels"),
         ("scale.sampling", "from cmvmed.estimators import MED"),
+        ("monitoring.reference", "from cmvmed.auto.tuning import Tuning"),
+        ("monitoring.sensor_health", "from cmvmed.estimators import CMVMED"),
         ("estimators.med", "from cmvmed.features import TextView"),
         ("estimators.med", "from cmvmed.model_selection import hide_labels"),
         ("estimators.med", "from cmvmed import MED"),

@@ -134,6 +134,12 @@ PARTS = {
         "cmvmed.auto.opinions.mixture.HeldOutAccuracy",
         ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor"),
     ),
+    "view_profile": SavedPart(
+        "cmvmed.monitoring.view_profile.ViewProfile", ("scaling", "center", "directions", "mean", "deviation")
+    ),
+    "reference": SavedPart(
+        "cmvmed.monitoring.reference.Reference", ("profiles", "features", "probabilities", "n_second")
+    ),
     "fitted_opinions": SavedPart(
         "cmvmed.estimators._prediction.FittedOpinions",
         ("names", "pool", "pool_offset", "mixture", "with_consensus"),
