@@ -10,7 +10,8 @@ Three statistics of each view v, given other views o:
   all of one class, as far as class shares can be from those of training. The statistic is the squared Mahalanobis
   distance of h̄_v from its expectation given h̄_o, so that a change of class shares, which the other views see too, is no
   fault.
-* scale. Log variances of the features, without what the classes explain that the other views predict.
+* scale. Logarithms of the mean absolute deviations of the features, without what the classes explain that the other
+  views predict; a single row changes them little.
 * agreement. Σ_k (p_vk - r_k)(p_ok - r_k), averaged over the rows: how much the class probabilities by the view and by
   the others depart from the class shares r in the same direction.
 
@@ -33,7 +34,7 @@ from cmvmed.monitoring.reference import Reference, bounded
 
 N_BATCHES = 1000  # healthy batches, so that a level of 1 % is the tenth largest score
 CHUNK_NUMBERS = 1 << 21  # features of healthy batches that are compared at a time
-MIN_VARIANCE = 1e-4  # of a feature whose variance in training is about 1; below, it counts as constant
+SMALLEST = 1e-6  # standard deviation of a statistic that is the same in all healthy batches
 MIN_SHARE = 1e-6  # of a class
 
 
@@ -100,6 +101,11 @@ class Rows:
         self.logits *= self.present[:, :, None]
         self.log_shares = np.log(classes.shares)
 
+    def weights(self, index: IntArray, v: int) -> Array:
+        """Equal weights of the rows of each batch (b, m) that have a view, of sum 1, or 0 if there are none."""
+        present = self.present[index, v]
+        return np.asarray(present / np.maximum(present.sum(axis=1, keepdims=True), 1))
+
     def class_probabilities(self, views: list[int]) -> Array:
         """By some views, independent given the class, (n, K)."""
         return np.asarray(softmax(self.log_shares + self.logits[:, views].sum(axis=1), axis=1))
@@ -112,13 +118,20 @@ class BatchTests:
         self.slices, self.level = reference.slices, level
         self.counts = np.maximum(present.sum(axis=0), 1)  # rows of the batch with each view
         features, p = reference.features.astype(np.float64), reference.probabilities.astype(np.float64)
-        second, third = slice(reference.n_second), slice(reference.n_second, None)
-        self.classes = fit_classes(features[second], p[second])
-        self.kept = Rows(features[third], self.slices, self.classes)
-        self.batches = draw_batches(p[third], present.shape[0])
-        lacking = np.random.default_rng(1).integers(present.shape[0], size=self.batches.shape)
-        self.masks = present[lacking]  # healthy batches lack as many rows of a view as the batch does
+        self.classes = fit_classes(features[reference.second], p[reference.second])
+        self.batches = draw_batches(p[reference.third], present.shape[0])
+        patterns, of_row = np.unique(present, axis=0, return_inverse=True)
+        kept = np.vstack([self._lacking(features[reference.third], pattern) for pattern in patterns])
+        self.kept = Rows(kept, self.slices, self.classes)
+        place = np.arange(self.batches.shape[1]) * present.shape[0] // self.batches.shape[1]
+        n_kept = kept.shape[0] // patterns.shape[0]
+        self.batches = self.batches + n_kept * of_row.ravel()[place]  # healthy batches lack what the batch lacks
         self._healthy: dict[tuple[int, tuple[int, ...]], dict[str, Array]] = {}
+
+    def _lacking(self, features: Array, pattern: BoolArray) -> Array:
+        """The features of rows that lack the views where the pattern (V,) is False."""
+        widths = [own.stop - own.start for own in self.slices]
+        return np.where(np.repeat(pattern, widths), features, np.nan)
 
     @cached_property
     def covariance(self) -> Array:
@@ -134,9 +147,11 @@ class BatchTests:
         found, largest = {}, np.full(N_BATCHES, -np.inf)
         for v in views:
             healthy = self._of_healthy(v, views)
-            statistics = self._statistics(rows, every, rows.present[every], v, views)
-            found[v] = {name: float(score[0]) for name, score in _standardized(statistics, healthy).items()}
-            largest = np.maximum(largest, np.max(list(_standardized(healthy, healthy).values()), axis=0))
+            statistics = self._statistics(rows, every, v, views)
+            scores = _standardized(statistics, healthy, self.counts[v])
+            found[v] = {name: float(score[0]) for name, score in scores.items()}
+            null = _standardized(healthy, healthy, self.counts[v])
+            largest = np.maximum(largest, np.max(list(null.values()), axis=0))
         largest.sort()
         limit = float(np.quantile(largest, 1.0 - self.level))
         above = {v: N_BATCHES - np.searchsorted(largest, max(scores.values())) for v, scores in found.items()}
@@ -149,21 +164,17 @@ class BatchTests:
             size = max(1, CHUNK_NUMBERS // (self.batches.shape[1] * self.kept.features.shape[1]))
             parts = []
             for start in range(0, N_BATCHES, size):
-                index = self.batches[start : start + size]
-                present = self.kept.present[index] & self.masks[start : start + size]
-                parts.append(self._statistics(self.kept, index, present, v, views))
+                parts.append(self._statistics(self.kept, self.batches[start : start + size], v, views))
             self._healthy[key] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return self._healthy[key]
 
-    def _statistics(
-        self, rows: Rows, index: IntArray, present: BoolArray, v: int, views: list[int]
-    ) -> dict[str, Array]:
+    def _statistics(self, rows: Rows, index: IntArray, v: int, views: list[int]) -> dict[str, Array]:
         """Location (b,), scale (b, f_v) and agreement (b,) of batches, given as row numbers (b, m)."""
         others = [w for w in views if w != v]
-        weights, p_others = _row_weights(present[..., v]), rows.class_probabilities(others)
+        weights, p_others = rows.weights(index, v), rows.class_probabilities(others)
         found = {
-            "location": self._location(rows, index, present, v, others),
-            "scale": self._log_variances(rows, index, weights, p_others, v),
+            "location": self._location(rows, index, v, others),
+            "scale": self._log_deviations(rows, index, weights, p_others, v),
         }
         if others:
             r = self.classes.shares
@@ -171,12 +182,12 @@ class BatchTests:
             found["agreement"] = (weights * products[index]).sum(axis=1)
         return found
 
-    def _location(self, rows: Rows, index: IntArray, present: BoolArray, v: int, others: list[int]) -> Array:
+    def _location(self, rows: Rows, index: IntArray, v: int, others: list[int]) -> Array:
         """Squared Mahalanobis distance of the mean of v from its expectation given the means of the others, (b,)."""
         mean, S, numbers = self.classes.mean, self.covariance, np.arange(self.covariance.shape[0])
         deviations = {}
         for w in [v, *others]:
-            own, weights = self.slices[w], _row_weights(present[..., w])
+            own, weights = self.slices[w], rows.weights(index, w)
             deviation = np.einsum("bm,bmf->bf", weights, rows.bounded[:, own][index]) - mean[own]
             deviations[w] = np.where(weights.any(axis=1, keepdims=True), deviation, 0.0)
         i = numbers[self.slices[v]]
@@ -188,28 +199,29 @@ class BatchTests:
             C = C - S[np.ix_(i, j)] @ gain
         return np.asarray((delta.T * np.linalg.solve(C, delta.T)).sum(axis=0))
 
-    def _log_variances(self, rows: Rows, index: IntArray, weights: Array, p_others: Array, v: int) -> Array:
-        """Of the features of v about the batch's own center, without what the predicted classes explain, (b, f_v)."""
+    def _log_deviations(self, rows: Rows, index: IntArray, weights: Array, p_others: Array, v: int) -> Array:
+        """Log mean absolute deviations (b, f_v) of v from the batch's center, without what the predicted classes explain.
+
+        1/m is added, what one row at a standard deviation of training adds, so that a feature that was constant in
+        training does not depend on a single row.
+        """
         own = self.slices[v]
         center = np.sinh(np.einsum("bm,bmf->bf", weights, rows.bounded[:, own][index]))
         explained = p_others @ self.classes.means[:, own]
         residuals = bounded(rows.features[:, own][index] - center[:, None]) - explained[index]
         mean = np.einsum("bm,bmf->bf", weights, residuals)
-        variances = np.einsum("bm,bmf->bf", weights, (residuals - mean[:, None]) ** 2)
-        return np.asarray(np.log(variances + MIN_VARIANCE))
+        deviations = np.einsum("bm,bmf->bf", weights, np.abs(residuals - mean[:, None]))
+        return np.asarray(np.log(deviations + 1.0 / self.counts[v]))
 
 
-def _row_weights(present: BoolArray) -> Array:
-    """Equal weights of the rows of each batch (b, m) that have a view, of sum 1, or 0 if there are none."""
-    return np.asarray(present / np.maximum(present.sum(axis=1, keepdims=True), 1))
-
-
-def _standardized(statistics: dict[str, Array], healthy: dict[str, Array]) -> dict[str, Array]:
+def _standardized(statistics: dict[str, Array], healthy: dict[str, Array], n_rows: int) -> dict[str, Array]:
     """Each statistic as standard deviations above its mean in healthy batches, (b,); sums of squares by their cube roots.
 
-    The cube root of a sum of squares is about Gaussian (E. B. Wilson and M. M. Hilferty, 1931).
+    The cube root of a sum of squares is about Gaussian (E. B. Wilson and M. M. Hilferty, 1931). Log deviations of m rows
+    are not known better than those of Gaussian ones, whose variance is (π/2 - 1)/m.
     """
-    center, deviation = healthy["scale"].mean(axis=0), np.maximum(healthy["scale"].std(axis=0), np.sqrt(MIN_VARIANCE))
+    center, smallest = healthy["scale"].mean(axis=0), np.sqrt((0.5 * np.pi - 1.0) / n_rows)
+    deviation = np.maximum(healthy["scale"].std(axis=0), smallest)
 
     def in_one_number(found: dict[str, Array]) -> dict[str, Array]:
         squares = (((found["scale"] - center) / deviation) ** 2).sum(axis=1)
@@ -218,7 +230,7 @@ def _standardized(statistics: dict[str, Array], healthy: dict[str, Array]) -> di
 
     null = in_one_number(healthy)
     return {
-        name: (value - null[name].mean()) / np.maximum(null[name].std(), np.sqrt(MIN_VARIANCE))
+        name: (value - null[name].mean()) / np.maximum(null[name].std(), SMALLEST)
         for name, value in in_one_number(statistics).items()
     }
 

@@ -17,7 +17,7 @@ from cmvmed.data.view_data import ViewPreprocessor
 from cmvmed.monitoring.view_profile import ViewProfile, fit_profile
 
 N_PARTS = 3
-MIN_PART_ROWS = 10  # with fewer rows, each part is all rows
+MIN_PART_ROWS = 10  # with fewer rows, all are used for everything
 MIN_VIEW_ROWS = 2  # rows with a view that its features need
 
 
@@ -29,6 +29,16 @@ class Reference:
     features: Single  # (n, f), NaN where a row lacks the view
     probabilities: Single  # (n, K) of the classes of these rows
     n_second: int  # rows of the second part, which come first
+
+    @property
+    def second(self) -> slice:
+        """The rows to learn class means and covariances from; all if there are few."""
+        return slice(self.n_second or None)
+
+    @property
+    def third(self) -> slice:
+        """The rows that healthy batches are drawn from."""
+        return slice(self.n_second, None)
 
     @property
     def slices(self) -> list[slice]:
@@ -82,37 +92,32 @@ def build_reference(
     max_rows : rows of each of the three parts
     n_directions : principal directions of each view
     """
-    matrices = [_without_diagonal(m, p) for m, p in zip(matrices, preprocessors, strict=True)]
     first, second, third = _three_parts(rows, max_rows)
     profiles = []
     for matrix, has, preprocessor in zip(matrices, present, preprocessors, strict=True):
         own = first[has[first]]
         own = own if own.size >= MIN_VIEW_ROWS else rows[has[rows]][:max_rows]
+        columns = _columns_of_kernel(preprocessor, own)
         unit, enough = preprocessor.scaling.kind == "unit", own.size >= MIN_VIEW_ROWS
-        profiles.append(fit_profile(preprocessor.complete(matrix[own]), unit, n_directions) if enough else None)
+        complete = preprocessor.complete(matrix[own])
+        profiles.append(fit_profile(complete, n_directions, unit=unit, columns=columns) if enough else None)
     kept = np.concatenate([second, third])
     features = features_of(profiles, preprocessors, [m[kept] for m in matrices], [has[kept] for has in present])
     return Reference(tuple(profiles), features.astype(np.float32), probabilities[kept].astype(np.float32), second.size)
 
 
-def _without_diagonal(matrix: Matrix, preprocessor: ViewPreprocessor) -> Matrix:
-    """A given kernel with the mean of the others in place of each row's kernel with itself, which new rows do not have."""
-    if preprocessor.columns is None:
-        return matrix
-    kernel = np.array(preprocessor.complete(matrix))
-    own = preprocessor.columns
-    square = kernel[own]
-    sums = square.sum(axis=0) - np.diagonal(square)
-    kernel[own, np.arange(own.size)] = sums / max(own.size - 1, 1)
-    full = np.full(matrix.shape, np.nan)
-    full[:, own] = kernel
-    return full
+def _columns_of_kernel(preprocessor: ViewPreprocessor, rows: IntArray) -> IntArray | None:
+    """The columns of a given kernel that belong to some rows; None for rows of features, which have no such columns.
+
+    Kept rows are then compared, like new ones, with rows that they are not among.
+    """
+    return None if preprocessor.columns is None else np.flatnonzero(np.isin(preprocessor.columns, rows))
 
 
-def _three_parts(rows: IntArray, max_rows: int) -> list[IntArray]:
-    """Three random parts of equal size, each of at most ``max_rows``; if rows are few, each part has all of them."""
+def _three_parts(rows: IntArray, max_rows: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Three random parts of equal size, each of at most ``max_rows``; if rows are few, all are in the first and third."""
     order = np.random.default_rng(0).permutation(rows)
     size = min(rows.size // N_PARTS, max_rows)
     if size < MIN_PART_ROWS:
-        return [order] * N_PARTS
-    return [order[i * size : (i + 1) * size] for i in range(N_PARTS)]
+        return order, order[:0], order
+    return order[:size], order[size : 2 * size], order[2 * size : 3 * size]

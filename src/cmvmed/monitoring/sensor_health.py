@@ -84,17 +84,21 @@ class Batch:
         return replace(self, matrices=[self.matrices[i] for i in order], present=[self.present[i] for i in order])
 
 
+def tests_of(reference: Reference, batch: Batch) -> BatchTests:
+    """The tests of a batch, which are those of every batch of as many rows with the same views."""
+    return BatchTests(reference, np.column_stack(batch.present), LEVEL / N_KINDS)
+
+
 def sensor_health(reference: Reference, batch: Batch) -> dict[str, SensorHealth]:
     """The health of each view by its name."""
-    return Examination(reference, batch).result()
+    return Examination(reference, batch, tests_of(reference, batch)).result()
 
 
 class Examination:
     """The tests of one batch; views are numbers, until :meth:`result` names them."""
 
-    def __init__(self, reference: Reference, batch: Batch) -> None:
-        self.reference, self.batch = reference, batch
-        self.tests = BatchTests(reference, np.column_stack(batch.present), LEVEL / N_KINDS)
+    def __init__(self, reference: Reference, batch: Batch, tests: BatchTests) -> None:
+        self.reference, self.batch, self.tests = reference, batch, tests
         self.views = [
             v
             for v, profile in enumerate(reference.profiles)

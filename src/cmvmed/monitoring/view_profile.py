@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmvmed.core.linalg import eigen_psd, is_sparse
-from cmvmed.core.types import Array, Matrix, Single
+from cmvmed.core.types import Array, IntArray, Matrix, Single
 from cmvmed.data.scaling import Scaling, fit_scaling
 
 CHUNK_ROWS = 512  # rows that are centered and scaled at a time
@@ -29,6 +29,7 @@ class ViewProfile:
     directions: Single  # (d, q) orthonormal
     mean: Array  # (q + 2,) of the features
     deviation: Array  # (q + 2,)
+    columns: IntArray | None = None  # of the rows that are used, all if None
 
     @property
     def n_features(self) -> int:
@@ -37,6 +38,7 @@ class ViewProfile:
 
     def features(self, rows: Matrix) -> Array:
         """Features (n, q + 2) of rows without gaps."""
+        rows = rows if self.columns is None else rows[:, self.columns]
         parts = [
             _raw_features(rows[start : start + CHUNK_ROWS], self.scaling, self.center, self.directions)
             for start in range(0, rows.shape[0], CHUNK_ROWS)
@@ -55,8 +57,9 @@ class ViewProfile:
         return None if self.scaling.factor is None else self.scaling.size / self.scaling.factor
 
 
-def fit_profile(rows: Matrix, unit: bool, n_directions: int) -> ViewProfile:
+def fit_profile(rows: Matrix, n_directions: int, *, unit: bool = False, columns: IntArray | None = None) -> ViewProfile:
     """Learn the features from training rows (n, d) without gaps; ``unit`` if rows are scaled to unit length."""
+    rows = rows if columns is None else rows[:, columns]
     scaling = Scaling("unit") if unit else _standard_scaling(rows)
     scaled = scaling.apply(rows)
     center = np.asarray(scaled.mean(axis=0)).ravel()
@@ -64,9 +67,8 @@ def fit_profile(rows: Matrix, unit: bool, n_directions: int) -> ViewProfile:
     raw = _raw_features(rows, scaling, center, directions)
     mean, deviation = raw.mean(axis=0), raw.std(axis=0)
     rounding = deviation <= SMALLEST * np.abs(mean)
-    return ViewProfile(
-        scaling, center, directions, mean, np.where(rounding, np.where(mean == 0.0, 1.0, np.abs(mean)), deviation)
-    )
+    deviation = np.where(rounding, np.where(mean == 0.0, 1.0, np.abs(mean)), deviation)
+    return ViewProfile(scaling, center, directions, mean, deviation, columns)
 
 
 def _standard_scaling(rows: Matrix) -> Scaling:

@@ -135,7 +135,8 @@ PARTS = {
         ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor"),
     ),
     "view_profile": SavedPart(
-        "cmvmed.monitoring.view_profile.ViewProfile", ("scaling", "center", "directions", "mean", "deviation")
+        "cmvmed.monitoring.view_profile.ViewProfile",
+        ("scaling", "center", "directions", "mean", "deviation", "columns"),
     ),
     "reference": SavedPart(
         "cmvmed.monitoring.reference.Reference", ("profiles", "features", "probabilities", "n_second")
