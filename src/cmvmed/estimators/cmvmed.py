@@ -36,6 +36,7 @@ from cmvmed.estimators._fitted import (
     fit_warnings,
     fitted_attributes,
 )
+from cmvmed.estimators._monitoring import MonitoringMixin, reference_of
 from cmvmed.estimators._parameters import check_choice
 from cmvmed.estimators._prediction import scikit_shape
 from cmvmed.estimators._settings import FitSettings, read_input_settings
@@ -44,7 +45,7 @@ from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
-class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MultiViewClassifier):
+class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringMixin, MultiViewClassifier):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
@@ -358,13 +359,15 @@ class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MultiViewCl
             )
             combined = evidence.combine(chosen, result, settings, map_parallel)
         fitted = attributes_after(result, combined)
+        with numerical_errors():
+            reference = reference_of(training, fitted["_model"], fitted["label_distributions_"], settings.tuning)
         if sample.all_rows is not None:
             result, model = continue_on_all_rows(sample, fit, chosen.plan, result, combined)
             fitted = attributes_after(result, combined)
             fitted |= all_rows_attributes(
                 model, fit, fitted["support_"], sample.all_rows, data.labels, settings.input.memory_limit
             )
-        fitted["approximation_"] = approximation_summary(approximation, fit, sample)
+        fitted |= {"approximation_": approximation_summary(approximation, fit, sample), "_reference": reference}
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
             warn_user(message, category)
         for message in evidence.warnings(chosen, combined):

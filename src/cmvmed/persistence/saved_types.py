@@ -152,6 +152,13 @@ PARTS = {
     "held_out_scores": SavedPart(
         "cmvmed.auto.opinions.prediction_sets.HeldOutScores", ("scores", "codes", "weights", "class_weights")
     ),
+    "view_profile": SavedPart(
+        "cmvmed.monitoring.view_profile.ViewProfile",
+        ("scaling", "center", "directions", "mean", "deviation", "columns"),
+    ),
+    "reference": SavedPart(
+        "cmvmed.monitoring.reference.Reference", ("profiles", "features", "probabilities", "n_second")
+    ),
     "fitted_opinions": SavedPart(
         "cmvmed.estimators._prediction.FittedOpinions",
         ("names", "pool", "pool_offset", "mixture", "with_consensus"),
