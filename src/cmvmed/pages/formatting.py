@@ -54,3 +54,8 @@ def join_names(names: Sequence[str]) -> str:
 def slug(*names: object) -> str:
     """Names as one HTML id: letters, digits and hyphens."""
     return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(map(str, names))).strip("-")
+
+
+def format_percentage(value: float, digits: int = 1) -> str:
+    """A share with its unit, such as "78.5 %"."""
+    return f"{100.0 * value:.{digits}f}\N{NO-BREAK SPACE}%"

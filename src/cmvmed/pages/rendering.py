@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 from cmvmed._optional import import_optional
 from cmvmed.pages.atomic_file import atomic_file
 
-__all__ = ["check_target", "read_template", "render", "write_page"]
+__all__ = ["check_target", "new_page", "read_template", "render", "write_page"]
 
 SHARED = "cmvmed.pages"
 
@@ -45,9 +46,16 @@ def check_target(path: str | Path, *, overwrite: bool = True) -> Path:
     return target
 
 
-def write_page(text: str, path: str | Path, *, overwrite: bool = True) -> None:
-    """Write a page to a file, completely or not at all."""
+@contextmanager
+def new_page(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
+    """A temporary path that takes the place of ``path`` at the end; that it can be written is found out at the start."""
     target = check_target(path, overwrite=overwrite)
     with atomic_file(target) as temporary:
+        yield temporary
+        check_target(target, overwrite=overwrite)  # another process may have written it
+
+
+def write_page(text: str, path: str | Path) -> None:
+    """Write a page to a file, completely or not at all; an existing file is replaced."""
+    with new_page(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        check_target(target, overwrite=overwrite)
