@@ -14,8 +14,8 @@ from cmvmed.cli.reproduce_command import command as reproduce
 from cmvmed.reproduction.experiment import FIGURE_2, TABLE_1
 from cmvmed.reproduction.paper_report import report_page, write_page
 from cmvmed.reproduction.paper_report.command_lines import reproduce_command
+from tests.pages.parsed import parse, table_rows_of
 from tests.reproduction.paper_report.factory import curve_rows, failed_row, table_rows
-from tests.reproduction.paper_report.parsed import parse, table_rows_of
 
 SECTIONS = [
     "claims",

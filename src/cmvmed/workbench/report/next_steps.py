@@ -17,6 +17,7 @@ from cmvmed.workbench.report.usability import CAUTION_CODES, WIDE, Verdict
 __all__ = ["Step", "next_steps"]
 
 MAX_STEPS = 3
+MAX_NAMES = 4  # of classes that are listed
 FEW_LABELS = 3  # of a class, below which its share of correct predictions means nothing
 POOR_RECALL = 0.15  # below the mean share of correct predictions
 WORTHWHILE = 0.01  # least gain in accuracy for which more labels are suggested
@@ -60,10 +61,11 @@ def _data(facts: ModelFacts) -> Iterator[Step]:
 def _few_labels(facts: ModelFacts) -> Iterator[Step]:
     few = [k for k in np.argsort(facts.label_counts, kind="stable") if facts.label_counts[k] < FEW_LABELS]
     if few:
-        n_more = int(sum(FEW_LABELS - facts.label_counts[k] for k in few))
-        names = ", ".join(facts.class_names[k] for k in few[:4]) + (" and others" if len(few) > 4 else "")
+        names = [facts.class_names[k] for k in few]
+        listed = join_names(names if len(names) <= MAX_NAMES else [*names[:MAX_NAMES], "others"])
+        each = " each" if len(few) > 1 else ""
         yield Step(
-            f"Label at least {plural(n_more, 'more row')} of {names}",
+            f"Label more rows of {listed}, until there are at least {FEW_LABELS}{each}",
             f"With fewer than {FEW_LABELS} labels, how well a class is recognized cannot be estimated.",
         )
 
