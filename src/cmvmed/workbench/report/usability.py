@@ -101,16 +101,17 @@ def _figure(facts: ModelFacts) -> str:
     """The model, the labels alone, and the largest class, on one axis."""
     estimate, (name, share) = facts.estimate, facts.largest_class
     assert estimate is not None
+    described = f"this model {100 * estimate.mean:.1f}, interval {100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
     rows = [DotRow("this model", "complete", (_mark(estimate.mean, (estimate.low, estimate.high)),))]
     if not np.isnan(estimate.labels_only):
         n = estimate.n_held_out
         interval = share_interval(estimate.labels_only * n, n)
         rows.append(DotRow("labels only", "single", (_mark(estimate.labels_only, interval, "square"),)))
+        described += f"; labels only {100 * estimate.labels_only:.1f}"
     chart = Chart(
         "figure-accuracy",
         "Estimated accuracy",
-        f"In percent: this model {100 * estimate.mean:.1f}, interval {100 * estimate.low:.1f} to {100 * estimate.high:.1f}; "
-        f"labels only {100 * estimate.labels_only:.1f}; always naming the largest class, {name}, {100 * share:.1f}.",
+        f"In percent: {described}; always naming the largest class, {name}, {100 * share:.1f}.",
         "accuracy, %; lines are 90 % intervals",
     )
     return dot_chart(chart, rows, reference=(100.0 * share, "largest class"))
