@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 
 from cmvmed.pages.formatting import format_percentage, join_names, plural
-from cmvmed.workbench.report.confusion import confusion_counts
+from cmvmed.workbench.report.confusion import confusion_counts, doubtful_labels
 from cmvmed.workbench.report.learning_curve import LearningCurve
 from cmvmed.workbench.report.model_facts import ModelFacts
 from cmvmed.workbench.report.safe_text import clean
@@ -41,6 +41,7 @@ def next_steps(facts: ModelFacts, answer: Verdict, sensors: Sensors, curve: Lear
         *_wide_interval(facts),
         *_sensors(sensors),
         *_poor_class(facts),
+        *_doubtful(facts),
         *_drawn(facts),
         *_more_labels(curve),
     ]
@@ -84,7 +85,7 @@ def _wide_interval(facts: ModelFacts) -> Iterator[Step]:
         yield Step(
             f"Label about {plural(n_more, 'more row')}",
             f"The interval of the accuracy is {100 * width:.0f} points wide; it takes about {facts.n_labeled + n_more:,} labels to "
-            f"bring it to {100 * WIDE:.0f} points.",
+            f"bring it to {100 * WIDE:.0f} points. cmvmed suggest -n {n_more} chooses rows that help most.",
         )
 
 
@@ -111,6 +112,16 @@ def _poor_class(facts: ModelFacts) -> Iterator[Step]:
             f"Label more rows of {facts.class_names[worst]}",
             f"{np.diag(counts)[worst]} of its {n[worst]} held-out labels are predicted; most others are taken for "
             f"{facts.class_names[int(taken.argmax())]}.",
+        )
+
+
+def _doubtful(facts: ModelFacts) -> Iterator[Step]:
+    found = doubtful_labels(facts)
+    if found:
+        first, n_more = found[0], len(found) - 1
+        yield Step(
+            f"Check the label of {first.row}" + (f" and {n_more} more" if n_more else ""),
+            f"It is {first.label}, but the fit without it takes the row for {first.predicted}.",
         )
 
 
