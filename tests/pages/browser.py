@@ -82,6 +82,14 @@ def overflow(browser):
     return browser.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
+def check_no_overflow(browser, width):
+    """Nothing is wider than the window, also if all details are open; a wide element would be noticed."""
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert overflow(browser) == 0
+    browser.execute_script("document.querySelector('h2').style.width = arguments[0] + 'px'", width + 50)
+    assert overflow(browser) > 0
+
+
 def relative_luminance(color):
     channels = [float(part) / 255 for part in color.removeprefix("rgb(").rstrip(")").split(",")]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]

@@ -13,10 +13,10 @@ from tests.pages.browser import (
     SCREENS,
     background,
     chart_sizes,
+    check_no_overflow,
     chromium,
     contrast,
     open_page,
-    overflow,
     relative_luminance,
     text_colors,
     texts_outside,
@@ -83,11 +83,7 @@ def test_first_screen_shows_what_was_found(opened):
 
 
 def test_no_horizontal_scrolling(opened):
-    browser, width, _ = opened
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert overflow(browser) == 0
-    browser.execute_script("document.querySelector('h2').style.width = arguments[0] + 'px'", width + 50)
-    assert overflow(browser) > 0  # the check detects overflow
+    check_no_overflow(*opened[:2])
 
 
 def test_colors_follow_the_scheme_and_have_contrast(opened):

@@ -13,6 +13,7 @@ from tests.pages.browser import (
     SCREENS,
     background,
     chart_sizes,
+    check_no_overflow,
     chromium,
     contrast,
     open_page,
@@ -64,11 +65,7 @@ def test_console_has_no_messages(opened):
 
 
 def test_no_sideways_scrolling(opened):
-    browser, width, _ = opened
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert overflow(browser) == 0
-    browser.execute_script("document.querySelector('h2').style.width = arguments[0] + 'px'", width + 50)
-    assert overflow(browser) > 0  # the check detects overflow
+    check_no_overflow(*opened[:2])
 
 
 def test_charts_are_visible_and_not_cut_off(opened):

@@ -14,6 +14,7 @@ from cmvmed.workbench.checks import Finding
 from cmvmed.workbench.frames import BoolArray, FloatArray
 from cmvmed.workbench.project import Project, ProjectTable
 from cmvmed.workbench.project_rows import ProjectRows
+from cmvmed.workbench.report.matrices import absent_rows
 from cmvmed.workbench.report.safe_text import short
 from cmvmed.workbench.user_errors import ProjectError
 
@@ -99,6 +100,12 @@ class ModelFacts:
     def unlabeled(self) -> NDArray[np.intp]:
         """Numbers of the unlabeled rows."""
         return np.flatnonzero(self.codes < 0)
+
+    @cached_property
+    def rows_with_views(self) -> NDArray[np.intp]:
+        """Numbers of the rows that have at least one view."""
+        absent = np.all([absent_rows(matrix) for matrix in self.table.views.values()], axis=0)
+        return np.flatnonzero(~absent)
 
     def opinion_accuracy(self, name: str) -> float:
         """Share of held-out labels that an opinion predicts; NaN if it does not take part."""

@@ -14,7 +14,7 @@ from cmvmed.workbench.report.safe_text import short
 
 __all__ = ["PairLine", "SensorLine", "Sensors", "describe_sensors"]
 
-MAX_EXPLAINED = 1000  # rows whose decisions are explained
+MAX_EXPLAINED = 300  # rows whose decisions are explained
 MAX_PAIRS = 12
 REDUNDANT = 0.02  # rate of disagreement below which two views say the same
 MOSTLY_ABSENT = 0.5  # share of rows
@@ -64,11 +64,11 @@ def describe_sensors(facts: ModelFacts) -> Sensors:
 def decision_shares(facts: ModelFacts) -> dict[str, float] | None:
     """Share of each view in the scores of the predicted classes; None if the model does not explain them.
 
-    The share in a row is |contribution| / Σ |contributions|, and the result its mean over unlabeled rows.
+    The share in a row is |contribution| / Σ |contributions|, and the result its mean over at most ``MAX_EXPLAINED`` rows.
     """
     if not hasattr(facts.model, "explain"):
         return None
-    rows = facts.unlabeled if len(facts.unlabeled) else np.arange(facts.n_rows)
+    rows = facts.rows_with_views
     rows = rows[:: -(-len(rows) // MAX_EXPLAINED)]
     parts = facts.model.explain({name: matrix[rows] for name, matrix in facts.table.views.items()})
     codes = facts.distributions[rows].argmax(axis=1)

@@ -33,8 +33,7 @@ class UnsureRow:
 
 def least_sure(facts: ModelFacts, n: int = N_SHOWN) -> NDArray[np.intp]:
     """Unlabeled rows whose largest probability is smallest, those with a view only."""
-    absent = np.all([absent_rows(matrix) for matrix in facts.table.views.values()], axis=0)
-    rows = facts.unlabeled[~absent[facts.unlabeled]]
+    rows = np.intersect1d(facts.unlabeled, facts.rows_with_views)
     largest = facts.distributions[rows].max(axis=1)
     order = np.argsort(largest, kind="stable")[:n]
     return np.asarray(rows[order[largest[order] < NEAR_CERTAIN]])
