@@ -204,8 +204,10 @@ class TestDifferentModels:
         signals = page.all("svg", class_="sparkline")
         assert len(signals) == 2 * 6  # two microphones, six unlabeled events
         assert "2,400 samples" in signals[0].text
+        rows = case.trained.project.rows()
         shutil.rmtree(tmp_path / "recordings")
         assert not page_of(case).all("svg", class_="sparkline")  # the files are gone, the page is not
+        assert table_rows_of(page_of(case, rows=rows).one("table", class_="views"))["mic_b"][-1] == "0"
 
     def test_series_have_signals(self, tmp_path):
         rng = np.random.default_rng(0)

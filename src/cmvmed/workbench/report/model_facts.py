@@ -1,7 +1,7 @@
 """What the sections of the report are made of: the model, its training rows, and labels that were held out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -16,7 +16,6 @@ from cmvmed.workbench.project import Project, ProjectTable
 from cmvmed.workbench.project_rows import ProjectRows
 from cmvmed.workbench.report.matrices import absent_rows
 from cmvmed.workbench.report.safe_text import short
-from cmvmed.workbench.user_errors import ProjectError
 
 __all__ = ["LEVEL", "AccuracyEstimate", "HeldOutLabels", "ModelFacts", "read_facts", "share_interval"]
 
@@ -121,7 +120,13 @@ def share_interval(n_right: float, n: float) -> tuple[float, float]:
     return (0.0 if n_right == 0 else low), (1.0 if n_right == n else high)
 
 
-def read_facts(project: Project, model: CMVMED, table: ProjectTable, findings: Sequence[Finding]) -> ModelFacts:
+def read_facts(
+    project: Project,
+    model: CMVMED,
+    table: ProjectTable,
+    findings: Sequence[Finding],
+    rows: ProjectRows | None = None,
+) -> ModelFacts:
     """Check that the parts belong together, and gather what several sections need."""
     if list(table.views) != list(model.view_names_):
         raise ValueError(
@@ -139,20 +144,21 @@ def read_facts(project: Project, model: CMVMED, table: ProjectTable, findings: S
     strange = {label for label in table.labels if label is not None} - set(model.classes_.tolist())
     if strange:
         raise ValueError(f"The table has the label {min(strange)!r}, which is no class of the model; train it again.")
-    facts = ModelFacts(project, model, table, findings, distributions, None, _raw_rows(project, table))
-    rows, probabilities = getattr(model, "held_out_rows_", None), getattr(model, "held_out_proba_", None)
-    if rows is None or probabilities is None or len(rows) == 0:
+    facts = ModelFacts(project, model, table, findings, distributions, None, _raw_rows(project, table, rows))
+    own, probabilities = getattr(model, "held_out_rows_", None), getattr(model, "held_out_proba_", None)
+    if own is None or probabilities is None or len(own) == 0:
         return facts
-    held_out = HeldOutLabels(rows, facts.codes[rows], probabilities)
+    held_out = HeldOutLabels(own, facts.codes[own], probabilities)
     if (held_out.codes < 0).any():
         raise ValueError("The table lacks labels that the model was trained on; give the table that it was trained on.")
-    return ModelFacts(project, model, table, findings, distributions, held_out, facts.raw)
+    return replace(facts, held_out=held_out)
 
 
-def _raw_rows(project: Project, table: ProjectTable) -> ProjectRows | None:
-    """The rows of the project's files, if they are still those of the table."""
-    try:
-        rows = project.rows()
-    except (ProjectError, OSError, ImportError):
-        return None
+def _raw_rows(project: Project, table: ProjectTable, rows: ProjectRows | None) -> ProjectRows | None:
+    """The rows of the project's files, if they can be read and are still those of the table."""
+    if rows is None:
+        try:
+            rows = project.rows()
+        except (ValueError, OSError, ImportError):  # files that are gone or have changed
+            return None
     return rows if np.array_equal(rows.ids, table.ids) else None

@@ -9,6 +9,7 @@ from cmvmed import CMVMED
 from cmvmed.pages.rendering import new_page, render
 from cmvmed.workbench.checks import Finding
 from cmvmed.workbench.project import Project, ProjectTable
+from cmvmed.workbench.project_rows import ProjectRows
 from cmvmed.workbench.report.confusion import confusion_table, doubtful_labels
 from cmvmed.workbench.report.held_out_calibration import held_out_calibration
 from cmvmed.workbench.report.learned_from import class_lines, row_facts, view_lines
@@ -43,10 +44,11 @@ def model_page(
     findings: Sequence[Finding],
     *,
     command: str | None = None,
+    rows: ProjectRows | None = None,
     with_learning_curve: bool = True,
 ) -> str:
     """The page as HTML; the parameters are those of :func:`write_report`."""
-    facts = read_facts(trained.project, trained.model, table, findings)
+    facts = read_facts(trained.project, trained.model, table, findings, rows)
     sensors = describe_sensors(facts)
     curve = learning_curve(facts) if with_learning_curve else None
     answer = verdict(facts)
@@ -84,6 +86,7 @@ def write_report(
     *,
     command: str | None = None,
     overwrite: bool = False,
+    rows: ProjectRows | None = None,
     with_learning_curve: bool = True,
 ) -> None:
     """Write the report of a model: one HTML file without scripts, which needs no network.
@@ -102,9 +105,11 @@ def write_report(
         The command that makes the model again, for the page.
     overwrite : bool, default=False
         Whether an existing file is replaced.
+    rows : ProjectRows or None, default=None
+        What :meth:`Project.rows` returns, for gaps and signals; None reads the files again, if they are there.
     with_learning_curve : bool, default=True
         Whether the model is fitted up to nine times to parts of the labels, on at most 400 rows each.
     """
     with new_page(Path(path), overwrite=overwrite) as file:
-        text = model_page(trained, table, findings, command=command, with_learning_curve=with_learning_curve)
+        text = model_page(trained, table, findings, command=command, rows=rows, with_learning_curve=with_learning_curve)
         file.write_text(text, encoding="utf-8")
