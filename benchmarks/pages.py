@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
-from cmvmed.reproduction.report.claims import table_claims
-from cmvmed.reproduction.report.curve_claims import curve_claims
+from cmvmed.reproduction.paper_report.claims import table_claims
+from cmvmed.reproduction.paper_report.curve_claims import curve_claims
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.summary import format_tables
 

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from cmvmed.pages.formatting import plural
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
-from cmvmed.reproduction.report.claims import Claim
-from cmvmed.reproduction.report.figure_file import figure_file
-from cmvmed.reproduction.report.formatting import plural
-from cmvmed.reproduction.report.grouping import dataset_title, with_score
-from cmvmed.reproduction.report.label_curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels
-from cmvmed.reproduction.report.overview import versions
+from cmvmed.reproduction.paper_report.claims import Claim
+from cmvmed.reproduction.paper_report.figure_file import figure_file
+from cmvmed.reproduction.paper_report.grouping import dataset_title, with_score
+from cmvmed.reproduction.paper_report.label_curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels
+from cmvmed.reproduction.paper_report.overview import versions
 from cmvmed.reproduction.result_rows import ResultRow
 
 COLUMNS = [

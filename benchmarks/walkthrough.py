@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.pages import RESULTS
@@ -27,11 +26,10 @@ def write_data(folder: Path) -> None:
 
 def commands() -> list[list[str]]:
     """The commands of the walk-through."""
-    has_report = find_spec("cmvmed.workbench.report") is not None
     lines = [
         ["cmvmed", "init", "windows.csv"],
         ["cmvmed", "check"],
-        ["cmvmed", "train", *([] if has_report else ["--no-report"])],
+        ["cmvmed", "train"],
         ["cmvmed", "predict", "new.csv", "-o", "predictions.csv"],
         ["head", "-n", "3", "predictions.csv"],
     ]

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +57,6 @@ def commands(ending: str) -> dict[str, list[str]]:
     """Command lines by the name that the table shows."""
     run = [sys.executable, "-m", "cmvmed"]
     read = {".csv": "read_csv", ".parquet": "read_parquet"}[ending]
-    has_report = find_spec("cmvmed.workbench.report") is not None
     found = {
         "pandas reads the file": [sys.executable, "-c", f"import pandas; pandas.{read}('rows{ending}')"],
         "`init`": [*run, "init", f"rows{ending}"],
@@ -68,8 +66,7 @@ def commands(ending: str) -> dict[str, list[str]]:
     }
     if hasattr(CMVMED, "suggest"):
         found["`suggest`"] = [*run, "suggest", "-o", f"next{ending}"]
-    if has_report:
-        found["`report`"] = [*run, "report"]
+    found["`report`"] = [*run, "report"]
     return found
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from cmvmed.cli.main import main
 from cmvmed.reproduction.store import ResultStore
-from tests.reproduction.report.factory import failed_row, table_rows
+from tests.reproduction.paper_report.factory import failed_row, table_rows
 
 
 @pytest.fixture

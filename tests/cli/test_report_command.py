@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cmvmed import CMVMED
 from cmvmed.cli.main import main
 from cmvmed.workbench import Project, TrainedProject, init
 from tests.workbench.jobs import write_windows
-
-with_report = pytest.mark.skipif(find_spec("cmvmed.workbench.report") is None, reason="there is no report")
-with_onnx = pytest.mark.skipif(not hasattr(CMVMED, "to_onnx"), reason="CMVMED has no to_onnx")
 
 
 def run(*arguments):
@@ -38,7 +33,6 @@ def inside(project, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@with_report
 @pytest.mark.usefixtures("inside")
 def test_the_report_of_a_model(monkeypatch):
     shown = run("report")
@@ -67,7 +61,6 @@ def test_a_missing_model_and_an_existing_file(command):
     assert Path("report.html").read_text() == Path("model.onnx").read_text() == "precious"
 
 
-@with_onnx
 @pytest.mark.usefixtures("inside")
 def test_an_exported_model_predicts_the_same():
     runtime = pytest.importorskip("onnxruntime")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from cmvmed.cli.main import main
 from tests.workbench.jobs import write_windows
 
 pytestmark = pytest.mark.skipif(not hasattr(CMVMED, "suggest"), reason="CMVMED has no suggest")
-QUICK = ["--set", "model.n_stages=2", *([] if find_spec("cmvmed.workbench.report") else ["--no-report"])]
+QUICK = ["--set", "model.n_stages=2"]
 
 
 def run(*arguments):

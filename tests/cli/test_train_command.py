@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,8 @@ from cmvmed.cli.main import main
 from cmvmed.workbench import TrainedProject
 from tests.workbench.jobs import write_windows
 
-HAS_REPORT = find_spec("cmvmed.workbench.report") is not None
-FILES = ["model.cmvmed", "report.html"] if HAS_REPORT else ["model.cmvmed"]
-QUICK = ["--set", "model.n_stages=2", *([] if HAS_REPORT else ["--no-report"])]
+FILES = ["model.cmvmed", "report.html"]
+QUICK = ["--set", "model.n_stages=2"]
 
 
 def run(*arguments):

@@ -16,7 +16,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import cmvmed
-from cmvmed import CMVMED, ModelFileError
+from cmvmed import ModelFileError
 from cmvmed.workbench import Project, ProjectError, TrainedProject, init
 from cmvmed.workbench.encoders import with_absent_rows
 from cmvmed.workbench.predictions import absent_rows
@@ -84,7 +84,6 @@ def test_columns_of_predictions(job):
         )
 
 
-@pytest.mark.skipif(not hasattr(CMVMED, "predict_set"), reason="CMVMED has no predict_set")
 def test_prediction_sets(job):
     folder, data, trained = job
     table = trained.project.read_new(folder / data)
@@ -94,7 +93,6 @@ def test_prediction_sets(job):
     assert found["prediction_set"].tolist() == expected
 
 
-@pytest.mark.skipif(not hasattr(CMVMED, "explain"), reason="CMVMED has no explain")
 def test_shares_add_up_to_the_score_of_the_predicted_class(job):
     folder, data, trained = job
     table = trained.project.read_new(folder / data)
@@ -103,7 +101,6 @@ def test_shares_add_up_to_the_score_of_the_predicted_class(job):
     np.testing.assert_allclose(shares.sum(axis=1), np.abs(trained.model.decision_function(table.views)), atol=1e-9)
 
 
-@pytest.mark.skipif(not hasattr(CMVMED, "novelty"), reason="CMVMED has no novelty")
 def test_novelty(job):
     folder, data, trained = job
     table = trained.project.read_new(folder / data)

@@ -35,8 +35,8 @@ def report_command(results: Path, output: Path, open_page: bool) -> None:
       cmvmed reproduce table1 --quick && cmvmed reproduce report --open
       cmvmed reproduce report --results long-run.sqlite --output long-run.html
     """  # noqa: D301 (\b keeps click from wrapping the lines)
-    from cmvmed.reproduction.report import report_page, write_page
-    from cmvmed.reproduction.report.formatting import plural
+    from cmvmed.pages.formatting import plural
+    from cmvmed.reproduction.paper_report import report_page, write_page
     from cmvmed.reproduction.store import ResultStore, ResultStoreError
 
     try:

@@ -7,7 +7,6 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,11 +86,6 @@ def open_model(path: Path) -> TrainedProject:
     from cmvmed.workbench import TrainedProject
 
     return TrainedProject.load(path)
-
-
-def report_writer() -> Any:
-    """The function that writes the report of a model."""
-    return import_module("cmvmed.workbench.report").write_report
 
 
 def command_line() -> str:

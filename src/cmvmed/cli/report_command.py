@@ -16,7 +16,6 @@ from cmvmed.cli.project_options import (
     open_model,
     open_project,
     project_option,
-    report_writer,
     set_option,
 )
 
@@ -56,11 +55,12 @@ def command(
       cmvmed report -m other.cmvmed -o other.html
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     check_output(output, force=force)
-    write_report = report_writer()
+    from cmvmed.workbench.report import write_report
+
     opened, trained = open_project(project, settings, label_files), open_model(model)
     rows = opened.rows()
     table = trained.read_training(opened, rows)
-    write_report(output, trained, table, opened.check(rows), command=command_line(), overwrite=force)
+    write_report(output, trained, table, opened.check(rows), command=command_line(), overwrite=force, rows=rows)
     click.echo(f"{output}: the report, for a browser")
     if open_page and not webbrowser.open(output.absolute().as_uri()):
         raise click.ClickException(f"The page was written to {output}, but no browser could be opened.")

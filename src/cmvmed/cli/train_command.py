@@ -21,7 +21,6 @@ from cmvmed.cli.project_options import (
     labels_option,
     project_changes,
     project_option,
-    report_writer,
     set_option,
     show,
     show_findings,
@@ -91,7 +90,6 @@ def command(
     opened = Project.load(project, changes=changes)
     for path in (output, *([page] if page else [])):
         check_output(path, force=force or dry_run)
-    write_report = None if page is None else report_writer()
     with progress_bar(sum(STEPS.values())) as advance:
         advance("Reading", 0)
         rows = opened.rows()
@@ -108,8 +106,10 @@ def command(
             trained = opened.train(table, callbacks=[StageProgress(advance, _n_stages(opened))])
         advance("Writing", STEPS["Holding out labels"])
         trained.save(output, overwrite=force)
-        if write_report is not None:
-            write_report(page, trained, table, findings, command=command_line(), overwrite=force)
+        if page is not None:
+            from cmvmed.workbench.report import write_report
+
+            write_report(page, trained, table, findings, command=command_line(), overwrite=force, rows=rows)
     if as_json:
         click.echo(json.dumps(_as_json(trained, table, findings, warned, output, page), indent=2))
     else:

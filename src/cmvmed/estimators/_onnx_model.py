@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
+from cmvmed.auto.opinions.graph import GraphScorer
 from cmvmed.estimators._prediction import FittedModel
 from cmvmed.onnx_export.compared_rows import ComparedRows, check_size
 from cmvmed.onnx_export.expansions import Expansion, check_kernel, scorer_expansion, view_expansion
@@ -80,7 +81,7 @@ def compared_rows(model: FittedModel, expansions: Sequence[Expansion]) -> Compar
     for part in parts:
         if isinstance(part, KernelScorer):
             every.append(scorer_expansion(part))
-        else:
+        elif isinstance(part, GraphScorer):
             graphs.append(part.nodes)
     for expansion in every:
         check_kernel(expansion.kernel)

@@ -153,6 +153,11 @@ class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringM
     opinions_ : dict of str to list or ndarray
         Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the opinions, the last two on labels that each did
         not see (NaN if none could be held out). ``pandas.DataFrame(model.opinions_)`` shows them as a table.
+    held_out_rows_ : ndarray of shape (n_held_out,)
+        Numbers of the labeled rows that were held out of the cross-fit; None, as ``held_out_proba_``, if there was none
+        (``calibrate=False``). A label is held out if its class has others, in another group.
+    held_out_proba_ : ndarray of shape (n_held_out, n_classes)
+        Probability of the classes of these rows by fits that did not use their labels.
     probability_scale_ : float
         Factor by which the log-odds of the consensus were multiplied to calibrate them; 1 if they were not.
     class_prior_ : ndarray of shape (n_classes,)
@@ -364,9 +369,7 @@ class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringM
         if sample.all_rows is not None:
             result, model = continue_on_all_rows(sample, fit, chosen.plan, result, combined)
             fitted = attributes_after(result, combined)
-            fitted |= all_rows_attributes(
-                model, fit, fitted["support_"], sample.all_rows, data.labels, settings.input.memory_limit
-            )
+            fitted |= all_rows_attributes(model, fit, fitted, sample.all_rows, data.labels, settings.input.memory_limit)
         fitted |= {"approximation_": approximation_summary(approximation, fit, sample), "_reference": reference}
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
             warn_user(message, category)

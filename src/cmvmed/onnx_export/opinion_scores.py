@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cmvmed.auto.opinions.candidates import OpinionScorer
+from cmvmed.auto.opinions.candidates import OpinionScorer, PartScorer
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
 from cmvmed.auto.opinions.graph import GraphScorer
 from cmvmed.auto.opinions.mixture import Mixture
@@ -16,7 +16,7 @@ from cmvmed.onnx_export.nearest_nodes import neighbor_scores
 from cmvmed.onnx_export.view_inputs import ViewInput
 
 
-def used_parts(pool: PoolScorer) -> Iterator[KernelScorer | GraphScorer]:
+def used_parts(pool: PoolScorer) -> Iterator[PartScorer]:
     """The parts of the opinions that have weight."""
     for scorer, weight in zip(pool.scorers, pool.weights, strict=True):
         if weight > 0.0:
@@ -42,12 +42,14 @@ def opinion_scores(scorer: OpinionScorer, views: Sequence[ViewInput], rows: Comp
     return total + scorer.intercept
 
 
-def _part_scores(part: KernelScorer | GraphScorer, views: Sequence[ViewInput], rows: ComparedRows) -> Tensor:
+def _part_scores(part: PartScorer, views: Sequence[ViewInput], rows: ComparedRows) -> Tensor:
     """Scores (n, K), zero for rows without the view or without neighbors."""
     if isinstance(part, KernelScorer):
         view = views[part.view]
         return scorer_expansion(part).scores(view, rows) * view.mask
-    return neighbor_scores(part.nodes, part.node_scores, views, rows)[0]
+    if isinstance(part, GraphScorer):
+        return neighbor_scores(part.nodes, part.node_scores, views, rows)[0]
+    raise TypeError(f"Parts of the type {type(part).__name__} have no form in ONNX.")
 
 
 def mixture_log_probabilities(mixture: Mixture, logits: Sequence[Tensor]) -> Tensor:

@@ -25,20 +25,13 @@ def prediction_frame(model: CMVMED, rows: ProjectTable, *, id_name: str, alpha: 
     codes = probabilities.argmax(axis=1)  # as in ``predict``, whose scores have the same order
     columns: dict[str, Any] = {"class": model.classes_[codes]}
     columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(model.classes_)}
-    if offers(model, "predict_set"):
+    if model.held_out_rows_ is not None:  # without held-out labels there are no sets
         columns["prediction_set"] = _joined(model.classes_, np.asarray(model.predict_set(X, alpha=alpha)))
-    if offers(model, "explain"):
-        columns |= {f"share_{name}": _of_class(part, codes) for name, part in model.explain(X).items()}
+    columns |= {f"share_{name}": _of_class(part, codes) for name, part in model.explain(X).items()}
     absent = np.column_stack([absent_rows(X[name]) for name in model.view_names_])
     columns["missing_views"] = _joined(np.array(model.view_names_, dtype=object), absent)
-    if offers(model, "novelty"):
-        columns |= {f"novelty_{name}": values for name, values in model.novelty(X).items()}
+    columns |= {f"novelty_{name}": values for name, values in model.novelty(X).items()}
     return pandas().DataFrame(columns, index=pandas().Index(rows.ids, name=id_name))
-
-
-def offers(model: CMVMED, method: str) -> bool:
-    """Whether the model has a method whose results are columns."""
-    return hasattr(model, method)
 
 
 def absent_rows(view: Any) -> BoolArray:
