@@ -153,6 +153,7 @@ def fill_from_results() -> None:
     for mark in ("figure1", "bounds"):
         fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
+    fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
