@@ -132,7 +132,7 @@ PARTS = {
     "mixture": SavedPart("cmvmed.auto.opinions.mixture.Mixture", ("weights", "scales", "scale")),
     "held_out_accuracy": SavedPart(
         "cmvmed.auto.opinions.mixture.HeldOutAccuracy",
-        ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor"),
+        ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor", "chosen"),
     ),
     "fitted_opinions": SavedPart(
         "cmvmed.estimators._prediction.FittedOpinions",
