@@ -3,7 +3,7 @@
 README.md and the pages of docs/ contain tables between marks such as ``<!-- accuracy: begin -->`` and
 ``<!-- accuracy: end -->``. This command fills them from benchmarks/results, which contains the output of the
 benchmarks. ``--reproduction FILE`` first writes benchmarks/results/reproduction.csv from a file of results of
-``cmvmed reproduce all --full``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
+``cmvmed reproduce``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
 """
 
 import argparse
@@ -170,7 +170,7 @@ def fill_from_results() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reproduction", type=Path, help="file of results of cmvmed reproduce all --full")
+    parser.add_argument("--reproduction", type=Path, help="file of results of cmvmed reproduce")
     arguments = parser.parse_args()
     if arguments.reproduction:
         with ResultStore(arguments.reproduction, read_only=True) as store:
