@@ -16,6 +16,7 @@ from cmvmed import __version__
 COMMANDS = {
     "init": "Look at your data, guess views, labels and groups, and write the project file cmvmed.toml.",
     "check": "Show rows, labels and gaps of a project, and what looks wrong in its data.",
+    "label": "Label rows in the browser, while a model learns.",
     "demo": "Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.",
     "datasets": "Show which data sets are available or missing, and where to put the files.",
     "reproduce": "Reproduce the paper's Table 1 and Figure 2; an interrupted run can be continued.",

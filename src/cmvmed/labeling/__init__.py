@@ -1,0 +1,7 @@
+"""The labeling page: rows of a project shown sensor by sensor, labels kept on disk, a model that learns meanwhile."""
+
+from cmvmed.labeling.exchange import LabeledRow, export_rows, import_rows
+from cmvmed.labeling.session import LabelingSession
+from cmvmed.labeling.store import LabelStore
+
+__all__ = ["LabelStore", "LabeledRow", "LabelingSession", "export_rows", "import_rows"]
