@@ -102,6 +102,8 @@ def _write_label_studio(rows: Sequence[LabeledRow]) -> bytes:
 def _read_label_studio(text: str, name: str) -> list[LabeledRow]:
     try:
         tasks = json.loads(text)
+        if not isinstance(tasks, list):
+            raise TypeError("the file is no list of tasks")
         return [row for task in tasks for row in _read_task(task)]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         raise ValueError(

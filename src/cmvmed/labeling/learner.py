@@ -62,7 +62,8 @@ class Learner:
         self._process = context.Process(target=_work, args=(child, str(project_file)), daemon=True)
         self._on_result = on_result
         self._lock = threading.Lock()
-        self._busy, self._waiting = True, None  # busy with reading the data at first
+        self._busy = True  # with reading the data at first
+        self._waiting: tuple[int, list[str | None], bool] | None = None
         self._process.start()
         child.close()
         self._thread = threading.Thread(target=self._receive, daemon=True)

@@ -173,7 +173,7 @@ class LabelStore:
                 return None
             event = Event(*line)
             last = self.last(event.item)
-            if last is not None and last.revision != event.revision:
+            if last is not None and last.window != window:
                 raise Conflict(last)
             before = self._before(event)
             action, label = ("reset", None) if before is None else (before.action, before.label)
