@@ -125,6 +125,12 @@ class Tuning:
     label_smoothing: float = 0.25
     """Labels, in all, by which held-out labels are smoothed: no number of hits is certainty. Not compared."""
 
+    # What is kept of the training rows to compare new rows with them (monitoring/). Evidence: benchmarks.sensor_health.
+    reference_rows: int = 500
+    """Rows that are kept, at most, and as many for each of the two steps before: their sampling error is that of a batch of 500."""
+    reference_directions: int = 16
+    """Principal directions of each view, at most."""
+
     # Many rows.
     max_exact_rows: int = 2000
     """Unlabeled rows up to which kernels are exact: beyond, an eigendecomposition takes seconds (benchmarks.scale)."""

@@ -123,8 +123,12 @@ class ViewPreprocessor:
 
     def transform(self, rows: Matrix) -> Matrix:
         """Rows of new data in the form of the training rows."""
+        return self.scaling.apply(self.complete(rows))
+
+    def complete(self, rows: Matrix) -> Matrix:
+        """Rows of new data without gaps, not yet scaled."""
         if self.columns is None:
-            return self.scaling.apply(rows if self.imputation is None else self.imputation.apply(rows))
+            return rows if self.imputation is None else self.imputation.apply(rows)
         return (rows.toarray() if is_sparse(rows) else rows)[:, self.columns]
 
     def inverse_transform(self, rows: Matrix, n_columns: int) -> Matrix:

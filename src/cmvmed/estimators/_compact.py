@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.auto.neighbors import NeighborPredictor
-from cmvmed.auto.opinions.candidates import OpinionScorer
+from cmvmed.auto.opinions.candidates import OpinionScorer, PartScorer
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
 from cmvmed.auto.opinions.graph import GraphScorer, Nodes
 from cmvmed.core.kernels import Kernel
@@ -117,11 +117,11 @@ def _squared_distances(data: ViewData, rows: IntArray, landmarks: IntArray) -> A
 
 
 def _fewer_rows_of_opinion(scorer: OpinionScorer, data: Sequence[ViewData | None], n_rows: int) -> OpinionScorer:
-    parts: list[KernelScorer | GraphScorer] = []
+    parts: list[PartScorer] = []
     for part in scorer.parts:
         if isinstance(part, GraphScorer):
             parts.append(GraphScorer(*_fewer_nodes(part.nodes, part.node_scores, n_rows)))
-        else:
+        elif isinstance(part, KernelScorer):
             parts.append(_fewer_rows_of_scorer(part, data[part.view], n_rows))
     return replace(scorer, parts=tuple(parts))
 

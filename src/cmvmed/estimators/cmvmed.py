@@ -25,7 +25,9 @@ from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
+from cmvmed.estimators._conformal import PredictionSetMixin
 from cmvmed.estimators._evidence import gather_evidence
+from cmvmed.estimators._explanation import ExplainMixin
 from cmvmed.estimators._fitted import (
     FitViews,
     all_rows_attributes,
@@ -34,6 +36,7 @@ from cmvmed.estimators._fitted import (
     fit_warnings,
     fitted_attributes,
 )
+from cmvmed.estimators._monitoring import MonitoringMixin, reference_of
 from cmvmed.estimators._parameters import check_choice
 from cmvmed.estimators._prediction import scikit_shape
 from cmvmed.estimators._settings import FitSettings, read_input_settings
@@ -42,7 +45,7 @@ from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
-class CMVMED(CallbackSupportMixin, MultiViewClassifier):
+class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringMixin, MultiViewClassifier):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
@@ -53,6 +56,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     By default the consensus is one of several opinions: classifiers of all views together, of each view, and of the
     graph of nearest rows, learned from the labels. Labels that an opinion did not see set its weight, so that unlabeled
     rows do little harm where they do not help. ``opinions="consensus"`` is the consensus alone.
+
+    ``explain`` says what each view contributes to a row's score, ``predict_set`` which classes a row may have, and
+    ``accuracy_estimate`` how many rows are expected to be right.
 
     Parameters
     ----------
@@ -147,6 +153,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     opinions_ : dict of str to list or ndarray
         Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the opinions, the last two on labels that each did
         not see (NaN if none could be held out). ``pandas.DataFrame(model.opinions_)`` shows them as a table.
+    held_out_rows_ : ndarray of shape (n_held_out,)
+        Numbers of the labeled rows that were held out of the cross-fit; None, as ``held_out_proba_``, if there was none
+        (``calibrate=False``). A label is held out if its class has others, in another group.
+    held_out_proba_ : ndarray of shape (n_held_out, n_classes)
+        Probability of the classes of these rows by fits that did not use their labels.
     probability_scale_ : float
         Factor by which the log-odds of the consensus were multiplied to calibrate them; 1 if they were not.
     class_prior_ : ndarray of shape (n_classes,)
@@ -212,6 +223,8 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     >>> bool(model.score(X[12:], y[12:]) > 0.9)
     True
     """
+
+    _has_model_probabilities = True
 
     def __init__(
         self,
@@ -351,13 +364,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             )
             combined = evidence.combine(chosen, result, settings, map_parallel)
         fitted = attributes_after(result, combined)
+        with numerical_errors():
+            reference = reference_of(training, fitted["_model"], fitted["label_distributions_"], settings.tuning)
         if sample.all_rows is not None:
             result, model = continue_on_all_rows(sample, fit, chosen.plan, result, combined)
             fitted = attributes_after(result, combined)
-            fitted |= all_rows_attributes(
-                model, fit, fitted["support_"], sample.all_rows, data.labels, settings.input.memory_limit
-            )
-        fitted["approximation_"] = approximation_summary(approximation, fit, sample)
+            fitted |= all_rows_attributes(model, fit, fitted, sample.all_rows, data.labels, settings.input.memory_limit)
+        fitted |= {"approximation_": approximation_summary(approximation, fit, sample), "_reference": reference}
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
             warn_user(message, category)
         for message in evidence.warnings(chosen, combined):

@@ -81,6 +81,8 @@ class MVMED(MultiViewClassifier):
     True
     """
 
+    _has_model_probabilities = True
+
     def __init__(
         self,
         *,

@@ -17,7 +17,7 @@ from cmvmed.labeling.store import Event, LabelStore
 from cmvmed.workbench import Project
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = ["LabelingSession", "STRATEGIES"]
+__all__ = ["STRATEGIES", "LabelingSession"]
 
 STRATEGIES = {
     "suggest": "what helps most",

@@ -2,9 +2,9 @@
 
 from cmvmed.workbench.checks import Finding, check_rows, describe_rows
 from cmvmed.workbench.guessing import Guess, Guesses, init
-from cmvmed.workbench.project import Project, ProjectTable
-from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
-from cmvmed.workbench.project_rows import ProjectRows
+from cmvmed.workbench.project import Project, TrainedProject
+from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings, WindowSettings
+from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
 from cmvmed.workbench.user_errors import ProjectError
 
 __all__ = [
@@ -17,7 +17,9 @@ __all__ = [
     "ProjectRows",
     "ProjectSettings",
     "ProjectTable",
+    "TrainedProject",
     "ViewSettings",
+    "WindowSettings",
     "check_rows",
     "describe_rows",
     "init",

@@ -12,13 +12,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.features.audio_files import audio_header
+from cmvmed.recordings import SensorSignals
+from cmvmed.recordings.audio_files import audio_header
 from cmvmed.workbench.column_kinds import column_kind, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.encoders import cells_present
 from cmvmed.workbench.frames import FloatArray, RawTable, pandas
 from cmvmed.workbench.label_values import likely_markers, similar_classes
 from cmvmed.workbench.project_file import DataSettings
 from cmvmed.workbench.project_rows import ProjectRows
+from cmvmed.workbench.recording_rows import RECORDING_COLUMN
 from cmvmed.workbench.user_errors import abbreviate, plural
 
 __all__ = ["Finding", "Level", "check_rows", "describe_rows"]
@@ -233,7 +235,9 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
 def _sounds(rows: ProjectRows) -> Iterator[Finding]:
     """Sound files of different sampling rates."""
     for name, signal in rows.table.signals.items():
-        rates = Counter(audio_header(file).samplerate for file in signal.items if signal.is_sound and file is not None)
+        if isinstance(signal.items, SensorSignals) or not signal.is_sound:
+            continue
+        rates = Counter(audio_header(file).samplerate for file in signal.items if file is not None)
         if len(rates) > 1:
             listed = ", ".join(f"{rate} Hz ({count})" for rate, count in sorted(rates.items()))
             yield Finding(
@@ -367,7 +371,7 @@ def determines(values: NDArray[Any], codes: NDArray[np.intp], n_columns: int, *,
 def _group_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
     if rows.groups is None:
         return
-    name, n_groups = data.groups, len(set(rows.groups))
+    name, n_groups = data.groups or RECORDING_COLUMN, len(set(rows.groups))
     if n_groups == 1:
         yield Finding(
             "error",

@@ -14,7 +14,7 @@ from cmvmed.auto.plan import ChosenPlan
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.threads import Mapper
-from cmvmed.core.types import Array, BoolArray
+from cmvmed.core.types import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,14 @@ class Combined:
     def consensus_scale(self) -> float:
         """By which the logits of the consensus are multiplied."""
         return float(self.mixture.scales[-1]) if self.parts.with_consensus else 1.0
+
+    def held_out_probabilities(self) -> tuple[IntArray, Array] | None:
+        """Rows of the labeled block that were held out, (m,), and their probabilities (m, K); None if none were."""
+        if self.held_out is None:
+            return None
+        known = self.held_out.weights > 0.0
+        log_p = self.mixture.log_probabilities(list(self.held_out.logits))
+        return self.parts.rows.positions[known], np.exp(log_p[known])
 
 
 def combine(

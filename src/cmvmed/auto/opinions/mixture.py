@@ -154,11 +154,11 @@ class AccuracyEstimate:
             return f"{estimate} Of {self.n_held_out:g} held-out labels {self.held_out:.1%} are predicted."
         return (
             f"{estimate} Of {self.n_held_out:g} held-out labels {self.held_out:.1%} are predicted, {self.labels_only:.1%} by the "
-            f"labels alone: the unlabeled rows {self._effect()}."
+            f"labels alone: the unlabeled rows {self.effect()}."
         )
 
-    def _effect(self) -> str:
-        """Whether the unlabeled rows helped, by a sign test on the labels that they changed."""
+    def effect(self) -> str:
+        """Whether the unlabeled rows helped, in a few words, by a sign test on the labels that they changed."""
         changed = round(self.gained + self.lost)
         if self.gained == self.lost or changed == 0:
             return "made no difference"
