@@ -98,6 +98,11 @@ def wrapped_paragraph(text: str) -> str:
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
+def section(text: str, heading: str) -> str:
+    """What follows a heading of the third level, up to the next one."""
+    return text.split(f"### {heading}\n")[1].split("\n### ")[0].strip()
+
+
 def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
     lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
@@ -157,6 +162,9 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
+    labeling = (RESULTS / "active_learning.md").read_text()
+    fill(ROOT / "docs" / "labeling.md", "active_learning", section(labeling, "Held-out rows"))
+    fill(ROOT / "docs" / "labeling.md", "active_estimates", section(labeling, "Expected accuracy"))
 
 
 def main() -> None:

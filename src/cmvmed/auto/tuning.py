@@ -93,6 +93,12 @@ class Tuning:
     interval_divisor_per_class: float = 3.0
     """The same if labels were drawn per class."""
 
+    # Rows to label next (suggestions.py). Evidence: docs/labeling.md.
+    suggestion_parts: int = 50
+    """Labels from which on the part of the rows that one stands for, which is the scale of similarities, stays the same."""
+    suggestion_rows: int = 2000
+    """Unlabeled rows among which are chosen at most, drawn at random if there are more. Not compared."""
+
     # Class shares of two classes by anchors (anchors.py).
     interval_level: float = 0.95
     """Level of the interval of a class share given the labels' counts. Not compared."""

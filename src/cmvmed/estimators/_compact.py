@@ -186,7 +186,7 @@ def _of_nodes(view: ViewData, place: IntArray) -> tuple[ViewData, IntArray, IntA
 
 def _change(model: FittedModel, smaller: FittedModel) -> tuple[float, float]:
     """The share of the training rows that keep their class, and the mean change of its probability."""
-    rows = _training_rows(model)
+    rows = held_training_rows(model)
     if rows is None:
         return 1.0, 0.0
     before, after = (m.probabilities(m.pooled.scored(*rows)) for m in (model, smaller))
@@ -205,7 +205,7 @@ def _views(model: FittedModel) -> Iterator[tuple[int, ViewData]]:
                 yield from zip(part.nodes.indices, part.nodes.views, strict=True)
 
 
-def _training_rows(model: FittedModel) -> tuple[list[Matrix], list[BoolArray]] | None:
+def held_training_rows(model: FittedModel) -> tuple[list[Matrix], list[BoolArray]] | None:
     """The training rows as the user gave them, up to the clipping of features; None if the model does not hold them all."""
     data = dict(reversed(list(_views(model))))
     if len(data) < len(model.predictors):

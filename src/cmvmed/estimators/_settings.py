@@ -38,7 +38,7 @@ ALGORITHMS: dict[str, Surrogate] = {
 }
 APPROXIMATIONS = ("auto", "exact", "nystroem")
 OPINIONS = (*KINDS, "consensus")
-LABELS_DRAWN = ("unknown", "random", "per_class")
+LABELS_DRAWN = ("unknown", "random", "per_class", "chosen")
 
 
 def read_input_settings(estimator: "MultiViewClassifier") -> InputSettings:

@@ -40,12 +40,15 @@ from cmvmed.estimators._monitoring import MonitoringMixin, reference_of
 from cmvmed.estimators._parameters import check_choice
 from cmvmed.estimators._prediction import scikit_shape
 from cmvmed.estimators._settings import FitSettings, read_input_settings
+from cmvmed.estimators._suggestions import SuggestionMixin
 from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
-class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringMixin, MultiViewClassifier):
+class CMVMED(
+    CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringMixin, SuggestionMixin, MultiViewClassifier
+):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
@@ -104,10 +107,12 @@ class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringM
         Which classifiers take part: "linear" and "rbf" (all views together), "views" (each view alone), "graph" and
         "view_graphs" (graphs of nearest rows, by all views together and by each) and "consensus" (the paper's). "auto"
         is all of them. ``opinions_`` shows their weights.
-    labels_drawn : {"unknown", "random", "per_class"}, default="unknown"
+    labels_drawn : {"unknown", "random", "per_class", "chosen"}, default="unknown"
         How the labeled rows were chosen. "random": each row with the same probability, so that the labels say
-        something of the class shares. "per_class": a number of rows of each class, or otherwise chosen, so that they do
-        not. "unknown" assumes "per_class" if all classes have the same number of labels, up to one, and else "random".
+        something of the class shares. "per_class": a number of rows of each class, so that they do not. "chosen": by a
+        rule such as ``suggest``, so that they do not, and are not like the other rows: the accuracy estimate rests on
+        the probabilities alone. "unknown" assumes "per_class" if all classes have the same number of labels, up to one,
+        and else "random".
     algorithm : {"bohning", "jaakkola", "exact", "newton", "printed"}, default="bohning"
         How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
         eigendecomposition per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
@@ -371,6 +376,8 @@ class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringM
             fitted = attributes_after(result, combined)
             fitted |= all_rows_attributes(model, fit, fitted, sample.all_rows, data.labels, settings.input.memory_limit)
         fitted |= {"approximation_": approximation_summary(approximation, fit, sample), "_reference": reference}
+        fitted["_labeled_rows"] = sample.row_numbers(training.partition.block_L)
+        fitted["_unlabeled_rows"] = sample.row_numbers(training.partition.block_U)
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
             warn_user(message, category)
         for message in evidence.warnings(chosen, combined):
@@ -400,7 +407,8 @@ class CMVMED(CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringM
         The mean is halfway between the share of held-out labels that are predicted, by fits that repeat every decision
         without them, and the mean largest probability of the unlabeled rows. The interval is that of a share seen in
         half as many rows as there are held-out labels, a third if labels were drawn per class: so wide that it holds as
-        often as it says on many data sets (docs/accuracy.md). With ``fit(..., groups=...)`` it is for rows of new groups.
+        often as it says on many data sets (docs/accuracy.md). With ``labels_drawn="chosen"`` the mean is that of the
+        probabilities alone. With ``fit(..., groups=...)`` it is for rows of new groups.
 
         Parameters
         ----------

@@ -147,7 +147,7 @@ PARTS = {
     "mixture": SavedPart("cmvmed.auto.opinions.mixture.Mixture", ("weights", "scales", "scale")),
     "held_out_accuracy": SavedPart(
         "cmvmed.auto.opinions.mixture.HeldOutAccuracy",
-        ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor"),
+        ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor", "chosen"),
     ),
     "held_out_scores": SavedPart(
         "cmvmed.auto.opinions.prediction_sets.HeldOutScores", ("scores", "codes", "weights", "class_weights")

@@ -17,7 +17,7 @@ from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 __all__ = ["DEFAULT_NAME", "DataSettings", "ProjectSettings", "ViewSettings", "parse_project", "read_project_file"]
 
 DEFAULT_NAME = "cmvmed.toml"
-DRAWS = ("random", "per_class", "unknown")
+DRAWS = ("random", "per_class", "chosen", "unknown")
 SECTIONS = ("data", "windows", "views", "columns", "model")
 LABEL_RULES = ("majority", "center")
 ENDS = ("drop", "shift")

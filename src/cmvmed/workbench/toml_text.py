@@ -20,7 +20,7 @@ COMMENTS = {
     "label_files": "further files with id and label, such as those of cmvmed suggest",
     "unlabeled": "values that mean: not labeled yet",
     "classes": "all classes; any other label is an error",
-    "labels_drawn": "random | per_class | unknown: how the labeled rows were chosen",
+    "labels_drawn": "random | per_class | chosen | unknown: how the labeled rows were chosen",
     "groups": "rows of one group never sit on both sides of a split",
     "ignore": "columns that are in no view on purpose",
     "separator": "between the cells of a line",

@@ -27,6 +27,7 @@ class Parts:
     folds: list[BoolArray]  # which labeled rows each fold holds out
     mass: Array  # (n,), weights of the unlabeled training rows; zero for those of the labeled block
     per_class: bool  # whether labels are taken to be drawn class by class
+    chosen: bool = False  # whether labeled rows were chosen by a rule
 
     @property
     def names(self) -> list[str]:
@@ -90,7 +91,7 @@ def combine(
     accuracy = None
     if held_out is not None:
         divisor = tuning.interval_divisor_per_class if parts.per_class else tuning.interval_divisor
-        accuracy = held_out_accuracy(mixture, held_out, np.exp(log_p), mass, divisor)
+        accuracy = held_out_accuracy(mixture, held_out, np.exp(log_p), mass, divisor, chosen=parts.chosen)
     return Combined(parts, mixture, offset, log_p, accuracy, held_out)
 
 
