@@ -9,8 +9,9 @@ pytest.importorskip("httpx2", reason="the test client of starlette needs httpx2"
 
 from starlette.testclient import TestClient
 
-from cmvmed.labeling import LabelingSession, LabelStore
+from cmvmed.labeling import LabelingSession
 from cmvmed.labeling.server import MAX_BODY, build_app, new_token
+from cmvmed.workbench.label_store import LabelStore
 from tests.labeling.test_session import project  # noqa: F401 (a fixture)
 
 HOST = "127.0.0.1:8765"

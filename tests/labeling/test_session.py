@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from cmvmed.labeling import LabeledRow, LabelingSession, LabelStore
+from cmvmed.labeling import LabeledRow, LabelingSession
 from cmvmed.labeling.learner import Learned
+from cmvmed.workbench.label_store import Conflict, LabelStore
 from cmvmed.workbench.user_errors import ProjectError
 
 N_ROWS = 12
@@ -163,8 +164,56 @@ def test_advice_follows_the_labels(session):
     label(session, 1, "right")
     assert "one more row" in session.status()["advice"]
     label(session, 2, "right"), label(session, 3, "left")
-    learned(session, np.full(N_ROWS, 0.5), changed=0.3)
-    assert "still change" in session.status()["advice"]
-    for _ in range(3):
-        learned(session, np.full(N_ROWS, 0.5), changed=0.0)
+    assert "Go on" in session.status()["advice"]
+
+
+def test_more_labels_stop_helping_when_they_change_few_classes(session):
+    label(session, 1, "right"), label(session, 2, "right"), label(session, 3, "left")
+    p = np.linspace(0.0, 1.0, N_ROWS)
+    learned(session, p, n_labels=4)
+    learned(session, 1 - p, n_labels=13)
+    assert session.change() is None  # nine labels say nothing yet
+    learned(session, 1 - p, n_labels=14)
+    assert session.change() == (10, 1.0)
+    assert "still help" in session.status()["advice"]
+    learned(session, 1 - p, n_labels=24)
+    assert session.change() == (10, 0.0)
     assert "or stop" in session.status()["advice"]
+
+
+def test_counts_are_those_of_the_labels_after_any_events(session):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        row, action = int(rng.integers(N_ROWS)), str(rng.choice(["label", "unsure", "clear", "undo"]))
+        if action == "undo":
+            session.undo("w")
+            continue
+        name = str(rng.choice(["left", "right"])) if action == "label" else None
+        seen = session.row(row)["revision"]
+        session.record(row, action, name, chosen_by="random", window="w", seen=seen)
+    status, labels = session.status(), [session.label_of(row) for row in range(N_ROWS)]
+    assert {c["name"]: c["count"] for c in status["classes"]} == {n: labels.count(n) for n in ("left", "right")}
+    before = (labels, session._open.tolist(), dict(+session._counts))
+    session._read_store()
+    after = ([session.label_of(row) for row in range(N_ROWS)], session._open.tolist(), dict(+session._counts))
+    assert before == after
+
+
+def test_labels_of_another_server_are_shown_after_a_conflict(project, session):
+    with LabelStore(project.with_name("labels.sqlite")) as other:
+        other.record("r5", "label", "left", chosen_by="random", window="other", seen=None)
+    with pytest.raises(Conflict):
+        label(session, 5, "right")
+    assert session.label_of(5) == "left"
+
+
+def test_markers_and_classes_that_the_project_does_not_list_are_refused(session, project):
+    with pytest.raises(ValueError, match="unsure"):
+        session.add_class("Unknown")
+    text = project.read_text().replace("[data]\n", '[data]\nclasses = ["left", "up"]\n')
+    project.write_text(text)
+    listed = LabelingSession(project, LabelStore(project.with_name("more.sqlite")), learn=False)
+    assert [c["name"] for c in listed.status()["classes"]] == ["left", "up"]
+    with pytest.raises(ValueError, match=r"lists all classes"):
+        listed.add_class("down")
+    listed.close()

@@ -10,19 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from cmvmed._optional import import_optional
+from cmvmed.cli.output_files import check_output, replaced
+from cmvmed.cli.project_options import force_option, project_changes, project_option
 
 if TYPE_CHECKING:
     from cmvmed.labeling import LabelingSession
 
 
 @click.command()
-@click.option(
-    "--project",
-    type=click.Path(path_type=Path),
-    default="cmvmed.toml",
-    show_default=True,
-    help="Project file, as `cmvmed init` writes it.",
-)
+@project_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; a free one by default.")
 @click.option("--open/--no-open", "open_page", default=True, help="Open the page in the browser.")
 @click.option(
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Format of --export.",
 )
-@click.option("--force", is_flag=True, help="Let --export replace an existing file.")
+@force_option
 def command(
     project: Path, port: int, open_page: bool, import_from: Path | None, export_to: Path | None, form: str, force: bool
 ) -> None:
@@ -58,11 +54,12 @@ def command(
       cmvmed label --export labels.csv
       cmvmed label --import labels.json --export labels.raven.txt --format raven
     """  # noqa: D301 (\b keeps click from wrapping the lines)
-    from cmvmed.labeling import LabelingSession, LabelStore, import_rows
-    from cmvmed.labeling.labels_file import labels_path
+    project_changes(project, (), ())
+    if export_to is not None:
+        check_output(export_to, force=force)
+    from cmvmed.labeling import LabelingSession, import_rows
+    from cmvmed.workbench.label_store import LabelStore, labels_path
 
-    if export_to is not None and export_to.exists() and not force:
-        raise click.ClickException(f"{export_to} exists and was not changed; --force replaces it.")
     session = LabelingSession(project, LabelStore(labels_path(project)), learn=export_to is None)
     try:
         if import_from is not None:
@@ -78,12 +75,11 @@ def command(
 
 def _export(session: LabelingSession, path: Path, form: str) -> None:
     from cmvmed.labeling import export_rows
-    from cmvmed.reproduction.atomic_file import atomic_file
 
     rows = session.labeled_rows()
     content = export_rows(rows, form)
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(content)
+    with replaced(path) as part:
+        part.write_bytes(content)
     click.echo(f"{len(rows)} labels were written to {path}.")
 
 
@@ -93,7 +89,12 @@ def _serve(session: LabelingSession, port: int, open_page: bool) -> None:
 
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise click.ClickException(
+                f"Port {port} cannot be used ({error.strerror}); leave --port out for a free one."
+            ) from error
         port = listener.getsockname()[1]
         token = new_token()
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})

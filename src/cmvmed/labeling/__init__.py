@@ -2,6 +2,5 @@
 
 from cmvmed.labeling.exchange import LabeledRow, export_rows, import_rows
 from cmvmed.labeling.session import LabelingSession
-from cmvmed.labeling.store import LabelStore
 
-__all__ = ["LabelStore", "LabeledRow", "LabelingSession", "export_rows", "import_rows"]
+__all__ = ["LabeledRow", "LabelingSession", "export_rows", "import_rows"]

@@ -53,6 +53,10 @@ class RowContent:
             file.writeframes(np.round(values / peak * FULL_SCALE).astype("<i2").tobytes())
         return stream.getvalue()
 
+    def has_sound(self, row: int, column: str) -> bool:
+        """Whether a row has a sound in a column."""
+        return self.is_sound(column) and self.rows.table.signals[column].items[row] is not None
+
     def is_sound(self, column: str) -> bool:
         """Whether a column holds sound that can be played."""
         signal = self.rows.table.signals.get(column)

@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,10 @@ class Learned:
     probabilities : (n, K)
     by_view : (n, K) by view
     suggested : rows to label next, best first, and why
-    estimate : accuracy estimate: mean, low, high, held_out, labels_only; None if it means nothing yet
-    changed : share of the rows whose predicted class is not that of the fit before; NaN for the first
+    estimate : of the accuracy: mean, low, high, level, held_out, n_held_out and, if known, labels_only; None if no label
+        could be held out
+    n_labels : labels that it was fitted to
+    seconds : duration of the fit
     problem : why there is no fit
     """
 
@@ -42,7 +44,7 @@ class Learned:
     suggested: tuple[int, ...] = ()
     reasons: tuple[str, ...] = ()
     estimate: dict[str, float] | None = None
-    changed: float = float("nan")
+    n_labels: int = 0
     seconds: float = 0.0
     problem: str | None = None
 
@@ -128,34 +130,29 @@ def _end_with_parent(parent: int) -> None:
 
 
 class _Worker:
-    """The encoded rows of a project, and the last fit."""
+    """The encoded rows of a project."""
 
     def __init__(self, project_file: str) -> None:
         from cmvmed.workbench import Project
 
-        project = Project.load(project_file)
+        project = replace(Project.load(project_file), page_labels=None)
         self.parameters = project.model_parameters
+        self.views: dict[str, Any] = {}
+        self.groups, self.problem = None, None
         try:
             table = project.read()
-            self.views, self.groups, self.problem = table.views, table.groups, None
+            self.views, self.groups = table.views, table.groups
         except (ValueError, OSError, ImportError) as error:
-            self.views, self.groups, self.problem = {}, None, str(error)
-        self.predicted: NDArray[np.object_] | None = None
+            self.problem = str(error)
 
     def first(self) -> Learned:
         """Rows that cover the data, before there are labels."""
-        try:
-            from cmvmed import suggest_first
-        except ImportError:  # SHIM
-            suggest_first = lambda views, n: np.random.default_rng(0).permutation(next(iter(views.values())).shape[0])[
-                :n
-            ]
+        from cmvmed import suggest_first
 
         if self.problem is not None:
             return Learned(0, problem=self.problem)
-        n_rows = next(iter(self.views.values())).shape[0]
-        rows = suggest_first(self.views, min(N_SUGGESTED, n_rows))
-        return Learned(0, suggested=tuple(map(int, rows)), reasons=("typical of rows like it",) * len(rows))
+        found = suggest_first(self.views, N_SUGGESTED)
+        return Learned(0, suggested=tuple(found.rows.tolist()), reasons=tuple(found.reasons))
 
     def fit(self, revision: int, labels: list[str | None], chosen: bool) -> Learned:
         """Fit to the labels."""
@@ -163,39 +160,55 @@ class _Worker:
 
         if self.problem is not None:
             return Learned(revision, problem=self.problem)
-        y = np.array(labels, dtype=object)
-        present = {label for label in labels if label is not None}
-        if len(present) < 2:
+        if len(set(labels) - {None}) < 2:
             return Learned(revision, problem="A first fit needs labels of two classes.")
+        drawn = self.parameters["labels_drawn"]
+        parameters = self.parameters | {"labels_drawn": "chosen" if chosen and drawn == "unknown" else drawn}
         start = time.perf_counter()
-        drawn = {"labels_drawn": "unknown"} if chosen else {}
         try:
-            model = CMVMED(**(self.parameters | drawn)).fit(self.views, y, groups=self.groups)
-            return self._result(revision, model, start)
+            model = CMVMED(**parameters).fit(self.views, np.array(labels, dtype=object), groups=self.groups)
+            return self._result(revision, labels, model, start)
         except ValueError as error:
             return Learned(revision, problem=str(error))
 
-    def _result(self, revision: int, model: Any, start: float) -> Learned:
-        probabilities = model.predict_proba(self.views)
+    def _result(self, revision: int, labels: list[str | None], model: Any, start: float) -> Learned:
+        labeled = np.array([label is not None for label in labels])
         by_view = model.predict_proba_by_view(self.views)
-        predicted = model.classes_[probabilities.argmax(axis=1)]
-        changed = float("nan") if self.predicted is None else float(np.mean(predicted != self.predicted))
-        self.predicted = predicted
-        n_unlabeled = int(model.n_unlabeled_) if hasattr(model, "n_unlabeled_") else N_SUGGESTED
-        if not hasattr(model, "suggest"):  # SHIM
-            n_unlabeled = 0
-        found = model.suggest(min(N_SUGGESTED, n_unlabeled)) if n_unlabeled else None
+        rows, reasons = self._suggestions(model, np.flatnonzero(~labeled))
         return Learned(
             revision,
             tuple(map(str, model.classes_)),
-            probabilities.astype(np.float32),
+            self._probabilities(model, labeled).astype(np.float32),
             {name: values.astype(np.float32) for name, values in by_view.items()},
-            () if found is None else tuple(map(int, found.rows)),
-            () if found is None else tuple(found.reasons),
+            tuple(rows.tolist()),
+            tuple(reasons),
             _estimate(model),
-            changed,
+            int(labeled.sum()),
             time.perf_counter() - start,
         )
+
+    def _probabilities(self, model: Any, labeled: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """What the model says of all rows; it knows this of unlabeled training rows if it has seen them all."""
+        known = model.label_distributions_
+        if known is None:
+            return np.asarray(model.predict_proba(self.views))
+        found = np.array(known)
+        found[labeled] = model.predict_proba(self._rows(labeled))
+        return found
+
+    def _suggestions(self, model: Any, unlabeled: NDArray[np.intp]) -> tuple[NDArray[np.intp], list[str]]:
+        """Rows to label next and why; a model that does not hold all its rows is given the unlabeled ones."""
+        if unlabeled.size == 0:
+            return unlabeled, []
+        try:
+            found = model.suggest(N_SUGGESTED)
+            return found.rows, found.reasons
+        except ValueError:
+            found = model.suggest(N_SUGGESTED, self._rows(unlabeled))
+            return unlabeled[found.rows], found.reasons
+
+    def _rows(self, rows: NDArray[Any]) -> dict[str, Any]:
+        return {name: view[rows] for name, view in self.views.items()}
 
 
 def _estimate(model: Any) -> dict[str, float] | None:
@@ -207,4 +220,5 @@ def _estimate(model: Any) -> dict[str, float] | None:
     if not found.n_held_out:
         return None
     names = ("mean", "low", "high", "level", "held_out", "n_held_out", "labels_only")
-    return {name: float(getattr(found, name)) for name in names}
+    values = {name: float(getattr(found, name)) for name in names}
+    return {name: value for name, value in values.items() if np.isfinite(value)}

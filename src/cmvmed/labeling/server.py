@@ -11,7 +11,7 @@ from typing import Any
 from cmvmed._optional import import_optional
 from cmvmed.labeling.exchange import EXPORTS, export_rows
 from cmvmed.labeling.session import STRATEGIES, LabelingSession
-from cmvmed.labeling.store import Conflict
+from cmvmed.workbench.label_store import Conflict
 
 __all__ = ["Guard", "build_app", "new_token"]
 
@@ -210,14 +210,7 @@ class _Api:
         return self.session.row(_number(body, "row"))
 
     def sound(self, body: dict[str, Any]) -> bytes:
-        row, column = _number(body, "row"), _text(body, "column")
-        self.session._check_row(row)
-        if (
-            not self.session.content.is_sound(column)
-            or self.session.content.rows.table.signals[column].items[row] is None
-        ):
-            raise ValueError("There is no such sound.")
-        return self.session.content.sound(row, column)
+        return self.session.sound(_number(body, "row"), _text(body, "column"))
 
     def search(self, body: dict[str, Any]) -> dict[str, Any]:
         rows = self.session.search(_text(body, "q"))

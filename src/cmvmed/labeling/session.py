@@ -3,19 +3,22 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmvmed.labeling.content import RowContent
 from cmvmed.labeling.exchange import LabeledRow
 from cmvmed.labeling.learner import Learned, Learner
-from cmvmed.labeling.store import Event, LabelStore
 from cmvmed.workbench import Project
-from cmvmed.workbench.user_errors import ProjectError, abbreviate
+from cmvmed.workbench.label_store import Conflict, Event, LabelStore
+from cmvmed.workbench.label_values import is_marker
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
 
 __all__ = ["STRATEGIES", "LabelingSession"]
 
@@ -29,10 +32,8 @@ STRATEGIES = {
 }
 RESERVED_SECONDS = 120.0  # a row that one window shows is not offered to another for so long
 MAX_CLASS_NAME = 100  # characters
-STABLE_CHANGE, STABLE_FITS = (
-    0.01,
-    3,
-)  # share of rows that change their class, in so many fits, when more labels add little
+STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
+STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
 MAX_FOUND = 50  # rows listed by a search
 
 
@@ -44,18 +45,27 @@ class Choice:
     reason: str
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """A fit in the history of a session."""
+
+    n_labels: int
+    estimate: dict[str, float] | None
+    predicted: NDArray[np.int32]  # (n,), positions of classes in the file of labels
+
+
 class LabelingSession:
     """Everything the page asks for.
 
     Parameters
     ----------
     project_file : path of the project file
-    store : the labels; by default beside the project file
-    learner : whether a model learns in the background
+    store : the labels
+    learn : whether a model learns in the background
     """
 
     def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True, seed: int = 0) -> None:
-        self.project = Project.load(project_file)
+        self.project = replace(Project.load(project_file), page_labels=None)
         rows = self.project.rows()
         if len(rows.ids) == 0:
             raise ProjectError("The project has no rows to label.")
@@ -73,9 +83,10 @@ class LabelingSession:
         self._order = np.random.default_rng(seed).permutation(len(self.ids))
         self._lock = threading.RLock()
         self._reserved: dict[int, tuple[str, float]] = {}
-        self._current = store.current()
+        self._read_store()
         self.learned = Learned(-1)
-        self.history: list[Learned] = []
+        self._rankings: dict[str, NDArray[np.intp]] = {}
+        self.history: list[Fitted] = []
         self._learner = Learner(project_file, self._on_result) if learn else None
         self._request_fit()
 
@@ -87,22 +98,35 @@ class LabelingSession:
 
     # Labels
 
+    def _read_store(self) -> None:
+        """What the file of labels says of all rows."""
+        with self._lock:
+            self._events: dict[int, Event] = {}
+            self._labels = list(self.given)
+            self._open = np.array([label is None for label in self.given], dtype=bool)
+            self._counts = Counter(label for label in self.given if label is not None)
+            for item, event in self.store.current().items():
+                if item in self.row_of:
+                    self._apply(event)
+
+    def _apply(self, event: Event) -> None:
+        """Take the last event of a row into account."""
+        row = self.row_of[event.item]
+        before = self._labels[row]
+        label = self.given[row] if event.action == "reset" else event.label
+        self._events[row] = event
+        self._labels[row] = label
+        self._open[row] = label is None and event.action != "unsure"
+        self._counts.subtract([before] if before is not None else [])
+        self._counts.update([label] if label is not None else [])
+
     def label_of(self, row: int) -> str | None:
         """The class of a row: the last one given on the page, else that of the data."""
-        event = self._event(row)
-        if event is None:
-            return self.given[row]
-        return event.label if event.action == "label" else None
-
-    def _event(self, row: int) -> Event | None:
-        """What was said of a row on the page, None if nothing."""
-        event = self._current.get(self.ids[row])
-        return None if event is None or event.action == "reset" else event
+        return self._labels[row]
 
     def is_open(self, row: int) -> bool:
         """Whether nothing was said of a row yet."""
-        event = self._event(row)
-        return self.given[row] is None if event is None else event.action == "clear"
+        return bool(self._open[row])
 
     def record(
         self, row: int, action: str, label: str | None, *, chosen_by: str, window: str, seen: int | None
@@ -111,15 +135,29 @@ class LabelingSession:
         self._check_row(row)
         if label is not None:
             label = self.check_class(label)
-        event = self.store.record(self.ids[row], action, label, chosen_by=chosen_by, window=window, seen=seen)
-        self._after(event)
+        event = self._written(
+            lambda: self.store.record(self.ids[row], action, label, chosen_by=chosen_by, window=window, seen=seen)
+        )
+        assert event is not None
         return event
 
     def undo(self, window: str) -> Event | None:
         """Take back the last thing that a window said."""
-        event = self.store.undo(window)
+        return self._written(lambda: self.store.undo(window))
+
+    def _written(self, write: Callable[[], Event | None]) -> Event | None:
+        """What was written, after it was taken into account; other windows may be those of another server."""
+        try:
+            with self._lock:
+                event = write()
+                if event is not None:
+                    self._apply(event)
+                    self._reserved.pop(self.row_of[event.item], None)
+        except Conflict:
+            self._read_store()
+            raise
         if event is not None:
-            self._after(event)
+            self._request_fit()
         return event
 
     def add_class(self, name: str) -> str:
@@ -132,11 +170,15 @@ class LabelingSession:
         """The name of a class without blanks around it."""
         if not isinstance(name, str) or not name.strip():
             raise ValueError("A class needs a name.")
-        name = name.strip()
+        name, data = name.strip(), self.project.settings.data
         if len(name) > MAX_CLASS_NAME:
             raise ValueError(f"The name of a class has at most {MAX_CLASS_NAME} characters.")
         if not name.isprintable():
             raise ValueError("The name of a class has characters that cannot be shown.")
+        if is_marker(name, data):
+            raise ValueError(f"{name!r} is no class but a word for rows that are not labeled; mark the row as unsure.")
+        if data.classes and name not in data.classes:
+            raise ValueError("The project file lists all classes; add this one to classes in [data] and start again.")
         similar = [known for known in self.store.classes if known != name and known.casefold() == name.casefold()]
         if similar:
             raise ValueError(
@@ -147,47 +189,44 @@ class LabelingSession:
     def labeled_rows(self) -> list[LabeledRow]:
         """Every row of which something was said on the page, in the order of the data, for another tool."""
         found = []
-        for row, item in enumerate(self.ids):
-            event = self._event(row)
-            if event is not None and event.action != "clear":
+        for row, event in sorted(self._events.items()):
+            if event.action in ("label", "unsure"):
                 seconds = self.content.seconds(row)
-                found.append(LabeledRow(item, event.label, seconds, event.chosen_by, event.at))
+                found.append(LabeledRow(event.item, event.label, seconds, event.chosen_by, event.at))
         return found
 
     def add_rows(self, rows: Iterable[LabeledRow]) -> int:
         """Write labels of another tool; rows that are not in the project are an error. The number of changed rows."""
-        rows = list(rows)
+        rows = [replace(row, label=None if row.label is None else self.check_class(row.label)) for row in rows]
         unknown = [row.id for row in rows if row.id not in self.row_of]
         if unknown:
             raise ProjectError(f"{len(unknown)} identifiers are not in the project: {abbreviate(unknown)}.")
         changed = 0
         for row in rows:
-            before = self._current.get(row.id)
+            before = self._events.get(self.row_of[row.id])
             action = "unsure" if row.label is None else "label"
             if before is None or (before.action, before.label) != (action, row.label):
                 seen = None if before is None else before.revision
-                label = None if row.label is None else self.check_class(row.label)
-                event = self.store.record(row.id, action, label, chosen_by="import", window="import", seen=seen)
-                self._current[row.id] = event
+                self._apply(
+                    self.store.record(row.id, action, row.label, chosen_by="import", window="import", seen=seen)
+                )
                 changed += 1
         self._request_fit()
         return changed
 
-    def _after(self, event: Event) -> None:
-        with self._lock:
-            self._current[event.item] = event
-            self._reserved.pop(self.row_of.get(event.item, -1), None)
-        self._request_fit()
+    # The model
 
     def _request_fit(self) -> None:
         if self._learner is None:
             return
         with self._lock:
-            labels = [self.label_of(row) for row in range(len(self.ids))]
-            chosen = any(event.chosen_by not in ("random", "import") for event in self._current.values())
-            revision = self.store.revision
-        if any(label is not None for label in labels):
-            self._learner.request(revision, labels, chosen=chosen)
+            labels, revision = list(self._labels), self.store.revision
+        if self._n_labels:
+            self._learner.request(revision, labels, chosen=self.store.any_chosen)
+
+    @property
+    def _n_labels(self) -> int:
+        return sum(self._counts.values())
 
     def _on_result(self, learned: Learned) -> None:
         with self._lock:
@@ -195,7 +234,25 @@ class LabelingSession:
                 return
             self.learned = learned
             if learned.probabilities is not None:
-                self.history.append(learned)
+                self._rankings = {
+                    "unsure": rank_by_margin(learned.probabilities),
+                    "disagree": rank_by_disagreement(learned.by_view, len(self.ids)),
+                }
+                position = {name: k for k, name in enumerate(self.store.classes)}
+                positions = np.array([position.get(name, -1) for name in learned.classes], dtype=np.int32)
+                predicted = positions[learned.probabilities.argmax(axis=1)]
+                self.history.append(Fitted(learned.n_labels, learned.estimate, predicted))
+
+    def change(self) -> tuple[int, float] | None:
+        """The last labels, and the share of rows whose class they changed; None if there are too few fits."""
+        if not self.history:
+            return None
+        last = self.history[-1]
+        at_most = last.n_labels - max(STABLE_LABELS, last.n_labels // 5)
+        before = next((fit for fit in reversed(self.history) if fit.n_labels <= at_most), None)
+        if before is None:
+            return None
+        return last.n_labels - before.n_labels, float(np.mean(last.predicted != before.predicted))
 
     # The next row
 
@@ -204,46 +261,31 @@ class LabelingSession:
     ) -> Choice | None:
         """The row to show next by a strategy, which is not shown in another window; None if there is no such row."""
         with self._lock:
-            skipped = set(skip)
+            hidden = {*skip, *(row for row in self._reserved if self._is_reserved(row, window))}
             for choice in self._candidates(strategy, of_class):
-                if choice.row not in skipped and not self._is_reserved(choice.row, window):
+                if choice.row not in hidden:
                     self._reserve(choice.row, window)
                     return choice
         return None
 
     def _candidates(self, strategy: str, of_class: str | None) -> Iterable[Choice]:
-        learned, n_rows = self.learned, len(self.ids)
+        learned = self.learned
         if strategy == "review":
-            yield from (Choice(r, f"labeled {of_class!r}") for r in range(n_rows) if self.label_of(r) == of_class)
+            of = (row for row, label in enumerate(self._labels) if label == of_class)
+            yield from (Choice(row, f"labeled {of_class!r}") for row in of)
             return
         if strategy == "doubtful":
             yield from self._doubtful()
             return
         if strategy == "suggest":
             for row, reason in zip(learned.suggested, learned.reasons, strict=True):
-                if self.is_open(row):
+                if self._open[row]:
                     yield Choice(row, reason)
-        if strategy in ("suggest", "unsure", "disagree") and learned.probabilities is not None:
-            ranked = self._uncertainty() if strategy != "disagree" else self._disagreement()
-            reason = STRATEGIES["unsure" if strategy != "disagree" else "disagree"]
-            yield from (Choice(int(row), reason) for row in ranked if self.is_open(int(row)))
-            return
-        yield from (Choice(int(row), STRATEGIES["random"]) for row in self._order if self.is_open(int(row)))
-
-    def _uncertainty(self) -> Any:
-        """Rows by the margin between the two largest probabilities, smallest first."""
-        assert self.learned.probabilities is not None
-        two = np.sort(self.learned.probabilities, axis=1)[:, -2:]
-        return np.argsort(two[:, 1] - two[:, 0], kind="stable")
-
-    def _disagreement(self) -> Any:
-        """Rows by the largest total variation distance between two views, largest first."""
-        views = list(self.learned.by_view.values())
-        largest = np.zeros(len(self.ids))
-        for i, p in enumerate(views):
-            for q in views[:i]:
-                largest = np.maximum(largest, 0.5 * np.abs(p - q).sum(axis=1))
-        return np.argsort(-largest, kind="stable")
+            strategy = "unsure"
+        if strategy not in self._rankings:
+            strategy = "random"
+        order = self._rankings.get(strategy, self._order)
+        yield from (Choice(int(row), STRATEGIES[strategy]) for row in order[self._open[order]])
 
     def _doubtful(self) -> Iterable[Choice]:
         """Labeled rows by the probability of their class, smallest first, where another class is more probable."""
@@ -251,17 +293,14 @@ class LabelingSession:
         if learned.probabilities is None:
             return
         column = {name: k for k, name in enumerate(learned.classes)}
-        found = []
-        for row in range(len(self.ids)):
-            label = self.label_of(row)
-            if label in column:
-                views = [p[row] for p in learned.by_view.values()] or [learned.probabilities[row]]
-                by_views = np.mean(views, axis=0)
-                other = learned.classes[int(by_views.argmax())]
-                if other != label:
-                    found.append((float(by_views[column[label]]), row, other))
-        for _, row, other in sorted(found):
-            yield Choice(row, f"labeled {self.label_of(row)!r}, but the sensors say {other!r}")
+        rows = np.array([row for row, label in enumerate(self._labels) if label in column], dtype=np.intp)
+        own = np.array([column[str(self._labels[row])] for row in rows], dtype=np.intp)
+        p = np.mean([view[rows] for view in learned.by_view.values()] or [learned.probabilities[rows]], axis=0)
+        other, given = p.argmax(axis=1), p[np.arange(rows.size), own]
+        for k in np.argsort(given, kind="stable"):
+            if other[k] != own[k]:
+                name = learned.classes[other[k]]
+                yield Choice(int(rows[k]), f"labeled {self._labels[rows[k]]!r}, but the sensors say {name!r}")
 
     def _is_reserved(self, row: int, window: str) -> bool:
         holder = self._reserved.get(row)
@@ -275,14 +314,14 @@ class LabelingSession:
         """Rows whose identifier contains a text."""
         wanted = text.casefold()
         found = (row for row, item in enumerate(self.ids) if wanted in item.casefold())
-        return [row for row, _ in zip(found, range(MAX_FOUND), strict=False)]
+        return list(islice(found, MAX_FOUND))
 
     # What the page shows
 
     def row(self, row: int) -> dict[str, Any]:
         """Content, label and opinions of a row."""
         self._check_row(row)
-        event = self._current.get(self.ids[row])
+        event = self._events.get(row)
         return {
             "row": row,
             "id": self.ids[row],
@@ -292,6 +331,13 @@ class LabelingSession:
             "panels": self.content.panels(row),
             "opinions": self._opinions(row),
         }
+
+    def sound(self, row: int, column: str) -> bytes:
+        """A wav file of one sensor of a row."""
+        self._check_row(row)
+        if not self.content.has_sound(row, column):
+            raise ValueError("There is no such sound.")
+        return self.content.sound(row, column)
 
     def _opinions(self, row: int) -> dict[str, Any] | None:
         learned = self.learned
@@ -306,44 +352,61 @@ class LabelingSession:
     def status(self) -> dict[str, Any]:
         """Counts, the estimate, and whether more labels are worth while."""
         with self._lock:
-            labels = [self.label_of(row) for row in range(len(self.ids))]
-            counts = Counter(label for label in labels if label is not None)
-            learned, n_unsure = self.learned, sum(e.action == "unsure" for e in self._current.values())
-            first = self.history[0].estimate if self.history else None
+            counts, learned = Counter(self._counts), self.learned
+            n_unsure = sum(event.action == "unsure" for event in self._events.values())
+            first = next((fit for fit in self.history if fit.estimate is not None), None)
+            change = self.change()
         return {
             "rows": len(self.ids),
             "labeled": sum(counts.values()),
             "unsure": n_unsure,
             "classes": [{"name": name, "count": counts.get(name, 0)} for name in self.store.classes],
             "learning": self._learner is not None and self._learner.busy,
-            "fitted_revision": learned.revision,
             "revision": self.store.revision,
+            "fitted_revision": learned.revision,
+            "fitted_labels": learned.n_labels,
             "estimate": learned.estimate,
-            "first_estimate": first,
+            "first": None if first is None else {"n_labels": first.n_labels, "estimate": first.estimate},
             "seconds": learned.seconds,
             "problem": learned.problem,
-            "advice": self._advice(counts),
+            "advice": advice(+counts, change),
         }
-
-    def _advice(self, counts: Counter[str]) -> str:
-        """What to do next, in one sentence."""
-        if len(counts) < 2:
-            return "Label rows of at least two classes; the model starts then."
-        rare = [name for name, count in counts.items() if count < 2]
-        if rare:
-            return f"Label one more row of {rare[0]!r}: a single row of a class cannot be held out to test the model."
-        changes = [learned.changed for learned in self.history[-STABLE_FITS:]]
-        if len(changes) == STABLE_FITS and max(changes, default=1.0) <= STABLE_CHANGE:
-            return (
-                f"The last {STABLE_FITS} fits changed the class of at most {max(changes):.1%} of the rows: more labels like "
-                "these will change little. Review doubtful labels, or stop."
-            )
-        return "More labels still change the predictions."
 
     def _check_row(self, row: object) -> None:
         if type(row) is not int or not 0 <= row < len(self.ids):
             raise ValueError(f"There is no row {row!r}; rows are 0 to {len(self.ids) - 1}.")
 
 
-def _shares(p: Any) -> list[float]:
-    return [round(float(value), 4) for value in p]
+def advice(counts: Mapping[str, int], change: tuple[int, float] | None) -> str:
+    """What to do next, in one sentence or two; ``change`` is what the last labels changed."""
+    if len(counts) < 2:
+        return "Label rows of at least two classes; the model starts then."
+    rare = [name for name, count in counts.items() if count < 2]
+    if rare:
+        return f"Label one more row of {rare[0]!r}: a single row of a class cannot be held out to test the model."
+    if change is None:
+        return "Go on: whether more labels help can be seen after some more."
+    n_labels, share = change
+    changed = f"The last {plural(n_labels, 'label')} changed the predicted class of {share:.1%} of the rows"
+    if share > STABLE_CHANGE:
+        return f"{changed}: more labels still help."
+    return f"{changed}: more labels will change little. Review doubtful labels, or stop."
+
+
+def rank_by_margin(p: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows by the margin between the two largest probabilities (n, K), smallest first."""
+    two = np.partition(p, -2, axis=1)[:, -2:]
+    return np.argsort(two[:, 1] - two[:, 0], kind="stable")
+
+
+def rank_by_disagreement(by_view: Mapping[str, NDArray[Any]], n_rows: int) -> NDArray[np.intp]:
+    """Rows by the largest total variation distance ½ Σ_k |p_k - q_k| between two views, largest first."""
+    largest = np.zeros(n_rows)
+    for p, q in combinations(by_view.values(), 2):
+        largest = np.fmax(largest, 0.5 * np.abs(p - q).sum(axis=1))  # NaN where a view is absent
+    return np.argsort(-largest, kind="stable")
+
+
+def _shares(p: Any) -> list[float] | None:
+    """Probabilities for the page; None for a view that a row does not have."""
+    return None if np.isnan(p).any() else [round(float(value), 4) for value in p]

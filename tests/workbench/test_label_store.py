@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cmvmed.labeling.store import Conflict, LabelStore, StoreError
+from cmvmed.workbench.label_store import Conflict, LabelStore, StoreError
 
 
 def record(store, item, label="a", *, seen=None, window="w", action="label", chosen_by="suggest"):
@@ -116,7 +116,7 @@ def test_a_file_of_a_later_release_is_refused(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from cmvmed.labeling.store import LabelStore
+from cmvmed.workbench.label_store import LabelStore
 store = LabelStore(Path(sys.argv[1]))
 for i in range(100000):
     store.record(f"{sys.argv[2]}-{i}", "label", "a", chosen_by="random", window="w", seen=None)
@@ -140,3 +140,27 @@ def test_a_killed_process_loses_no_label_that_it_has_confirmed(tmp_path):
     with LabelStore(path) as store:
         assert confirmed <= store.current().keys()
         assert len(confirmed) == 6 + 13 + 20
+
+
+@pytest.mark.parametrize(
+    ("reasons", "chosen"),
+    [
+        (["random"], False),
+        (["import", "random"], False),
+        (["suggest"], True),
+        (["random", "doubtful"], False),
+        (["search", "review"], True),
+    ],
+)
+def test_the_reason_of_the_first_label_of_a_row_says_how_it_was_drawn(store, reasons, chosen):
+    seen = None
+    for reason in reasons:
+        seen = record(store, "x", "a", seen=seen, chosen_by=reason).revision
+    record(store, "y", "b", chosen_by="random")
+    assert store.any_chosen == chosen
+
+
+def test_labels_that_were_taken_back_do_not_count_as_chosen(store):
+    record(store, "x", chosen_by="suggest")
+    store.undo("w")
+    assert not store.any_chosen

@@ -13,12 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-__all__ = ["ACTIONS", "Conflict", "Event", "LabelStore", "StoreError"]
+from cmvmed.workbench.project_file import DEFAULT_NAME
+
+__all__ = ["ACTIONS", "CHOSEN", "Conflict", "Event", "LabelStore", "StoreError", "labels_path"]
 
 APPLICATION_ID = 0x434D564C  # "CMVL", by which SQLite files of labels are known
 SCHEMA_VERSION = 1
 ACTIONS = ("label", "unsure", "clear", "reset")  # clear: no class; reset: what the data say
-CHOSEN_BY = ("suggest", "unsure", "disagree", "random", "search", "review", "doubtful", "import")
+CHOSEN = ("suggest", "unsure", "disagree", "search")  # reasons by which rows are no random sample of all rows
+CHOSEN_BY = (*CHOSEN, "random", "review", "doubtful", "import")
 TABLES = """
 CREATE TABLE events (
     revision INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -33,6 +36,12 @@ CREATE TABLE events (
 CREATE INDEX events_of_item ON events (item, revision);
 CREATE TABLE classes (position INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE);
 """
+
+
+def labels_path(project_file: Path) -> Path:
+    """The file of labels beside a project file: ``cmvmed.labels.sqlite`` for ``cmvmed.toml``."""
+    file = project_file / DEFAULT_NAME if project_file.is_dir() else project_file
+    return file.with_suffix(".labels.sqlite")
 
 
 class StoreError(ValueError):
@@ -134,6 +143,19 @@ class LabelStore:
                 "SELECT * FROM events WHERE item = ? ORDER BY revision DESC LIMIT 1", (item,)
             ).fetchone()
         return None if line is None else Event(*line)
+
+    @property
+    def any_chosen(self) -> bool:
+        """Whether a row that has a class got its first one after it was chosen, not drawn at random."""
+        marks = ", ".join("?" * len(CHOSEN))
+        with self._lock:
+            found = self._connection.execute(
+                f"SELECT 1 FROM events AS e WHERE action = 'label' AND chosen_by IN ({marks}) AND NOT EXISTS "
+                "(SELECT 1 FROM events WHERE item = e.item AND action = 'label' AND revision < e.revision) AND 'label' = "
+                "(SELECT action FROM events WHERE item = e.item ORDER BY revision DESC LIMIT 1) LIMIT 1",
+                CHOSEN,
+            ).fetchone()
+        return found is not None
 
     @property
     def revision(self) -> int:
