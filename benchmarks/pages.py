@@ -3,7 +3,7 @@
 README.md and the pages of docs/ contain tables between marks such as ``<!-- accuracy: begin -->`` and
 ``<!-- accuracy: end -->``. This command fills them from benchmarks/results, which contains the output of the
 benchmarks. ``--reproduction FILE`` first writes benchmarks/results/reproduction.csv from a file of results of
-``cmvmed reproduce all --full``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
+``cmvmed reproduce``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
 """
 
 import argparse
@@ -158,6 +158,7 @@ def fill_from_results() -> None:
     for mark in ("figure1", "bounds"):
         fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
+    fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
@@ -169,7 +170,7 @@ def fill_from_results() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reproduction", type=Path, help="file of results of cmvmed reproduce all --full")
+    parser.add_argument("--reproduction", type=Path, help="file of results of cmvmed reproduce")
     arguments = parser.parse_args()
     if arguments.reproduction:
         with ResultStore(arguments.reproduction, read_only=True) as store:

@@ -3,7 +3,8 @@
 Each draw has 20 labeled, 100 unlabeled and up to 300 new rows. ``CMVMED().predict_set`` with alpha=0.1 is shown beside MAPIE's
 ``CrossConformalClassifier`` (five folds, its default score) on logistic regression of all columns, for the same labels and
 the same new rows. Coverage is the share of rows whose set holds the true class, in percent, mean ± standard error over
-the draws; size is the mean number of classes of a set, and empty the share of sets without a class.
+the draws; size is the mean number of classes of a set, and empty the share of sets without a class. Draws that a method
+refuses, as MAPIE does if a fold has labels of one class only, are left out of its lines.
 
 Simulated data are Gaussian views; every draw has data of its own. "easy" and "hard" differ in the distance of the classes.
 "unequal" has classes of 80 and 20 %, "per class" ten labels of each of these. digits and mfeat (if CMVMED_DATA has it) have ten

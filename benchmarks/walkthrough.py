@@ -13,7 +13,6 @@ from pathlib import Path
 
 from benchmarks.pages import RESULTS
 from benchmarks.workbench import generated
-from cmvmed import CMVMED
 
 N_ROWS, N_LABELS, N_NEW = 600, 30, 200
 
@@ -33,7 +32,7 @@ def commands() -> list[list[str]]:
         ["cmvmed", "predict", "new.csv", "-o", "predictions.csv"],
         ["head", "-n", "3", "predictions.csv"],
     ]
-    return [*lines, ["cmvmed", "suggest", "-n", "3"]] if hasattr(CMVMED, "suggest") else lines
+    return [*lines, ["cmvmed", "suggest", "-n", "3"]]
 
 
 def transcript(folder: Path, lines: Sequence[Sequence[str]]) -> str:

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.pages import RESULTS
-from cmvmed import CMVMED
 
 N_ROWS, N_LABELS, N_COLUMNS, N_CLASSES = 100_000, 200, 10, 3
 HEAD = ["command", "csv s", "csv MB", "Parquet s", "Parquet MB"]
@@ -64,8 +63,7 @@ def commands(ending: str) -> dict[str, list[str]]:
         "`train --no-report`": [*run, "train", "--no-report"],
         "`predict`": [*run, "predict", f"rows{ending}", "-o", f"predictions{ending}"],
     }
-    if hasattr(CMVMED, "suggest"):
-        found["`suggest`"] = [*run, "suggest", "-o", f"next{ending}"]
+    found["`suggest`"] = [*run, "suggest", "-o", f"next{ending}"]
     found["`report`"] = [*run, "report"]
     return found
 

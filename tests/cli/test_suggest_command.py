@@ -11,11 +11,9 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from cmvmed import CMVMED
 from cmvmed.cli.main import main
 from tests.workbench.jobs import write_windows
 
-pytestmark = pytest.mark.skipif(not hasattr(CMVMED, "suggest"), reason="CMVMED has no suggest")
 QUICK = ["--set", "model.n_stages=2"]
 
 

@@ -19,11 +19,9 @@ import pytest
 from click.testing import CliRunner
 
 import cmvmed
-from cmvmed import CMVMED
 from cmvmed.cli.main import main
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 
-SUGGEST = hasattr(CMVMED, "suggest")
 MIN_ACCURACY = 0.85
 
 
@@ -65,7 +63,7 @@ def commands(job):
         ["train"],
         ["predict", f"new/{job.data}", "-o", "predictions.csv"],
     ]
-    return [*lines, ["suggest", "-n", "5", "-o", "next.csv"]] if SUGGEST else lines
+    return [*lines, ["suggest", "-n", "5", "-o", "next.csv"]]
 
 
 def check_results(job, truth):
@@ -78,7 +76,7 @@ def check_results(job, truth):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-5)
     assert Path("model.cmvmed").exists()
     assert Path("report.html").exists()
-    assert not SUGGEST or len(pd.read_csv("next.csv")) == 5
+    assert len(pd.read_csv("next.csv")) == 5
     assert not [path for path in Path().iterdir() if path.name.startswith(".")]
 
 

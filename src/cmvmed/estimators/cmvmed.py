@@ -47,7 +47,12 @@ CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
 class CMVMED(
-    CallbackSupportMixin, ExplainMixin, PredictionSetMixin, MonitoringMixin, SuggestionMixin, MultiViewClassifier
+    CallbackSupportMixin,
+    ExplainMixin,
+    PredictionSetMixin,
+    MonitoringMixin,
+    SuggestionMixin,
+    MultiViewClassifier,
 ):
     """Consensus-based multi-view maximum entropy discrimination.
 

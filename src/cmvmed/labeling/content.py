@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.signal import spectrogram
 
 from cmvmed.features import read_audio
+from cmvmed.recordings import SensorSignals
 from cmvmed.workbench.frames import RawTable, Signal
 from cmvmed.workbench.project_rows import ProjectRows
 
@@ -82,7 +83,9 @@ class RowContent:
 
     def _waveform(self, column: str, row: int) -> tuple[NDArray[np.float64], float]:
         signal: Signal = self.rows.table.signals[column]
-        item = signal.items[row]
+        item: Any = signal.items[row]
+        if isinstance(signal.items, SensorSignals):
+            return np.asarray(item, dtype=np.float64).ravel(), signal.items.sampling_rate
         if not signal.is_sound:
             return np.asarray(item, dtype=np.float64).ravel(), self.sampling_rate or 1.0
         channels, rate = read_audio(item)
