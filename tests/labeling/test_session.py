@@ -59,6 +59,19 @@ def test_suggested_rows_come_first_and_labeled_ones_never(session):
     label(session, 3)
     assert walk(session, "suggest", 3) == [7, 5, 1]  # then the least certain
     assert session.next_row("suggest", "w").reason == "a"
+    strategies = [session.next_row("suggest", "w", skip=skip).strategy for skip in ([], [7, 5])]
+    assert strategies == ["suggest", "unsure"]  # what a label is marked with
+
+
+def test_rows_are_marked_as_random_as_long_as_nothing_is_suggested(session):
+    assert session.next_row("suggest", "w").strategy == "random"
+
+
+def test_a_fit_that_fails_leaves_what_was_learned(session):
+    session._on_result(Learned(0, suggested=(7, 3), reasons=("a", "b")))
+    session._on_result(Learned(1, problem="A first fit needs labels of two classes."))
+    assert session.next_row("suggest", "w").row == 7
+    assert "two classes" in session.status()["problem"]
 
 
 def test_least_certain_rows_are_ordered_by_their_margin(session):

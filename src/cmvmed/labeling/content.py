@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import spectrogram
+from scipy.signal import resample_poly, spectrogram
 
 from cmvmed.features import read_audio
 from cmvmed.recordings import SensorSignals
@@ -23,6 +23,7 @@ MAX_CELLS = 200  # of a table
 SPECTRUM_BANDS, SPECTRUM_FRAMES = 96, 400
 RANGE_DB = 70.0  # below the largest value of a spectrogram, what is drawn as nothing
 FULL_SCALE = 32767
+MIN_RATE = 8000.0  # Hz; browsers refuse sounds of less than about 3000
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class RowContent:
     def sound(self, row: int, column: str) -> bytes:
         """A wav file of the waveform in a column, at full scale."""
         values, rate = self._waveform(column, row)
+        values, rate = playable(np.nan_to_num(values), rate)
         peak = float(np.abs(values).max(initial=0.0)) or 1.0
         stream = io.BytesIO()
         with wave.open(stream, "wb") as file:
@@ -110,6 +112,12 @@ class RowContent:
         if self.is_sound(column):
             part["spectrogram"] = spectrogram_image(values, rate)
         return part
+
+
+def playable(values: NDArray[np.float64], rate: float) -> tuple[NDArray[np.float64], float]:
+    """Samples at a rate that browsers play: a multiple of the own rate if that is too low."""
+    times = int(np.ceil(MIN_RATE / rate))
+    return (values, rate) if times == 1 else (np.asarray(resample_poly(values, times, 1)), rate * times)
 
 
 def envelope(

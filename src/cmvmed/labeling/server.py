@@ -204,7 +204,7 @@ class _Api:
         choice = self.session.next_row(strategy, window, of_class=body.get("class"), skip=skip)
         if choice is None:
             return {"row": None}
-        return {**self.session.row(choice.row), "reason": choice.reason}
+        return {**self.session.row(choice.row), "reason": choice.reason, "strategy": choice.strategy}
 
     def row(self, body: dict[str, Any]) -> dict[str, Any]:
         return self.session.row(_number(body, "row"))

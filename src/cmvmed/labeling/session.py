@@ -31,6 +31,7 @@ STRATEGIES = {
     "doubtful": "doubtful labels",
 }
 RESERVED_SECONDS = 120.0  # a row that one window shows is not offered to another for so long
+FIRST_SECONDS = 3.0  # after the start, until when the first row waits for the choice of rows that cover the data
 MAX_CLASS_NAME = 100  # characters
 STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
 STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
@@ -39,10 +40,11 @@ MAX_FOUND = 50  # rows listed by a search
 
 @dataclass(frozen=True)
 class Choice:
-    """A row to show, and why."""
+    """A row to show, why, and by which strategy it was chosen in the end."""
 
     row: int
     reason: str
+    strategy: str
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class LabelingSession:
         self.learned = Learned(-1)
         self._rankings: dict[str, NDArray[np.intp]] = {}
         self.history: list[Fitted] = []
+        self._first_result, self._started = threading.Event(), time.monotonic()
         self._learner = Learner(project_file, self._on_result) if learn else None
         self._request_fit()
 
@@ -230,7 +233,9 @@ class LabelingSession:
 
     def _on_result(self, learned: Learned) -> None:
         with self._lock:
-            if learned.probabilities is None and self.learned.probabilities is not None:
+            self._first_result.set()
+            if learned.problem is not None:  # what was learned before stays
+                self.learned = replace(self.learned, problem=learned.problem)
                 return
             self.learned = learned
             if learned.probabilities is not None:
@@ -260,6 +265,8 @@ class LabelingSession:
         self, strategy: str, window: str, *, of_class: str | None = None, skip: Iterable[int] = ()
     ) -> Choice | None:
         """The row to show next by a strategy, which is not shown in another window; None if there is no such row."""
+        if strategy == "suggest" and self._learner is not None:
+            self._first_result.wait(max(0.0, self._started + FIRST_SECONDS - time.monotonic()))
         with self._lock:
             hidden = {*skip, *(row for row in self._reserved if self._is_reserved(row, window))}
             for choice in self._candidates(strategy, of_class):
@@ -272,7 +279,7 @@ class LabelingSession:
         learned = self.learned
         if strategy == "review":
             of = (row for row, label in enumerate(self._labels) if label == of_class)
-            yield from (Choice(row, f"labeled {of_class!r}") for row in of)
+            yield from (Choice(row, f"labeled {of_class!r}", strategy) for row in of)
             return
         if strategy == "doubtful":
             yield from self._doubtful()
@@ -280,12 +287,12 @@ class LabelingSession:
         if strategy == "suggest":
             for row, reason in zip(learned.suggested, learned.reasons, strict=True):
                 if self._open[row]:
-                    yield Choice(row, reason)
+                    yield Choice(row, reason, strategy)
             strategy = "unsure"
         if strategy not in self._rankings:
             strategy = "random"
         order = self._rankings.get(strategy, self._order)
-        yield from (Choice(int(row), STRATEGIES[strategy]) for row in order[self._open[order]])
+        yield from (Choice(int(row), STRATEGIES[strategy], strategy) for row in order[self._open[order]])
 
     def _doubtful(self) -> Iterable[Choice]:
         """Labeled rows by the probability of their class, smallest first, where another class is more probable."""
@@ -300,7 +307,8 @@ class LabelingSession:
         for k in np.argsort(given, kind="stable"):
             if other[k] != own[k]:
                 name = learned.classes[other[k]]
-                yield Choice(int(rows[k]), f"labeled {self._labels[rows[k]]!r}, but the sensors say {name!r}")
+                reason = f"labeled {self._labels[rows[k]]!r}, but the sensors say {name!r}"
+                yield Choice(int(rows[k]), reason, "doubtful")
 
     def _is_reserved(self, row: int, window: str) -> bool:
         holder = self._reserved.get(row)

@@ -5,7 +5,7 @@ import { element, playSound, showConsensus, showPanels, stopSound } from "/panel
 const at = (id) => document.getElementById(id);
 const token = readToken();
 const windowId = sessionStorage.windowId || (sessionStorage.windowId = crypto.randomUUID());
-const state = { row: null, status: null, visited: [], place: -1, opinions: localStorage.opinions !== "hidden", busy: false };
+const state = { row: null, status: null, visited: [], place: -1, opinions: localStorage.opinions !== "hidden", sensor: null };
 
 function readToken() {
   const given = new URLSearchParams(location.search).get("token");
@@ -61,21 +61,27 @@ async function onError(error) {
 
 const percent = (p) => `${(100 * p).toFixed(1)} %`;
 
+// Text of an element; nothing is announced if it stays the same.
+function put(id, text) {
+  if (at(id).textContent !== text) at(id).textContent = text;
+}
+
 function showStatus(status) {
   state.status = status;
-  const unsure = status.unsure ? `, ${status.unsure} unsure` : "";
-  at("count").textContent = `${status.labeled} of ${status.rows} rows${unsure}`;
-  const e = status.estimate, parts = [];
-  if (e) {
-    parts.push(`Expected accuracy ${percent(e.mean)} (${Math.round(100 * e.level)} % interval ${percent(e.low)} to ${percent(e.high)})`);
-    if (Number.isFinite(e.labels_only)) parts.push(`held-out labels: ${percent(e.held_out)}, by the labels alone ${percent(e.labels_only)}`);
-    if (status.first_estimate && status.first_estimate !== e) parts.push(`at the start ${percent(status.first_estimate.mean)}`);
-  } else if (status.problem) parts.push(status.problem);
-  if (status.learning) parts.push("learning…");
-  at("estimate").textContent = parts.join("; ");
-  at("advice").textContent = status.advice;
+  const e = status.estimate, first = status.first;
+  put("count", `${status.labeled} of ${status.rows} rows`);
+  put("unsure-count", status.unsure ? `${status.unsure} marked as unsure` : "");
+  put("accuracy", e ? percent(e.mean) : "–");
+  put("interval", e ? `${Math.round(100 * e.level)} % interval ${percent(e.low)} to ${percent(e.high)}` : status.problem || "needs two labels of each class");
+  put("held-out", e ? `${percent(e.held_out)} predicted` : "–");
+  put("labels-only", e?.labels_only !== undefined ? `${percent(e.labels_only)} by the labels alone` : "");
+  put("gain", e && first && status.fitted_labels > first.n_labels ? points(e.mean - first.estimate.mean) : "–");
+  put("learning", status.learning ? "learning…" : first && e ? `${first.n_labels} labels then, ${status.fitted_labels} now` : "");
+  put("advice", status.advice);
   showClasses(status.classes);
 }
+
+const points = (change) => `${change < 0 ? "−" : "+"}${Math.abs(100 * change).toFixed(1)} points`;
 
 function showClasses(classes) {
   const box = at("classes"), shown = classes.map((c) => `${c.name}\u0000${c.count}`).join("\u0001") + "\u0001" + (state.row?.label ?? "");
@@ -83,9 +89,10 @@ function showClasses(classes) {
   box.dataset.shown = shown;
   const focused = document.activeElement?.dataset?.class;
   box.replaceChildren(...classes.map((c, k) => element("button", {
-    type: "button", class: c.name === state.row?.label ? "class chosen" : "class", "data-class": c.name,
+    type: "button", class: "class", "aria-pressed": String(c.name === state.row?.label), "data-class": c.name,
     "aria-keyshortcuts": k < 9 ? String(k + 1) : null, onclick: () => label(c.name),
-  }, element("kbd", { text: k < 9 ? String(k + 1) : "·" }), element("span", { class: "name", text: c.name }), element("span", { text: String(c.count) }))));
+  }, element("kbd", { text: k < 9 ? String(k + 1) : "·" }), element("span", { class: "name", text: c.name }), element("span", { text: String(c.count), "aria-label": `${c.count} labels` }))));
+  at("class-names").replaceChildren(...classes.map((c) => element("option", { value: c.name })));
   if (focused !== undefined) [...box.children].find((b) => b.dataset.class === focused)?.focus();
   const review = at("review-class"), chosen = review.value;
   review.replaceChildren(...classes.map((c) => element("option", { value: c.name, text: c.name })));
@@ -94,9 +101,12 @@ function showClasses(classes) {
 
 function show(row, reason) {
   state.row = { ...row, reason };
-  at("row-title").textContent = row.id;
-  at("reason").textContent = reason ? `Shown because: ${reason}` : "";
-  at("current").textContent = row.label !== null ? `Labeled ${row.label}` : row.unsure ? "Marked as unsure" : "Not labeled yet";
+  const said = row.label !== null ? `Labeled ${row.label}` : row.unsure ? "Marked as unsure" : "Not labeled yet";
+  put("row-title", row.id);
+  put("reason", reason ? `Shown because: ${reason}` : "");
+  put("current", said);
+  put("announce", `Row ${row.id}. ${said}.`);
+  at("clear").hidden = row.label === null && !row.unsure;
   showPanels(at("panels"), row, state.opinions, play);
   showConsensus(at("consensus"), row, state.opinions);
   if (state.status) showClasses(state.status.classes);
@@ -117,7 +127,7 @@ async function next() {
     say("There is no such row left; choose another way to go on.");
     return;
   }
-  remember(row.row, row.reason, strategy);
+  remember(row.row, row.reason, row.strategy);
   show(row, row.reason);
 }
 
@@ -144,6 +154,8 @@ async function send(action, name) {
     row: state.row.row, action, label: name ?? null, seen: state.row.revision, window: windowId, chosen_by: strategy,
   });
   say("");
+  const said = { label: name, unsure: "unsure", clear: "label removed" }[action];
+  put("saved", `Saved: ${state.row.id}, ${said}`);
   showStatus(status);
   await next();
 }
@@ -153,14 +165,19 @@ async function undo() {
   if (row.row === null) { say("There is nothing to undo in this window."); return; }
   const place = state.visited.findLastIndex(([visited]) => visited === row.row);
   if (place >= 0) state.place = place; else remember(row.row, "undone", "search");
+  put("saved", `Undone: ${row.id}`);
   show(row, "its label was taken back");
   showStatus(await asJson("/api/status"));
 }
 
-async function addClass(name) {
-  await asJson("/api/classes", { name });
-  at("new-class").value = "";
-  showStatus(await asJson("/api/status"));
+async function useClass(name) {
+  const input = at("new-class"), known = state.status.classes.find((c) => c.name === name.trim());
+  if (known) await send("label", known.name);
+  else {
+    await asJson("/api/classes", { name });
+    showStatus(await asJson("/api/status"));
+  }
+  input.value = "";
   at("row-title").focus();
 }
 
@@ -177,7 +194,15 @@ async function find(text) {
 
 function play(column) {
   const row = state.row.row;
-  playSound(async () => (await ask(`/api/sound/${row}?column=${encodeURIComponent(column)}`)).blob());
+  state.sensor = column;
+  playSound(column, async () => (await ask(`/api/sound/${row}?column=${encodeURIComponent(column)}`)).blob()).catch((error) => say(error.message));
+}
+
+// The sound of the sensor that was played last, else the first.
+function playAgain() {
+  const columns = [...document.querySelectorAll("button.play")].map((button) => button.dataset.column);
+  if (columns.length) play(columns.includes(state.sensor) ? state.sensor : columns[0]);
+  else say("There is no sound in this row.");
 }
 
 function toggleOpinions() {
@@ -206,12 +231,12 @@ function onKey(event) {
     s: () => act(() => send("unsure")), u: () => act(undo), o: toggleOpinions,
     n: () => at("new-class").focus(), "/": () => at("search").focus(),
     ArrowLeft: () => act(back), ArrowRight: () => act(next),
-    " ": () => { const first = document.querySelector("button.play"); if (first) play(first.dataset.column); },
+    " ": playAgain, Delete: () => act(() => send("clear")),
   };
   if (number >= 0 && event.key.length === 1) {
     const found = state.status?.classes[number];
     if (found) label(found.name); else say(`There is no class ${event.key} yet; n adds one.`);
-  } else if (event.key === " " && event.target.matches("button, summary")) return;
+  } else if (event.key === " " && event.target.matches("button, summary, a")) return;
   else if (actions[event.key]) actions[event.key]();
   else return;
   event.preventDefault();
@@ -236,12 +261,15 @@ at("strategy").addEventListener("change", () => { at("review-box").hidden = at("
 at("review-class").addEventListener("change", () => { state.visited = []; state.place = -1; act(next); });
 at("search-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => find(at("search").value)); });
 at("search").addEventListener("input", () => act(() => find(at("search").value)));
-at("class-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => addClass(at("new-class").value)); });
+at("class-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => useClass(at("new-class").value)); });
 at("opinions-button").addEventListener("click", toggleOpinions);
 at("unsure").addEventListener("click", () => act(() => send("unsure")));
+at("clear").addEventListener("click", () => act(() => send("clear")));
 at("undo").addEventListener("click", () => act(undo));
 at("back").addEventListener("click", () => act(back));
 at("forward").addEventListener("click", () => act(next));
 document.addEventListener("keydown", onKey);
 window.addEventListener("pagehide", stopSound);
+// On narrow screens the classes are a bar at the bottom, below which nothing may be hidden.
+new ResizeObserver(() => document.documentElement.style.setProperty("--bar", getComputedStyle(at("side")).position === "fixed" ? `${at("side").offsetHeight}px` : "0px")).observe(at("side"));
 act(start);

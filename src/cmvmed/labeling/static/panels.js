@@ -1,7 +1,8 @@
 // What a row holds, view by view. All content is set as text, never as markup.
 
-const AXIS = 48; // pixels left of a waveform; as the margin of .spectrogram in page.css
-const plots = [];
+const AXIS = 48; // pixels left of a waveform; --axis in page.css
+const SOUND_HEIGHT = 64, SERIES_HEIGHT = 110, TIME_HEIGHT = 24;
+const signals = []; // of the row that is shown: plot, box, time axis
 let player = null;
 
 export function element(tag, attributes = {}, ...children) {
@@ -29,20 +30,33 @@ function opinionList(classes, shares) {
       element("span", { text: `${Math.round(100 * p)} %` })));
 }
 
-function drawSeries(box, part, seconds) {
-  const data = [part.times, part.values];
+// Waveforms: one time axis for all sensors, at the last of them.
+
+function drawWaveform(signal) {
+  const { part, seconds, isLast, plotBox } = signal;
   const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
-  const plot = new window.uPlot({
-    width: box.clientWidth || 600, height: part.kind === "sound" ? 96 : 120,
-    cursor: { sync: { key: "row" }, y: false, drag: { x: true, y: false } },
+  const time = isLast ? { ...axis, size: TIME_HEIGHT, values: (_, ticks) => ticks.map((t) => (t < 0.97 * seconds ? `${t} s` : "")) } : { ...axis, size: 0, values: () => [], ticks: { show: false } };
+  signal.plot?.destroy();
+  signal.plot = new window.uPlot({
+    width: plotBox.clientWidth || 300, height: (part.kind === "sound" ? SOUND_HEIGHT : SERIES_HEIGHT) + (isLast ? TIME_HEIGHT : 0),
+    cursor: { show: false }, legend: { show: false },
     scales: { x: { time: false, range: [0, seconds] } },
-    axes: [{ ...axis, size: 24, values: (_, ticks) => ticks.map((t) => `${t} s`) }, { ...axis, size: AXIS }],
-    padding: [4, 0, 0, 0],
-    series: [{}, { stroke: color("--accent"), width: 1 }],
-    legend: { show: false },
-  }, data, box);
-  plots.push({ plot, box, kind: part.kind });
+    axes: [time, { ...axis, size: AXIS, space: 20 }],
+    padding: [6, 0, isLast ? 0 : 6, 0],
+    series: [{}, { stroke: color("--accent"), width: 1, points: { show: false } }],
+  }, [part.times, part.values], plotBox);
 }
+
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const signal = signals.find((found) => found.plotBox === target);
+    if (!signal || !target.clientWidth) continue;
+    if (!signal.plot) drawWaveform(signal);
+    else if (signal.plot.width !== target.clientWidth) signal.plot.setSize({ width: target.clientWidth, height: signal.plot.height });
+  }
+});
+
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => signals.forEach(drawWaveform));
 
 function drawSpectrogram(canvas, image, share) {
   const bytes = Uint8Array.from(atob(image.data), (c) => c.charCodeAt(0));
@@ -60,77 +74,120 @@ function drawSpectrogram(canvas, image, share) {
   canvas.getContext("2d").drawImage(small, 0, 0, Math.round(1200 * share), 180);
 }
 
-function partElement(part, view, seconds, play) {
-  if (part.kind === "text") {
-    return element("p", { class: "text", text: part.text + (part.cut ? " … (cut)" : "") });
+// Lines over all signals at one time: where the pointer is, and what is played.
+
+function showLine(kind, time) {
+  for (const { lines, box, seconds } of signals) {
+    const line = lines[kind];
+    line.hidden = time === null || time > seconds;
+    if (!line.hidden) line.style.left = `${AXIS + (time / seconds) * (box.clientWidth - AXIS)}px`;
   }
+}
+
+function onPointer(event, signal) {
+  const box = signal.box.getBoundingClientRect(), x = event.clientX - box.left - AXIS;
+  showLine("cursor", x < 0 ? null : (x / (box.width - AXIS)) * signal.seconds);
+}
+
+function signalElement(part, view, seconds, isLast) {
+  const name = `Waveform of ${view}, ${part.name}, ${part.seconds.toFixed(2)} seconds`;
+  const plotBox = element("div", { role: "img", "aria-label": name });
+  const lines = { cursor: element("div", { class: "line cursor", hidden: "" }), playing: element("div", { class: "line playing", hidden: "" }) };
+  const box = element("div", { class: "signal" });
+  if (part.spectrogram) {
+    const label = `Spectrogram of ${view}, ${part.name}, up to ${Math.round(part.spectrogram.highest)} Hz`;
+    const canvas = element("canvas", { class: "spectrogram", role: "img", "aria-label": label });
+    drawSpectrogram(canvas, part.spectrogram, part.seconds / seconds);
+    box.append(canvas);
+  }
+  box.append(plotBox, lines.cursor, lines.playing);
+  const signal = { part, seconds, isLast, plotBox, box, lines, plot: null };
+  signals.push(signal);
+  resized.observe(plotBox);
+  box.addEventListener("pointermove", (event) => onPointer(event, signal));
+  box.addEventListener("pointerleave", () => showLine("cursor", null));
+  return box;
+}
+
+function partElement(part, panel, seconds, isLast) {
+  if (part.kind === "text") return element("p", { class: "text", text: part.text + (part.cut ? " … (cut)" : "") });
   if (part.kind === "table") {
     const rows = part.cells.map(([name, value]) =>
       element("tr", {}, element("th", { scope: "row", text: name }), element("td", { text: value })));
-    const table = element("table", {}, element("tbody", {}, ...rows));
-    const box = element("div", { class: "cells" }, table);
+    const box = element("div", { class: "cells" }, element("table", {}, element("tbody", {}, ...rows)));
     if (part.n_more) box.append(element("p", { class: "soft", text: `${part.n_more} more columns` }));
     return box;
   }
-  const box = element("div", { role: "img", "aria-label": `Waveform of ${view}, ${part.name}, ${part.seconds.toFixed(2)} seconds` });
-  const whole = element("div", {}, box);
-  queueMicrotask(() => drawSeries(box, part, seconds));
-  if (part.spectrogram) {
-    const canvas = element("canvas", { class: "spectrogram", role: "img", "aria-label": `Spectrogram of ${view}, up to ${Math.round(part.spectrogram.highest)} Hz` });
-    drawSpectrogram(canvas, part.spectrogram, part.seconds / seconds);
-    whole.append(canvas);
-  }
-  return whole;
+  const drawn = signalElement(part, panel.view, seconds, isLast);
+  if (panel.parts.length === 1) return drawn;
+  return element("div", {}, element("p", { class: "soft signal-name", text: part.name }), drawn);
 }
 
 export function showPanels(target, row, opinionsShown, play) {
   stopSound();
-  for (const { plot } of plots.splice(0)) plot.destroy();
-  const lengths = row.panels.flatMap((panel) => panel.parts.map((part) => part.seconds || 0));
-  const seconds = Math.max(...lengths, 1e-9);
-  target.replaceChildren(...row.panels.map((panel) => {
-    const head = element("header", {}, element("h3", { text: panel.view }));
-    for (const part of panel.parts.filter((found) => found.kind === "sound")) {
-      head.append(element("button", { type: "button", class: "play", text: "Play", "aria-label": `Play the sound of ${panel.view}`, "data-column": part.name, onclick: () => play(part.name) }));
-    }
-    const shares = row.opinions?.views[panel.view];
-    if (shares && panel.parts.length && opinionsShown) {
-      head.append(element("div", { "aria-label": `Opinion of ${panel.view}` }, ...opinionList(row.opinions.classes, shares)));
-    }
-    const parts = panel.parts.map((part) => partElement(part, panel.view, seconds, play));
-    return element("section", { class: "panel", "aria-label": panel.view }, head,
-      ...(parts.length ? parts : [element("p", { class: "soft", text: "This sensor is missing here." })]));
-  }));
+  resized.disconnect();
+  for (const { plot } of signals.splice(0)) plot?.destroy();
+  const waves = row.panels.flatMap((panel) => panel.parts.filter((part) => part.seconds !== undefined));
+  const seconds = Math.max(...waves.map((part) => part.seconds), 1e-9);
+  target.replaceChildren(...row.panels.map((panel) => panelElement(panel, row, opinionsShown, play, seconds, waves.at(-1))));
+}
+
+function panelElement(panel, row, opinionsShown, play, seconds, last) {
+  const head = element("div", { class: "panel-head" }, element("h3", { text: panel.view }));
+  const sounds = panel.parts.filter((part) => part.kind === "sound");
+  for (const part of sounds) {
+    const name = sounds.length > 1 ? `${panel.view}, ${part.name}` : panel.view;
+    head.append(element("button", { type: "button", class: "play", text: "Play", "aria-label": `Play the sound of ${name}`, "data-column": part.name, onclick: () => play(part.name) }));
+  }
+  const shares = row.opinions?.views[panel.view];
+  if (shares && panel.parts.length && opinionsShown) {
+    head.append(element("div", { role: "group", "aria-label": `Opinion of ${panel.view}` }, ...opinionList(row.opinions.classes, shares)));
+  }
+  const parts = panel.parts.map((part) => partElement(part, panel, seconds, part === last));
+  return element("section", { class: "panel", "aria-label": panel.view }, head,
+    ...(parts.length ? parts : [element("p", { class: "soft", text: "Missing in this row." })]));
 }
 
 export function showConsensus(target, row, opinionsShown) {
   target.replaceChildren();
-  if (row.opinions && opinionsShown) {
-    target.append(element("strong", { text: "All sensors together: " }), ...opinionList(row.opinions.classes, row.opinions.consensus));
+  if (row.opinions?.consensus && opinionsShown) {
+    target.append(element("strong", { text: "All sensors together" }), ...opinionList(row.opinions.classes, row.opinions.consensus));
   }
 }
 
-export async function playSound(load) {
-  if (player) { stopSound(); return; }
+// Sound
+
+export async function playSound(column, load) {
+  const wasPlaying = player?.column;
+  stopSound();
+  if (wasPlaying === column) return;
   const address = URL.createObjectURL(await load());
-  player = new Audio(address);
-  const mine = player;
+  const audio = new Audio(address);
+  const mine = player = { column, audio, address };
+  showButtons();
   const move = () => {
     if (player !== mine) return;
-    for (const { plot } of plots) plot.setCursor({ left: plot.valToPos(mine.currentTime, "x"), top: 10 }, false);
+    showLine("playing", audio.currentTime);
     requestAnimationFrame(move);
   };
-  mine.addEventListener("ended", () => stopSound());
-  try { await mine.play(); move(); } catch { stopSound(); }
+  audio.addEventListener("ended", () => { if (player === mine) stopSound(); });
+  try { await audio.play(); move(); } catch (error) {
+    if (player === mine) stopSound();
+    if (error.name !== "AbortError") throw new Error("The browser cannot play this sound.");
+  }
 }
 
 export function stopSound() {
   if (!player) return;
-  player.pause();
-  URL.revokeObjectURL(player.src);
+  player.audio.pause();
+  URL.revokeObjectURL(player.address);
   player = null;
+  showLine("playing", null);
+  showButtons();
 }
 
-window.addEventListener("resize", () => {
-  for (const { plot, box } of plots) plot.setSize({ width: box.clientWidth || 300, height: plot.height });
-});
+function showButtons() {
+  for (const button of document.querySelectorAll("button.play")) {
+    button.textContent = player?.column === button.dataset.column ? "Stop" : "Play";
+  }
+}
