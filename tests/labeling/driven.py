@@ -67,7 +67,7 @@ class Server:
     def __init__(self, folder, *options):
         paths = [str(Path(cmvmed.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
-        self.started = time.monotonic()
+        self.folder = folder
         command = [sys.executable, "-u", "-m", "cmvmed", "label", "--no-open", *options]
         self.process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -95,6 +95,7 @@ def _serve(session: LabelingSession, port: int, open_page: bool) -> None:
             raise click.ClickException(
                 f"Port {port} cannot be used ({error.strerror}); leave --port out for a free one."
             ) from error
+        listener.listen()  # so that a browser that is faster than the server waits
         port = listener.getsockname()[1]
         token = new_token()
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import resample_poly, spectrogram
 
 from cmvmed.features import read_audio
 from cmvmed.recordings import SensorSignals
@@ -116,6 +115,8 @@ class RowContent:
 
 def playable(values: NDArray[np.float64], rate: float) -> tuple[NDArray[np.float64], float]:
     """Samples at a rate that browsers play: a multiple of the own rate if that is too low."""
+    from scipy.signal import resample_poly  # slow to import, and not needed for tables
+
     times = int(np.ceil(MIN_RATE / rate))
     return (values, rate) if times == 1 else (np.asarray(resample_poly(values, times, 1)), rate * times)
 
@@ -137,6 +138,8 @@ def spectrogram_image(values: NDArray[np.float64], rate: float) -> dict[str, Any
     """Power in dB as bytes, frequency bands by frames, from the lowest frequency on; None for too few samples."""
     if values.size < 64:
         return None
+    from scipy.signal import spectrogram  # slow to import, and not needed for tables
+
     length = int(min(1024, 2 ** np.floor(np.log2(max(64, values.size // 32)))))
     hop = max(length // 4, int(np.ceil((values.size - length) / SPECTRUM_FRAMES)))
     clean = np.nan_to_num(values)

@@ -33,7 +33,7 @@ class Learned:
     estimate : of the accuracy: mean, low, high, level, held_out, n_held_out and, if known, labels_only; None if no label
         could be held out
     n_labels : labels that it was fitted to
-    seconds : duration of the fit
+    seconds, processor : duration of the fit, by the clock and on the processor
     problem : why there is no fit
     """
 
@@ -46,6 +46,7 @@ class Learned:
     estimate: dict[str, float] | None = None
     n_labels: int = 0
     seconds: float = 0.0
+    processor: float = 0.0
     problem: str | None = None
 
 
@@ -164,14 +165,14 @@ class _Worker:
             return Learned(revision, problem="A first fit needs labels of two classes.")
         drawn = self.parameters["labels_drawn"]
         parameters = self.parameters | {"labels_drawn": "chosen" if chosen and drawn == "unknown" else drawn}
-        start = time.perf_counter()
+        start = time.perf_counter(), time.process_time()
         try:
             model = CMVMED(**parameters).fit(self.views, np.array(labels, dtype=object), groups=self.groups)
             return self._result(revision, labels, model, start)
         except ValueError as error:
             return Learned(revision, problem=str(error))
 
-    def _result(self, revision: int, labels: list[str | None], model: Any, start: float) -> Learned:
+    def _result(self, revision: int, labels: list[str | None], model: Any, start: tuple[float, float]) -> Learned:
         labeled = np.array([label is not None for label in labels])
         by_view = model.predict_proba_by_view(self.views)
         rows, reasons = self._suggestions(model, np.flatnonzero(~labeled))
@@ -184,7 +185,8 @@ class _Worker:
             tuple(reasons),
             _estimate(model),
             int(labeled.sum()),
-            time.perf_counter() - start,
+            time.perf_counter() - start[0],
+            time.process_time() - start[1],
         )
 
     def _probabilities(self, model: Any, labeled: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -376,6 +376,7 @@ class LabelingSession:
             "estimate": learned.estimate,
             "first": None if first is None else {"n_labels": first.n_labels, "estimate": first.estimate},
             "seconds": learned.seconds,
+            "processor": learned.processor,
             "problem": learned.problem,
             "advice": advice(+counts, change),
         }

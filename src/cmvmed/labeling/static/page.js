@@ -54,8 +54,8 @@ function act(action) {
 
 async function onError(error) {
   if (error.status === 409 && state.row) {
-    say("This row was changed in another window; its label is shown now.");
     show(await asJson(`/api/rows/${state.row.row}`), state.row.reason);
+    say("This row was changed in another window; its label is shown now.");
   } else say(error.message);
 }
 
@@ -183,13 +183,30 @@ async function useClass(name) {
 
 async function find(text) {
   const list = at("found");
+  if (list.dataset.text === text) return;
+  const { rows } = text ? await asJson(`/api/search?q=${encodeURIComponent(text)}`) : { rows: [] };
+  list.dataset.text = text;
   list.hidden = !text;
-  if (!text) return;
-  const { rows } = await asJson(`/api/search?q=${encodeURIComponent(text)}`);
-  list.replaceChildren(...(rows.length ? rows.map((r) => element("li", {}, element("button", {
-    type: "button", text: r.label === null ? r.id : `${r.id} (${r.label})`,
-    onclick: () => act(async () => { remember(r.row, "found by its id", "search"); list.hidden = true; show(await asJson(`/api/rows/${r.row}`), "found by its id"); }),
-  }))) : [element("li", { text: "No id contains this." })]));
+  list.replaceChildren(...rows.map((r) => element("li", {}, element("button", {
+    type: "button", text: r.label === null ? r.id : `${r.id} (${r.label})`, "data-id": r.id, onclick: () => act(() => openFound(r.row)),
+  }))));
+  if (!rows.length) list.append(element("li", { text: "No id contains this." }));
+}
+
+async function openFound(row) {
+  remember(row, "found by its id", "search");
+  show(await asJson(`/api/rows/${row}`), "found by its id");
+  at("search").value = "";
+  await find("");
+  at("row-title").focus();
+}
+
+// The only row that was found, or the one with exactly this id; else the list gets the focus.
+async function openOnly(text) {
+  await find(text);
+  const buttons = [...at("found").querySelectorAll("button")];
+  const only = buttons.length === 1 ? buttons[0] : buttons.find((button) => button.dataset.id === text);
+  if (only) only.click(); else buttons[0]?.focus();
 }
 
 function play(column) {
@@ -259,7 +276,7 @@ async function start() {
 
 at("strategy").addEventListener("change", () => { at("review-box").hidden = at("strategy").value !== "review"; state.visited = []; state.place = -1; act(next); });
 at("review-class").addEventListener("change", () => { state.visited = []; state.place = -1; act(next); });
-at("search-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => find(at("search").value)); });
+at("search-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => openOnly(at("search").value)); });
 at("search").addEventListener("input", () => act(() => find(at("search").value)));
 at("class-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => useClass(at("new-class").value)); });
 at("opinions-button").addEventListener("click", toggleOpinions);
