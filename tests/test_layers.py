@@ -33,6 +33,7 @@ ALLOWED = {
     "pages": (),
     "reproduction": ("pages",),
     "workbench": ("features", "recordings", "pages"),
+    "labeling": ("features", "recordings", "workbench"),
     "_config": (),
     "_optional": (),
     "_warnings": (),
@@ -44,6 +45,7 @@ ALLOWED_MODULES = {
     "onnx_export": (ROOT,),
     "reproduction": PUBLIC,
     "workbench": (*PUBLIC, "data.labels"),
+    "labeling": PUBLIC,
 }  # no other module of their parts
 HELPERS = ("_config", "_optional", "_warnings")  # small modules that any part but these may import
 WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
@@ -61,6 +63,7 @@ SILENT = (
     "onnx_export",
     "recordings",
     "workbench",
+    "labeling",
 )
 
 
@@ -274,6 +277,9 @@ def test_each_part_imports_only_what_it_may(modules):
         ("features.text", "from cmvmed.workbench import Project"),
         ("recordings.container", "from cmvmed.features import MFCC"),
         ("recordings.container", "from cmvmed.workbench import Project"),
+        ("workbench.project", "from cmvmed.labeling import LabelingSession"),
+        ("labeling.session", "from cmvmed.data.labels import Labels"),
+        ("labeling.learner", "from cmvmed.estimators import CMVMED"),
         ("pages.charts", "from cmvmed.reproduction.method_names import CMV_MED"),
         ("workbench.report.model_page", "from cmvmed.reproduction.paper_report import report_page"),
         ("_optional", "from cmvmed.core.linalg import is_sparse"),
@@ -299,6 +305,8 @@ def test_other_imports_are_rejected(modules, module, code):
         ("workbench.label_values", "from cmvmed.data.labels import UNLABELED_WORDS"),
         ("workbench.encoders", "from cmvmed.recordings.audio_files import audio_header"),
         ("features.mfcc", "from cmvmed.recordings import Recordings"),
+        ("labeling.learner", "from cmvmed import CMVMED"),
+        ("labeling.session", "from cmvmed.workbench.label_store import LabelStore"),
         ("workbench.readers", "from cmvmed._optional import import_optional"),
         ("workbench.report.model_page", "from cmvmed.pages.svg import element"),
         ("reproduction.paper_report.page", "from cmvmed.pages.rendering import render"),

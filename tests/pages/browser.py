@@ -28,7 +28,7 @@ SCREENS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 
 
 @contextmanager
-def chromium(profile):
+def chromium(profile, logs=("browser",)):
     """A browser with a profile of its own."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
@@ -37,7 +37,7 @@ def chromium(profile):
     options.binary_location = CHROMIUM
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     try:
         yield driver

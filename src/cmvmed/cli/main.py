@@ -20,6 +20,7 @@ SECTIONS = {
         "train": "Learn a model; write it and a report, with the expected accuracy.",
         "predict": "Predict new rows: class, probabilities, prediction set, share of each view, novelty.",
         "suggest": "Choose the rows to label next, and say why.",
+        "label": "Label rows in the browser, while a model learns.",
         "report": "Write the report of a model again, as one HTML page.",
         "export": "Write a model as ONNX, for devices without Python.",
     },

@@ -1,4 +1,4 @@
-"""Where the labels of a project come from: a column of the data, a file with id and label, and further such files."""
+"""Where the labels of a project come from: a column of the data, files with id and label, and the labeling page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,12 +7,13 @@ from cmvmed.workbench.column_kinds import missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.frames import RawTable, Series, pandas
 from cmvmed.workbench.joining import qualified
+from cmvmed.workbench.label_store import LabelStore
 from cmvmed.workbench.label_values import read_label_file, replace_labels
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings
 from cmvmed.workbench.readers import TABLE_FORMATS, is_pattern, read_table, table_files
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["first_column", "read_labels"]
+__all__ = ["first_column", "read_labels", "with_page_labels"]
 
 
 def read_labels(
@@ -24,6 +25,32 @@ def read_labels(
         cells, about = replace_labels(cells, read_table(path, _options(settings.data)), ids, settings.data)
         said += about
     return cells, said
+
+
+def with_page_labels(cells: Series, path: Path | None, ids: Sequence[str]) -> tuple[Series, list[str], bool]:
+    """Labels after those of the labeling page, messages about them, and whether their rows were chosen.
+
+    What was said last of a row on the page counts; a row that is marked as unsure is not labeled.
+
+    Parameters
+    ----------
+    path : the file of labels; None, or one that does not exist, changes nothing
+    """
+    if path is None or not path.exists():
+        return cells, [], False
+    with LabelStore(path) as store:
+        events, any_chosen = store.current(), store.any_chosen
+    given = {item: event.label or "" for item, event in events.items() if event.action != "reset"}
+    known = set(ids)
+    unknown = [item for item in given if item not in known]
+    n_labels = sum(bool(label) and item in known for item, label in given.items())
+    said = [f"{plural(n_labels, 'label')} of the labeling page ({path.name})."] if given else []
+    if unknown:
+        said.append(
+            f"{plural(len(unknown), 'label')} of {path.name} belong to no row of the data: {abbreviate(unknown)}."
+        )
+    merged = [given.get(key, cell) for key, cell in zip(ids, cells.astype(object), strict=True)]
+    return pandas().Series(merged, dtype=object), said, any_chosen
 
 
 def _first_labels(

@@ -17,6 +17,7 @@ from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean,
 
 __all__ = [
     "LabelValues",
+    "is_marker",
     "label_columns",
     "likely_markers",
     "read_label_file",
@@ -47,14 +48,21 @@ class LabelValues:
         return np.array([value is not None for value in self.values], dtype=bool)
 
 
+def is_marker(name: str, settings: DataSettings) -> bool:
+    """Whether a name means that a row is not labeled: a marker of the project file, or a word that is never a class."""
+    return name not in settings.classes and (
+        name in {marker.strip() for marker in settings.unlabeled} or name.casefold() in UNLABELED_WORDS
+    )
+
+
 def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
     """Labels of a column of cells."""
     texts = _label_texts(series)
     markers = {marker.strip() for marker in settings.unlabeled} | {""}
-    is_marker = np.array([text in markers for text in texts], dtype=bool)
+    unlabeled = np.array([text in markers for text in texts], dtype=bool)
     values = texts.copy()
-    values[is_marker] = None
-    counts = Counter(texts[~is_marker].tolist())
+    values[unlabeled] = None
+    counts = Counter(texts[~unlabeled].tolist())
     unknown = sorted(counts.keys() - set(settings.classes)) if settings.classes else []
     if unknown:
         hint = did_you_mean(unknown[0], settings.classes)
@@ -65,7 +73,7 @@ def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
     n_trimmed = sum(
         isinstance(cell, str) and cell != cell.strip() and bool(cell.strip()) for cell in series.astype(object)
     )
-    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[is_marker].tolist()), n_trimmed)
+    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[unlabeled].tolist()), n_trimmed)
 
 
 def likely_markers(counts: Mapping[str, int], settings: DataSettings) -> tuple[list[str], list[str]]:

@@ -21,7 +21,8 @@ from cmvmed.workbench.column_messages import bad_cells, compare_columns
 from cmvmed.workbench.encoders import ViewEncoder, as_text, encoder_from_state, encoder_state, fit_column
 from cmvmed.workbench.frames import Frame, RawTable, pandas
 from cmvmed.workbench.joining import SourcePaths, open_sources, qualified
-from cmvmed.workbench.label_sources import first_column, read_labels
+from cmvmed.workbench.label_sources import first_column, read_labels, with_page_labels
+from cmvmed.workbench.label_store import labels_path
 from cmvmed.workbench.label_values import LabelValues, likely_markers, read_label_values
 from cmvmed.workbench.predictions import prediction_frame
 from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_project, read_project_file
@@ -46,6 +47,8 @@ class Project:
         Paths of the settings are relative to it.
     encoders : list of ViewEncoder or None
         Fitted by :meth:`read`.
+    page_labels : Path or None
+        File of the labels of the labeling page, which precede those of the data. It need not exist.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Project:
     settings: ProjectSettings
     folder: Path
     encoders: list[ViewEncoder] | None = field(default=None)
+    page_labels: Path | None = None
 
     @classmethod
     def load(cls, path: str | PathLike[str] = DEFAULT_NAME, *, changes: Mapping[str, Any] | None = None) -> Self:
@@ -82,7 +86,7 @@ class Project:
         """
         file = Path(path)
         settings = read_project_file(file, changes)
-        return cls(settings, file if file.is_dir() else file.parent)
+        return cls(settings, file if file.is_dir() else file.parent, page_labels=labels_path(file))
 
     @property
     def id_name(self) -> str:
@@ -100,6 +104,8 @@ class Project:
         roles = assign_columns(self.settings, table)
         ids = _ids(table)
         cells, said = read_labels(self.settings, self.folder, table, list(ids))
+        cells, about, any_chosen = with_page_labels(cells, self.page_labels, list(ids))
+        said += about
         labels = read_label_values(cells, self.settings.data)
         groups = self._groups(table, ids)
         kinds = {column: self._kind(table, column) for columns in roles.views.values() for column in columns}
@@ -108,7 +114,9 @@ class Project:
                 f"{plural(labels.n_trimmed, 'label has', 'labels have')} blanks around the name, which are left out."
             )
         messages = (*table.messages, *roles.messages, *said)
-        return ProjectRows(table, ids, labels, groups, roles, kinds, messages)
+        drawn = self.settings.data.labels_drawn
+        drawn = "chosen" if any_chosen and drawn == "unknown" else drawn
+        return ProjectRows(table, ids, labels, groups, roles, kinds, messages, drawn)
 
     def read(self, rows: ProjectRows | None = None) -> ProjectTable:
         """The training rows, encoded; fits the encoders.
@@ -131,7 +139,8 @@ class Project:
     def encode(self, rows: ProjectRows, messages: Sequence[str] = ()) -> ProjectTable:
         """Training rows as fitted encoders see them."""
         views = {encoder.name: encoder.encode(rows.table) for encoder in self._fitted_encoders()}
-        return ProjectTable(rows.ids, views, rows.labels.values, rows.groups, (*rows.messages, *messages))
+        said = (*rows.messages, *messages)
+        return ProjectTable(rows.ids, views, rows.labels.values, rows.groups, said, rows.labels_drawn)
 
     def read_new(self, path: str | PathLike[str] | Mapping[str, str | PathLike[str]]) -> ProjectTable:
         """Rows to predict, matched by the names of columns and encoded as in training.
@@ -183,7 +192,7 @@ class Project:
         trained : TrainedProject
         """
         table = self.read() if table is None else table
-        model = CMVMED(**{**self.model_parameters, **parameters})
+        model = CMVMED(**{"labels_drawn": table.labels_drawn, **self.settings.model, **parameters})
         model.set_callbacks(*callbacks).fit(table.views, table.labels, groups=table.groups)
         return TrainedProject(replace(self), model.set_callbacks())
 

@@ -26,6 +26,7 @@ class ProjectRows:
     roles: ColumnRoles
     kinds: Mapping[str, str]  # of the columns of views
     messages: tuple[str, ...]
+    labels_drawn: str = "unknown"  # parameter of CMVMED
 
     def present(self, view: str) -> BoolArray:
         """Which rows have a view, (n,)."""
@@ -48,6 +49,9 @@ class ProjectTable:
     groups : ndarray of shape (n,) or None
     messages : tuple of str
         What was assumed and left out.
+    labels_drawn : str
+        Parameter of ``CMVMED``: that of the project file, or "chosen" if it says "unknown" and rows were labeled on the
+        page because of what they are.
     """
 
     ids: NDArray[np.object_]
@@ -55,3 +59,4 @@ class ProjectTable:
     labels: NDArray[np.object_]
     groups: NDArray[np.object_] | None
     messages: tuple[str, ...] = ()
+    labels_drawn: str = "unknown"
