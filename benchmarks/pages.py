@@ -159,8 +159,14 @@ def fill_from_results() -> None:
         fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     labeling = (RESULTS / "active_learning.md").read_text()
-    fill(ROOT / "docs" / "labeling.md", "active_learning", section(labeling, "Held-out rows"))
-    fill(ROOT / "docs" / "labeling.md", "active_estimates", section(labeling, "Expected accuracy"))
+    headings = {
+        "active_learning": "Held-out rows",
+        "active_accuracy": "Mean accuracy on held-out rows",
+        "active_unlabeled": "Unlabeled rows",
+        "active_estimates": "Expected accuracy",
+    }
+    for mark, heading in headings.items():
+        fill(ROOT / "docs" / "labeling.md", mark, section(labeling, heading))
 
 
 def main() -> None:
