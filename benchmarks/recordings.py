@@ -204,7 +204,12 @@ AUTO: dict[str, Callable[[Split], Answer]] = {
 }
 AEON = {"MiniRocket": "MiniRocket", "MultiRocket": "MultiRocket", "Hydra": "HydraTransformer"}
 METHODS = ("CMVMED, auto", "CMVMED, plain", *list(AUTO)[1:], *AEON)
-PACKAGES = {"LightGBM, auto": ("lightgbm",), "MiniRocket": ("aeon",), "MultiRocket": ("aeon",), "Hydra": ("aeon", "torch")}
+PACKAGES = {
+    "LightGBM, auto": ("lightgbm",),
+    "MiniRocket": ("aeon",),
+    "MultiRocket": ("aeon",),
+    "Hydra": ("aeon", "torch"),
+}
 
 
 def is_possible(name: str, method: str) -> bool:
@@ -257,7 +262,9 @@ def run(sets: Sequence[str], methods: Sequence[str], budgets: Sequence[int], spl
         store.add(row)
         left = (time.monotonic() - begin) / (i + 1) * (len(pending) - i - 1)
         if row["error"] or i % 20 == 0:
-            print(f"{i + 1} of {len(pending)}, {left / 60:.0f} minutes left. {row['error']}", file=sys.stderr, flush=True)
+            print(
+                f"{i + 1} of {len(pending)}, {left / 60:.0f} minutes left. {row['error']}", file=sys.stderr, flush=True
+            )
 
 
 def report(rows: Sequence[dict[str, Any]]) -> str:
@@ -315,13 +322,17 @@ def report_cost() -> str:
         seconds = len(signals) * signals.shape[2] / rate
         for kind in [*candidates(rate), *(["multirocket", "catch22"] if find_spec("aeon") else [])]:
             transform = SignalFeatures(kind, sampling_rate=rate).fit(signals)
-            lines.append(f"| {name} | {rate:g} | {kind} | {1000 * _seconds(transform.transform, signals) / seconds:.2f} |")
+            lines.append(
+                f"| {name} | {rate:g} | {kind} | {1000 * _seconds(transform.transform, signals) / seconds:.2f} |"
+            )
         if find_spec("aeon"):
             from aeon.transformations.collection.convolution_based import MiniRocket
 
             own = MiniRocket(random_state=SEED).fit(signals.astype(np.float32))
             taken = _seconds(own.transform, signals.astype(np.float32))
-            lines.append(f"| {name} | {rate:g} | aeon's MiniRocket, 10,000 convolutions | {1000 * taken / seconds:.2f} |")
+            lines.append(
+                f"| {name} | {rate:g} | aeon's MiniRocket, 10,000 convolutions | {1000 * taken / seconds:.2f} |"
+            )
     return "\n".join(lines)
 
 

@@ -73,10 +73,14 @@ def test_rows_without_a_sensor_are_left_out():
     for kind in ("bad", "good"):
         gaps["a"][kind][10:20] = np.nan
     _, scores = choose_kinds(gaps, codes)
-    _, expected = choose_kinds({"a": {k: np.delete(v, range(10, 20), axis=0) for k, v in features["a"].items()}},
-                               np.delete(codes, range(10, 20)))
+    _, expected = choose_kinds(
+        {"a": {k: np.delete(v, range(10, 20), axis=0) for k, v in features["a"].items()}},
+        np.delete(codes, range(10, 20)),
+    )
     assert scores[0].held_out_r2 == pytest.approx(expected[0].held_out_r2)
-    few = {s: {k: np.where(np.arange(80)[:, None] < 3, v, np.nan) for k, v in kinds.items()} for s, kinds in gaps.items()}
+    few = {
+        s: {k: np.where(np.arange(80)[:, None] < 3, v, np.nan) for k, v in kinds.items()} for s, kinds in gaps.items()
+    }
     assert np.isnan(choose_kinds(few, codes)[1][0].agreement)
 
 

@@ -87,7 +87,7 @@ def test_with_aeon_random_convolutions_are_compared():
     assert set(features.choices_["kind"]) == {"statistics", "minirocket"}
 
 
-def test_without_aeon_the_user_is_told_once_per_place(monkeypatch):
+def test_without_aeon_the_user_is_told_once(monkeypatch):
     monkeypatch.setattr(module, "is_available", lambda kind: kind in ("statistics", "mfcc"))
     made = motion()
     with pytest.warns(UserWarning, match=r"cmvmed\[timeseries\]") as told:
@@ -112,7 +112,9 @@ def test_progress_is_reported():
 
     features = SensorFeatures("statistics", sampling_rate=made.sampling_rates).set_callbacks(Recorder())
     features.fit_transform(made.signals)
-    assert seen == [f"compare features of {s}" for s in made.signals] + [f"features of {s}" for s in made.signals] + ["fit"]
+    assert seen == [f"compare features of {s}" for s in made.signals] + [f"features of {s}" for s in made.signals] + [
+        "fit"
+    ]
 
 
 def test_class_codes():
@@ -130,15 +132,26 @@ def test_mistakes():
         features.fit(np.zeros((3, 2, 10)))
     with pytest.raises(ValueError, match="sampling_rate has no entry for sensor 'neck'"):
         features.fit({"neck": np.zeros((3, 1, 20))})
-    with pytest.raises(ValueError, match="one signal per case"):
+    with pytest.raises(ValueError, match="the same number of cases"):
         SensorFeatures("statistics").fit({"a": np.zeros((3, 1, 20)), "b": np.zeros((2, 1, 20))})
     with pytest.raises(ValueError, match="kind has no entry for sensor 'wrist'"):
         SensorFeatures({"ankle": "statistics"}, sampling_rate=made.sampling_rates).fit(made.signals)
     with pytest.raises(ValueError, match="kind must be one of"):
         SensorFeatures(candidates=[]).fit({"a": np.zeros((3, 1, 20))})
     fitted = features.fit(made.signals)
-    with pytest.raises(ValueError, match="X has no sensor 'chest'"):
-        fitted.transform({name: made.signals[name] for name in ("wrist", "ankle")})
+    other = Recordings({"neck": recordings_of(made)["wrist"]})
+    with pytest.raises(ValueError, match="X has a sensor 'neck', which the data of fit did not have"):
+        fitted.transform(other)
+
+
+def test_a_sensor_that_is_not_there_is_missing_in_all_cases():
+    made = motion(1)
+    features = SensorFeatures("statistics", sampling_rate=made.sampling_rates)
+    every = features.fit_transform(made.signals)
+    some = features.transform({name: made.signals[name] for name in ("wrist", "ankle")})
+    np.testing.assert_array_equal(some["wrist"], every["wrist"])
+    assert some["chest"].shape == every["chest"].shape
+    assert np.isnan(some["chest"]).all()
 
 
 def test_clone_keeps_parameters():

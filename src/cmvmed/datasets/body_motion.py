@@ -151,7 +151,8 @@ def _motion(
     second = activity.second * np.exp(0.4 * rng.standard_normal())
     offset = rng.uniform(0.0, 0.3)
     forward, upward = (
-        np.cos(2 * np.pi * turn) + second * np.cos(4 * np.pi * turn + 2 * np.pi * offset) for turn in (cycle, cycle - 0.1)
+        np.cos(2 * np.pi * turn) + second * np.cos(4 * np.pi * turn + 2 * np.pi * offset)
+        for turn in (cycle, cycle - 0.1)
     )
     lateral = 0.4 * np.cos(np.pi * steps + rng.uniform(0.0, 2 * np.pi))
     impact = vigor * activity.impact[place] * np.exp(0.3 * rng.standard_normal()) * _impact_train(steps, cadence)

@@ -69,7 +69,7 @@ def choose_kinds(
     for sensor, kinds in kernels.items():
         value = {kind: _score(r2, sensor, kind) for kind in kinds}
         # NaN: no evidence. The first kind wins among equals, so the order of the kinds is the last resort.
-        chosen[sensor] = max(kinds, key=lambda k: (_or_lowest(value[k]), _or_lowest(agreement[sensor][k])))  # noqa: B023
+        chosen[sensor] = max(kinds, key=lambda k: (_or_lowest(value[k]), _or_lowest(agreement[sensor][k])))
         scores += [
             KindScore(sensor, kind, r2[sensor][kind], agreement[sensor][kind], value[kind], kind == chosen[sensor])
             for kind in kinds

@@ -112,19 +112,27 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         return self._fit(X, y, transform=True)
 
     def transform(self, X: object) -> SensorFeatureArrays:
-        """Return the features of each sensor, (n_cases, n_features)."""
+        """Return the features of each sensor, (n_cases, n_features); a sensor that X lacks is missing in all cases."""
         check_is_fitted(self)
         sensors = as_sensors(X, self.sampling_rate)
-        missing = [name for name in self.features_ if name not in sensors]
-        if missing:
+        unknown = [name for name in sensors if name not in self.features_]
+        if unknown:
             raise ValueError(
-                f"X has no sensor {missing[0]!r}, which the data of fit had. If it failed, pass None for each of its signals."
+                f"X has a sensor {unknown[0]!r}, which the data of fit did not have. The sensors are "
+                f"{', '.join(map(repr, self.features_))}; those that are missing in all cases can be left out."
             )
-        return {name: features.transform(sensors[name]) for name, features in self.features_.items()}
+        n = len(next(iter(sensors.values())))
+        return {
+            name: features.transform(sensors[name])
+            if name in sensors
+            else np.full((n, features.n_features_out_), np.nan)
+            for name, features in self.features_.items()
+        }
 
     def _fit(self, X: object, y: ArrayLike | None, *, transform: bool) -> SensorFeatureArrays:
         sensors = as_sensors(X, self.sampling_rate)
         kinds = {name: self._candidates(name, signals) for name, signals in sensors.items()}
+        self._tell_what_is_missing()
         codes = class_codes(X, y, len(next(iter(sensors.values()))))
         report = self._init_callback_context(max_subtasks=len(sensors) * (1 + transform))
         report.call_on_fit_task_begin(estimator=self, X=X, y=y)
@@ -176,14 +184,17 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             for one in kinds or [None]:
                 check_kinds(one)
             return kinds
-        if not all(map(is_available, WITH_AEON)):
+        is_sound = signals.sampling_rate >= MIN_SOUND_RATE and is_available("mfcc")
+        return ["statistics", *filter(is_available, WITH_AEON), *(["mfcc"] if is_sound else [])]
+
+    def _tell_what_is_missing(self) -> None:
+        kinds = self.kind.values() if isinstance(self.kind, Mapping) else [self.kind]
+        if "auto" in kinds and self.candidates is None and not all(map(is_available, WITH_AEON)):
             warn_user(
                 "aeon is not installed, so automatic features are statistics, spectra and cepstra only. Random convolutions "
                 "are often better: pip install 'cmvmed[timeseries]'. To use statistics without this message: "
                 'kind="statistics".'
             )
-        is_sound = signals.sampling_rate >= MIN_SOUND_RATE and is_available("mfcc")
-        return ["statistics", *filter(is_available, WITH_AEON), *(["mfcc"] if is_sound else [])]
 
     def _signal_features(self, kind: str) -> SignalFeatures:
         return SignalFeatures(kind, memory=self.memory, random_state=self.random_state, n_jobs=self.n_jobs)

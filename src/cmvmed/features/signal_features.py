@@ -99,8 +99,7 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         ]
         self.sampling_rate_, self.channel_names_ = signals.sampling_rate, tuple(signals.channel_names)
         self._extractors = [
-            _fitted(extractor, sample, kind, signals, rows)
-            for kind, extractor in zip(kinds, extractors, strict=True)
+            _fitted(extractor, sample, kind, signals, rows) for kind, extractor in zip(kinds, extractors, strict=True)
         ]
         self._names = [name for extractor in self._extractors for name in extractor.names()]
         self._state = _state(self.kind, self.random_state, signals.sampling_rate, sample)
@@ -115,6 +114,11 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"Sensor {signals.name!r} has {signals.sampling_rate:g} Hz, but the data of fit had {self.sampling_rate_:g} Hz. "
                 "Bring it to this rate with cmvmed.recordings.resample."
+            )
+        if signals.n_channels != len(self.channel_names_):
+            raise ValueError(
+                f"Sensor {signals.name!r} has {signals.n_channels} channels, but the data of fit had {len(self.channel_names_)}: "
+                f"{', '.join(self.channel_names_)}."
             )
         if self.memory is None:
             return compute_features(self._extractors, self.n_features_out_, signals)
@@ -167,7 +171,9 @@ def content_hash(signals: SensorSignals, n_channels: int) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for row in range(len(signals)):
         signal = read_signal(signals, row, n_channels)
-        digest.update(b"None" if signal is None else str(signal.shape).encode() + np.ascontiguousarray(signal).tobytes())
+        digest.update(
+            b"None" if signal is None else str(signal.shape).encode() + np.ascontiguousarray(signal).tobytes()
+        )
     return digest.hexdigest()
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cmvmed.recordings.case_arrays import from_sensors
 from cmvmed.recordings.container import Recordings, SensorSignals
-from cmvmed.recordings.signal_checks import check_sampling_rate
 
 FloatArray = NDArray[np.float64]
 SensorInput: TypeAlias = SensorSignals | ArrayLike | Sequence[ArrayLike | None]
 Rates: TypeAlias = float | Mapping[str, float] | None
 
 BLOCK_SAMPLES = 2**22  # samples in memory at the same time
+SINGLE = "signal"  # name of the sensor if only one is given
 DEFAULT_RATE = 1.0  # of arrays without a sampling rate: frequencies are then in cycles per sample
 
 
@@ -33,9 +34,9 @@ def as_sensors(X: object, sampling_rate: Rates) -> dict[str, SensorSignals]:
 
     Parameters
     ----------
-    X : Recordings, or dict of sensor name -> signals as in :func:`as_sensor_signals`
+    X : Recordings, or dict of sensor name -> signals as :func:`cmvmed.recordings.from_sensors` takes it
     sampling_rate : float or dict of sensor name -> float, optional
-        Of arrays; ``Recordings`` have their own.
+        Of arrays; ``Recordings`` have their own. None: 1, frequencies are in cycles per sample.
     """
     if isinstance(X, Recordings):
         return dict(X.sensors)
@@ -44,61 +45,12 @@ def as_sensors(X: object, sampling_rate: Rates) -> dict[str, SensorSignals]:
             f"Expected Recordings or a dict of sensor name -> signals, got {type(X).__name__}. "
             "cmvmed.recordings.from_array makes Recordings of an (n_cases, n_channels, n_samples) array."
         )
-    if isinstance(sampling_rate, Mapping) and (unknown := [name for name in X if name not in sampling_rate]):
-        raise ValueError(f"sampling_rate has no entry for sensor {unknown[0]!r}; it has {list(sampling_rate)}.")
-    sensors = {
-        str(name): as_sensor_signals(
-            signals, sampling_rate[name] if isinstance(sampling_rate, Mapping) else sampling_rate, name=str(name)
-        )
-        for name, signals in X.items()
-    }
-    counts = {name: len(signals) for name, signals in sensors.items()}
-    if len(set(counts.values())) != 1:
-        raise ValueError(f"All sensors need one signal per case, None where missing; they have {counts or 'none'}.")
-    return sensors
+    return dict(from_sensors(X, DEFAULT_RATE if sampling_rate is None else sampling_rate, gaps="error").sensors)
 
 
-def as_sensor_signals(X: SensorInput, sampling_rate: float | None = None, *, name: str = "") -> SensorSignals:
-    """Return the signals of one sensor from an array or a list.
-
-    Parameters
-    ----------
-    X : SensorSignals, (n_cases, n_channels, n_samples) or (n_cases, n_samples) array, or list of such signals
-        In a list lengths may differ. None and signals that are all NaN are missing.
-    sampling_rate : float, optional
-        None: 1, frequencies are in cycles per sample.
-    """
-    if isinstance(X, SensorSignals):
-        return X
-    rate = DEFAULT_RATE if sampling_rate is None else float(sampling_rate)
-    check_sampling_rate(rate)
-    if isinstance(X, np.ndarray) and X.dtype != object and X.ndim not in (2, 3):
-        raise ValueError(
-            f"Signals of sensor {name!r} must be (n_cases, n_channels, n_samples) or (n_cases, n_samples), got {X.shape}."
-        )
-    items: Sequence[Any] = X if isinstance(X, (list, tuple, np.ndarray)) else list(X)  # type: ignore[arg-type]
-    signals = [_as_signal(item, row, name) for row, item in enumerate(items)]
-    counts = {len(signal): row for row, signal in enumerate(signals) if signal is not None}
-    if len(counts) > 1:
-        (one, row), (other, far) = list(counts.items())[:2]
-        raise ValueError(
-            f"Sensor {name!r} has {one} channels in case {row}, but {other} in case {far}; all need the same channels."
-        )
-    channels = tuple(f"ch{c}" for c in range(next(iter(counts), 1)))
-    return SensorSignals(signals, rate, channels, name=name)
-
-
-def _as_signal(item: Any, row: int, name: str) -> NDArray[np.floating[Any]] | None:
-    if item is None or (isinstance(item, float) and np.isnan(item)):
-        return None
-    signal = np.atleast_2d(np.asarray(item))
-    if signal.ndim != 2 or signal.dtype.kind not in "fiu":
-        raise TypeError(
-            f"The signal of case {row}, sensor {name!r} must be a real (n_channels, n_samples) array or None, got dtype "
-            f"{signal.dtype} and shape {np.shape(item)}."
-        )
-    signal = signal if signal.dtype.kind == "f" else signal.astype(np.float64)
-    return None if signal.size == 0 or np.isnan(signal).all() else signal
+def as_sensor_signals(X: SensorInput, sampling_rate: float | None = None) -> SensorSignals:
+    """Return the signals of one sensor: SensorSignals, an array, or a list of signals in which None is missing."""
+    return X if isinstance(X, SensorSignals) else as_sensors({SINGLE: X}, sampling_rate)[SINGLE]
 
 
 def read_signal(signals: SensorSignals, row: int, n_channels: int) -> FloatArray | None:
