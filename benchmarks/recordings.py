@@ -5,14 +5,15 @@ sensors), machine vibration and body-worn sensors. Each split has at most 400 tr
 class on average are labeled, drawn at random; accuracy is that on the other training cases and on held-out ones.
 
 Features do not depend on labels, except for the choice of their kind, and are computed once for all cases of a set.
-Methods with "auto" features use the kinds that ``SensorFeatures`` chooses from the labels of the split; "plain" features
-are MFCC for sensors of 1000 Hz or more and ``WindowFeatures`` for others. LightGBM has only these, because it takes a
-minute for each fit to thousands of columns. MiniRocket, MultiRocket and Hydra are the classifiers of aeon, a ridge
-regression with cross-validated penalty on the transform of all channels together (10,000 convolutions, interpolated to the highest rate); signals of more than 1000 samples take MultiRocket and
-Hydra too long, and those cells stay empty.
+Methods with "auto" features use the kinds that ``SensorFeatures`` chooses from the labels of the split; "plain"
+features are MFCC for sensors of 1000 Hz or more and ``WindowFeatures`` for others. LightGBM has only these, because it
+takes a minute for each fit to thousands of columns. MiniRocket, MultiRocket and Hydra are the classifiers of aeon, a
+ridge regression with cross-validated penalty on the transform of all channels together (10,000 convolutions,
+interpolated to the highest rate); signals of more than 1000 samples take MultiRocket and Hydra too long, and those
+cells stay empty.
 
-Rows are kept as they come, so that a run that was stopped goes on where it was; splits from 1000 on are for development.
-``--cost`` prints the time of the features per second of signal instead.
+Rows are kept as they come, so that a run that was stopped goes on where it was; splits from 1000 on are for
+development. ``--cost`` prints the time of the features per second of signal instead.
 """
 
 import argparse

@@ -26,6 +26,7 @@ ALLOWED = {
     "persistence": (),
     "recordings": (),
     "features": ("recordings",),
+    "plots": ("recordings",),
     "datasets": (),
     "model_selection": (),
     "reproduction": (),

@@ -31,6 +31,8 @@ def part(page, mark):
         ("docs/reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text()),
         ("docs/theory.md", "figure1", (RESULTS / "figure1.md").read_text()),
         ("docs/theory.md", "bounds", (RESULTS / "bounds.md").read_text()),
+        ("docs/features.md", "recordings", (RESULTS / "recordings.md").read_text()),
+        ("docs/features.md", "feature_cost", (RESULTS / "feature_cost.md").read_text()),
         ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
     ],
 )

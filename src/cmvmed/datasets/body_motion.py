@@ -160,7 +160,7 @@ def _motion(
     gravity = GRAVITY * np.array([np.sin(lean), 0.0, np.cos(lean)])
     moving = strength * np.stack([forward, lateral, 0.6 * upward])
     moving[2] += impact
-    return gravity[:, np.newaxis] + moving + noise * _other_motion(place, time, rate, rng)
+    return np.asarray(gravity[:, np.newaxis] + moving + noise * _other_motion(place, time, rate, rng))
 
 
 def _impact_train(steps: FloatArray, cadence: float) -> FloatArray:

@@ -138,7 +138,7 @@ def _draw_machines(rng: np.random.Generator) -> _Machines:
     shape = (N_MACHINES, len(MOUNTS), N_MODES)
     paths = np.stack(
         [
-            np.exp(rng.uniform(*np.log(MODE_HZ), size=shape)),
+            np.exp(rng.uniform(np.log(MODE_HZ[0]), np.log(MODE_HZ[1]), size=shape)),
             rng.uniform(*DAMPING, size=shape),
             rng.normal(size=shape),
         ],
@@ -201,7 +201,7 @@ def _at_mounts(
     """Return the (n_mounts, n_samples) acceleration with noise."""
     n_samples = force.shape[1]
     response = _response(paths, rfftfreq(n_samples, 1.0 / rate))
-    process = rng.standard_normal(n_samples)
+    process = np.asarray(rng.standard_normal(n_samples))
     clean = irfft(response * rfft(COUPLING @ force, axis=1), n_samples, axis=1)
     common = irfft(response * rfft(process), n_samples, axis=1)
     noise = 10.0 ** ((noise_db + 2.0 * rng.standard_normal((2, len(paths), 1))) / 20.0)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 KINDS = ("minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics")
-CONVOLUTIONS = {
+CONVOLUTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "minirocket": ("MiniRocket", {"n_kernels": 2500}),
     "multirocket": ("MultiRocket", {"n_kernels": 320}),
     "hydra": ("HydraTransformer", {"output_type": "numpy"}),
@@ -208,7 +208,7 @@ class Catch22:
 
 def reference_length(sample: Sequence[FloatArray], smallest: int) -> int:
     """Return a length that nine of ten signals have, at least ``smallest``."""
-    lengths = sorted(signal.shape[1] for signal in sample)
+    lengths: list[int] = sorted(signal.shape[1] for signal in sample)
     return max(smallest, lengths[len(lengths) // 10])
 
 

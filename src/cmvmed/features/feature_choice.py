@@ -90,7 +90,7 @@ def _or_lowest(value: float) -> float:
 
 def _kernel(features: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Linear kernel of the standardized features of the rows that have the sensor, and which rows these are."""
-    present = ~np.isnan(features).any(axis=1)
+    present = np.asarray(~np.isnan(features).any(axis=1))
     rows = features[present]
     deviation = rows.std(axis=0)
     varies = deviation > 1e-9 * np.abs(rows).max(axis=0, initial=0.0)

@@ -181,8 +181,7 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             return [kind]
         if self.candidates is not None:
             kinds = list(self.candidates)
-            for one in kinds or [None]:
-                check_kinds(one)
+            check_kinds("+".join(kinds))
             return kinds
         is_sound = signals.sampling_rate >= MIN_SOUND_RATE and is_available("mfcc")
         return ["statistics", *filter(is_available, WITH_AEON), *(["mfcc"] if is_sound else [])]

@@ -158,9 +158,10 @@ def compute_features(
         values = np.hstack([extractor.features(block.signals) for extractor in extractors])
         if not np.isfinite(values).all():
             row = int(block.rows[np.flatnonzero(~np.isfinite(values).all(axis=1))[0]])
+            largest = np.abs(block.signals[block.rows == row]).max()
             raise ValueError(
-                f"The signal of {signals.place(row)} has values too large for its features: the largest is "
-                f"{np.abs(signals[row]).max():.3g}. Check its unit, or pass None if the sensor is missing in this case."
+                f"The signal of {signals.place(row)} has values too large for its features: the largest is {largest:.3g}. "
+                "Check its unit, or pass None if the sensor is missing in this case."
             )
         features[block.rows] = values
     return features
