@@ -18,6 +18,7 @@ development. ``--cost`` prints the time of the features per second of signal ins
 
 import argparse
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -298,10 +299,10 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
     ]
     head = ["method", *sets, *(f"mean, {b} labels" for b in budgets), "mean"]
     table = "\n".join(f"| {' | '.join(line)} |".replace("nan", "–") for line in [head, ["---"] * len(head), *lines])
-    return f"{heading}\n\n{table}\n\n{_choices(good, sets, budgets)}"
+    return "\n\n".join([textwrap.fill(heading, 120), table, textwrap.fill(_choices(good, sets), 120)])
 
 
-def _choices(rows: Sequence[dict[str, Any]], sets: Sequence[str], budgets: Sequence[int]) -> str:
+def _choices(rows: Sequence[dict[str, Any]], sets: Sequence[str]) -> str:
     """How often each kind was chosen, by set."""
     parts = []
     for name in sets:
@@ -361,7 +362,8 @@ def main() -> None:
     store, splits = Store(given.results), range(given.first, given.first + given.splits)
     if not given.no_run:
         run(given.sets, given.methods, given.budgets, splits, store)
-    print(report([row for row in store.rows().values() if row["split"] in splits and row["set"] in given.sets]))
+    wanted = {"split": splits, "set": given.sets, "budget": given.budgets, "method": given.methods}
+    print(report([row for row in store.rows().values() if all(row[name] in some for name, some in wanted.items())]))
 
 
 if __name__ == "__main__":
