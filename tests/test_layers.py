@@ -28,6 +28,7 @@ ALLOWED = {
     "onnx_export": ("core", "data", "auto"),
     "recordings": (),
     "features": ("recordings",),
+    "plots": ("recordings",),
     "datasets": (),
     "model_selection": (),
     "pages": (),

@@ -57,7 +57,7 @@ class Tuning:
 
     # Opinions learned from the labels (opinions/). Evidence: the suite's development splits (docs/accuracy.md).
     wide_clip: float = 5.0
-    """Standard deviations at which features are clipped for the joint linear kernel and the distances of the graphs."""
+    """Standard deviations at which features are clipped for the joint linear kernel, the distances of the graphs and wide views."""
     linear_ridge: float = 0.01
     """Ridge of the joint linear kernel, whose mean diagonal is one: a linear function of few labels needs little."""
     kernel_ridge: float = 0.3

@@ -74,10 +74,11 @@ class CMVMED(
         Which columns of X form which view: a list of widths or slices, or a dict from view name to a width, slice,
         column prefix (for data frames), or list of column names or positions. Every column belongs to exactly one view.
         None treats all columns as one view. Leave it None if X is a list or dict with one array per view.
-    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="linear+rbf"
-        "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their
-        kernel matrix. For "precomputed", X holds the square kernel matrix of each view at fit, and the kernel between
-        new and training rows at predict.
+    kernel : {"auto", "linear+rbf", "rbf", "linear", "cosine", "precomputed"}, callable or one per view, default="auto"
+        "linear+rbf" is the mean of a linear and an RBF kernel. "auto" is "linear" for standardized views of more columns
+        than training rows, then clipped at five standard deviations instead of two, else "linear+rbf". A callable takes
+        two matrices of rows and returns their kernel matrix. For "precomputed", X holds the square kernel matrix of each
+        view at fit, and the kernel between new and training rows at predict.
     gamma : "median", a multiple such as "0.5*median", or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
         rows, and "0.5*median" half of it.
@@ -240,7 +241,7 @@ class CMVMED(
         self,
         *,
         views: object = None,
-        kernel: object = "linear+rbf",
+        kernel: object = "auto",
         gamma: object = "median",
         scaling: object = "auto",
         prior_variance: object = "auto",

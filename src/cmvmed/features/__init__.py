@@ -3,6 +3,8 @@
 from cmvmed.features.mfcc import MFCC
 from cmvmed.features.per_view import ViewsTransformer, views_transformer
 from cmvmed.features.segmentation import Segments, segment_events, segment_windows
+from cmvmed.features.sensor_features import SensorFeatures
+from cmvmed.features.signal_features import SignalFeatures
 from cmvmed.features.text import TextView
 from cmvmed.features.window_features import WindowFeatures
 from cmvmed.recordings.audio_files import read_audio
@@ -10,6 +12,8 @@ from cmvmed.recordings.audio_files import read_audio
 __all__ = [
     "MFCC",
     "Segments",
+    "SensorFeatures",
+    "SignalFeatures",
     "TextView",
     "ViewsTransformer",
     "WindowFeatures",

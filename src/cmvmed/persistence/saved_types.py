@@ -115,6 +115,7 @@ PARTS = {
             "sparse_density",
             "median_sample",
             "double_precision_rows",
+            "wide_clip",
         ),
     ),
     "imputation": SavedPart("cmvmed.data.imputation.Imputation", ("means", "gaps", "n_cells")),
