@@ -39,14 +39,14 @@ def test_the_files_are_those_that_are_written():
 
 def test_the_keys_are_those_of_the_page():
     page = files("cmvmed.labeling").joinpath("static", "page.html").read_text(encoding="utf-8")
-    shown = set(re.findall(r"<kbd>(\S+)</kbd>", page)) - {"del"} | {"Delete"}
+    shown = set(re.findall(r"<kbd>([^<]+)</kbd>", page)) - {"del"} | {"Delete"}
     described = set(re.findall(r"`([^`]+)`", " ".join(re.findall(r"^\| (`.*?) \|", PAGE, flags=re.MULTILINE))))
     assert described == shown
 
 
 @pytest.mark.parametrize("text", list(STRATEGIES.values())[1:4])
 def test_orders_are_described(text):
-    assert text in PAGE
+    assert text in " ".join(PAGE.split())
 
 
 def test_numbers_agree():
