@@ -173,6 +173,14 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def complete(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the splits for which all ways have been simulated."""
+    found = defaultdict(list)
+    for row in rows:
+        found[row["set"], row["split"]].append(row)
+    return [row for own in found.values() if len(own) == sum(REPEATS.values()) for row in own]
+
+
 def mean_curve(rows: Sequence[dict[str, Any]], on: str) -> tuple[Any, Any]:
     """Numbers of labels and the mean accuracy, which rises with them."""
     by_count = defaultdict(list)
@@ -205,8 +213,6 @@ def table(rows: Sequence[dict[str, Any]], on: str) -> str:
     lines, found = [], defaultdict(list)
     for name in dict.fromkeys(row["set"] for row in rows):
         own = {way: [row for row in rows if row["set"] == name and row["way"] == way] for way in WAYS}
-        if not all(own.values()):
-            continue
         targets, curves = own["random"][0]["targets"], {way: mean_curve(own[way], on) for way in WAYS}
         goal = {n: float(np.interp(n, *curves["random"])) for n in targets}
         needed = {way: [labels_needed(*curves[way], goal[n]) for n in targets] for way in ("suggest", "margin")}
@@ -231,6 +237,19 @@ def table(rows: Sequence[dict[str, Any]], on: str) -> str:
     return markdown([head, *lines])
 
 
+def accuracies(rows: Sequence[dict[str, Any]], on: str) -> str:
+    """Mean accuracy over the sets by each way, with a part of the most labels."""
+    lines = [["rows labeled", *(f"{part:.0%} of the labels" for part in PARTS)]]
+    for way in WAYS:
+        means = []
+        for name in dict.fromkeys(row["set"] for row in rows):
+            own = [row for row in rows if row["set"] == name and row["way"] == way]
+            if own:
+                means.append(np.interp(own[0]["targets"], *mean_curve(own, on)))
+        lines.append([way, *(f"{100 * value:.1f}" for value in np.mean(means, axis=0))])
+    return markdown(lines)
+
+
 def estimates(rows: Sequence[dict[str, Any]]) -> str:
     """How the expected accuracy compares with that on the unlabeled rows, by the way in which labels were chosen."""
     head = ["labels", "fits", "expected - true accuracy, points", "90 % interval holds %"]
@@ -251,6 +270,8 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
         f"{n_sets} sets, {len(splits)} splits from {splits[0]} on, at most {rows[0]['rows']} training rows.",
         "### Held-out rows",
         table(rows, "held_out"),
+        "### Mean accuracy on held-out rows",
+        accuracies(rows, "held_out"),
         "### Unlabeled rows",
         table(rows, "unlabeled"),
         "### Expected accuracy",
@@ -271,12 +292,12 @@ def main() -> None:
     splits = range(given.first, given.first + given.splits)
     if not given.no_run:
         run(given.sets, splits, given.rows, given.results)
-    wanted = [
+    wanted = complete(
         row
         for row in read(given.results)
         if row["set"] in given.sets and row["split"] in splits and row["rows"] == given.rows
-    ]
-    print(report(wanted) if wanted else "There are no rows yet.")
+    )
+    print(report(wanted) if wanted else "No split has been finished yet.")
 
 
 if __name__ == "__main__":

@@ -165,8 +165,14 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
     labeling = (RESULTS / "active_learning.md").read_text()
-    fill(ROOT / "docs" / "labeling.md", "active_learning", section(labeling, "Held-out rows"))
-    fill(ROOT / "docs" / "labeling.md", "active_estimates", section(labeling, "Expected accuracy"))
+    headings = {
+        "active_learning": "Held-out rows",
+        "active_accuracy": "Mean accuracy on held-out rows",
+        "active_unlabeled": "Unlabeled rows",
+        "active_estimates": "Expected accuracy",
+    }
+    for mark, heading in headings.items():
+        fill(ROOT / "docs" / "labeling.md", mark, section(labeling, heading))
 
 
 def main() -> None:

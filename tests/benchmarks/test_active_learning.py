@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import active_learning
-from benchmarks.active_learning import WAYS, draw_task, labels_needed, mean_curve, read, report, run, simulate
+from benchmarks.active_learning import WAYS, complete, draw_task, labels_needed, mean_curve, read, report, run, simulate
 from benchmarks.suite.sets import load
 from tests.core.factories import rejects
 
@@ -81,6 +81,9 @@ def test_a_run_goes_on_where_it_was_and_is_reported(tmp_path, monkeypatch):
     run(["breast_cancer"], [1000], 60, path)
     assert len(asked) == 7
     assert [json.loads(line) for line in lines] == read(path)
+    assert complete(read(path)) == read(path)
+    assert complete(read(path)[:4]) == []
     text = report(read(path))
+    assert "| suggest | 60.0 | 80.0 | 90.0 |" in text
     assert "| breast_cancer | 30 | 70.0 | 12 | > 30 | 0.42 | 1.00 | 0.67 |" in text
     assert "| suggest, on unlabeled rows | 3 | +1.0 | 100 |" in text

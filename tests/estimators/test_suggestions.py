@@ -20,6 +20,10 @@ VIEWS = {"a": slice(0, 3), "b": slice(3, 5)}
 QUICK = {"views": VIEWS, "n_stages": 2}
 
 
+def affine_kernel(A, B):
+    return A @ B.T + 1.0
+
+
 def check_suggestions(found, allowed, n):
     """n distinct rows among the allowed ones, with falling scores and a reason each."""
     assert found.rows.shape == found.scores.shape == (n,)
@@ -96,10 +100,10 @@ def test_rows_that_lack_views(partly_three):
         {"n_neighbors": None},
         {"kernel": "cosine"},
         {"kernel": "linear", "scaling": None},
-        {"kernel": lambda A, B: A @ B.T + 1.0},
+        {"kernel": affine_kernel},
         {"calibrate": False, "labels_drawn": "chosen"},
     ],
-    ids=str,
+    ids=lambda parameters: ", ".join(parameters),
 )
 def test_settings(partly_three, parameters):
     model = CMVMED(**QUICK, **parameters).fit(partly_three.X, partly_three.y)

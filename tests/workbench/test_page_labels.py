@@ -96,3 +96,22 @@ def test_another_file_of_that_name_is_one_clear_error(project_file):
     labels_path(project_file).write_text("no database, but long enough to be read as one" * 20)
     with pytest.raises(ValueError, match="not a file of labels"):
         Project.load(project_file).rows()
+
+
+@pytest.mark.parametrize(
+    ("header", "settings", "drawn"),
+    [
+        ("id,label,reason,score", "", "chosen"),  # as `cmvmed suggest` writes it
+        ("id,label,reason,note", "", "unknown"),
+        ("id,label,reason,score", 'labels_drawn = "random"\n', "random"),
+    ],
+)
+def test_labels_of_suggested_rows_are_not_a_random_sample(project_file, header, settings, drawn):
+    project_file.with_name("next.csv").write_text(f"{header}\nr5,left,between two,0.5\n")
+    text = project_file.read_text().replace(
+        'labels = "label"\n', f'labels = "label"\nlabel_files = "next.csv"\n{settings}'
+    )
+    project_file.write_text(text)
+    found, rows = labels(project_file)
+    assert found["r5"] == "left"
+    assert rows.labels_drawn == drawn

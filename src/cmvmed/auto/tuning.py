@@ -92,8 +92,10 @@ class Tuning:
     """Held-out labels that count as one in the interval of the expected accuracy."""
     interval_divisor_per_class: float = 3.0
     """The same if labels were drawn per class."""
+    interval_divisor_chosen: float = 5.0
+    """The same if labeled rows were chosen. Evidence: ``benchmarks.active_learning`` on development splits."""
 
-    # Rows to label next (suggestions.py). Evidence: docs/labeling.md.
+    # Rows to label next (suggestions.py). Evidence: development splits, docs/labeling.md.
     suggestion_parts: int = 50
     """Labels from which on the part of the rows that one stands for, which is the scale of similarities, stays the same."""
     suggestion_rows: int = 2000

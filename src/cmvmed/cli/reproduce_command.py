@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from cmvmed.cli.paper_report import report_command
+from cmvmed.cli.reproduce_report import report_command
 
 if TYPE_CHECKING:
     from cmvmed.reproduction.experiment import Experiment

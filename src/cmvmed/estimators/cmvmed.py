@@ -413,7 +413,8 @@ class CMVMED(
         without them, and the mean largest probability of the unlabeled rows. The interval is that of a share seen in
         half as many rows as there are held-out labels, a third if labels were drawn per class: so wide that it holds as
         often as it says on many data sets (docs/accuracy.md). With ``labels_drawn="chosen"`` the mean is that of the
-        probabilities alone. With ``fit(..., groups=...)`` it is for rows of new groups.
+        probabilities alone, and the interval that of a fifth as many rows. With ``fit(..., groups=...)`` it is for rows
+        of new groups.
 
         Parameters
         ----------

@@ -13,18 +13,26 @@ from cmvmed.workbench.project_file import DataSettings, ProjectSettings
 from cmvmed.workbench.readers import TABLE_FORMATS, is_pattern, read_table, table_files
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["first_column", "read_labels", "with_page_labels"]
+__all__ = ["SUGGESTION_COLUMNS", "first_column", "read_labels", "with_page_labels"]
+
+SUGGESTION_COLUMNS = ("reason", "score")  # of the files of `cmvmed suggest`, beside id and label
 
 
 def read_labels(
     settings: ProjectSettings, folder: Path, table: RawTable, ids: Sequence[str]
-) -> tuple[Series, list[str]]:
-    """Labels of the column or file, after those of further files, and messages about them."""
+) -> tuple[Series, list[str], bool]:
+    """Labels of the column or file, after those of further files, messages about them, and whether rows were chosen.
+
+    Rows of a file that has the columns of ``cmvmed suggest`` were chosen.
+    """
     cells, said = _first_labels(settings, folder, table, ids)
+    any_chosen = False
     for path in (path for pattern in settings.data.label_files for path in _label_files(folder, pattern)):
-        cells, about = replace_labels(cells, read_table(path, _options(settings.data)), ids, settings.data)
+        further = read_table(path, _options(settings.data))
+        cells, about = replace_labels(cells, further, ids, settings.data)
         said += about
-    return cells, said
+        any_chosen = any_chosen or set(SUGGESTION_COLUMNS) <= set(further.names)
+    return cells, said, any_chosen
 
 
 def with_page_labels(cells: Series, path: Path | None, ids: Sequence[str]) -> tuple[Series, list[str], bool]:

@@ -103,8 +103,8 @@ class Project:
         table = open_sources(self.settings, self._paths(), is_training=True)
         roles = assign_columns(self.settings, table)
         ids = _ids(table)
-        cells, said = read_labels(self.settings, self.folder, table, list(ids))
-        cells, about, any_chosen = with_page_labels(cells, self.page_labels, list(ids))
+        cells, said, from_suggest = read_labels(self.settings, self.folder, table, list(ids))
+        cells, about, from_page = with_page_labels(cells, self.page_labels, list(ids))
         said += about
         labels = read_label_values(cells, self.settings.data)
         groups = self._groups(table, ids)
@@ -115,7 +115,7 @@ class Project:
             )
         messages = (*table.messages, *roles.messages, *said)
         drawn = self.settings.data.labels_drawn
-        drawn = "chosen" if any_chosen and drawn == "unknown" else drawn
+        drawn = "chosen" if (from_suggest or from_page) and drawn == "unknown" else drawn
         return ProjectRows(table, ids, labels, groups, roles, kinds, messages, drawn)
 
     def read(self, rows: ProjectRows | None = None) -> ProjectTable:

