@@ -1,6 +1,7 @@
 """The workbench: a user's own files as views, labels and groups, described by one project file ``cmvmed.toml``."""
 
-from cmvmed.workbench.checks import Finding, check_rows, describe_rows
+from cmvmed.workbench.checks import check_rows, describe_rows
+from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.guessing import Guess, Guesses, init
 from cmvmed.workbench.project import Project, TrainedProject
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings, WindowSettings

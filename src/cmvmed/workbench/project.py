@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed import CMVMED, load, save
-from cmvmed.workbench.checks import Finding, check_rows
+from cmvmed.workbench.checks import check_rows
 from cmvmed.workbench.column_kinds import column_kind, missing_cells
 from cmvmed.workbench.column_messages import bad_cells, compare_columns
 from cmvmed.workbench.encoders import ViewEncoder, as_text, encoder_from_state, encoder_state, fit_column
+from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.frames import Frame, RawTable, pandas
 from cmvmed.workbench.joining import SourcePaths, open_sources, qualified
 from cmvmed.workbench.label_sources import first_column, read_labels, with_page_labels

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from cmvmed import CMVMED
-from cmvmed.workbench.checks import Finding
+from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.frames import BoolArray, FloatArray
 from cmvmed.workbench.project import Project
 from cmvmed.workbench.project_rows import ProjectRows, ProjectTable

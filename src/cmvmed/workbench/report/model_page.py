@@ -7,7 +7,7 @@ from typing import Protocol
 
 from cmvmed import CMVMED
 from cmvmed.pages.rendering import new_page, render
-from cmvmed.workbench.checks import Finding
+from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.project import Project
 from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
 from cmvmed.workbench.report.confusion import confusion_table, doubtful_labels
