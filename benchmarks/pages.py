@@ -165,6 +165,7 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
+    fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
     labeling = (RESULTS / "active_learning.md").read_text()
     headings = {
         "active_learning": "Held-out rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -19,8 +20,7 @@ N_ROWS = 150
 
 def send_until_killed(server, seen, confirmed, rng, seconds):
     """Send labels one after the other, kill the server meanwhile; what it confirmed goes into ``confirmed``."""
-    import threading
-
+    server.request("/api/status")
     killer = threading.Timer(seconds, server.process.kill)
     killer.start()
     count = 0
@@ -94,16 +94,23 @@ def children(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_the_learner_ends_with_a_killed_server(tmp_path):
+@pytest.mark.parametrize("n_labels", [0, 12])  # killed while it reads, and while it fits
+def test_the_learner_ends_with_a_killed_server(tmp_path, n_labels):
     write_table(tmp_path)
     server = Server(tmp_path)
     learners = children(server.process.pid)
     assert len(learners) >= 1
-    for row in range(12):
-        assert server.try_label(row, ("crawl", "back")[row % 2]) == 200  # so that it fits when the server is killed
+    for row in range(n_labels):
+        assert server.try_label(row, ("crawl", "back")[row % 2]) == 200
+    if n_labels:
+        server.wait_until(lambda s: s["learning"] or s["fitted_labels"])
     server.kill()
-    end = time.monotonic() + 15.0  # about a second on an idle machine
-    while any(_is_alive(pid) for pid in learners):
+    wait_for_end(learners)
+
+
+def wait_for_end(processes):
+    end = time.monotonic() + 30.0  # about a second on an idle machine
+    while any(_is_alive(pid) for pid in processes):
         assert time.monotonic() < end
         time.sleep(0.1)
 
@@ -120,5 +127,5 @@ def test_ctrl_c_ends_the_server_and_the_learner(tmp_path):
     server = Server(tmp_path)
     learners = children(server.process.pid)
     assert server.stop() == 130
-    assert not any(_is_alive(pid) for pid in learners)
+    wait_for_end(learners)
     assert os.path.getsize(tmp_path / "cmvmed.labels.sqlite") > 0

@@ -62,7 +62,7 @@ class Learner:
     def __init__(self, project_file: Path, on_result: Callable[[Learned], None]) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, child = context.Pipe()
-        self._process = context.Process(target=_work, args=(child, str(project_file)), daemon=True)
+        self._process = context.Process(target=_work, args=(child, str(project_file), os.getpid()), daemon=True)
         self._on_result = on_result
         self._lock = threading.Lock()
         self._busy = True  # with reading the data at first
@@ -110,9 +110,9 @@ class Learner:
                     self._waiting = None
 
 
-def _work(connection: Connection, project_file: str) -> None:
+def _work(connection: Connection, project_file: str, parent: int) -> None:
     """The process: read the data, then fit whenever labels arrive."""
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     warnings.simplefilter("ignore")
     try:
         worker = _Worker(project_file)
