@@ -54,7 +54,7 @@ NEEDS = {  # packages and extras; those without an entry need nothing
     "catch22": (("aeon", "timeseries"),),
     "mfcc": (("librosa", "audio"),),
 }
-MIN_CONVOLUTION_SAMPLES = 9  # length of the convolutions
+MIN_CONVOLUTION_SAMPLES = 10  # convolutions have 9 samples, and are also made of differences
 MFCC_PARTS = 2  # parts of a signal over which cepstra are averaged: events can be anywhere in it
 MAX_BANDS = 8
 
