@@ -138,7 +138,8 @@ def table(measured: list[Measured]) -> str:
         cells = [f"{m.n_rows:,}", m.n_classes, f"{m.first_row:.1f}", f"{m.first_processor:.1f}"]
         cells += [f"{half:.0f}, {most:.0f}", f"{asked:.0f}", f"{np.median(m.fit):.1f}"]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    return "\n".join(lines)
+    load = f"Measured at a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors."
+    return "\n".join([*lines, "", load])
 
 
 def main() -> None:
