@@ -123,8 +123,9 @@ def simulate(task: Task, way: Way, repeat: int = 0) -> list[dict[str, float]]:
     y, model, curve = np.full(task.truth.size, -1), None, []
     for count in sorted({*batches, *fitted}):
         n = int((y >= 0).sum())
-        rows = way.first(task, count, rng) if n == 0 else way.more(task, y, count - n, rng, model)
-        y[rows] = task.truth[rows]
+        if n < count:  # more were labeled before if that took many rows to find a second class
+            rows = way.first(task, count, rng) if n == 0 else way.more(task, y, count - n, rng, model)
+            y[rows] = task.truth[rows]
         while np.unique(y[y >= 0]).size < 2:  # no classifier can be fitted to one class
             row = more_random_rows(task, y, 1, rng, model)
             y[row] = task.truth[row]
