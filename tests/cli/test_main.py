@@ -96,7 +96,8 @@ def test_without_arguments_the_commands_for_users_come_first():
     assert "Usage:" in shown
     own, paper = shown.index("Your data:"), shown.index("The paper:")
     assert own < shown.index("\n  export ") < paper < shown.index("\n  reproduce ")
-    assert list(cli.SECTIONS["Your data"]) == ["init", "check", "train", "predict", "suggest", "report", "export"]
+    names = ["init", "check", "train", "predict", "suggest", "label", "report", "export"]
+    assert list(cli.SECTIONS["Your data"]) == names
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_module_runs_like_the_script():
     ("arguments", "words"),
     [
         (["dataset"], "No such command 'dataset'. Did you mean 'datasets'?"),
-        (["zzz"], "No such command 'zzz'. Commands: init, check, train, predict, suggest, report"),
+        (["zzz"], "No such command 'zzz'. Commands: init, check, train, predict, suggest, label, report"),
         (["reproduce", "table3"], "No such command 'table3'"),
         (["--fast"], "No such option"),
         (["datasets", "--data-dir", "nowhere"], "Directory 'nowhere' does not exist"),
