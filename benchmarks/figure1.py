@@ -5,8 +5,8 @@ which ``python -m benchmarks.pages`` copies to the documentation. No data files 
 """
 
 from benchmarks.pages import RESULTS, ROOT
+from cmvmed.reproduction.paper_report.projection_figure import figures, standalone
 from cmvmed.reproduction.projection import Projection, divergence, example, geometric_mean, mean_divergence
-from cmvmed.reproduction.report.projection_figure import figures, standalone
 
 
 def table() -> str:

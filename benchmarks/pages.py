@@ -3,7 +3,7 @@
 README.md and the pages of docs/ contain tables between marks such as ``<!-- accuracy: begin -->`` and
 ``<!-- accuracy: end -->``. This command fills them from benchmarks/results, which contains the output of the
 benchmarks. ``--reproduction FILE`` first writes benchmarks/results/reproduction.csv from a file of results of
-``cmvmed reproduce --full``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
+``cmvmed reproduce``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
-from cmvmed.reproduction.report.claims import table_claims
-from cmvmed.reproduction.report.curve_claims import curve_claims
+from cmvmed.reproduction.paper_report.claims import table_claims
+from cmvmed.reproduction.paper_report.curve_claims import curve_claims
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.summary import format_tables
 
@@ -98,6 +98,11 @@ def wrapped_paragraph(text: str) -> str:
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
+def section(text: str, heading: str) -> str:
+    """What follows a heading of the third level, up to the next one."""
+    return text.split(f"### {heading}\n")[1].split("\n### ")[0].strip()
+
+
 def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
     lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
@@ -150,14 +155,31 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "reproduction.md", "prior_shift", (RESULTS / "prior_shift.md").read_text())
     for mark in ("spectrum", "difficulty"):
         fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
+    for mark in ("recordings", "feature_cost"):
+        fill(ROOT / "docs" / "features.md", mark, (RESULTS / f"{mark}.md").read_text())
     for mark in ("figure1", "bounds"):
         fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
+    fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
+    fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
+    fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
+    fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
+    fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
+    fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
+    labeling = (RESULTS / "active_learning.md").read_text()
+    headings = {
+        "active_learning": "Held-out rows",
+        "active_accuracy": "Mean accuracy on held-out rows",
+        "active_unlabeled": "Unlabeled rows",
+        "active_estimates": "Expected accuracy",
+    }
+    for mark, heading in headings.items():
+        fill(ROOT / "docs" / "labeling.md", mark, section(labeling, heading))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reproduction", type=Path, help="file of results of cmvmed reproduce --full")
+    parser.add_argument("--reproduction", type=Path, help="file of results of cmvmed reproduce")
     arguments = parser.parse_args()
     if arguments.reproduction:
         with ResultStore(arguments.reproduction, read_only=True) as store:

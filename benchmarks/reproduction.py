@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from cmvmed.pages.formatting import plural
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
-from cmvmed.reproduction.report.claims import Claim
-from cmvmed.reproduction.report.figure_file import figure_file
-from cmvmed.reproduction.report.formatting import plural
-from cmvmed.reproduction.report.grouping import dataset_title, with_score
-from cmvmed.reproduction.report.label_curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels
-from cmvmed.reproduction.report.overview import versions
+from cmvmed.reproduction.paper_report.claims import Claim
+from cmvmed.reproduction.paper_report.figure_file import figure_file
+from cmvmed.reproduction.paper_report.grouping import dataset_title, with_score
+from cmvmed.reproduction.paper_report.label_curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels
+from cmvmed.reproduction.paper_report.overview import versions
 from cmvmed.reproduction.result_rows import ResultRow
 
 COLUMNS = [
@@ -60,7 +60,7 @@ def write_results(path: Path, rows: Sequence[ResultRow]) -> None:
             balanced.setdefault((*where, row.method), {})[row.split] = round(row.balanced_accuracy * BALANCED_UNIT)
         correct.setdefault((*where, MAJORITY_CLASS), {})[row.split] = round(row.majority_rate * n_test)
     with path.open("w", newline="") as file:
-        file.write("# python -m benchmarks.pages --reproduction FILE, of cmvmed reproduce --results FILE\n")
+        file.write("# python -m benchmarks.pages --reproduction FILE, of cmvmed reproduce all --results FILE\n")
         file.write(f"# {versions(finished)}\n")
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)

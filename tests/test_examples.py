@@ -49,3 +49,10 @@ def test_from_wav_folder_predicts_every_event(tmp_path):
     table = run("from_wav_folder.py", tmp_path, folder=tmp_path).splitlines()
     predicted = [line.split()[-2] for line in table[1:]]
     assert predicted == ["low", "high"] * 20
+
+
+def test_timeline_is_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    said = run("plot_timeline.py", "--out", tmp_path, folder=tmp_path)
+    assert said.startswith("30 windows")
+    assert (tmp_path / "timeline.png").stat().st_size > 20_000

@@ -22,29 +22,50 @@ ALLOWED = {
     "auto": ("core", "data"),
     "baselines": ("core",),
     "scale": ("core", "data", "auto"),
-    "estimators": ("core", "data", "auto", "baselines", "scale", "persistence"),
+    "monitoring": ("core", "data"),
+    "estimators": ("core", "data", "auto", "baselines", "scale", "monitoring", "persistence", "onnx_export"),
     "persistence": (),
-    "features": (),
+    "onnx_export": ("core", "data", "auto"),
+    "recordings": (),
+    "features": ("recordings",),
+    "plots": ("recordings",),
     "datasets": (),
     "model_selection": (),
-    "reproduction": (),
-    "workbench": ("features",),
+    "pages": (),
+    "reproduction": ("pages",),
+    "workbench": ("features", "recordings", "pages"),
+    "labeling": ("features", "recordings", "workbench"),
     "_config": (),
     "_optional": (),
     "_warnings": (),
 }
-PUBLIC = (ROOT, "datasets", "features", "model_selection")  # the modules whose names are public
+PUBLIC = (ROOT, "datasets", "features", "model_selection", "recordings")  # the modules whose names are public
 ALLOWED_MODULES = {
     "model_selection": ("data.labels", "data.groups"),
     "persistence": (ROOT, "scale.memory"),
+    "onnx_export": (ROOT,),
     "reproduction": PUBLIC,
     "workbench": (*PUBLIC, "data.labels"),
+    "labeling": PUBLIC,
 }  # no other module of their parts
 HELPERS = ("_config", "_optional", "_warnings")  # small modules that any part but these may import
 WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")
-SILENT = ("core", "data", "auto", "scale", "baselines", "estimators", "persistence", "workbench")
+SILENT = (
+    "core",
+    "data",
+    "auto",
+    "scale",
+    "monitoring",
+    "baselines",
+    "estimators",
+    "persistence",
+    "onnx_export",
+    "recordings",
+    "workbench",
+    "labeling",
+)
 
 
 @dataclass(frozen=True)
@@ -229,11 +250,15 @@ def test_each_part_imports_only_what_it_may(modules):
         ("auto.opinions.mixture", "from ...estimators import CMVMED"),
         ("baselines.duals", "from cmvmed.data.labels import Labels"),
         ("scale.sampling", "from cmvmed.estimators import MED"),
+        ("monitoring.reference", "from cmvmed.auto.tuning import Tuning"),
+        ("monitoring.sensor_health", "from cmvmed.estimators import CMVMED"),
         ("estimators.med", "from cmvmed.features import TextView"),
         ("estimators.med", "from cmvmed.model_selection import hide_labels"),
         ("estimators.med", "from cmvmed import MED"),
         ("persistence.encoding", "from cmvmed.estimators import MED"),
         ("persistence.encoding", "from cmvmed.scale.passes import GramPass"),
+        ("onnx_export.expansions", "from cmvmed.estimators import MED"),
+        ("onnx_export.expansions", "from cmvmed.persistence import save"),
         ("datasets.bunch", "from cmvmed.estimators import MED"),
         ("datasets.bunch", "from ..estimators import MED"),
         ("datasets.footsteps", "from cmvmed.features import MFCC"),
@@ -251,6 +276,13 @@ def test_each_part_imports_only_what_it_may(modules):
         ("workbench.checks", "from cmvmed.estimators import CMVMED"),
         ("workbench.guessing", "from cmvmed.cli.main import main"),
         ("features.text", "from cmvmed.workbench import Project"),
+        ("recordings.container", "from cmvmed.features import MFCC"),
+        ("recordings.container", "from cmvmed.workbench import Project"),
+        ("workbench.project", "from cmvmed.labeling import LabelingSession"),
+        ("labeling.session", "from cmvmed.data.labels import Labels"),
+        ("labeling.learner", "from cmvmed.estimators import CMVMED"),
+        ("pages.charts", "from cmvmed.reproduction.method_names import CMV_MED"),
+        ("workbench.report.model_page", "from cmvmed.reproduction.paper_report import report_page"),
         ("_optional", "from cmvmed.core.linalg import is_sparse"),
         ("_config", "from cmvmed._optional import import_optional"),
         ("helpers", "import numpy"),
@@ -272,8 +304,13 @@ def test_other_imports_are_rejected(modules, module, code):
         ("reproduction.tasks", "from cmvmed.model_selection import hide_labels"),
         ("workbench.project", "from cmvmed import CMVMED"),
         ("workbench.label_values", "from cmvmed.data.labels import UNLABELED_WORDS"),
-        ("workbench.encoders", "from cmvmed.features.audio_files import audio_header"),
+        ("workbench.encoders", "from cmvmed.recordings.audio_files import audio_header"),
+        ("features.mfcc", "from cmvmed.recordings import Recordings"),
+        ("labeling.learner", "from cmvmed import CMVMED"),
+        ("labeling.session", "from cmvmed.workbench.label_store import LabelStore"),
         ("workbench.readers", "from cmvmed._optional import import_optional"),
+        ("workbench.report.model_page", "from cmvmed.pages.svg import element"),
+        ("reproduction.paper_report.page", "from cmvmed.pages.rendering import render"),
         ("cli.main", "from cmvmed.core.linalg import is_sparse"),
     ],
 )

@@ -118,7 +118,7 @@ def draw(data: DataSet, cell: Cell, number: int, n_rows: int) -> Split:
     """Split ``number`` of a cell."""
     check_cell(cell, data.counts, n_rows)
     name = zlib.crc32(data.name.encode())
-    train, test = _draw_rows(data, n_rows, np.random.default_rng([name, number]))
+    train, test = draw_rows(data, n_rows, np.random.default_rng([name, number]))
     rng = np.random.default_rng([name, number, zlib.crc32(cell.draw.encode()), cell.budget])
     truth = data.y[train]
     y = np.full(truth.size, -1)
@@ -127,7 +127,8 @@ def draw(data: DataSet, cell: Cell, number: int, n_rows: int) -> Split:
     return Split(data.X[train], y, truth, data.X[test], data.y[test], data.views)
 
 
-def _draw_rows(data: DataSet, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any]:
+def draw_rows(data: DataSet, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Numbers of the training rows and of the held-out rows."""
     order = rng.permutation(data.y.size)
     train = rng.permutation(_first_of_each_class(order, data.y, train_counts(data.counts, n_rows)))
     return train, np.setdiff1d(order, train)[rng.permutation(order.size - train.size)[:MAX_HELD_OUT]]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cmvmed._config import config_context
-    from cmvmed.estimators import CMVMED, MED, MVMED, SVM2K, CoRLS
+    from cmvmed.estimators import CMVMED, MED, MVMED, SVM2K, CoRLS, Suggestions, suggest_first
     from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit
     from cmvmed.persistence import ModelFileError, load, save
 
@@ -18,9 +18,11 @@ __all__ = [
     "ModelFileError",
     "SemiSupervisedKFold",
     "SemiSupervisedShuffleSplit",
+    "Suggestions",
     "config_context",
     "load",
     "save",
+    "suggest_first",
 ]
 __version__ = "0.1.0"
 _HOMES = {

@@ -62,6 +62,22 @@ def test_groups_are_held_out_together(gaussian):
     assert alone.held_out > grouped.held_out + 0.1
 
 
+def test_the_estimate_from_chosen_rows_is_that_of_the_probabilities(gaussian):
+    """With labels drawn per class the predictions are the same; the interval is wider."""
+    chosen, per_class = (
+        CMVMED(views=gaussian.views, labels_drawn=drawn).fit(gaussian.data, gaussian.y)
+        for drawn in ("chosen", "per_class")
+    )
+    np.testing.assert_array_equal(chosen.label_distributions_, per_class.label_distributions_)
+    unlabeled = chosen.label_distributions_[gaussian.y < 0]
+    assert chosen.accuracy_estimate().mean == pytest.approx(unlabeled.max(axis=1).mean())
+    assert per_class.accuracy_estimate().mean == pytest.approx(
+        0.5 * (unlabeled.max(axis=1).mean() + chosen.accuracy_estimate().held_out)
+    )
+    widths = [e.high - e.low for e in (chosen.accuracy_estimate(), per_class.accuracy_estimate())]
+    assert widths[0] > widths[1]
+
+
 @pytest.mark.parametrize(
     "make",
     [lambda **given: CMVMED(calibrate=False, **given), lambda **given: CMVMED.paper(algorithm="printed", **given)],

@@ -31,7 +31,13 @@ def part(page, mark):
         ("docs/reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text()),
         ("docs/theory.md", "figure1", (RESULTS / "figure1.md").read_text()),
         ("docs/theory.md", "bounds", (RESULTS / "bounds.md").read_text()),
+        ("docs/inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text()),
+        ("docs/inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text()),
+        ("docs/features.md", "recordings", (RESULTS / "recordings.md").read_text()),
+        ("docs/features.md", "feature_cost", (RESULTS / "feature_cost.md").read_text()),
         ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
+        ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),
+        ("docs/onnx.md", "onnx", (RESULTS / "onnx.md").read_text()),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -40,7 +41,7 @@ def test_help_names_every_command_and_the_exit_codes():
     shown = run("--help")
     assert shown.exit_code == 0
     assert all(f"\n  {name} " in shown.output for name in cli.COMMANDS)
-    assert "0 success, 1 failure, 2 invalid command line" in shown.output
+    assert "0 success, 1 failure, 2 invalid command line, 130 interrupted" in shown.output
 
 
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
@@ -72,19 +73,39 @@ def test_help_imports_no_slow_library(arguments):
     assert imported(f"from cmvmed.cli.main import main\nmain({command}, standalone_mode=False)") == set()
 
 
-def test_help_of_reproduce_lists_the_lazy_choices():
-    shown = run("reproduce", "--help").output
-    assert f"[{'|'.join([*EXPERIMENTS, 'all'])}]" in shown
-    assert f"[{'|'.join(PROTOCOLS)}]" in shown
+def test_help_of_reproduce_lists_the_experiments_and_the_lazy_choices():
+    assert list(reproduce.commands) == [*EXPERIMENTS, "all", "report"]
+    assert f"[{'|'.join(PROTOCOLS)}]" in run("reproduce", "table1", "--help").output
+
+
+@pytest.mark.parametrize("name", ["table1", "figure2", "all", "report"])
+def test_help_of_the_parts_of_reproduce(name):
+    shown = run("reproduce", name, "--help").output
+    assert f"cmvmed reproduce {name}" in shown.partition("Examples:")[2]
+    assert "--debug" in shown
+    assert "130 interrupted" in shown
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_help_of_every_command_has_the_exit_codes(name):
+    assert re.search(r"Exit codes: 0 .*1 .*2 invalid command line,\s+130 interrupted", run(name, "--help").output, re.S)
+
+
+def test_without_arguments_the_commands_for_users_come_first():
+    shown = run().output
+    assert "Usage:" in shown
+    own, paper = shown.index("Your data:"), shown.index("The paper:")
+    assert own < shown.index("\n  export ") < paper < shown.index("\n  reproduce ")
+    names = ["init", "check", "train", "predict", "suggest", "label", "report", "export"]
+    assert list(cli.SECTIONS["Your data"]) == names
 
 
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["table3"], EXPERIMENTS),
-        (["--datasets", "iris"], TASKS),
-        (["--methods", "magic"], METHODS),
-        (["--protocol", "x"], PROTOCOLS),
+        (["all", "--datasets", "iris"], TASKS),
+        (["all", "--methods", "magic"], METHODS),
+        (["all", "--protocol", "x"], PROTOCOLS),
     ],
 )
 def test_error_of_an_invalid_choice_lists_the_valid_ones(arguments, names):
@@ -94,8 +115,9 @@ def test_error_of_an_invalid_choice_lists_the_valid_ones(arguments, names):
 
 
 def test_names_are_completed_in_the_shell():
-    (option,) = (parameter for parameter in reproduce.params if parameter.name == "datasets")
-    found = option.type.shell_complete(click.Context(reproduce), option, "web")
+    table = reproduce.commands["table1"]
+    (option,) = (parameter for parameter in table.params if parameter.name == "datasets")
+    found = option.type.shell_complete(click.Context(table), option, "web")
     assert [item.value for item in found] == ["webkb", "webkb12"]
 
 
@@ -112,7 +134,8 @@ def test_module_runs_like_the_script():
     ("arguments", "words"),
     [
         (["dataset"], "No such command 'dataset'. Did you mean 'datasets'?"),
-        (["zzz"], "No such command 'zzz'. Commands: init, check, demo, datasets"),
+        (["zzz"], "No such command 'zzz'. Commands: init, check, train, predict, suggest, label, report"),
+        (["reproduce", "table3"], "No such command 'table3'"),
         (["--fast"], "No such option"),
         (["datasets", "--data-dir", "nowhere"], "Directory 'nowhere' does not exist"),
         (["demo", "--splits", "0"], "0 is not in the range x>=1"),
@@ -138,6 +161,12 @@ def test_debug_shows_the_traceback(failing, arguments):
     failing(ValueError("no such view"))
     shown = run(*arguments)
     assert isinstance(shown.exception, ValueError)
+
+
+def test_an_interrupted_command_exits_with_130(failing):
+    failing(KeyboardInterrupt())
+    shown = run("datasets")
+    assert (shown.exit_code, shown.output) == (130, "Interrupted.\n")
 
 
 def test_bug_is_not_shown_as_user_error(failing):

@@ -1,75 +1,82 @@
-"""The command ``cmvmed report``: output, files and exit codes."""
+"""``cmvmed report`` and ``cmvmed export``: files from a model file, exit codes."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from cmvmed.cli.main import main
-from cmvmed.reproduction.store import ResultStore
-from tests.reproduction.report.factory import failed_row, table_rows
-
-
-@pytest.fixture
-def results(tmp_path):
-    path = tmp_path / "results.sqlite"
-    with ResultStore(path) as store:
-        for row in [*table_rows(2, ("webkb",)), failed_row()]:
-            store.add(row)
-    return path
+from cmvmed.workbench import Project, TrainedProject, init
+from tests.workbench.jobs import write_windows
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["report", *map(str, arguments)])
+    return CliRunner().invoke(main, list(map(str, arguments)))
 
 
-def test_page_is_written(results, tmp_path):
-    output = tmp_path / "page.html"
-    shown = run("--results", results, "--output", output)
-    assert shown.exit_code == 0
-    assert shown.output == f"{output}: 52 results, 1 failure\n"
-    assert "WebKB course pages" in output.read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("project")
+    write_windows(folder)
+    (folder / "cmvmed.toml").write_text(init(folder / "windows.csv", folder / "cmvmed.toml").text)
+    Project.load(folder).train().save(folder / "model.cmvmed")
+    return folder
 
 
-def test_missing_file_is_reported_with_the_command_that_creates_it(tmp_path):
-    shown = run("--results", tmp_path / "none.sqlite")
-    assert shown.exit_code == 1
-    assert "cmvmed reproduce" in shown.output
-    assert not (tmp_path / "none.sqlite").exists()
-
-
-def test_empty_file_of_results(tmp_path):
-    ResultStore(tmp_path / "empty.sqlite").close()
-    shown = run("--results", tmp_path / "empty.sqlite", "--output", tmp_path / "page.html")
-    assert shown.exit_code == 1
-    assert "There are no results to report" in shown.output
-    assert not (tmp_path / "page.html").exists()
-
-
-def test_other_files_are_rejected(tmp_path):
-    (tmp_path / "text").write_text("not a database, but longer than the header of one\n" * 20)
-    shown = run("--results", tmp_path / "text")
-    assert shown.exit_code == 1
-    assert "not a file of results" in shown.output
-
-
-@pytest.mark.parametrize("opened", [True, False])
-def test_page_is_opened_on_request(results, tmp_path, monkeypatch, opened):
-    addresses = []
-    monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address) or opened)
-    output = tmp_path / "page.html"
-    shown = run("--results", results, "--output", output, "--open")
-    assert addresses == [output.as_uri()]
-    assert shown.exit_code == (0 if opened else 1)
-
-
-def test_the_python_example_of_the_documentation(results, tmp_path, monkeypatch):
+@pytest.fixture
+def inside(project, tmp_path, monkeypatch):
+    for file in project.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
     monkeypatch.chdir(tmp_path)
-    results.rename("cmvmed-results.sqlite")
-    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    exec(compile(block, "docs/report.md", "exec"), {})
-    assert "WebKB course pages" in Path("report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("inside")
+def test_the_report_of_a_model(monkeypatch):
+    shown = run("report")
+    assert (shown.exit_code, shown.stdout) == (0, "report.html: the report, for a browser\n")
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "gyr" in page
+    assert "stroke" in page or "crawl" in page
+    assert run("report").exit_code == 1
+    addresses = []
+    monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address) or False)
+    shown = run("report", "-o", "other.html", "--open")
+    assert shown.exit_code == 1
+    assert "no browser could be opened" in shown.stderr
+    assert addresses == [Path("other.html").absolute().as_uri()]
+
+
+@pytest.mark.usefixtures("inside")
+@pytest.mark.parametrize("command", [["report"], ["export", "model.onnx"]])
+def test_a_missing_model_and_an_existing_file(command):
+    Path("report.html").write_text("precious")
+    Path("model.onnx").write_text("precious")
+    shown = run(*command)
+    assert shown.exit_code == 1
+    assert "exists and was not changed; --force replaces it" in shown.stderr
+    assert run(*command, "--force", "-m", "none.cmvmed").exit_code in (1, 2)
+    assert Path("report.html").read_text() == Path("model.onnx").read_text() == "precious"
+
+
+@pytest.mark.usefixtures("inside")
+def test_an_exported_model_predicts_the_same():
+    runtime = pytest.importorskip("onnxruntime")
+    shown = run("export", "model.onnx")
+    assert shown.exit_code == 0, shown.output
+    assert "  acc: acc_x, acc_y, acc_z\n  gyr: gyr_x, gyr_y, gyr_z\n" in shown.stdout
+    trained = TrainedProject.load("model.cmvmed")
+    views = trained.project.read_new("windows.csv").views
+    session = runtime.InferenceSession("model.onnx")
+    names = [output.name for output in session.get_outputs()]
+    found = dict(zip(names, session.run(None, {k: v.astype(np.float32) for k, v in views.items()}), strict=True))
+    np.testing.assert_allclose(found["probabilities"], trained.model.predict_proba(views), atol=1e-5)
+
+
+@pytest.mark.usefixtures("inside")
+def test_the_ending_of_an_exported_model():
+    shown = run("export", "model.bin")
+    assert shown.exit_code == 2
+    assert "ends in .onnx" in shown.stderr

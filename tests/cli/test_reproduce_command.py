@@ -47,7 +47,7 @@ def test_output_ends_with_the_table_and_the_next_step(results):
     assert "2 rows, 0 of them finished before" in shown.stderr
     assert "majority class" in shown.stdout
     assert re.search(f"{CHEAP_METHOD} +linear ", shown.stdout)
-    assert f"cmvmed report --results {results}" in shown.stdout
+    assert f"cmvmed reproduce report --results {results}" in shown.stdout
     with ResultStore(results, read_only=True) as store:
         assert {row.status for row in store.rows("table1")} == {"done"}
 

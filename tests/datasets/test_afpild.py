@@ -5,7 +5,7 @@ import pytest
 from scipy.io import wavfile
 
 from cmvmed.datasets import DatasetError, DatasetNotFoundError, fetch_afpild
-from cmvmed.datasets.recordings import read_wav
+from cmvmed.datasets.segment_bunch import read_wav
 from cmvmed.features import MFCC, views_transformer
 
 N_EVENTS, STEP = 14, 8000  # limits of the footsteps: every half second at 16 kHz

@@ -450,7 +450,7 @@ UNKNOWN_VALUES = [
     (
         "kernel",
         "gauss",
-        "kernel of view 'audio' must be one of 'linear[+]rbf', 'rbf', 'linear', 'cosine', 'precomputed', but",
+        "kernel of view 'audio' must be one of 'auto', 'linear[+]rbf', 'rbf', 'linear', 'cosine', 'precomputed', but",
     ),
     ("kernel", None, "kernel of view 'audio' must be one of"),
     ("kernel", ["rbf", "gauss"], "kernel of view 'video' must be one of"),

@@ -1,6 +1,7 @@
 """The estimators inside scikit-learn: copies, files, pipelines, searches, ensembles, calibration, routing, HTML."""
 
 import pickle
+import warnings
 
 import joblib
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import (
     GridSearchCV,
+    KFold,
     RandomizedSearchCV,
     cross_val_predict,
     cross_val_score,
@@ -152,6 +154,21 @@ def test_missing_sensors_pass_through_a_pipeline(partly):
     X[12:20, :3] = np.nan
     model = make_pipeline(StandardScaler(), quick()).fit(X, partly.y)  # StandardScaler leaves NaN alone
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("scoring", [None, {"accuracy": labeled_scorer("accuracy")}], ids=["score", "labeled"])
+def test_a_search_with_plain_folds_warns_from_score_and_names_the_tools(partly, scoring):
+    """Plain folds hold unlabeled rows in their test parts; ``score`` leaves them out and says so."""
+    folds = KFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(quick(n_stages=1), {"C": [1.0]}, cv=folds, scoring=scoring, refit=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(partly.X, partly.y)
+    told = [str(one.message) for one in caught if "not scored" in str(one.message)]
+    assert len(told) == (3 if scoring is None else 0)
+    assert all("SemiSupervisedKFold" in text and "labeled_scorer" in text for text in told)
+    (scores,) = (search.cv_results_[key] for key in search.cv_results_ if key.startswith("mean_test"))
+    assert scores[0] > np.mean(partly.y != -1)  # the most that scikit-learn's accuracy could give
 
 
 def test_a_search_over_views(partly):

@@ -18,6 +18,8 @@ MODULES = ["cmvmed", *(name for name in FOUND if name != SCRIPT)]
 TESTED_ELSEWHERE = {
     "datasets.md": ROOT / "tests" / "datasets" / "test_datasets_docs.py",
     "features.md": ROOT / "tests" / "features" / "test_features_docs.py",
+    "recordings.md": ROOT / "tests" / "recordings" / "test_recordings_docs.py",
+    "model_report.md": ROOT / "tests" / "workbench" / "report" / "test_model_report_docs.py",
     "simulators.md": ROOT / "tests" / "features" / "test_features_docs.py",
     "workbench.md": ROOT / "tests" / "workbench" / "test_workbench_docs.py",
 }

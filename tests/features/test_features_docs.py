@@ -39,14 +39,24 @@ def test_from_two_microphones_to_predictions():
     assert np.mean(predicted == names["steps"].target[50:]) > 0.6
 
 
+@pytest.mark.filterwarnings("ignore:aeon is not installed")
+def test_from_several_sensors_to_predictions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run(blocks("features.md")[1])
+    model, motion = names["model"], names["motion"]
+    assert np.mean(model.predict(motion.signals)[60:] == motion.target[60:]) > 0.35
+    assert (tmp_path / "features").is_dir()
+    assert set(model[0].choices_) == {"sensor", "kind", "held_out_r2", "agreement", "score", "chosen"}
+
+
 def test_from_files_to_views(sound_files):
-    X = run(blocks("features.md")[1])["X"]
+    X = run(blocks("features.md")[2])["X"]
     assert X.shape == (3, 400)
     np.testing.assert_array_equal(np.flatnonzero(X.isna().any(axis=0)), np.arange(200))
 
 
 def test_from_a_recording_to_segments(sound_files):
-    names = run(blocks("features.md")[2])
+    names = run(blocks("features.md")[3])
     assert names["segments"].shape == (12, 2, 6000)
     assert names["events"].shape == (1, 2, 4000)
     np.testing.assert_allclose(names["times"], 5.0 - 0.25, atol=0.1)

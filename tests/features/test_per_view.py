@@ -198,3 +198,13 @@ def test_a_missing_frame_library_is_named(monkeypatch):
     with pytest.raises(ImportError, match=r'output="default"\) needs pandas. Install it with: pip install pandas'):
         two_sensors()
     assert two_sensors(output="default").views == {"left": "left__", "right": "right__"}
+
+
+def test_names_pass_through_steps_without_names():
+    X = np.random.default_rng(0).normal(size=(6, 1, 40))
+    square, shorten = FunctionTransformer(np.square), FunctionTransformer(lambda rows: rows[:, :5])
+    same = views_transformer(a=(make_pipeline(WindowFeatures(50.0), square, square), 0)).fit(X)
+    names = [f"a__{name}" for name in WindowFeatures(50.0).fit(X[:, 0]).get_feature_names_out()]
+    assert list(same.get_feature_names_out()) == names == list(same.transform(X).columns)
+    fewer = views_transformer(a=(make_pipeline(WindowFeatures(50.0), shorten), 0)).fit(X)
+    assert list(fewer.get_feature_names_out()) == [f"a__{j}" for j in range(5)]

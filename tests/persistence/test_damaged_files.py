@@ -12,6 +12,7 @@ import tracemalloc
 import warnings
 import zipfile
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,9 @@ import pytest
 import cmvmed
 from cmvmed import MED, ModelFileError, config_context
 from cmvmed.persistence.saved_types import FORMAT_VERSION
-from tests.persistence.models import example, labels, two_views
+from cmvmed.workbench import Project, TrainedProject, ViewSettings, init
+from tests.persistence.models import Example, example, labels, two_views
+from tests.workbench.jobs import write_tickets
 
 LIMIT = 32 << 20  # bytes that a file may take here
 FORBIDDEN = (
@@ -47,13 +50,29 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 
 
-@pytest.fixture(scope="module", params=["cmvmed", "sparse", "landmarks", "documents"])
+@pytest.fixture(scope="module", params=["cmvmed", "sparse", "landmarks", "documents", "project"])
 def saved(request, tmp_path_factory):
     """The bytes of a model file, rows and what the model says of them."""
-    found = example(request.param)
-    path = tmp_path_factory.mktemp("saved") / "m"
-    cmvmed.save(found.model, path)
-    return path.read_bytes(), found.X, quietly(found.model.predict_proba, found.X)
+    folder = tmp_path_factory.mktemp("saved")
+    found = trained_example(folder) if request.param == "project" else example(request.param)
+    cmvmed.save(found.model, folder / "m")
+    return (folder / "m").read_bytes(), found.X, quietly(probabilities, found.model, found.X)
+
+
+def trained_example(folder):
+    """A trained project of texts, numbers, dates and categories, and the file of its rows."""
+    write_tickets(folder)
+    settings = init(folder / "tickets.csv", folder / "cmvmed.toml").settings
+    data = replace(settings.data, ignore=())
+    views = (*settings.views, ViewSettings("dates", columns=("bought",)))
+    return Example(Project(replace(settings, data=data, views=views), folder).train(), folder / "tickets.csv")
+
+
+def probabilities(model, X):
+    """Probabilities of rows by a model, or by that of a project, whose rows are a file."""
+    if isinstance(model, TrainedProject):
+        return model.predict(X).filter(like="probability_").to_numpy()
+    return model.predict_proba(X)
 
 
 @contextmanager
@@ -124,7 +143,7 @@ def check_damaged_bytes(saved, path, n, seed):
         model = load_watched(path)
         refused += model is None
         if model is not None:  # what changed is not read, such as the dates of the entries
-            assert np.array_equal(quietly(model.predict_proba, X), expected)
+            assert np.array_equal(quietly(probabilities, model, X), expected)
     assert refused > 0.8 * n
 
 
@@ -260,7 +279,7 @@ def check_changed_content(saved, path, n, seed):
         refused += model is None
         if model is not None:
             with suppress(ValueError, TypeError, AttributeError, LookupError, ArithmeticError):
-                quietly(model.predict_proba, X)  # another model; it must not bring the process down
+                quietly(probabilities, model, X)  # another model; it must not bring the process down
     assert refused > 0.2 * n
 
 

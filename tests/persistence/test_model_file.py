@@ -33,6 +33,7 @@ METHODS = (
     "predict_proba_by_opinion",
     "predict_proba_by_view",
     "decision_function_by_view",
+    "explain",
 )
 
 
@@ -83,6 +84,7 @@ def outputs(model, X):
             found["deviations"] = model.decision_function_by_view(X, return_std=True)
         if isinstance(model, CMVMED) and model.calibrate:
             found["estimate"] = model.accuracy_estimate()
+            found["sets"] = model.predict_set(X)
     return found
 
 

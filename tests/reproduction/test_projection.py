@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 from benchmarks.figure1 import table
 from benchmarks.pages import RESULTS
+from cmvmed.reproduction.paper_report.projection_figure import LEVELS, figures, projection_panels, standalone
 from cmvmed.reproduction.projection import (
     divergence,
     divergence_contour,
@@ -19,7 +20,6 @@ from cmvmed.reproduction.projection import (
     geometric_mean,
     mean_divergence,
 )
-from cmvmed.reproduction.report.projection_figure import LEVELS, figures, projection_panels, standalone
 from tests.core.factories import rejects
 
 DOCS = Path(__file__).parents[2] / "docs"

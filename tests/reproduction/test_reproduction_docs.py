@@ -27,7 +27,7 @@ def test_the_table_of_data_sets(cell):
 
 
 def test_options_and_numbers():
-    options = {name for parameter in command.params for name in parameter.opts}
+    options = {name for parameter in command.commands["table1"].params for name in parameter.opts}
     assert set(re.findall(r"`(--[a-z-]+)", DOCUMENT)) <= options
     assert f"{QUICK_SPLITS['table1']} splits, default parameters" in DOCUMENT
     assert f"{TABLE_1.n_splits} splits, also tuned by 5-fold cross-validation" in DOCUMENT

@@ -24,7 +24,7 @@ def write_windows(folder, n=200, share_labeled=0.05, seed=0):
     return np.array(["crawl", "back"])[y]
 
 
-def write_recordings(folder, n=10, seed=0):
+def write_recordings(folder, n=10, seed=0, n_labeled=4):
     """recordings/mic_a/000.wav ...: two microphones, of which the second lacks event 003; labels.csv."""
     rng = np.random.default_rng(seed)
     for mic in ("mic_a", "mic_b"):
@@ -34,7 +34,7 @@ def write_recordings(folder, n=10, seed=0):
             samples = 0.2 * tone + 0.05 * rng.normal(size=2400)
             if (mic, i) != ("mic_b", 3):
                 soundfile.write(folder / "recordings" / mic / f"{i:03d}.wav", samples, 4000)
-    lines = ["id,label", *(f"{i:03d},{'low' if i % 2 else 'high'}" for i in range(4))]
+    lines = ["id,label", *(f"{i:03d},{'low' if i % 2 else 'high'}" for i in range(n_labeled))]
     (folder / "recordings" / "labels.csv").write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -10,7 +10,8 @@ import pytest
 import soundfile
 
 from cmvmed.workbench import Project
-from cmvmed.workbench.checks import class_changes, determines
+from cmvmed.workbench.group_checks import class_changes
+from cmvmed.workbench.leak_checks import determines
 from tests.workbench.jobs import write_recordings
 
 TOML = """

@@ -40,7 +40,11 @@ def test_sensor_table(tmp_path):
 def test_tickets(tmp_path):
     write_tickets(tmp_path)
     guesses = guessed(tmp_path, "tickets.csv")
-    assert guesses.settings.data == DataSettings(path="tickets.csv", id="ticket", labels="category", ignore=("bought",))
+    assert guesses.settings.data == DataSettings(
+        path="tickets.csv", id="ticket", labels="category", ignore=("bought",), separator=";", decimal=","
+    )
+    assert 'separator = ";"' in guesses.text
+    assert 'decimal = ","' in guesses.text
     assert views_of(guesses) == {
         "numbers": ("price", "weight"),
         "categories": ("color", "prime"),

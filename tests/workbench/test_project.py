@@ -97,7 +97,7 @@ def test_tickets_from_file_to_predictions(tmp_path):
     table = project.read()
     assert {name: view.shape[1] for name, view in table.views.items()} == {"numbers": 2, "categories": 3, "comment": 8}
     assert np.isnan(table.views["comment"].toarray()).all(axis=1).nonzero()[0].tolist() == list(range(5, 16))
-    assert sum("decimal" in message or "semicolon" in message for message in table.messages) == 2
+    assert (project.settings.data.separator, project.settings.data.decimal) == (";", ",")
     model = CMVMED(**project.model_parameters).fit(table.views, table.labels)
     assert np.mean(model.predict(table.views) == truth) > 0.8
 

@@ -57,7 +57,7 @@ class Tuning:
 
     # Opinions learned from the labels (opinions/). Evidence: the suite's development splits (docs/accuracy.md).
     wide_clip: float = 5.0
-    """Standard deviations at which features are clipped for the joint linear kernel and the distances of the graphs."""
+    """Standard deviations at which features are clipped for the joint linear kernel, the distances of the graphs and wide views."""
     linear_ridge: float = 0.01
     """Ridge of the joint linear kernel, whose mean diagonal is one: a linear function of few labels needs little."""
     kernel_ridge: float = 0.3
@@ -92,6 +92,14 @@ class Tuning:
     """Held-out labels that count as one in the interval of the expected accuracy."""
     interval_divisor_per_class: float = 3.0
     """The same if labels were drawn per class."""
+    interval_divisor_chosen: float = 5.0
+    """The same if labeled rows were chosen. Evidence: ``benchmarks.active_learning`` on development splits."""
+
+    # Rows to label next (suggestions.py). Evidence: development splits, docs/labeling.md.
+    suggestion_parts: int = 50
+    """Labels from which on the part of the rows that one stands for, which is the scale of similarities, stays the same."""
+    suggestion_rows: int = 2000
+    """Unlabeled rows among which are chosen at most, drawn at random if there are more. Not compared."""
 
     # Class shares of two classes by anchors (anchors.py).
     interval_level: float = 0.95
@@ -124,6 +132,12 @@ class Tuning:
     """Standard deviation of the logarithm of that scale in the prior."""
     label_smoothing: float = 0.25
     """Labels, in all, by which held-out labels are smoothed: no number of hits is certainty. Not compared."""
+
+    # What is kept of the training rows to compare new rows with them (monitoring/). Evidence: benchmarks.sensor_health.
+    reference_rows: int = 500
+    """Rows that are kept, at most, and as many for each of the two steps before: their sampling error is that of a batch of 500."""
+    reference_directions: int = 16
+    """Principal directions of each view, at most."""
 
     # Many rows.
     max_exact_rows: int = 2000

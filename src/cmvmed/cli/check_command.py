@@ -9,49 +9,50 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cmvmed.cli.project_options import (
+    json_option,
+    labels_option,
+    project_changes,
+    project_option,
+    set_option,
+    show_findings,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cmvmed.workbench import Finding
 
-COLORS = {"error": "red", "warning": "yellow", "note": "blue"}
 
-
-@click.command()
-@click.option(
-    "--project",
-    type=click.Path(path_type=Path),
-    default="cmvmed.toml",
-    show_default=True,
-    help="Project file, or the folder of a cmvmed.toml.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
-def command(project: Path, as_json: bool) -> None:
+@click.command(epilog="Exit codes: 0 at most warnings, 1 errors in the data, 2 invalid command line, 130 interrupted.")
+@project_option
+@labels_option
+@set_option
+@json_option
+def command(project: Path, label_files: tuple[Path, ...], settings: tuple[str, ...], as_json: bool) -> None:
     """Show rows, labels per class and gaps per view of a project, and what looks wrong. Nothing is fitted.
 
-    The exit code is 1 if there are errors, which make results meaningless, and 0 if there are at most warnings.
+    Errors make results meaningless, and stop `cmvmed train`; warnings probably make them worse.
 
     \b
     Examples:
       cmvmed check
       cmvmed check --project swimming.toml
+      cmvmed check --labels next.csv
       cmvmed check --json | jq '.findings[] | select(.level == "error") | .message'
     """  # noqa: D301 (\b keeps click from wrapping the lines)
-    from cmvmed.workbench import Finding, Project, ProjectError, check_rows, describe_rows
+    changes = project_changes(project, settings, label_files)
+    from cmvmed.workbench import Finding, Project, ProjectError, describe_rows
 
-    if not project.exists():
-        raise click.UsageError(
-            f"There is no project file {str(project)!r}. `cmvmed init DATA` writes one; --project FILE uses another."
-        )
     counts: dict[str, Any] | None = None
     messages: Sequence[str] = ()
     try:
-        opened = Project.load(project)
+        opened = Project.load(project, changes=changes)
         rows = opened.rows()
     except (ProjectError, OSError) as error:
         findings = [Finding("error", "unreadable", str(error))]
     else:
-        findings, counts, messages = check_rows(rows, opened.settings.data), describe_rows(rows), rows.messages
+        findings, counts, messages = opened.check(rows), describe_rows(rows), rows.messages
     if as_json:
         content = {"counts": counts, "findings": [asdict(finding) for finding in findings], "messages": list(messages)}
         click.echo(json.dumps(content, indent=2))
@@ -76,10 +77,7 @@ def _print_counts(counts: dict[str, Any] | None) -> None:
 
 
 def _print_findings(findings: Sequence[Finding], messages: Sequence[str]) -> None:
-    for finding in findings:
-        click.echo(f"{click.style(finding.level, fg=COLORS[finding.level], bold=True)}: {finding.message}")
-    for message in messages:
-        click.echo(f"{click.style('note', fg=COLORS['note'], bold=True)}: {message}")
+    show_findings(findings, messages, err=False)
     n_errors, n_warnings = (sum(one.level == level for one in findings) for level in ("error", "warning"))
     total = "Nothing looks wrong." if not n_errors + n_warnings else f"{n_errors} errors, {n_warnings} warnings."
     click.echo(total)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cmvmed.cli.output_files import check_output, replaced
+from cmvmed.cli.project_options import force_option, json_option
+
 if TYPE_CHECKING:
     from cmvmed.workbench import Guesses
 
@@ -21,9 +24,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="Project file to write.",
 )
-@click.option("--force", is_flag=True, help="Replace an existing project file.")
+@force_option
 @click.option("--dry-run", is_flag=True, help="Show the project file without writing it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
+@json_option
 def command(data: Path, project: Path, force: bool, dry_run: bool, as_json: bool) -> None:
     """Look at DATA, guess views, labels, identifiers and groups, and write a project file.
 
@@ -38,13 +41,12 @@ def command(data: Path, project: Path, force: bool, dry_run: bool, as_json: bool
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     from cmvmed.workbench import init
 
-    if project.exists() and not (force or dry_run):
-        raise click.ClickException(
-            f"{project} exists and was not changed; --force replaces it, --dry-run shows what would be written."
-        )
+    if not dry_run:
+        check_output(project, force=force, what="project file")
     guesses = init(data, project)
     if not dry_run:
-        project.write_text(guesses.text, encoding="utf-8")
+        with replaced(project) as part:
+            part.write_text(guesses.text, encoding="utf-8")
     if as_json:
         click.echo(json.dumps(_as_json(guesses, project, written=not dry_run), indent=2))
     else:

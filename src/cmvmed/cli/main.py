@@ -12,15 +12,26 @@ import click
 
 from cmvmed import __version__
 
-# Short help of each command, in the order of the help text.
-COMMANDS = {
-    "init": "Look at your data, guess views, labels and groups, and write the project file cmvmed.toml.",
-    "check": "Show rows, labels and gaps of a project, and what looks wrong in its data.",
-    "demo": "Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.",
-    "datasets": "Show which data sets are available or missing, and where to put the files.",
-    "reproduce": "Reproduce the paper's Table 1 and Figure 2; an interrupted run can be continued.",
-    "report": "Create an HTML page of the results: tables, figures, tests, which claims hold.",
+# Short help of each command, in the order of the help text, by section.
+SECTIONS = {
+    "Your data": {
+        "init": "Look at your data, guess views, labels and groups, and write the project file cmvmed.toml.",
+        "check": "Show rows, labels and gaps of a project, and what looks wrong in its data.",
+        "train": "Learn a model; write it and a report, with the expected accuracy.",
+        "predict": "Predict new rows: class, probabilities, prediction set, share of each view, novelty.",
+        "suggest": "Choose the rows to label next, and say why.",
+        "label": "Label rows in the browser, while a model learns.",
+        "report": "Write the report of a model again, as one HTML page.",
+        "export": "Write a model as ONNX, for devices without Python.",
+    },
+    "The paper": {
+        "demo": "Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.",
+        "datasets": "Show which data sets are available or missing, and where to put the files.",
+        "reproduce": "Reproduce the paper's Table 1 and Figure 2, and write a page of the results.",
+    },
 }
+COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
+EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid command line, 130 interrupted."
 USER_ERRORS = (ValueError, OSError, ImportError)
 
 
@@ -32,18 +43,21 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command and add the option ``--debug`` to it."""
+        """Import a command and add the option ``--debug`` and the exit codes to it."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"cmvmed.cli.{cmd_name}_command").command
-        if not any(parameter.name == "debug" for parameter in command.params):
-            debug_option(command)
+        for one in (command, *getattr(command, "commands", {}).values()):
+            if not any(parameter.name == "debug" for parameter in one.params):
+                debug_option(one)
+            one.epilog = one.epilog or EXIT_CODES
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the short help of the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -59,6 +73,9 @@ class Commands(click.Group):
         """Run the command and show user errors in one line."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(130) from None
         except BrokenPipeError:  # the output was closed, as in `cmvmed datasets | head`
             raise
         except USER_ERRORS as error:
@@ -80,7 +97,7 @@ debug_option = click.option(
     name="cmvmed",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 success, 1 failure, 2 invalid command line.",
+    epilog=EXIT_CODES,
 )
 @click.version_option(__version__, prog_name="cmvmed", message="%(prog)s %(version)s")
 @debug_option
@@ -88,9 +105,10 @@ def main() -> None:
     """Semi-supervised classification with several sensors and few labels.
 
     \b
-    First steps:
-      cmvmed init DATA              a project file for your own files; then cmvmed check
-      cmvmed demo                   demonstration on simulated data; about a minute
-      cmvmed datasets               list the published data sets on this machine
+    First steps with your own files:
+      cmvmed init DATA              write the project file cmvmed.toml: views, labels, groups
+      cmvmed check                  what looks wrong in the data
+      cmvmed train                  a model, a report, and the accuracy to expect
+      cmvmed predict NEW_DATA       predictions, with reasons
       cmvmed COMMAND --help         description and examples of a command
     """  # noqa: D301 (\b keeps click from wrapping the lines)

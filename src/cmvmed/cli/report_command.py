@@ -1,51 +1,66 @@
-"""``cmvmed report``: an HTML page of the results."""
+"""``cmvmed report``: the page about a model."""
+
+from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
 
 import click
 
-RESULTS, OUTPUT = "cmvmed-results.sqlite", "cmvmed-report.html"
+from cmvmed.cli.output_files import check_output
+from cmvmed.cli.project_options import (
+    command_line,
+    force_option,
+    labels_option,
+    model_option,
+    open_model,
+    open_project,
+    project_option,
+    set_option,
+)
 
 
 @click.command()
+@model_option
+@project_option
 @click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=RESULTS,
-    show_default=True,
-    help="File of results written by `cmvmed reproduce`.",
-)
-@click.option(
+    "-o",
     "--output",
     type=click.Path(path_type=Path),
-    default=OUTPUT,
+    default="report.html",
     show_default=True,
-    help="Page to write; an existing file is replaced.",
+    help="Page to write.",
 )
+@labels_option
+@set_option
+@force_option
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
-def command(results: Path, output: Path, open_page: bool) -> None:
-    """Create an HTML page of the results: tables, figures, tests, which of the paper's claims hold.
+def command(
+    model: Path,
+    project: Path,
+    output: Path,
+    label_files: tuple[Path, ...],
+    settings: tuple[str, ...],
+    force: bool,
+    open_page: bool,
+) -> None:
+    """Write the report of a model: what to expect of it, what each view contributes, and what to do next.
 
-    The page is a single HTML file without scripts or external resources. It is generated from the results and shows
-    which of them are missing, so it can be created at any time, even while `cmvmed reproduce` is running.
+    `cmvmed train` writes it too; this command writes it again from the model file and the project's data. The report of
+    the paper's experiments is `cmvmed reproduce report`.
 
     \b
     Examples:
-      cmvmed reproduce table1 --quick && cmvmed report --open
-      cmvmed report --results long-run.sqlite --output long-run.html
+      cmvmed report --open
+      cmvmed report -m other.cmvmed -o other.html
     """  # noqa: D301 (\b keeps click from wrapping the lines)
-    from cmvmed.reproduction.report import report_page, write_page
-    from cmvmed.reproduction.report.formatting import plural
-    from cmvmed.reproduction.store import ResultStore, ResultStoreError
+    check_output(output, force=force)
+    from cmvmed.workbench.report import write_report
 
-    try:
-        with ResultStore(results, read_only=True) as store:
-            rows = store.rows()
-    except ResultStoreError as error:
-        raise click.ClickException(str(error)) from error
-    write_page(report_page(rows, str(results)), output)
-    n_failed = sum(row.status != "done" for row in rows)
-    click.echo(f"{output}: {plural(len(rows) - n_failed, 'result')}, {plural(n_failed, 'failure')}")
+    opened, trained = open_project(project, settings, label_files), open_model(model)
+    rows = opened.rows()
+    table = trained.read_training(opened, rows)
+    write_report(output, trained, table, opened.check(rows), command=command_line(), overwrite=force, rows=rows)
+    click.echo(f"{output}: the report, for a browser")
     if open_page and not webbrowser.open(output.absolute().as_uri()):
         raise click.ClickException(f"The page was written to {output}, but no browser could be opened.")

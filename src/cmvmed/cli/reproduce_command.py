@@ -1,4 +1,4 @@
-"""``cmvmed reproduce``: run the paper's experiments and write each result row to a file when it is finished."""
+"""``cmvmed reproduce``: run the paper's experiments, write each result row when it is finished, and show them all."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from cmvmed.cli.reproduce_report import report_command
 
 if TYPE_CHECKING:
     from cmvmed.reproduction.experiment import Experiment
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from cmvmed.reproduction.store import ResultStore
 
 DEFAULT_RESULTS = "cmvmed-results.sqlite"
+EXIT_CODES = "Exit codes: 0 all rows are finished, 1 rows failed or a data set is missing, 2 invalid command line, 130 interrupted."
 MAX_LOG_LINES = 20  # of progress per experiment, if the output is not a terminal
 
 
@@ -41,12 +44,6 @@ class LazyChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in 
         return click.Choice(list(self.names())).shell_complete(ctx, param, incomplete)
 
 
-def _experiments() -> Iterable[str]:
-    from cmvmed.reproduction.experiment import EXPERIMENTS
-
-    return [*EXPERIMENTS, "all"]
-
-
 def _datasets() -> Iterable[str]:
     from cmvmed.reproduction.tasks import TASKS
 
@@ -65,58 +62,103 @@ def _protocols() -> Iterable[str]:
     return PROTOCOLS
 
 
-@click.command(
-    epilog="Exit codes: 0 all rows are finished, 1 rows failed or a data set is missing, 2 invalid command line, "
-    "130 interrupted."
+OPTIONS = (
+    click.option(
+        "--quick/--full", "is_quick", default=True, show_default=True, help="A few splits without tuning, or all."
+    ),
+    click.option("--splits", type=click.IntRange(1), help="Number of random splits (full: 20)."),
+    click.option(
+        "--datasets",
+        multiple=True,
+        type=LazyChoice(_datasets),
+        metavar="NAME",
+        help="Only this data set, such as webkb or sensit; may be repeated.",
+    ),
+    click.option(
+        "--methods",
+        multiple=True,
+        type=LazyChoice(_methods),
+        metavar="NAME",
+        help="Only this method, such as 'CMV-MED' or 'MED, each view', or group of methods: 'paper' (those of the paper, with "
+        "its kernel), 'rbf' or 'linear+rbf' (all with this kernel); may be repeated.",
+    ),
+    click.option(
+        "--protocol",
+        multiple=True,
+        type=LazyChoice(_protocols),
+        metavar="[defaults|shares|tuned]",
+        help="Only this protocol: default parameters; the same with thresholds at the class shares of the labels; parameters "
+        "selected by 5-fold cross-validation. May be repeated.",
+    ),
+    click.option(
+        "--results",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=DEFAULT_RESULTS,
+        show_default=True,
+        help="File of the result rows; rows that it contains are not computed again.",
+    ),
+    click.option("--data-dir", type=click.Path(file_okay=False, exists=True), help="Folder with the data files."),
+    click.option(
+        "--jobs", type=click.IntRange(1), help="Number of worker processes; the number of physical cores by default."
+    ),
+    click.option(
+        "--dask",
+        "dask_address",
+        metavar="ADDRESS",
+        help="Scheduler of a Dask cluster to use instead of worker processes.",
+    ),
+    click.option("--retry-failed", is_flag=True, help="Compute rows again that failed in an earlier run."),
+    click.option(
+        "--estimate",
+        is_flag=True,
+        help="Only print the expected time of the remaining rows, from finished ones in the file.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the table as JSON."),
 )
-@click.argument("what", type=LazyChoice(_experiments), metavar="[table1|figure2|all]", default="all")
-@click.option(
-    "--quick/--full", "is_quick", default=True, show_default=True, help="A few splits without tuning, or all."
-)
-@click.option("--splits", type=click.IntRange(1), help="Number of random splits (full: 20).")
-@click.option(
-    "--datasets",
-    multiple=True,
-    type=LazyChoice(_datasets),
-    metavar="NAME",
-    help="Only this data set, such as webkb or sensit; may be repeated.",
-)
-@click.option(
-    "--methods",
-    multiple=True,
-    type=LazyChoice(_methods),
-    metavar="NAME",
-    help="Only this method, such as 'CMV-MED' or 'MED, each view', or group of methods: 'paper' (those of the paper, with "
-    "its kernel), 'rbf' or 'linear+rbf' (all with this kernel); may be repeated.",
-)
-@click.option(
-    "--protocol",
-    multiple=True,
-    type=LazyChoice(_protocols),
-    metavar="[defaults|shares|tuned]",
-    help="Only this protocol: default parameters; the same with thresholds at the class shares of the labels; parameters "
-    "selected by 5-fold cross-validation. May be repeated.",
-)
-@click.option(
-    "--results", type=click.Path(dir_okay=False, path_type=Path), default=DEFAULT_RESULTS, show_default=True,
-    help="File of the result rows; rows that it contains are not computed again.",
-)  # fmt: skip
-@click.option("--data-dir", type=click.Path(file_okay=False, exists=True), help="Folder with the data files.")
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Number of worker processes; the number of physical cores by default."
-)
-@click.option(
-    "--dask", "dask_address", metavar="ADDRESS", help="Scheduler of a Dask cluster to use instead of worker processes."
-)
-@click.option("--retry-failed", is_flag=True, help="Compute rows again that failed in an earlier run.")
-@click.option(
-    "--estimate",
-    is_flag=True,
-    help="Only print the expected time of the remaining rows, from finished ones in the file.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
-def command(
+
+
+@click.group()
+def command() -> None:
+    """Reproduce the paper's Table 1 and Figure 2, and write a page of the results.
+
+    \b
+    Examples:
+      cmvmed reproduce table1                          5 splits, not tuned; minutes
+      cmvmed reproduce table1 --full                   20 splits, also tuned; hours
+      cmvmed reproduce figure2 --full --estimate       expected time, after a first run with --splits 1
+      cmvmed reproduce all --datasets webkb --splits 3 both experiments on one data set
+      cmvmed reproduce report --open                   tables, figures, and which of the paper's claims hold
+    """  # noqa: D301 (\b keeps click from wrapping the lines)
+
+
+def experiment_command(name: str, title: str) -> click.Command:
+    """The command that runs an experiment, or all."""
+
+    def run_experiment(**options: Any) -> None:
+        run_experiments(name, **options)
+
+    run_experiment.__doc__ = f"""Reproduce the paper's {title}.
+
+    Each row is written to the file of results when it is finished. After an interruption, the same command continues
+    the run. Several processes may use one file at the same time.
+
+    \b
+    Examples:
+      cmvmed reproduce {name}                      5 splits, not tuned; minutes
+      cmvmed reproduce {name} --full               20 splits, also tuned; hours
+      cmvmed reproduce {name} --methods paper      the paper's methods with its kernel
+      cmvmed reproduce {name} --full --dask tcp://host:8786
+    """
+    decorated: Any = run_experiment
+    for option in reversed(OPTIONS):
+        decorated = option(decorated)
+    made: click.Command = click.command(name=name, epilog=EXIT_CODES)(decorated)
+    return made
+
+
+def run_experiments(
     what: str,
+    *,
     is_quick: bool,
     splits: int | None,
     datasets: tuple[str, ...],
@@ -130,20 +172,7 @@ def command(
     estimate: bool,
     as_json: bool,
 ) -> None:
-    """Reproduce the paper's Table 1, its Figure 2, or both.
-
-    Each row is written to the file of results when it is finished. After an interruption, the same command continues
-    the run. Several processes may use one file at the same time.
-
-    \b
-    Examples:
-      cmvmed reproduce table1                      5 splits, not tuned; minutes
-      cmvmed reproduce table1 --full               20 splits, also tuned; hours
-      cmvmed reproduce table1 --methods paper      the paper's methods with its kernel
-      cmvmed reproduce figure2 --full --estimate   expected time, after a first run with --splits 1
-      cmvmed reproduce --datasets webkb --splits 3 both experiments on one data set
-      cmvmed reproduce --full --dask tcp://host:8786
-    """  # noqa: D301 (\b keeps click from wrapping the lines)
+    """Compute the missing rows of an experiment, or of all, and print their tables."""
     from cmvmed.datasets.locations import DATA_VARIABLE
     from cmvmed.reproduction.experiment import EXPERIMENTS, quick, restrict
     from cmvmed.reproduction.store import ResultStore
@@ -175,7 +204,9 @@ def command(
         click.echo(json.dumps(_as_json(rows, plans), indent=2))
     elif rows:
         click.echo(f"\n{format_tables(rows)}\n")
-        click.echo(f"{len(rows)} rows are in {results}. `cmvmed report --results {results}` creates a page of them.")
+        click.echo(
+            f"{len(rows)} rows are in {results}. `cmvmed reproduce report --results {results}` creates a page of them."
+        )
     _print_missing(plans, n_failed)
     if n_failed or any(one.missing_datasets for one in plans):
         raise click.exceptions.Exit(1)
@@ -268,7 +299,8 @@ def _print_missing(plans: Sequence[Plan], n_failed: int) -> None:
         click.echo(f"Skipped: {reason}", err=True)
     if n_failed:
         click.echo(
-            f"{n_failed} rows failed; --retry-failed computes them again, `cmvmed report` shows the errors.", err=True
+            f"{n_failed} rows failed; --retry-failed computes them again, `cmvmed reproduce report` shows the errors.",
+            err=True,
         )
 
 
@@ -281,3 +313,9 @@ def _as_json(rows: Sequence[ResultRow], plans: Sequence[Plan]) -> dict[str, obje
         "missing_datasets": {name: reason for one in plans for name, reason in one.missing_datasets.items()},
         "missing_methods": {name: reason for one in plans for name, reason in one.missing_methods.items()},
     }
+
+
+command.add_command(experiment_command("table1", "Table 1"))
+command.add_command(experiment_command("figure2", "Figure 2"))
+command.add_command(experiment_command("all", "Table 1 and Figure 2"))
+command.add_command(report_command)

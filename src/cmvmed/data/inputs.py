@@ -72,6 +72,15 @@ def open_training(X: object, y: object, settings: InputSettings) -> TrainingInpu
     return TrainingInput(schema, source, _read_labels(y, source.n_rows, settings), matrices)
 
 
+def open_rows(X: object, settings: InputSettings) -> tuple[InputSchema, Rows]:
+    """The columns and the source of the rows of an X without labels."""
+    if is_external(X):
+        schema, opened = open_external_training(X, None, settings)
+        return schema, opened.rows(schema.layout, settings)
+    schema, matrices = _read_training_arrays(X, settings)
+    return schema, memory_rows(matrices, n_threads=settings.n_threads)
+
+
 def open_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Matrix] | OpenInput:
     """Open X for predictions, which must have the columns of the training X: matrices if it is in memory."""
     if not is_external(X):

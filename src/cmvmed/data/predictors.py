@@ -21,12 +21,8 @@ CurvatureKind: TypeAlias = Literal["fitted", "logistic"]  # a of the last sweep,
 MIN_REDUCTION = 1e-10  # relative reductions of a variance below this are left out
 
 
-class ViewPredictor(Protocol):
-    """A fitted view."""
-
-    @property
-    def n_functions(self) -> int:
-        """F."""
+class MeanPredictor(Protocol):
+    """The scores of rows by one view."""
 
     @property
     def has_training_rows(self) -> bool:
@@ -36,12 +32,20 @@ class ViewPredictor(Protocol):
     def n_basis_rows(self) -> int:
         """Number of rows that a new row is compared with."""
 
+    def mean(self, rows: Matrix) -> Array:
+        """Posterior means (n, F) of rows that have this view."""
+
+
+class ViewPredictor(MeanPredictor, Protocol):
+    """A fitted view."""
+
+    @property
+    def n_functions(self) -> int:
+        """F."""
+
     @property
     def preprocessor(self) -> ViewPreprocessor:
         """What is done to new rows first."""
-
-    def mean(self, rows: Matrix) -> Array:
-        """Posterior means (n, F) of rows that have this view."""
 
     def variance(self, rows: Matrix) -> Array:
         """Posterior variances (n, F) of rows that have this view."""

@@ -1,7 +1,7 @@
 """A view's training rows: from raw rows to kernel blocks or features."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class ViewSettings:
     sparse_density: float
     median_sample: int
     double_precision_rows: int
+    wide_clip: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,12 @@ class ViewPreprocessor:
 
     def transform(self, rows: Matrix) -> Matrix:
         """Rows of new data in the form of the training rows."""
+        return self.scaling.apply(self.complete(rows))
+
+    def complete(self, rows: Matrix) -> Matrix:
+        """Rows of new data without gaps, not yet scaled."""
         if self.columns is None:
-            return self.scaling.apply(rows if self.imputation is None else self.imputation.apply(rows))
+            return rows if self.imputation is None else self.imputation.apply(rows)
         return (rows.toarray() if is_sparse(rows) else rows)[:, self.columns]
 
     def inverse_transform(self, rows: Matrix, n_columns: int) -> Matrix:
@@ -167,6 +172,10 @@ def read_view(
 ) -> ViewData:
     """Fill the gaps of a view's rows, scale them and fix the view's kernel.
 
+    The kernel "auto" is "linear+rbf", but "linear" for standardized views of more columns than rows, which are then
+    clipped only far out. In so many dimensions distances are nearly equal, so that the RBF kernel adds little but a
+    constant and a diagonal, and a single column has little influence, so that it needs no bound.
+
     Parameters
     ----------
     matrix : (n, d), all rows of the view
@@ -185,6 +194,10 @@ def read_view(
     imputation = fit_imputation(matrix[reference], weights[reference])
     complete = imputation.apply(matrix[reference])
     scaling = fit_scaling(_scaling_kind(s), complete, weights[reference], clip=s.clip, sparse_density=s.sparse_density)
+    if s.kernel == "auto":
+        is_wide = scaling.kind == "standard" and complete.shape[1] > complete.shape[0]
+        s = replace(s, kernel="linear", clip=s.wide_clip) if is_wide else replace(s, kernel="linear+rbf")
+        scaling = replace(scaling, clip=s.clip)
     scaled, numbers = scaling.apply(complete), np.flatnonzero(reference)
     del complete
     kernel = fit_kernel(s.name, s.kernel, s.gamma, scaled, weights[reference], rng, s.median_sample, numbers)

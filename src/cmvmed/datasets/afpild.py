@@ -19,7 +19,7 @@ from sklearn.utils import Bunch
 from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
 from cmvmed.datasets.locations import DataFile, FetchOptions, read_file
-from cmvmed.datasets.recordings import Float32Array, check_numbers, cut, read_wav, to_recordings
+from cmvmed.datasets.segment_bunch import Float32Array, check_numbers, cut, read_wav, to_recordings
 
 N_SUBJECTS, N_SESSIONS, N_CHANNELS = 40, 4, 4
 SAMPLING_RATE = 16_000  # Hz

@@ -20,7 +20,7 @@ from cmvmed.datasets.descriptions import describe
 from cmvmed.datasets.errors import DatasetError
 from cmvmed.datasets.locations import DataFile, FetchOptions, read_file
 from cmvmed.datasets.mat5_reader import read_variable
-from cmvmed.datasets.recordings import Float32Array, check_numbers, to_recordings
+from cmvmed.datasets.segment_bunch import Float32Array, check_numbers, to_recordings
 
 N_PEOPLE, N_SENSORS, N_SPEEDS = 10, 5, 8
 AMPLIFICATIONS = (6000, 4000, 2000)

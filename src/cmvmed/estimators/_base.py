@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -21,9 +23,14 @@ from cmvmed.data.labels import check_known_classes, labeled_part
 from cmvmed.data.predictors import ViewPredictor
 from cmvmed.data.training_data import TrainingData, present_in_training, read_weights, training_data
 from cmvmed.estimators._compact import compact_model
+from cmvmed.estimators._onnx_model import OutputChoice, onnx_model
+from cmvmed.estimators._parameters import check_choice
 from cmvmed.estimators._prediction import FittedModel, OutputKind, predict
 from cmvmed.estimators._settings import read_input_settings
+from cmvmed.onnx_export.onnx_file import DTYPES
 from cmvmed.persistence import save
+from cmvmed.persistence.archive import new_file
+from cmvmed.persistence.model_file import rows_of_compact
 
 MAX_CHANGED = 0.01  # share of the training rows whose class a compact file may change
 
@@ -45,6 +52,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
     compaction_: dict[str, float]
     _model: FittedModel
+    _has_model_probabilities = False  # whether ``predict_proba`` is that of the fitted model, without more
 
     def __sklearn_tags__(self) -> Any:
         """Sparse X is accepted, and NaN except for single values of a precomputed kernel."""
@@ -130,6 +138,49 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             Whether to keep only some training rows of each view, or how many, as in :func:`cmvmed.save`.
         """
         save(self, path, overwrite=overwrite, compact=compact)
+
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        dtype: str = "float32",
+        overwrite: bool = False,
+        compact: bool | int = False,
+    ) -> Any:
+        """The fitted model as an ONNX model, for programs without Python; needs the extra ``cmvmed[onnx]``.
+
+        It has one input per view, a table named like the view in which a row of NaN does not have the view and a single
+        NaN is filled as in ``predict``. Outputs are ``label`` and, of CMVMED, ``probabilities`` and ``probabilities_VIEW`` of
+        each view; of MVMED ``probabilities``; of the others ``scores``, as ``decision_function`` gives them: docs/onnx.md.
+
+        Parameters
+        ----------
+        path : path of a file to write, such as "model.onnx", default=None
+            None writes no file.
+        dtype : {"float32", "float64"}, default="float32"
+            Type of inputs and outputs. What is between them is computed in double precision.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+        compact : bool or int, default=False
+            Whether to keep only some training rows of each view, or how many, as in :func:`cmvmed.save`.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            Its ``SerializeToString()`` is what a runtime such as onnxruntime loads.
+        """
+        check_is_fitted(self)
+        choice = OutputChoice(
+            probabilities=self._has_model_probabilities,
+            by_view=hasattr(self, "predict_proba_by_view"),
+            dtype=check_choice("dtype", dtype, DTYPES),
+        )
+        with nullcontext() if path is None else new_file(Path(path), overwrite=overwrite) as file:
+            model = self._compacted(rows_of_compact(compact)) if compact else self
+            proto = onnx_model(model._model, type(self).__name__, choice)
+            if file is not None:
+                file.write(proto.SerializeToString())
+        return proto
 
     def _compacted(self, n_rows: int | None) -> Self:
         """A copy that keeps ``n_rows`` training rows of each view, with the attribute ``compaction_``."""

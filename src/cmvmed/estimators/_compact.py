@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.auto.neighbors import NeighborPredictor
-from cmvmed.auto.opinions.candidates import OpinionScorer
+from cmvmed.auto.opinions.candidates import OpinionScorer, PartScorer
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
 from cmvmed.auto.opinions.graph import GraphScorer, Nodes
 from cmvmed.core.kernels import Kernel
@@ -117,11 +117,11 @@ def _squared_distances(data: ViewData, rows: IntArray, landmarks: IntArray) -> A
 
 
 def _fewer_rows_of_opinion(scorer: OpinionScorer, data: Sequence[ViewData | None], n_rows: int) -> OpinionScorer:
-    parts: list[KernelScorer | GraphScorer] = []
+    parts: list[PartScorer] = []
     for part in scorer.parts:
         if isinstance(part, GraphScorer):
             parts.append(GraphScorer(*_fewer_nodes(part.nodes, part.node_scores, n_rows)))
-        else:
+        elif isinstance(part, KernelScorer):
             parts.append(_fewer_rows_of_scorer(part, data[part.view], n_rows))
     return replace(scorer, parts=tuple(parts))
 
@@ -186,7 +186,7 @@ def _of_nodes(view: ViewData, place: IntArray) -> tuple[ViewData, IntArray, IntA
 
 def _change(model: FittedModel, smaller: FittedModel) -> tuple[float, float]:
     """The share of the training rows that keep their class, and the mean change of its probability."""
-    rows = _training_rows(model)
+    rows = held_training_rows(model)
     if rows is None:
         return 1.0, 0.0
     before, after = (m.probabilities(m.pooled.scored(*rows)) for m in (model, smaller))
@@ -205,7 +205,7 @@ def _views(model: FittedModel) -> Iterator[tuple[int, ViewData]]:
                 yield from zip(part.nodes.indices, part.nodes.views, strict=True)
 
 
-def _training_rows(model: FittedModel) -> tuple[list[Matrix], list[BoolArray]] | None:
+def held_training_rows(model: FittedModel) -> tuple[list[Matrix], list[BoolArray]] | None:
     """The training rows as the user gave them, up to the clipping of features; None if the model does not hold them all."""
     data = dict(reversed(list(_views(model))))
     if len(data) < len(model.predictors):

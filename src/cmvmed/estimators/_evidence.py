@@ -89,7 +89,8 @@ class Evidence:
             yield (
                 f"The labels do not look like a random draw of the rows (p = {p:.1g}): class {name!r} is {share[worst]:.0%} of the "
                 f"labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones; if they were chosen class by "
-                'class, use labels_drawn="per_class", or give the true shares as class_prior.'
+                'class, use labels_drawn="per_class", if by suggest or a similar rule, "chosen"; or give the true shares as '
+                "class_prior."
             )
 
     def _no_signal(self, chosen: ChosenPlan, combined: Combined) -> Iterator[str]:
@@ -147,5 +148,5 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
         if candidates.opinions:
             supervised = fit_supervised(candidates, folds, mass, per_class=per_class, tuning=tuning)
     with_consensus = "consensus" in settings.opinions or supervised is None
-    parts = Parts(supervised, with_consensus, rows, folds, mass, per_class)
+    parts = Parts(supervised, with_consensus, rows, folds, mass, per_class, settings.labels_drawn == "chosen")
     return Evidence(training.labels, parts, plan_settings.infers_shares)

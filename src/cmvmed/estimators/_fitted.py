@@ -15,6 +15,7 @@ from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.cross_fitting import consensus_logits
 from cmvmed.auto.neighbors import NeighborEvidence, NeighborPredictor
 from cmvmed.auto.opinions.combined import Combined, opinions_table
+from cmvmed.auto.opinions.prediction_sets import held_out_scores
 from cmvmed.core.annealing import AnnealingResult, Plan
 from cmvmed.core.consensus import class_scores, class_shares
 from cmvmed.core.disagreement import disagreement
@@ -95,6 +96,7 @@ def fitted_attributes(
     return (
         model_attributes(model)
         | opinions
+        | _held_out_attributes(fit, combined)
         | {
             "label_distributions_": distributions,
             "transduction_": model.classes[distributions.argmax(axis=1)],
@@ -114,8 +116,18 @@ def fitted_attributes(
             "dual_gap_": result.dual_gap,
             "converged_": result.converged and solves_duals(result),
             "_accuracy": None if combined is None else combined.accuracy,
+            "_held_out_scores": None if combined is None else held_out_scores(combined, plan.class_prior),
         }
     )
+
+
+def _held_out_attributes(fit: FitViews, combined: Combined | None) -> dict[str, Any]:
+    """The labeled rows that were held out, and their probabilities by fits without their labels."""
+    found = None if combined is None else combined.held_out_probabilities()
+    if found is None:
+        return {"held_out_rows_": None, "held_out_proba_": None}
+    positions, probabilities = found
+    return {"held_out_rows_": fit.training.partition.block_L[positions], "held_out_proba_": probabilities}
 
 
 def _history_table(history: tuple[Sweep, ...], n_views: int) -> dict[str, NDArray[Any]]:
@@ -205,18 +217,24 @@ def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels
 def all_rows_attributes(
     model: FittedModel,
     fit: FitViews,
-    support: dict[str, IntArray],
+    of_sample: dict[str, Any],
     rows: StreamedRows,
     labels: Labels,
     memory_limit: int,
 ) -> dict[str, Any]:
-    """The attributes that sweeps over all rows change, by name, given the support by numbers of rows of the sample."""
+    """The attributes that sweeps over all rows change, by name, given those with numbers of rows of the sample."""
     q = consensus_of_all_rows(model, rows, labels, memory_limit)
     in_sample = fit.training.labels.labeled  # both ascend
+
+    def in_all_rows(own: IntArray) -> IntArray:
+        return rows.labeled[np.searchsorted(in_sample, own)]
+
+    held_out = of_sample["held_out_rows_"]
     return model_attributes(model) | {
         "label_distributions_": q,
         "transduction_": None if q is None else model.classes[q.argmax(axis=1)],
-        "support_": {name: rows.labeled[np.searchsorted(in_sample, own)] for name, own in support.items()},
+        "support_": {name: in_all_rows(own) for name, own in of_sample["support_"].items()},
+        "held_out_rows_": None if held_out is None else in_all_rows(held_out),
     }
 
 

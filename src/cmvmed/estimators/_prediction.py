@@ -10,20 +10,21 @@ from numpy.typing import NDArray
 from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
 from cmvmed.auto.opinions.mixture import Mixture
+from cmvmed.auto.opinions.prediction_sets import ClassThresholds
 from cmvmed.auto.opinions.supervised import PoolScorer
 from cmvmed.core.consensus import class_scores, pool, prior_scores, soft_labels
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.external import Rows
 from cmvmed.data.inputs import load_new, open_new
 from cmvmed.data.layout import ViewLayout
-from cmvmed.data.predictors import ViewPredictor
+from cmvmed.data.predictors import MeanPredictor, ViewPredictor
 from cmvmed.data.schema import InputSchema, InputSettings
 from cmvmed.data.sources import ArrayTable, LocalRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS
 from cmvmed.data.sources.dask import import_dask
 from cmvmed.data.validation import RowCheck
 
-OutputKind: TypeAlias = Literal["score", "class", "probability"]
+OutputKind: TypeAlias = Literal["score", "class", "probability"] | ClassThresholds
 SCORE_COPIES = 3  # of the kernel values of a row while it is scored
 
 
@@ -92,17 +93,19 @@ class FittedModel:
 
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
         """Scores as ``decision_function`` gives them, but (n, F)."""
-        return self._decision_scores(_warn_without_views(self.pooled.scored(matrices, present)))
+        return self.decision_scores(warn_without_views(self.pooled.scored(matrices, present)))
 
     def soft_labels(self, scores: Array) -> Array:
         """Probabilities (n, K) by the consensus, of scores that include the offset (n, F)."""
         return soft_labels(scores, np.zeros(scores.shape[1]), self.temperature)
 
     def output(self, scored: ScoredRows, kind: OutputKind) -> Any:
-        """The "score", "class" or "probability" of rows."""
+        """The "score", "class" or "probability" of rows, or their sets of classes."""
+        if isinstance(kind, ClassThresholds):
+            return kind.sets(self.probabilities(scored), scored.coverage)
         if kind == "probability":
             return self.probabilities(scored)
-        scores = scikit_shape(self._decision_scores(scored))
+        scores = scikit_shape(self.decision_scores(scored))
         if kind == "score":
             return scores
         codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0.0).astype(np.intp)
@@ -118,7 +121,7 @@ class FittedModel:
         """The probabilities (n, K) by each opinion, and by the consensus if it takes part."""
         pooled = self.pooled
         scores, coverage = pooled.consensus(matrices, present)
-        _warn_without_views(ScoredRows(scores, coverage))
+        warn_without_views(ScoredRows(scores, coverage))
         found = {}
         if self.opinions is not None:
             log_p = self.opinions.pool.by_opinion(matrices, pooled.usable(present))
@@ -127,7 +130,7 @@ class FittedModel:
             found["consensus"] = self.soft_labels(scores)
         return {name: fill_missing(p, coverage, self.class_prior) for name, p in found.items()}
 
-    def _decision_scores(self, scored: ScoredRows) -> Array:
+    def decision_scores(self, scored: ScoredRows) -> Array:
         """Scores (n, F): log-odds of two classes, log-probabilities of more; of the consensus alone, its pooled scores."""
         if self.opinions is None:
             return fill_missing(scored.values, scored.coverage, self.prior_scores)
@@ -168,19 +171,19 @@ def predict(model: FittedModel, X: object, kind: OutputKind, settings: InputSett
     """The output for each row of X; lazy for dask collections, in chunks for many rows."""
     opened = open_new(X, model.schema, settings)
     if isinstance(opened, list):
-        return model.output(_warn_without_views(model.pooled.of_matrices(opened)), kind)
+        return model.output(warn_without_views(model.pooled.of_matrices(opened)), kind)
     if opened.in_dask:
         layout = model.schema.layout if opened.names is None else None
         return predict_dask(opened.dask_arrays(), _BlockTask(model, kind, layout))
     source = opened.rows(model.schema.layout, settings)
-    return model.output(_warn_without_views(model.pooled.of_source(source)), kind)
+    return model.output(warn_without_views(model.pooled.of_source(source)), kind)
 
 
 @dataclass(frozen=True)
 class PooledPredictor:
     """What all predictions are made of, for chunks of rows."""
 
-    predictors: tuple[ViewPredictor, ...]
+    predictors: tuple[MeanPredictor, ...]
     pool_weights: Array  # (V,), and the neighbors' if they have weight
     offset: Array  # (F,)
     temperature: float
@@ -224,15 +227,19 @@ class PooledPredictor:
             return self.of_source(memory_rows(matrices))
         return self.scored(matrices, self.check.present(0, matrices))
 
-    def of_source(self, source: Rows) -> ScoredRows:
-        """Scores of all rows of a source."""
+    @property
+    def bytes_per_row(self) -> int:
+        """Memory that a row needs while it is scored."""
         compared = sum(predictor.n_basis_rows for predictor in self.predictors)
         if self.neighbors is not None:
             compared += self.neighbors.n_basis_rows
         if self.opinions is not None:
             compared += self.opinions.pool.n_basis_rows
-        tables = list(source.map(self, bytes_per_row=SCORE_COPIES * FLOAT_BYTES * compared))
-        return ScoredRows.read(np.concatenate(tables))
+        return SCORE_COPIES * FLOAT_BYTES * compared
+
+    def of_source(self, source: Rows) -> ScoredRows:
+        """Scores of all rows of a source."""
+        return ScoredRows.read(np.concatenate(list(source.map(self, bytes_per_row=self.bytes_per_row))))
 
     @property
     def empty(self) -> ScoredRows:
@@ -251,7 +258,7 @@ def fill_missing(values: Array, coverage: Array, absent: Array) -> Array:
     return np.where(coverage[:, None] > 0.0, values, absent)
 
 
-def _warn_without_views(scored: ScoredRows) -> ScoredRows:
+def warn_without_views(scored: ScoredRows) -> ScoredRows:
     """The same rows, with a warning if some have no view."""
     without_views, n_rows = np.flatnonzero(scored.coverage == 0.0), scored.coverage.size
     if without_views.size:

@@ -38,7 +38,7 @@ ALGORITHMS: dict[str, Surrogate] = {
 }
 APPROXIMATIONS = ("auto", "exact", "nystroem")
 OPINIONS = (*KINDS, "consensus")
-LABELS_DRAWN = ("unknown", "random", "per_class")
+LABELS_DRAWN = ("unknown", "random", "per_class", "chosen")
 
 
 def read_input_settings(estimator: "MultiViewClassifier") -> InputSettings:
@@ -77,7 +77,7 @@ class ViewParameters:
 def _view_settings(view: str, given: dict[str, Any], n_classes: int, tuning: Tuning) -> ViewSettings:
     kernel, gamma, variance = given["kernel"], given["gamma"], given["prior_variance"]
     if not callable(kernel):
-        kernel = check_choice("kernel", kernel, NAMED_KERNELS, view=view)
+        kernel = check_choice("kernel", kernel, ("auto", *NAMED_KERNELS), view=view)
     if gamma is None or (isinstance(gamma, str) and not 0.0 < median_factor(gamma) < np.inf):
         raise ValueError(
             f"gamma of view {view!r} must be 'median', a multiple such as '0.5*median' or a number greater than 0, but is "
@@ -100,6 +100,7 @@ def _view_settings(view: str, given: dict[str, Any], n_classes: int, tuning: Tun
         sparse_density=tuning.sparse_density,
         median_sample=tuning.median_sample,
         double_precision_rows=tuning.double_precision_rows,
+        wide_clip=tuning.wide_clip,
     )
 
 

@@ -25,7 +25,9 @@ from cmvmed.data.training_data import TrainingData, read_weights
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
+from cmvmed.estimators._conformal import PredictionSetMixin
 from cmvmed.estimators._evidence import gather_evidence
+from cmvmed.estimators._explanation import ExplainMixin
 from cmvmed.estimators._fitted import (
     FitViews,
     all_rows_attributes,
@@ -34,15 +36,24 @@ from cmvmed.estimators._fitted import (
     fit_warnings,
     fitted_attributes,
 )
+from cmvmed.estimators._monitoring import MonitoringMixin, reference_of
 from cmvmed.estimators._parameters import check_choice
 from cmvmed.estimators._prediction import scikit_shape
 from cmvmed.estimators._settings import FitSettings, read_input_settings
+from cmvmed.estimators._suggestions import SuggestionMixin
 from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 
-class CMVMED(CallbackSupportMixin, MultiViewClassifier):
+class CMVMED(
+    CallbackSupportMixin,
+    ExplainMixin,
+    PredictionSetMixin,
+    MonitoringMixin,
+    SuggestionMixin,
+    MultiViewClassifier,
+):
     """Consensus-based multi-view maximum entropy discrimination.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
@@ -54,16 +65,20 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     graph of nearest rows, learned from the labels. Labels that an opinion did not see set its weight, so that unlabeled
     rows do little harm where they do not help. ``opinions="consensus"`` is the consensus alone.
 
+    ``explain`` says what each view contributes to a row's score, ``predict_set`` which classes a row may have, and
+    ``accuracy_estimate`` how many rows are expected to be right.
+
     Parameters
     ----------
     views : None, list or dict, default=None
         Which columns of X form which view: a list of widths or slices, or a dict from view name to a width, slice,
         column prefix (for data frames), or list of column names or positions. Every column belongs to exactly one view.
         None treats all columns as one view. Leave it None if X is a list or dict with one array per view.
-    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="linear+rbf"
-        "linear+rbf" is the mean of a linear and an RBF kernel. A callable takes two matrices of rows and returns their
-        kernel matrix. For "precomputed", X holds the square kernel matrix of each view at fit, and the kernel between
-        new and training rows at predict.
+    kernel : {"auto", "linear+rbf", "rbf", "linear", "cosine", "precomputed"}, callable or one per view, default="auto"
+        "linear+rbf" is the mean of a linear and an RBF kernel. "auto" is "linear" for standardized views of more columns
+        than training rows, then clipped at five standard deviations instead of two, else "linear+rbf". A callable takes
+        two matrices of rows and returns their kernel matrix. For "precomputed", X holds the square kernel matrix of each
+        view at fit, and the kernel between new and training rows at predict.
     gamma : "median", a multiple such as "0.5*median", or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
         rows, and "0.5*median" half of it.
@@ -98,10 +113,12 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         Which classifiers take part: "linear" and "rbf" (all views together), "views" (each view alone), "graph" and
         "view_graphs" (graphs of nearest rows, by all views together and by each) and "consensus" (the paper's). "auto"
         is all of them. ``opinions_`` shows their weights.
-    labels_drawn : {"unknown", "random", "per_class"}, default="unknown"
+    labels_drawn : {"unknown", "random", "per_class", "chosen"}, default="unknown"
         How the labeled rows were chosen. "random": each row with the same probability, so that the labels say
-        something of the class shares. "per_class": a number of rows of each class, or otherwise chosen, so that they do
-        not. "unknown" assumes "per_class" if all classes have the same number of labels, up to one, and else "random".
+        something of the class shares. "per_class": a number of rows of each class, so that they do not. "chosen": by a
+        rule such as ``suggest``, so that they do not, and are not like the other rows: the accuracy estimate rests on
+        the probabilities alone. "unknown" assumes "per_class" if all classes have the same number of labels, up to one,
+        and else "random".
     algorithm : {"bohning", "jaakkola", "exact", "newton", "printed"}, default="bohning"
         How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
         eigendecomposition per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
@@ -147,6 +164,11 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     opinions_ : dict of str to list or ndarray
         Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the opinions, the last two on labels that each did
         not see (NaN if none could be held out). ``pandas.DataFrame(model.opinions_)`` shows them as a table.
+    held_out_rows_ : ndarray of shape (n_held_out,)
+        Numbers of the labeled rows that were held out of the cross-fit; None, as ``held_out_proba_``, if there was none
+        (``calibrate=False``). A label is held out if its class has others, in another group.
+    held_out_proba_ : ndarray of shape (n_held_out, n_classes)
+        Probability of the classes of these rows by fits that did not use their labels.
     probability_scale_ : float
         Factor by which the log-odds of the consensus were multiplied to calibrate them; 1 if they were not.
     class_prior_ : ndarray of shape (n_classes,)
@@ -213,11 +235,13 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
     True
     """
 
+    _has_model_probabilities = True
+
     def __init__(
         self,
         *,
         views: object = None,
-        kernel: object = "linear+rbf",
+        kernel: object = "auto",
         gamma: object = "median",
         scaling: object = "auto",
         prior_variance: object = "auto",
@@ -351,13 +375,15 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
             )
             combined = evidence.combine(chosen, result, settings, map_parallel)
         fitted = attributes_after(result, combined)
+        with numerical_errors():
+            reference = reference_of(training, fitted["_model"], fitted["label_distributions_"], settings.tuning)
         if sample.all_rows is not None:
             result, model = continue_on_all_rows(sample, fit, chosen.plan, result, combined)
             fitted = attributes_after(result, combined)
-            fitted |= all_rows_attributes(
-                model, fit, fitted["support_"], sample.all_rows, data.labels, settings.input.memory_limit
-            )
-        fitted["approximation_"] = approximation_summary(approximation, fit, sample)
+            fitted |= all_rows_attributes(model, fit, fitted, sample.all_rows, data.labels, settings.input.memory_limit)
+        fitted |= {"approximation_": approximation_summary(approximation, fit, sample), "_reference": reference}
+        fitted["_labeled_rows"] = sample.row_numbers(training.partition.block_L)
+        fitted["_unlabeled_rows"] = sample.row_numbers(training.partition.block_U)
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
             warn_user(message, category)
         for message in evidence.warnings(chosen, combined):
@@ -387,7 +413,9 @@ class CMVMED(CallbackSupportMixin, MultiViewClassifier):
         The mean is halfway between the share of held-out labels that are predicted, by fits that repeat every decision
         without them, and the mean largest probability of the unlabeled rows. The interval is that of a share seen in
         half as many rows as there are held-out labels, a third if labels were drawn per class: so wide that it holds as
-        often as it says on many data sets (docs/accuracy.md). With ``fit(..., groups=...)`` it is for rows of new groups.
+        often as it says on many data sets (docs/accuracy.md). With ``labels_drawn="chosen"`` the mean is that of the
+        probabilities alone, and the interval that of a fifth as many rows. With ``fit(..., groups=...)`` it is for rows
+        of new groups.
 
         Parameters
         ----------

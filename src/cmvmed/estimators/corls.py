@@ -30,7 +30,7 @@ class CoRLS(MultiViewClassifier):
     ----------
     views : None, list or dict, default=None
         Which columns of X form which view, as in :class:`cmvmed.CMVMED`.
-    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+    kernel : {"auto", "linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median", a multiple such as "0.5*median", or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training

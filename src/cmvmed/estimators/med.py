@@ -23,8 +23,8 @@ class MED(MultiViewClassifier):
 
     Parameters
     ----------
-    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, default="rbf"
-        "linear+rbf", the default of CMVMED, is the mean of a linear and an RBF kernel. Where k(x, x) differs from row
+    kernel : {"auto", "linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, default="rbf"
+        "linear+rbf" is the mean of a linear and an RBF kernel. Where k(x, x) differs from row
         to row, as there, a row of higher score may be less certain and so less probable. A callable takes two matrices
         of rows and returns their kernel matrix.
     gamma : "median", a multiple such as "0.5*median", or float, default="median"

@@ -32,7 +32,7 @@ class MVMED(MultiViewClassifier):
     ----------
     views : None, list or dict, default=None
         Which columns of X form which view, as in :class:`cmvmed.CMVMED`.
-    kernel : {"linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
+    kernel : {"auto", "linear+rbf", "rbf", "linear", "cosine", "precomputed"} or callable, or one per view, default="rbf"
         A callable takes two matrices of rows and returns their kernel matrix.
     gamma : "median", a multiple such as "0.5*median", or float, or one per view, default="median"
         Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
@@ -80,6 +80,8 @@ class MVMED(MultiViewClassifier):
     >>> MVMED(views=[10, 20]).fit(X[:100], y[:100]).score(X[100:], y[100:]) > 0.9
     True
     """
+
+    _has_model_probabilities = True
 
     def __init__(
         self,

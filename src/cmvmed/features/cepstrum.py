@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.features.audio_files import audio_module
-from cmvmed.features.signal_checks import Samples
+from cmvmed.recordings.audio_files import audio_module
+from cmvmed.recordings.signal_checks import Samples
 
 DYNAMIC_RANGE_DB = 80.0  # below the maximum of a segment; librosa's default
 DELTA_WIDTH = 9  # frames per time derivative; librosa's default

@@ -21,7 +21,6 @@ from cmvmed.features.cepstrum import (
     normalize_amplitude,
     normalize_cepstra,
 )
-from cmvmed.features.signal_checks import Samples, check_sampling_rate
 from cmvmed.features.waveforms import (
     Channel,
     WaveformBlock,
@@ -30,6 +29,7 @@ from cmvmed.features.waveforms import (
     common_sampling_rate,
     waveform_blocks,
 )
+from cmvmed.recordings.signal_checks import Samples, check_sampling_rate
 
 FloatArray = NDArray[np.float64]
 

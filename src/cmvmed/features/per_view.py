@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import sparray, spmatrix
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.pipeline import FeatureUnion
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed._optional import import_optional
@@ -166,16 +166,31 @@ class SingleViewTransformer(TransformerMixin, BaseEstimator):
         return self._as_output(self.transformer_.transform(_select(X, self.key)))
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
-        """Return the feature names of the transformer, or the positions of its features if it has none."""
+        """Return the feature names of the transformer, or the positions of its features if it has none.
+
+        The last steps of a pipeline that have no names keep those of the step before them, if they keep the number.
+        """
         check_is_fitted(self)
-        if hasattr(self.transformer_, "get_feature_names_out"):
-            return np.asarray(self.transformer_.get_feature_names_out(), dtype=object)
+        steps = self.transformer_
+        n_steps = len(steps) if isinstance(steps, Pipeline) else 1
+        for last in range(n_steps, 0, -1):
+            names = _feature_names(steps[:last] if isinstance(steps, Pipeline) else steps)
+            if names is not None and len(names) == self.n_features_out_:
+                return names
         return np.array([str(j) for j in range(self.n_features_out_)], dtype=object)
 
     def _as_output(self, features: Any) -> Any:
         if self.dense and hasattr(features, "toarray"):  # sparse matrices and arrays
             return features.toarray()
         return features
+
+
+def _feature_names(transformer: Any) -> NDArray[np.object_] | None:
+    """Return the names of the features, None if the transformer or one of its steps has none."""
+    try:
+        return np.asarray(transformer.get_feature_names_out(), dtype=object)
+    except (AttributeError, ValueError):  # a step without names, or that needs those of its input
+        return None
 
 
 def _select(X: RawData, key: ViewKey) -> Any:

@@ -1,5 +1,6 @@
 """Conversion of arrays, lists of arrays and file names to blocks of one-channel waveforms of equal length.
 
+* The signals of a sensor in :class:`cmvmed.recordings.Recordings` are read in blocks.
 * A segment that is None, NaN, an empty file name or all NaN is a missing sensor; NaN in a part of it is an error.
 * Integer samples of 8, 16 or 32 bits are scaled to the range [-1, 1).
 * Of several channels one is chosen by index, or their mean is used.
@@ -16,12 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from cmvmed.features.audio_files import audio_header, read_audio
-from cmvmed.features.signal_checks import Samples, is_partly_invalid
+from cmvmed.recordings.audio_files import audio_header, read_audio
+from cmvmed.recordings.container import SensorSignals
+from cmvmed.recordings.signal_checks import Samples, is_partly_invalid, is_same_rate
 
 Channel: TypeAlias = int | Literal["mean"] | None
 Segment: TypeAlias = ArrayLike | str | PathLike[str] | None
-Waveforms: TypeAlias = ArrayLike | Sequence[Segment]
+Segments: TypeAlias = list[Segment] | SensorSignals
+Waveforms: TypeAlias = ArrayLike | Sequence[Segment] | SensorSignals
 
 BLOCK_SAMPLES = 2**19  # samples per block, so that their spectrograms fit into the processor cache
 BLOCK_FILES = 256  # files in memory at the same time
@@ -36,8 +39,10 @@ class WaveformBlock:
     name: Callable[[int], str]  # name of a row for error messages: its position, and its file
 
 
-def as_waveforms(X: Waveforms) -> NDArray[Any] | list[Segment]:
-    """Return X as a numeric (n, n_samples) or (n, n_channels, n_samples) array, or as a list of one segment per row."""
+def as_waveforms(X: Waveforms) -> NDArray[Any] | Segments:
+    """Return X as a numeric (n, n_samples) or (n, n_channels, n_samples) array, or as one segment per row."""
+    if isinstance(X, SensorSignals):
+        return X
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"Expected several segments, got the single path '{X}'. Pass a list: [{str(X)!r}].")
     if isinstance(X, (list, tuple)):
@@ -70,8 +75,10 @@ def as_waveforms(X: Waveforms) -> NDArray[Any] | list[Segment]:
     return list(array)
 
 
-def common_sampling_rate(waveforms: NDArray[Any] | list[Segment]) -> float:
+def common_sampling_rate(waveforms: NDArray[Any] | Segments) -> float:
     """Return the sampling rate of all files, which must be the same; arrays have none."""
+    if isinstance(waveforms, SensorSignals):
+        return waveforms.sampling_rate
     if isinstance(waveforms, np.ndarray) or not all(_is_path(item) or is_absent(item) for item in waveforms):
         raise ValueError(
             "Arrays have no sampling rate: pass sampling_rate= in Hz. It is optional for lists of sound files only."
@@ -89,9 +96,14 @@ def common_sampling_rate(waveforms: NDArray[Any] | list[Segment]) -> float:
 
 
 def waveform_blocks(
-    waveforms: NDArray[Any] | list[Segment], *, sampling_rate: float, channel: Channel
+    waveforms: NDArray[Any] | Segments, *, sampling_rate: float, channel: Channel
 ) -> Iterator[WaveformBlock]:
     """Yield the segments in blocks of equal length; absent segments are in no block."""
+    if isinstance(waveforms, SensorSignals) and not is_same_rate(waveforms.sampling_rate, sampling_rate):
+        raise ValueError(
+            f"Sensor {waveforms.name!r} has {waveforms.sampling_rate:g} Hz, but the features were made for {sampling_rate:g} Hz. "
+            "Bring it to this rate with cmvmed.recordings.resample."
+        )
     if isinstance(waveforms, np.ndarray):
         step = max(1, BLOCK_SAMPLES // max(1, waveforms.shape[-1]))
         for start in range(0, len(waveforms), step):
@@ -106,12 +118,13 @@ def waveform_blocks(
         )
 
 
-def _item_blocks(items: list[Segment], rows: range, sampling_rate: float, channel: Channel) -> Iterator[WaveformBlock]:
+def _item_blocks(items: Segments, rows: range, sampling_rate: float, channel: Channel) -> Iterator[WaveformBlock]:
     # grouped by length and dtype, so that the result of a row does not depend on others
     groups: dict[tuple[int, np.dtype[Any]], dict[int, Samples]] = {}
     for row in rows:
-        if not is_absent(items[row]):
-            samples = _item_samples(items[row], row, sampling_rate, channel)
+        item = items[row]
+        if not is_absent(item):
+            samples = _item_samples(item, _row_name(items, row), sampling_rate, channel)
             groups.setdefault((len(samples), samples.dtype), {})[row] = samples
     for (length, _), samples_of_row in groups.items():
         members = list(samples_of_row)
@@ -119,12 +132,11 @@ def _item_blocks(items: list[Segment], rows: range, sampling_rate: float, channe
         for start in range(0, len(members), step):
             part = members[start : start + step]
             yield from _present_rows(
-                np.array(part), np.stack([samples_of_row[row] for row in part]), lambda row: _row_name(items[row], row)
+                np.array(part), np.stack([samples_of_row[row] for row in part]), lambda row: _row_name(items, row)
             )
 
 
-def _item_samples(item: Segment, row: int, sampling_rate: float, channel: Channel) -> Samples:
-    name = _row_name(item, row)
+def _item_samples(item: Segment, name: str, sampling_rate: float, channel: Channel) -> Samples:
     if _is_path(item):
         samples, _ = read_audio(item, sampling_rate=sampling_rate)
         return _as_floating(_choose_channel(samples, channel, name))
@@ -191,5 +203,8 @@ def is_absent(item: object) -> bool:
     return type(item).__name__ == "NAType"  # pandas.NA, without an import of pandas
 
 
-def _row_name(item: object, row: int) -> str:
+def _row_name(items: Segments, row: int) -> str:
+    if isinstance(items, SensorSignals):
+        return items.place(row)
+    item = items[row]
     return f"{row} ('{item}')" if _is_path(item) else str(row)

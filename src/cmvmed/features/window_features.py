@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from cmvmed.features.signal_checks import check_sampling_rate, is_partly_invalid
+from cmvmed.recordings.container import SensorSignals
+from cmvmed.recordings.signal_checks import check_sampling_rate, is_partly_invalid, is_same_rate
 
 FloatArray = NDArray[np.float64]
 
@@ -49,9 +50,10 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    X is (n_windows, n_channels, n_samples), as :func:`segment_windows` returns it, or (n_windows, n_samples) for one
-    channel. A channel that is all NaN in a window has NaN features; NaN in a part of it is an error. A constant channel
-    has zero skewness, kurtosis, frequencies and entropy, and equal bands.
+    X is (n_windows, n_channels, n_samples), as :func:`segment_windows` returns it, (n_windows, n_samples) for one
+    channel, or the signals of a sensor in :class:`cmvmed.recordings.Recordings`, which may differ in length. A channel
+    that is all NaN in a window has NaN features; NaN in a part of it is an error. A constant channel has zero skewness,
+    kurtosis, frequencies and entropy, and equal bands.
 
     Examples
     --------
@@ -76,7 +78,7 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
         self.spectrum = spectrum
         self.channel_names = channel_names
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike | SensorSignals, y: object = None) -> Self:
         """Store the number of channels; nothing is learned from the values.
 
         Parameters
@@ -89,15 +91,17 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_bands must not be negative, got {self.n_bands!r}.")
         if not (self.statistics or self.spectrum or self.n_bands > 0):
             raise ValueError("Nothing to compute: statistics and spectrum are False and n_bands is 0.")
-        n_channels = _as_windows(X).shape[1]
+        n_channels = X.n_channels if isinstance(X, SensorSignals) else _as_windows(X).shape[1]
         if self.channel_names is not None and len(self.channel_names) != n_channels:
             raise ValueError(f"channel_names has {len(self.channel_names)} names for {n_channels} channels.")
         self.n_channels_ = n_channels
         return self
 
-    def transform(self, X: ArrayLike) -> FloatArray:
+    def transform(self, X: ArrayLike | SensorSignals) -> FloatArray:
         """Return the (n_windows, n_channels * n_features_per_channel) features, channel after channel."""
         check_is_fitted(self)
+        if isinstance(X, SensorSignals):
+            return self._transform_signals(X)
         windows = _as_windows(X)
         if windows.shape[1] != self.n_channels_:
             raise ValueError(f"X has {windows.shape[1]} channels, but the data of fit had {self.n_channels_}.")
@@ -115,6 +119,23 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
             block = rows[start : start + step]
             features[block] = self._channel_features(flat[block])
         return features.reshape(len(windows), -1)
+
+    def _transform_signals(self, signals: SensorSignals) -> FloatArray:
+        """Return the features of signals that may differ in length, read one after the other."""
+        if not is_same_rate(signals.sampling_rate, self.sampling_rate):
+            raise ValueError(
+                f"Sensor {signals.name!r} has {signals.sampling_rate:g} Hz, but sampling_rate is {self.sampling_rate:g} Hz. "
+                "Correct sampling_rate, or bring the sensor to this rate with cmvmed.recordings.resample."
+            )
+        features = np.full((len(signals), self.n_channels_ * len(self._channel_feature_names())), np.nan)
+        for rows, windows in _blocks_of_equal_length(signals):
+            if windows.shape[2] < 2 * self.n_bands:
+                raise ValueError(
+                    f"The signal of {signals.place(rows[0])} has {windows.shape[2]} samples, too few for {self.n_bands} frequency "
+                    f"bands: at least {2 * self.n_bands} are needed. Leave it out, or use fewer bands."
+                )
+            features[rows] = self.transform(windows)
+        return features
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return ``<channel>_<feature>``."""
@@ -188,6 +209,22 @@ def _log_bands(power: FloatArray, n_bands: int) -> list[FloatArray]:
     total = bands.sum(axis=1, keepdims=True)
     share = np.where(total > 0, bands / np.maximum(total, np.finfo(float).tiny), 1.0 / n_bands)
     return list(np.log10(np.maximum(share, MIN_POWER_SHARE)).T)
+
+
+def _blocks_of_equal_length(signals: SensorSignals) -> Iterator[tuple[list[int], FloatArray]]:
+    """Positions and (n, n_channels, n_samples) signals of the cases that have the sensor, as many as fit in a block."""
+    rows: list[int] = []
+    windows: list[NDArray[Any]] = []
+    for row, signal in enumerate(signals):
+        is_full = windows and (len(windows) + 1) * windows[0].size > BLOCK_SAMPLES
+        if signal is not None and windows and (is_full or signal.shape != windows[0].shape):
+            yield rows, np.stack(windows)
+            rows, windows = [], []
+        if signal is not None:
+            rows.append(row)
+            windows.append(signal)
+    if windows:
+        yield rows, np.stack(windows)
 
 
 def _as_windows(X: ArrayLike) -> FloatArray:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cmvmed.persistence.archive import DTYPE_KINDS, ArchiveReader, ModelFileError, check_shape, product
-from cmvmed.persistence.saved_types import OUTPUT, TYPES, SavedEstimator, SavedPart
+from cmvmed.persistence.saved_types import OUTPUT, TYPES, SavedEstimator, SavedPart, SavedProject
 
 SPARSE_TYPES = {
     ("csr", True): sparse.csr_matrix,
@@ -83,6 +83,8 @@ class Decoder:
             raise ModelFileError(f"it holds a {name!r:.100}, which this release does not know")
         if isinstance(saved, SavedPart):
             return saved.resolve()(**fields)
+        if isinstance(saved, SavedProject):
+            return saved.resolve()._from_model_file(**fields)
         learned = {key: self.decode(value) for key, value in _checked(entry.get("attributes"), dict).items()}
         return _estimator(saved, fields, learned)
 

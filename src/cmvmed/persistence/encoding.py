@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cmvmed.persistence.archive import DTYPE_KINDS
-from cmvmed.persistence.saved_types import SavedEstimator, type_of
+from cmvmed.persistence.saved_types import SavedEstimator, SavedProject, type_of
 
 MIN_SPARSE_BYTES = 1 << 12  # smaller arrays are written as they are
 MAX_SPARSE_DENSITY = 0.5  # of entries other than zero, up to which an array is written as its nonzero entries
@@ -88,9 +88,8 @@ class Encoder:
             parameters = {key: self.encode(getattr(value, key), key) for key in saved.parameter_names()}
             learned = {key: self.encode(v, key) for key, v in saved.learned(value).items()}
             return self._object(name, parameters, attributes=learned)
-        return self._object(
-            name, {key: self.encode(v, f"{where}.{key}") for key, v in saved.state(value, name).items()}
-        )
+        state = value._to_model_file() if isinstance(saved, SavedProject) else saved.state(value, name)
+        return self._object(name, {key: self.encode(v, f"{where}.{key}") for key, v in state.items()})
 
     def _object(self, name: str, fields: dict[str, Any], **more: Any) -> dict[str, Any]:
         self.objects.append({"type": name, "fields": fields, **more})

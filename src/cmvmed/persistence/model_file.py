@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from copy import copy
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from cmvmed.persistence.archive import (
 )
 from cmvmed.persistence.decoding import Decoder
 from cmvmed.persistence.encoding import Encoder
-from cmvmed.persistence.saved_types import FORMAT, FORMAT_VERSION, SavedEstimator, type_of
+from cmvmed.persistence.saved_types import FORMAT, FORMAT_VERSION, SavedEstimator, SavedProject, type_of
 from cmvmed.scale.memory import read_memory_limit
 
 
@@ -39,7 +40,7 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, c
 
     Parameters
     ----------
-    model : CMVMED, MED, MVMED, SVM2K, CoRLS, or a Pipeline
+    model : CMVMED, MED, MVMED, SVM2K, CoRLS, a Pipeline, or a TrainedProject of cmvmed.workbench
         A pipeline may consist of the feature steps of this library, ``StandardScaler`` and one of these classifiers.
     path : path of the file, such as "model.cmvmed"
     overwrite : bool, default=False
@@ -61,13 +62,13 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, c
     """
     if classifier_of(model) is None:
         raise TypeError(
-            "Only a fitted CMVMED, MED, MVMED, SVM2K or CoRLS, or a Pipeline that ends with one, can be saved, but this is "
-            f"of type {type(model).__name__}."
+            "Only a fitted CMVMED, MED, MVMED, SVM2K or CoRLS, a Pipeline that ends with one, or a TrainedProject can be saved, "
+            f"but this is of type {type(model).__name__}."
         )
-    check_is_fitted(model)
+    check_is_fitted(classifier_of(model))
     with new_file(Path(path), overwrite=overwrite) as file:
         if compact:
-            model = _compacted(model, None if compact is True else _checked_rows(compact))
+            model = _compacted(model, rows_of_compact(compact))
         encoder = Encoder()
         root = encoder.encode(model, "the model")
         document = {
@@ -81,22 +82,29 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, c
 
 
 def classifier_of(model: Any) -> Any:
-    """The model itself, or the classifier at the end of a pipeline; None if it is something else."""
+    """The model itself, that of a trained project, or the classifier at the end of a pipeline; None if there is none."""
+    found = type_of(model)
+    if found is not None and isinstance(found[1], SavedProject):
+        model = model.model
     while isinstance(model, Pipeline) and model.steps:
         model = model.steps[-1][1]
     found = type_of(model)
     return model if found is not None and isinstance(found[1], SavedEstimator) and found[1].is_classifier else None
 
 
-def _checked_rows(n_rows: object) -> int:
-    """The number of rows of a compact file."""
-    if not isinstance(n_rows, Integral) or n_rows < 2:
-        raise ValueError(f"compact must be True, False or a number of rows of at least 2, but is {n_rows!r}.")
-    return int(n_rows)
+def rows_of_compact(compact: object) -> int | None:
+    """The number of rows of a compact file, None for the default."""
+    if compact is True:
+        return None
+    if not isinstance(compact, Integral) or compact < 2:
+        raise ValueError(f"compact must be True, False or a number of rows of at least 2, but is {compact!r}.")
+    return int(compact)
 
 
 def _compacted(model: Any, n_rows: int | None) -> Any:
-    """A copy of a model or pipeline with fewer training rows."""
+    """A copy of a model, pipeline or trained project with fewer training rows."""
+    if classifier_of(model) is not model and not isinstance(model, Pipeline):
+        return replace(model, model=_compacted(model.model, n_rows))
     if isinstance(model, Pipeline):
         smaller = copy(model)
         name, last = model.steps[-1]
@@ -123,7 +131,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    model : the fitted model or pipeline
+    model : the fitted model or pipeline, or the TrainedProject of ``cmvmed train``, whose attribute ``model`` it is
         Its predictions are those of the saved one, bit by bit on the same kind of machine.
 
     Raises
@@ -162,6 +170,6 @@ def _read(reader: ArchiveReader) -> Any:
     classifier = classifier_of(model)
     if classifier is None:
         raise ModelFileError("it holds no model")
-    check_is_fitted(model)
+    check_is_fitted(classifier)
     classifier._check_predictions()
     return model

@@ -77,6 +77,21 @@ class SavedEstimator:
         return not (special or hasattr(cls, name) or name in signature(cls).parameters)
 
 
+@dataclass(frozen=True)
+class SavedProject:
+    """A model with what is needed to read files for it: the class says itself what is written, and makes itself of it.
+
+    It does so by ``_to_model_file`` and the class method ``_from_model_file``, which takes the same fields.
+    """
+
+    path: str
+    fields: tuple[str, ...]
+
+    def resolve(self) -> Any:
+        """The class."""
+        return _imported(self.path)
+
+
 OUTPUT = "_sklearn_output_config"  # of set_output
 
 PARTS = {
@@ -100,6 +115,7 @@ PARTS = {
             "sparse_density",
             "median_sample",
             "double_precision_rows",
+            "wide_clip",
         ),
     ),
     "imputation": SavedPart("cmvmed.data.imputation.Imputation", ("means", "gaps", "n_cells")),
@@ -132,7 +148,17 @@ PARTS = {
     "mixture": SavedPart("cmvmed.auto.opinions.mixture.Mixture", ("weights", "scales", "scale")),
     "held_out_accuracy": SavedPart(
         "cmvmed.auto.opinions.mixture.HeldOutAccuracy",
-        ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor"),
+        ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor", "chosen"),
+    ),
+    "held_out_scores": SavedPart(
+        "cmvmed.auto.opinions.prediction_sets.HeldOutScores", ("scores", "codes", "weights", "class_weights")
+    ),
+    "view_profile": SavedPart(
+        "cmvmed.monitoring.view_profile.ViewProfile",
+        ("scaling", "center", "directions", "mean", "deviation", "columns"),
+    ),
+    "reference": SavedPart(
+        "cmvmed.monitoring.reference.Reference", ("profiles", "features", "probabilities", "n_second")
     ),
     "fitted_opinions": SavedPart(
         "cmvmed.estimators._prediction.FittedOpinions",
@@ -174,8 +200,12 @@ ESTIMATORS = {
     ),
 }
 
-SavedType = SavedPart | SavedEstimator
-TYPES: dict[str, SavedType] = {**PARTS, **ESTIMATORS}
+PROJECTS = {
+    "trained_project": SavedProject("cmvmed.workbench.project.TrainedProject", ("settings", "encoders", "model")),
+}
+
+SavedType = SavedPart | SavedEstimator | SavedProject
+TYPES: dict[str, SavedType] = {**PARTS, **ESTIMATORS, **PROJECTS}
 
 
 def type_of(value: object) -> tuple[str, SavedType] | None:

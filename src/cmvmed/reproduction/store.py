@@ -116,7 +116,7 @@ def _check_path(path: Path, read_only: bool) -> None:
     if path.is_dir():
         raise ResultStoreError(f"{path} is a folder; give the path of a file.")
     if read_only and not path.exists():
-        raise ResultStoreError(f"There are no results at {path}; `cmvmed reproduce --results {path}` creates them.")
+        raise ResultStoreError(f"There are no results at {path}; `cmvmed reproduce all --results {path}` creates them.")
     if not path.parent.is_dir():
         raise ResultStoreError(f"The folder {path.parent} does not exist; create it or choose another file.")
 

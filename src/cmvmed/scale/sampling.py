@@ -36,11 +36,16 @@ class Sample:
     training: TrainingData
     all_rows: StreamedRows | None = None  # None if all rows are in memory
     intermediate: StreamedRows | None = None  # a larger sample, swept over before very many rows
+    numbers: IntArray | None = None  # of the sample's rows in X; None if all rows are in memory
 
     @property
     def is_complete(self) -> bool:
         """Whether all rows are in memory."""
         return self.all_rows is None
+
+    def row_numbers(self, rows: IntArray) -> IntArray:
+        """The numbers in X of some rows in memory."""
+        return rows if self.numbers is None else self.numbers[rows]
 
 
 def count_unlabeled(labels: Labels, weights: RowWeights) -> int:
@@ -138,7 +143,8 @@ def _sampled(
     groups = None if weights.groups is None else weights.groups[numbers]
     sample = RowWeights(sample_weights, weights.hinge[numbers], weights.equal, groups)
     training = training_data(data.schema, matrices, present, sample_labels, sample)
-    return Sample(training, rows, _intermediate_sample(rows, rng, tuning) if with_intermediate else None)
+    intermediate = _intermediate_sample(rows, rng, tuning) if with_intermediate else None
+    return Sample(training, rows, intermediate, numbers)
 
 
 def _divide_memory(source: Rows, n_labeled: int, memory_limit: int, tuning: Tuning) -> tuple[Rows, bool]:

@@ -1,10 +1,11 @@
 """The workbench: a user's own files as views, labels and groups, described by one project file ``cmvmed.toml``."""
 
-from cmvmed.workbench.checks import Finding, check_rows, describe_rows
+from cmvmed.workbench.checks import check_rows, describe_rows
+from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.guessing import Guess, Guesses, init
-from cmvmed.workbench.project import Project, ProjectTable
-from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
-from cmvmed.workbench.project_rows import ProjectRows
+from cmvmed.workbench.project import Project, TrainedProject
+from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings, WindowSettings
+from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
 from cmvmed.workbench.user_errors import ProjectError
 
 __all__ = [
@@ -17,7 +18,9 @@ __all__ = [
     "ProjectRows",
     "ProjectSettings",
     "ProjectTable",
+    "TrainedProject",
     "ViewSettings",
+    "WindowSettings",
     "check_rows",
     "describe_rows",
     "init",

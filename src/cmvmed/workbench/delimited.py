@@ -35,11 +35,17 @@ POINT_NUMBER = re.compile(r"[+-]?\d+(,\d{3})*\.\d+([eE][+-]?\d+)?")
 
 @dataclass(frozen=True)
 class DelimitedOptions:
-    """What the user says of a file; None is found out."""
+    """What the user says of a file; None is found out.
+
+    ``may_differ`` says that the words are about the training data, from which this file may differ: if its first line does
+    not have the separator, separator and decimal sign are found out.
+    """
 
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    sampling_rate: float | None = None  # of HDF5 files that do not say it
+    may_differ: bool = False
 
 
 def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
@@ -49,6 +55,8 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     if not lines:
         raise ProjectError(f"{path.name} is empty: a line of column names and at least one row are needed.")
     first = next((i for i, (_, line) in enumerate(lines) if not line.startswith(COMMENT_START)), 0)
+    if options.may_differ and (options.separator or "") not in lines[first][1]:
+        options = DelimitedOptions(encoding=options.encoding)
     separator = options.separator or _separator(path, [line for _, line in lines[first : first + SNIFFED_LINES]])
     n_comments = sum(line.count(separator) != lines[first][1].count(separator) for _, line in lines[:first])
     lines = lines[n_comments:]
@@ -64,13 +72,15 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     if len(lines) == 1:
         raise ProjectError(f"{path.name} has column names but no rows; check that the file was written completely.")
     cells = _cells(path, content, names, separator, skip=lines[0][0])
-    decimal = options.decimal or _decimal(cells, separator)
+    given = options.decimal if options.decimal != separator else None
+    decimal = given or _decimal(cells, separator)
     frame = _typed(cells, decimal)
     row_lines = np.array([number for number, _ in lines[1:]], dtype=np.intp)
     return RawTable(
         path.name,
         frame,
         decimal=decimal,
+        separator=separator if separator != _usual_separator(path) else None,
         lines=row_lines if len(row_lines) == len(frame) else None,  # cells with line breaks: rows are numbered
         messages=tuple(_assumptions(path, separator, decimal, encoding, n_comments, options)),
     )
@@ -226,8 +236,7 @@ def _assumptions(
     path: Path, separator: str, decimal: str, encoding: str, n_comments: int, options: DelimitedOptions
 ) -> list[str]:
     said = []
-    usual = "\t" if path.suffix.lower() == ".tsv" else ","
-    if options.separator is None and separator != usual:
+    if options.separator is None and separator != _usual_separator(path):
         name = SEPARATORS.get(separator, separator)
         said.append(f"{path.name}: cells are separated by a {name} (separator = {_toml(separator)}).")
     if options.decimal is None and decimal == ",":
@@ -237,6 +246,10 @@ def _assumptions(
     if n_comments:
         said.append(f"{path.name}: {n_comments} lines at the top that begin with {COMMENT_START!r} are left out.")
     return said
+
+
+def _usual_separator(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
 def _toml(separator: str) -> str:

@@ -7,8 +7,9 @@ that :func:`encoder_state` can be written to any file and :func:`encoder_from_st
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Protocol, TypeAlias
+from dataclasses import asdict, dataclass
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Protocol, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
@@ -16,10 +17,12 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
 from cmvmed.features import MFCC, TextView, WindowFeatures
-from cmvmed.features.audio_files import audio_header
+from cmvmed.recordings import SensorSignals
+from cmvmed.recordings.audio_files import audio_header
+from cmvmed.recordings.resampling import resampled_signals
 from cmvmed.workbench.column_kinds import Cells, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.frames import BoolArray, FloatArray, RawTable, Series, Signal, pandas
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
 
 __all__ = ["ViewEncoder", "encoder_from_state", "encoder_state", "fit_column"]
 
@@ -99,6 +102,11 @@ class DateEncoder:
     day_first: bool | None = None
 
     @property
+    def is_consistent(self) -> bool:
+        """Whether a training table can have given these values."""
+        return set(self.cycles) <= CYCLES.keys()
+
+    @property
     def feature_names(self) -> list[str]:
         phases = [f"{self.column}.{wave}_{cycle}" for cycle in self.cycles for wave in ("sin", "cos")]
         return [f"{self.column}.days", *phases]
@@ -154,6 +162,11 @@ class TextEncoder:
     idf: tuple[float, ...]
 
     @property
+    def is_consistent(self) -> bool:
+        """Whether a training table can have given these values."""
+        return len(self.terms) == len(self.idf)
+
+    @property
     def feature_names(self) -> list[str]:
         return [f"{self.column}: {term}" for term in self.terms]
 
@@ -185,7 +198,9 @@ class SoundEncoder:
         return [f"{self.column}.{name}" for name in self._mfcc.get_feature_names_out()]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
-        values = self._mfcc.fit_transform(list(table.signals[self.column].items))
+        items = table.signals[self.column].items
+        sensor = _at_rate(items, self.sampling_rate)
+        values = self._mfcc.fit_transform(list(items) if sensor is None else sensor)
         return Block(values, ~np.isnan(values).all(axis=1))
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
@@ -202,6 +217,11 @@ class SeriesEncoder:
     n_bands: int
 
     @property
+    def is_consistent(self) -> bool:
+        """Whether a training table can have given these values."""
+        return 0 <= self.n_bands <= MAX_BANDS
+
+    @property
     def _features(self) -> WindowFeatures:
         return WindowFeatures(self.sampling_rate, n_bands=self.n_bands, channel_names=[self.column])
 
@@ -210,7 +230,12 @@ class SeriesEncoder:
         return list(self._features.fit(np.zeros((1, 1, 2))).get_feature_names_out())
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
-        items = table.signals[self.column].items
+        items: Any = table.signals[self.column].items
+        sensor = _at_rate(items, self.sampling_rate)
+        if sensor is not None:
+            with as_project_error():
+                values = self._features.fit_transform(sensor)
+            return Block(values, ~np.isnan(values).all(axis=1))
         values = np.full((len(items), len(self.feature_names)), np.nan)
         for length, rows in _rows_by_length(items).items():
             if length < max(2, 2 * self.n_bands):
@@ -302,13 +327,35 @@ def encoder_state(encoder: ViewEncoder) -> dict[str, Any]:
 
 
 def encoder_from_state(state: Mapping[str, Any]) -> ViewEncoder:
-    """The encoder that :func:`encoder_state` described."""
-    columns = []
-    for entry in state["columns"]:
-        encoder = ENCODERS[entry["kind"]]
-        given = {field.name: entry[field.name] for field in fields(encoder)}
-        columns.append(encoder(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}))
-    return ViewEncoder(str(state["name"]), tuple(columns))
+    """The encoder that :func:`encoder_state` described; a state that no encoder can have is an error."""
+    return ViewEncoder(
+        _typed(state["name"], str, "name"), tuple(_column_from_state(entry) for entry in state["columns"])
+    )
+
+
+def _column_from_state(entry: Mapping[str, Any]) -> Any:
+    encoder, types = ENCODERS[entry["kind"]], get_type_hints(ENCODERS[entry["kind"]])
+    given = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in entry.items() if name != "kind"
+    }
+    column = encoder(**{name: _typed(value, types[name], name) for name, value in given.items()})
+    if not getattr(column, "is_consistent", True):
+        raise ProjectError(f"the encoder of column {column.column!r:.100} holds values that do not fit together")
+    return column
+
+
+def _typed(value: Any, kind: Any, name: str) -> Any:
+    """The value, if it is of the type that a field is declared with."""
+    alternatives = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    for one in alternatives:
+        if get_origin(one) is tuple and isinstance(value, tuple):
+            if all(type(item) is get_args(one)[0] for item in value):
+                return value
+        elif type(value) is one or (value is None and one is NoneType):
+            return value
+        elif one is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+    raise ProjectError(f"an encoder has {name} = {value!r:.100}")
 
 
 def _fit_number(table: RawTable, column: str, kind: str) -> NumberEncoder:
@@ -340,6 +387,8 @@ def _fit_text(table: RawTable, column: str) -> TextEncoder:
 
 
 def _fit_sound(column: str, signal: Signal, sampling_rate: float | None) -> SoundEncoder:
+    if isinstance(signal.items, SensorSignals):
+        return SoundEncoder(column, sampling_rate or signal.items.sampling_rate)
     files = [item for item in signal.items if item is not None]
     if sampling_rate is None:
         sampling_rate = float(min(audio_header(file).samplerate for file in files))
@@ -347,6 +396,9 @@ def _fit_sound(column: str, signal: Signal, sampling_rate: float | None) -> Soun
 
 
 def _fit_series(column: str, signal: Signal, sampling_rate: float | None) -> SeriesEncoder:
+    if isinstance(signal.items, SensorSignals):
+        shortest = min(item.shape[1] for item in signal.items if item is not None)
+        return SeriesEncoder(column, signal.items.sampling_rate, min(MAX_BANDS, shortest // 2))
     shortest = min(len(item) for item in signal.items if item is not None)
     return SeriesEncoder(column, sampling_rate or 1.0, min(MAX_BANDS, shortest // 2))
 
@@ -394,6 +446,13 @@ def _rows_by_length(items: Any) -> dict[int, list[int]]:
         if item is not None and not np.isnan(item).all():
             groups.setdefault(len(item), []).append(row)
     return groups
+
+
+def _at_rate(items: Any, sampling_rate: float) -> SensorSignals | None:
+    """Signals that know their sampling rate at the rate of the training rows; None for other items."""
+    if not isinstance(items, SensorSignals):
+        return None
+    return resampled_signals(items, sampling_rate)
 
 
 def interpolated(series: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
+from cmvmed.recordings import SensorSignals
 
 __all__ = ["BoolArray", "FloatArray", "Frame", "RawTable", "Series", "Signal", "pandas"]
 
@@ -24,15 +25,22 @@ def pandas() -> Any:
 
 @dataclass(frozen=True)
 class Signal:
-    """One waveform per row: the name of a sound file, an array of samples, or None where there is none."""
+    """One waveform per row: the name of a sound file, an array of samples, or None where there is none.
 
-    items: Sequence[Any]
+    Signals of one channel in ``SensorSignals``, which know their sampling rate, are read when they are asked for.
+    """
+
+    items: Sequence[Any] | SensorSignals
     is_sound: bool
     channel: int | None = None  # of sound files with several channels
 
     def take(self, rows: NDArray[np.intp]) -> "Signal":
         """The rows at the given positions; -1 gives None."""
-        return Signal([None if row < 0 else self.items[row] for row in rows], self.is_sound, self.channel)
+        taken = [None if row < 0 else self.items[row] for row in rows]
+        if isinstance(self.items, SensorSignals):
+            sensor = SensorSignals(taken, self.items.sampling_rate, self.items.channel_names, name=self.items.name)
+            return Signal(sensor, self.is_sound)
+        return Signal(taken, self.is_sound, self.channel)
 
     @property
     def present(self) -> BoolArray:
@@ -50,6 +58,7 @@ class RawTable:
     frame : one column of cells per name, all with the index 0, 1, ...
     signals : columns that hold a waveform per row
     decimal : decimal sign of numbers that are text
+    separator : of the cells of a line, if it is not the usual one of the format
     lines : number of the line of each row, if the file has lines
     messages : what was assumed when the file was read
     ids : identifiers that the source itself gives, such as the names of sound files
@@ -59,6 +68,7 @@ class RawTable:
     frame: Frame
     signals: dict[str, Signal] = field(default_factory=dict)
     decimal: str = "."
+    separator: str | None = None
     lines: NDArray[np.intp] | None = None
     messages: tuple[str, ...] = ()
     ids: Sequence[str] | None = None

@@ -10,17 +10,35 @@ from pathlib import Path
 import numpy as np
 
 from cmvmed.data.labels import UNLABELED_WORDS
-from cmvmed.features.audio_files import audio_header
+from cmvmed.recordings import SensorSignals, read_recording
+from cmvmed.recordings.audio_files import audio_header
+from cmvmed.recordings.sound_files import sound_files
 from cmvmed.workbench.column_kinds import column_kind, missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import RawTable
 from cmvmed.workbench.label_values import LABEL_NAMES, likely_markers, read_label_values
-from cmvmed.workbench.project_file import DEFAULT_NAME, DataSettings, ProjectSettings, ViewSettings
+from cmvmed.workbench.project_file import (
+    DEFAULT_NAME,
+    LABEL_COLUMN,
+    DataSettings,
+    ProjectSettings,
+    ViewSettings,
+    WindowSettings,
+)
 from cmvmed.workbench.readers import TABLE_FORMATS, is_pattern, read_table, table_files
-from cmvmed.workbench.sound_folders import FOLDER_COLUMN, match_files, sound_files
+from cmvmed.workbench.recording_guesses import (
+    LongColumns,
+    annotation_file,
+    annotation_windows,
+    long_columns,
+    recordings_in,
+    window_of,
+)
+from cmvmed.workbench.recording_rows import channel_columns
+from cmvmed.workbench.sound_folders import FOLDER_COLUMN, match_files
 from cmvmed.workbench.toml_text import project_text, toml_line
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
 
 __all__ = ["Guess", "Guesses", "init"]
 
@@ -65,8 +83,12 @@ def init(path: str | PathLike[str], project: str | PathLike[str] = DEFAULT_NAME)
     if not is_pattern(str(place)) and not place.exists():
         table_files(place)  # raises
     folder = Path(project).resolve().parent
-    if place.is_dir() and sound_files(place):
+    if place.is_file() and recordings_in(place):
+        found = _guess_recordings(place, folder)
+    elif place.is_dir() and sound_files(place):
         found = _guess_sound(place, folder)
+    elif place.is_dir() and recordings_in(place):
+        found = _guess_recordings(place, folder)
     elif place.is_dir():
         found = _guess_folder(place, folder)
     else:
@@ -95,11 +117,96 @@ def _look(path: Path) -> _Looked:
 
 def _guess_file(path: Path, folder: Path) -> _Found:
     rows = _look(path)
+    samples = long_columns(rows.table, rows.kinds, _guess_id(rows))
+    if samples is not None:
+        return _guess_long_table(rows, samples, _relative(path, folder))
     data, guesses = _guess_data(rows, _relative(path, folder))
     if data.labels is None:
         data, guesses = _with_label_file(path.parent, folder, data, guesses, exclude=[path])
     views, about_views = _guess_views(rows, data)
     return ProjectSettings(data, views), [*guesses, *about_views], list(rows.table.messages)
+
+
+def _guess_long_table(rows: _Looked, samples: LongColumns, path: str) -> _Found:
+    """A table with one row per sample: cases if each has one label, else recordings to be cut into windows."""
+    table = rows.table
+    taken = [name for name in (samples.case, samples.time) if name is not None]
+    labels = _guess_labels(rows, taken)
+    groups = _guess_groups(rows, [*taken, labels or ""])
+    if labels is None:  # the only column of words beside samples says what happened
+        words = [name for name, kind in rows.kinds.items() if kind == "category" and name not in (*taken, groups)]
+        labels = words[0] if len(words) == 1 else None
+    data = DataSettings(path=path, id=samples.case, labels=labels, groups=groups, time=samples.time)
+    what = f"each row is a sample at the time {samples.time!r}"
+    guesses = [Guess(what, toml_line("time", samples.time))]
+    if samples.case is not None:
+        guesses.append(Guess(f"{samples.case!r} names what the samples belong to", toml_line("id", samples.case)))
+    if labels is not None:
+        data, about = _with_markers(table, data)
+        guesses += [Guess(f"{labels!r} holds the labels", toml_line("labels", labels)), *about]
+    windows = _guess_windows(table, samples, data)
+    if windows is not None:
+        others = [
+            str(name)
+            for name in table.frame.columns
+            if name not in (*channel_columns(table, data, samples.case), *taken, labels, groups)
+        ]
+        data = replace(data, ignore=tuple(others))
+        said = f"rows are windows of {windows.length:g} s, because labels change within recordings"
+        said = said if labels is not None and samples.case is not None else f"rows are windows of {windows.length:g} s"
+        guesses.append(Guess(said, toml_line("length", windows.length)))
+    views, about_views = _guess_views(rows, data)
+    return ProjectSettings(data, views, windows=windows), [*guesses, *about_views], list(table.messages)
+
+
+def _guess_windows(table: RawTable, samples: LongColumns, data: DataSettings) -> WindowSettings | None:
+    """Windows, unless each case has one label."""
+    period = float(np.median(np.diff(samples.seconds)))
+    if data.labels is None:
+        return window_of([], period) if samples.case is None else None
+    cells = table.frame[data.labels].astype(object).map(as_text)
+    case = cells * 0 if samples.case is None else table.frame[samples.case].astype(str)
+    if samples.case is not None and cells.groupby(case, sort=False).nunique().max() <= 1:
+        return None
+    run = ((cells != cells.shift()) | (case != case.shift())).cumsum().to_numpy()
+    labeled = ~cells.isin([*data.unlabeled, ""]).to_numpy()
+    return window_of((np.bincount(run[labeled]) * period).tolist(), period)
+
+
+def _guess_recordings(path: Path, folder: Path) -> _Found:
+    """Files that are long recordings, each signal a view, with annotations beside them if there are any."""
+    files = recordings_in(path)
+    with as_project_error():
+        first = read_recording(files[0], sampling_rate=1.0 if files[0].suffix.lower() == ".npy" else None)
+    views = tuple(ViewSettings(_view_name(name), columns=(name,)) for name in first.sensors)
+    place = path if path.is_dir() else path.parent
+    period = 1 / min(track.sampling_rate for track in first.sensors.values())
+    windows, about = _annotated(place, folder, window_of([], period))
+    where = _relative(path, folder) + (f"/*{files[0].suffix}" if path.is_dir() else "")
+    data = DataSettings(path=where, labels=LABEL_COLUMN if windows.annotations else None)
+    what = f"{plural(len(files), 'long recording')} with {plural(len(views), 'signal')}, each a view"
+    return (
+        ProjectSettings(data, views, windows=windows),
+        [Guess(what, toml_line("path", where)), *about],
+        [],
+    )
+
+
+def _annotated(place: Path, folder: Path, otherwise: WindowSettings) -> tuple[WindowSettings, list[Guess]]:
+    """Windows with the annotations in a folder, if there are any."""
+    found = annotation_file(place)
+    if found is None:
+        what = "no annotations were found: write annotations.csv with recording, start, end and label"
+        return otherwise, [
+            Guess(what, toml_line("annotations", "annotations.csv")),
+            Guess(f"rows are windows of {otherwise.length:g} s", toml_line("length", otherwise.length)),
+        ]
+    name = _relative(found, folder)
+    windows = annotation_windows(found, name)
+    return windows, [
+        Guess(f"{name} says from when to when what was observed", toml_line("annotations", name)),
+        Guess(f"rows are windows of {windows.length:g} s", toml_line("length", windows.length)),
+    ]
 
 
 def _guess_folder(path: Path, folder: Path) -> _Found:
@@ -146,6 +253,8 @@ def _guess_several(
     own = tuple(ViewSettings(_view_name(file.stem), path=_relative(file, folder)) for file in files)
     how = f"rows with the same {ids[0]!r} belong together" if overlap else "rows belong together in their order"
     said = Guess(f"each of the {len(files)} files is a view; {how}", toml_line("path", own[0].path))
+    if len({(table.separator, table.decimal) for table in tables}) > 1:
+        data = replace(data, separator=None, decimal=None)
     return replace(data, ignore=()), guesses, own, [said]
 
 
@@ -155,7 +264,10 @@ def _guess_data(rows: _Looked, path: str | None) -> tuple[DataSettings, list[Gue
     identifier = _guess_id(rows)
     labels = _guess_labels(rows, [identifier or ""])
     groups = _guess_groups(rows, [identifier or "", labels or ""])
-    data = DataSettings(path=path, id=identifier, labels=labels, groups=groups)
+    decimal = None if table.decimal == "." else table.decimal
+    data = DataSettings(
+        path=path, id=identifier, labels=labels, groups=groups, separator=table.separator, decimal=decimal
+    )
     if identifier is not None:
         guesses.append(Guess(f"{identifier!r} identifies a row", toml_line("id", identifier)))
     if labels is not None:
@@ -276,17 +388,18 @@ def _guess_ignored(rows: _Looked, taken: Sequence[str]) -> list[str]:
 
 def _guess_views(rows: _Looked, data: DataSettings) -> tuple[tuple[ViewSettings, ...], list[Guess]]:
     table = rows.table
-    taken = {data.id, data.labels, data.groups, *data.ignore}
+    taken = {data.id, data.labels, data.groups, data.time, *data.ignore}
     columns = [column for column in map(str, table.frame.columns) if column not in taken]
     kinds = rows.kinds
     texts = [column for column in columns if kinds[column] == "text"]
     others = [column for column in columns if kinds[column] not in ("text", "identifier", "empty", "unusable")]
-    groups, how = _by_prefix([*others, *table.signals])
+    sensors = _by_sensor(table)
+    groups, how = _by_prefix([*others, *table.signals]) if not sensors else (None, "")
     if groups is None:
         numbers = [column for column in others if kinds[column] in ("number", "date")]
         groups = {"numbers": numbers, "categories": [c for c in others if c not in numbers]}
-        groups |= {name: [name] for name in table.signals}
-        how = "by what the columns hold"
+        groups |= sensors or {name: [name] for name in table.signals}
+        how = "by sensor" if sensors and not others else "by what the columns hold"
     groups = _with_view_names([*groups.items(), *((column, [column]) for column in texts)])
     if not groups:
         raise ProjectError(
@@ -299,6 +412,15 @@ def _guess_views(rows: _Looked, data: DataSettings) -> tuple[tuple[ViewSettings,
     first = views[0]
     line = toml_line("columns", first.columns[0] if len(first.columns) == 1 else first.columns).partition("\n")[0]
     return views, [Guess(f"{plural(len(views), 'view')} {how}: {shown}", f"[views.{first.name}] {line}")]
+
+
+def _by_sensor(table: RawTable) -> dict[str, list[str]]:
+    """The channels of each sensor, if the file says which channels belong together."""
+    sensors: dict[str, list[str]] = {}
+    for name, signal in table.signals.items():
+        if isinstance(signal.items, SensorSignals):
+            sensors.setdefault(signal.items.name, []).append(name)
+    return sensors
 
 
 def _with_view_names(groups: Sequence[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
@@ -371,7 +493,8 @@ def _guess_sound(path: Path, folder: Path) -> _Found:
     label_file = next(
         (f for f in sorted(path.iterdir()) if "label" in f.stem.casefold() and f.suffix in TABLE_FORMATS), None
     )
-    if len(subfolders) > 1 and (label_file is not None or _mostly_shared(list(stems.values()))):
+    is_labeled = label_file is not None or annotation_file(path) is not None
+    if len(subfolders) > 1 and (is_labeled or _mostly_shared(list(stems.values()))):
         views = tuple(ViewSettings(_view_name(name), files=f"{name}/*{ending}") for name in subfolders)
         guesses.append(
             Guess(
@@ -387,6 +510,10 @@ def _guess_sound(path: Path, folder: Path) -> _Found:
         below = "" if subfolders == ["."] else f"{subfolders[0]}/"
         views, about = _flat_views(path / below, below, files, ending)
         guesses += about
+    if annotation_file(path) is not None:
+        windows, about = _annotated(path, folder, WindowSettings())
+        kept = [guess for guess in guesses if not guess.line.startswith(("labels", "unlabeled"))]
+        return ProjectSettings(replace(data, labels=LABEL_COLUMN), views, windows=windows), [*kept, *about], []
     if data.labels is None:
         data, guesses = _with_label_file(path, folder, data, guesses, exclude=[])
     return ProjectSettings(data, views), guesses, []

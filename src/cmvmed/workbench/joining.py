@@ -13,6 +13,7 @@ from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import Frame, RawTable, Signal, pandas
 from cmvmed.workbench.project_file import ProjectSettings
 from cmvmed.workbench.readers import read_table
+from cmvmed.workbench.recording_rows import cases_of_long_table, read_windows
 from cmvmed.workbench.sound_folders import read_sound_folder
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
@@ -25,6 +26,7 @@ class SourcePaths:
 
     common: Path | None
     by_view: Mapping[str, Path]
+    annotations: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,17 @@ def qualified(view: str | None, column: str) -> str:
 def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: bool) -> RawTable:
     """Read all files and join their rows; ``ids`` of the result are set."""
     data = settings.data
-    options = DelimitedOptions(data.separator, data.decimal, data.encoding)
+    options = DelimitedOptions(
+        data.separator, data.decimal, data.encoding, data.sampling_rate, may_differ=not is_training
+    )
+    if settings.windows is not None:
+        assert paths.common is not None
+        return read_windows(settings, settings.windows, paths.common, paths.annotations if is_training else None)
     parts = []
     sound = [view for view in settings.views if view.files is not None and view.path is None]
     if paths.common is not None:
         table = read_sound_folder(paths.common, sound) if sound else read_table(paths.common, options)
+        table = table if data.time is None or sound else cases_of_long_table(table, data)
         parts.append(_part(None, table, data.id, is_training))
     for view in settings.views:
         if view.name not in paths.by_view:

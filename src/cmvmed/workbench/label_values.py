@@ -15,7 +15,16 @@ from cmvmed.workbench.frames import RawTable, Series, pandas
 from cmvmed.workbench.project_file import DataSettings
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["LabelValues", "label_columns", "likely_markers", "read_label_file", "read_label_values", "similar_classes"]
+__all__ = [
+    "LabelValues",
+    "is_marker",
+    "label_columns",
+    "likely_markers",
+    "read_label_file",
+    "read_label_values",
+    "replace_labels",
+    "similar_classes",
+]
 
 # Values that may be a marker or a class; UNLABELED_WORDS are never a class.
 POSSIBLE_MARKERS = frozenset({"none", "other", "0", "-1", "99", "-99", "999", "-999", "x", "tba", "skip", "unsure"})
@@ -39,14 +48,21 @@ class LabelValues:
         return np.array([value is not None for value in self.values], dtype=bool)
 
 
+def is_marker(name: str, settings: DataSettings) -> bool:
+    """Whether a name means that a row is not labeled: a marker of the project file, or a word that is never a class."""
+    return name not in settings.classes and (
+        name in {marker.strip() for marker in settings.unlabeled} or name.casefold() in UNLABELED_WORDS
+    )
+
+
 def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
     """Labels of a column of cells."""
     texts = _label_texts(series)
     markers = {marker.strip() for marker in settings.unlabeled} | {""}
-    is_marker = np.array([text in markers for text in texts], dtype=bool)
+    unlabeled = np.array([text in markers for text in texts], dtype=bool)
     values = texts.copy()
-    values[is_marker] = None
-    counts = Counter(texts[~is_marker].tolist())
+    values[unlabeled] = None
+    counts = Counter(texts[~unlabeled].tolist())
     unknown = sorted(counts.keys() - set(settings.classes)) if settings.classes else []
     if unknown:
         hint = did_you_mean(unknown[0], settings.classes)
@@ -57,7 +73,7 @@ def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
     n_trimmed = sum(
         isinstance(cell, str) and cell != cell.strip() and bool(cell.strip()) for cell in series.astype(object)
     )
-    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[is_marker].tolist()), n_trimmed)
+    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[unlabeled].tolist()), n_trimmed)
 
 
 def likely_markers(counts: Mapping[str, int], settings: DataSettings) -> tuple[list[str], list[str]]:
@@ -119,7 +135,8 @@ def read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings)
                 f"{table.source} gives row {key!r} two labels, {label_of[key]!r} and {label!r} ({table.place(row)}); keep one."
             )
         label_of[key] = label
-    unknown = [key for key in label_of if key not in set(ids)]
+    known = set(ids)
+    unknown = [key for key in label_of if key not in known]
     if label_of and len(unknown) == len(label_of):
         raise ProjectError(
             f"None of the {len(label_of)} identifiers in column {id_column!r} of {table.source} is one of the data: the file has "
@@ -132,6 +149,22 @@ def read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings)
             f"{abbreviate(unknown)}."
         )
     return pandas().Series([label_of.get(key, "") for key in ids], dtype=object), said
+
+
+def replace_labels(
+    cells: Series, table: RawTable, ids: Sequence[str], settings: DataSettings
+) -> tuple[Series, list[str]]:
+    """Cells of labels after those of a further file, of which empty cells and markers replace nothing."""
+    found, said = read_label_file(table, ids, settings)
+    before, after = _label_texts(cells), _label_texts(found)
+    markers = {marker.strip() for marker in settings.unlabeled} | {""}
+    given = ~pandas().Series(after).isin(markers).to_numpy(dtype=bool)
+    labeled = ~pandas().Series(before).isin(markers).to_numpy(dtype=bool)
+    n_changed = int((given & labeled & (before != after)).sum())
+    said.append(f"{plural(int(given.sum()), 'label')} of {table.source} were taken.")
+    if n_changed:
+        said.append(f"{plural(n_changed, 'label')} of {table.source} replace other labels of the same rows.")
+    return pandas().Series(np.where(given, after, before), dtype=object), said
 
 
 def _label_texts(series: Series) -> NDArray[Any]:

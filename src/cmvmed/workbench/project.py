@@ -1,10 +1,11 @@
-"""A project: its file, its rows for training, and new rows in the same form.
+"""A project: its file, its rows for training, new rows in the same form, and the model that is learned from them.
 
-``Project.load("cmvmed.toml").read()`` gives views, labels and groups for ``CMVMED``; ``read_new`` gives rows to predict,
-matched by the names of columns and encoded as in training.
+``Project.load("cmvmed.toml").read()`` gives views, labels and groups for ``CMVMED``; ``train`` fits it, and a
+``TrainedProject`` predicts new rows, matched by the names of columns and encoded as in training, without the data and
+the project file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -13,53 +14,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.checks import Finding, check_rows
-from cmvmed.workbench.column_kinds import Cells, column_kind, missing_cells, read_booleans, read_numbers, read_times
-from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.encoders import (
-    CategoryEncoder,
-    ViewEncoder,
-    as_text,
-    encoder_from_state,
-    encoder_state,
-    fit_column,
-    unseen_categories,
-)
-from cmvmed.workbench.frames import RawTable, Series, pandas
+from cmvmed import CMVMED, load, save
+from cmvmed.workbench.checks import check_rows
+from cmvmed.workbench.column_kinds import column_kind, missing_cells
+from cmvmed.workbench.column_messages import bad_cells, compare_columns
+from cmvmed.workbench.encoders import ViewEncoder, as_text, encoder_from_state, encoder_state, fit_column
+from cmvmed.workbench.findings import Finding
+from cmvmed.workbench.frames import Frame, RawTable, pandas
 from cmvmed.workbench.joining import SourcePaths, open_sources, qualified
-from cmvmed.workbench.label_values import LabelValues, likely_markers, read_label_file, read_label_values
-from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, read_project_file
-from cmvmed.workbench.project_rows import ProjectRows
-from cmvmed.workbench.readers import FILE_COLUMN, TABLE_FORMATS, read_table
-from cmvmed.workbench.sound_folders import FOLDER_COLUMN
+from cmvmed.workbench.label_sources import first_column, read_labels, with_page_labels
+from cmvmed.workbench.label_store import labels_path
+from cmvmed.workbench.label_values import LabelValues, likely_markers, read_label_values
+from cmvmed.workbench.predictions import prediction_frame
+from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_project, read_project_file
+from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
+from cmvmed.workbench.recording_rows import WINDOW_COLUMNS, recordings_as_groups
+from cmvmed.workbench.toml_text import project_text
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 from cmvmed.workbench.view_columns import assign_columns, matching
 
-__all__ = ["Project", "ProjectTable"]
-
-
-@dataclass(frozen=True)
-class ProjectTable:
-    """Rows of a project as an estimator takes them.
-
-    Attributes
-    ----------
-    ids : ndarray of shape (n,)
-        Identifiers as text; the numbers of rows if the data have none.
-    views : dict of str to array or sparse matrix of shape (n, d)
-        ``X`` of the estimators. A row whose view is absent is NaN in all its columns.
-    labels : ndarray of shape (n,)
-        ``y`` of the estimators: text, and None where a row is not labeled.
-    groups : ndarray of shape (n,) or None
-    messages : tuple of str
-        What was assumed and left out.
-    """
-
-    ids: NDArray[np.object_]
-    views: dict[str, Any]
-    labels: NDArray[np.object_]
-    groups: NDArray[np.object_] | None
-    messages: tuple[str, ...] = ()
+__all__ = ["Project", "TrainedProject"]
 
 
 @dataclass
@@ -74,12 +48,13 @@ class Project:
         Paths of the settings are relative to it.
     encoders : list of ViewEncoder or None
         Fitted by :meth:`read`.
+    page_labels : Path or None
+        File of the labels of the labeling page, which precede those of the data. It need not exist.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from cmvmed import CMVMED
-    >>> from cmvmed.workbench import Project, init
+    >>> from cmvmed.workbench import Project, TrainedProject, init
     >>> lines = [f"{i},{i % 9},{i % 7},{'ab'[i % 9 > 4] if i < 20 else ''}" for i in range(60)]
     >>> _ = Path("rows.csv").write_text("\n".join(["id,acc_x,gyr_x,label", *lines]), encoding="utf-8")
     >>> _ = Path("cmvmed.toml").write_text(init("rows.csv").text, encoding="utf-8")
@@ -87,21 +62,37 @@ class Project:
     >>> table = project.read()
     >>> sorted(table.views), int((table.labels != None).sum())  # noqa: E711
     (['acc', 'gyr'], 20)
-    >>> model = CMVMED(**project.model_parameters).fit(table.views, table.labels)
-    >>> len(model.predict(project.read_new("rows.csv").views))
-    60
+    >>> trained = project.train(table)
+    >>> trained.save("model.cmvmed", overwrite=True)
+    >>> predicted = TrainedProject.load("model.cmvmed").predict("rows.csv")
+    >>> predicted.shape[0], predicted.columns[:3].tolist()
+    (60, ['class', 'probability_a', 'probability_b'])
     """
 
     settings: ProjectSettings
     folder: Path
     encoders: list[ViewEncoder] | None = field(default=None)
+    page_labels: Path | None = None
 
     @classmethod
-    def load(cls, path: str | PathLike[str] = DEFAULT_NAME) -> Self:
-        """Read a project file; nothing of the data is read yet."""
+    def load(cls, path: str | PathLike[str] = DEFAULT_NAME, *, changes: Mapping[str, Any] | None = None) -> Self:
+        """Read a project file; nothing of the data is read yet.
+
+        Parameters
+        ----------
+        path : path
+            The project file, or the folder of a ``cmvmed.toml``.
+        changes : dict from key to value, default=None
+            Settings that differ from the file, such as ``{"model.temperature": 0.3}``.
+        """
         file = Path(path)
-        settings = read_project_file(file)
-        return cls(settings, file if file.is_dir() else file.parent)
+        settings = read_project_file(file, changes)
+        return cls(settings, file if file.is_dir() else file.parent, page_labels=labels_path(file))
+
+    @property
+    def id_name(self) -> str:
+        """Name of the identifiers of rows."""
+        return self.settings.data.id or "id"
 
     @property
     def model_parameters(self) -> dict[str, Any]:
@@ -113,7 +104,9 @@ class Project:
         table = open_sources(self.settings, self._paths(), is_training=True)
         roles = assign_columns(self.settings, table)
         ids = _ids(table)
-        cells, said = self._label_cells(table, ids)
+        cells, said, from_suggest = read_labels(self.settings, self.folder, table, list(ids))
+        cells, about, from_page = with_page_labels(cells, self.page_labels, list(ids))
+        said += about
         labels = read_label_values(cells, self.settings.data)
         groups = self._groups(table, ids)
         kinds = {column: self._kind(table, column) for columns in roles.views.values() for column in columns}
@@ -122,11 +115,19 @@ class Project:
                 f"{plural(labels.n_trimmed, 'label has', 'labels have')} blanks around the name, which are left out."
             )
         messages = (*table.messages, *roles.messages, *said)
-        return ProjectRows(table, ids, labels, groups, roles, kinds, messages)
+        drawn = self.settings.data.labels_drawn
+        drawn = "chosen" if (from_suggest or from_page) and drawn == "unknown" else drawn
+        return ProjectRows(table, ids, labels, groups, roles, kinds, messages, drawn)
 
-    def read(self) -> ProjectTable:
-        """The training rows, encoded; fits the encoders."""
-        rows = self.rows()
+    def read(self, rows: ProjectRows | None = None) -> ProjectTable:
+        """The training rows, encoded; fits the encoders.
+
+        Parameters
+        ----------
+        rows : ProjectRows, default=None
+            What :meth:`rows` returned, if the files were read before.
+        """
+        rows = self.rows() if rows is None else rows
         self._check_markers(rows.labels)
         encoders, said = [], []
         for view in self.settings.views:
@@ -134,8 +135,13 @@ class Project:
             encoders.append(encoder)
             said += about
         self.encoders = encoders
-        views = {encoder.name: encoder.encode(rows.table) for encoder in encoders}
-        return ProjectTable(rows.ids, views, rows.labels.values, rows.groups, (*rows.messages, *said))
+        return self.encode(rows, said)
+
+    def encode(self, rows: ProjectRows, messages: Sequence[str] = ()) -> ProjectTable:
+        """Training rows as fitted encoders see them."""
+        views = {encoder.name: encoder.encode(rows.table) for encoder in self._fitted_encoders()}
+        said = (*rows.messages, *messages)
+        return ProjectTable(rows.ids, views, rows.labels.values, rows.groups, said, rows.labels_drawn)
 
     def read_new(self, path: str | PathLike[str] | Mapping[str, str | PathLike[str]]) -> ProjectTable:
         """Rows to predict, matched by the names of columns and encoded as in training.
@@ -148,42 +154,73 @@ class Project:
         """
         if self.encoders is None:
             self.read()
-        assert self.encoders is not None
+        encoders = self._fitted_encoders()
         paths = self._new_paths(path)
         settings = self.settings
         if not any(view.name in paths.by_view or view.path is None for view in settings.views):
             raise ProjectError(f"{_shown(path)} has none of the files that the views of the project read.")
         table = open_sources(settings, paths, is_training=False)
-        said = _compare_columns(self.encoders, table, self._reserved_names())
-        views = {encoder.name: encoder.encode(table) for encoder in self.encoders}
+        said = compare_columns(encoders, table, self._reserved_names())
+        views = {encoder.name: encoder.encode(table) for encoder in encoders}
         ids = _ids(table)
         column = settings.data.labels
-        cells = _first_column(table, settings, column) if column else None
+        cells = first_column(table, settings, column) if column else None
         labels = np.full(table.n_rows, None, dtype=object)
         if cells is not None:
             labels = read_label_values(cells, replace(settings.data, classes=())).values
         return ProjectTable(ids, views, labels, None, (*table.messages, *said))
 
-    def check(self) -> list[Finding]:
+    def check(self, rows: ProjectRows | None = None) -> list[Finding]:
         """What looks wrong in the data; see :func:`cmvmed.workbench.check_rows`. Nothing is fitted."""
-        return check_rows(self.rows(), self.settings.data)
+        return check_rows(self.rows() if rows is None else rows, self.settings.data)
+
+    def train(
+        self, table: ProjectTable | None = None, *, callbacks: Sequence[Any] = (), **parameters: Any
+    ) -> "TrainedProject":
+        """Fit ``CMVMED`` to the training rows.
+
+        Parameters
+        ----------
+        table : ProjectTable, default=None
+            What :meth:`read` returned, if the rows were read before.
+        callbacks : sequence of callbacks of scikit-learn
+            Told of the progress of the fit.
+        **parameters : parameters of ``CMVMED``
+            They precede those of the project file.
+
+        Returns
+        -------
+        trained : TrainedProject
+        """
+        table = self.read() if table is None else table
+        model = CMVMED(**{"labels_drawn": table.labels_drawn, **self.settings.model, **parameters})
+        model.set_callbacks(*callbacks).fit(table.views, table.labels, groups=table.groups)
+        return TrainedProject(replace(self), model.set_callbacks())
 
     def encoder_states(self) -> list[dict[str, Any]]:
         """The fitted encoders as texts, numbers and lists, for a file."""
-        if self.encoders is None:
-            raise ProjectError("The encoders are fitted by Project.read; call it first.")
-        return [encoder_state(encoder) for encoder in self.encoders]
+        return [encoder_state(encoder) for encoder in self._fitted_encoders()]
 
     def set_encoder_states(self, states: Sequence[Mapping[str, Any]]) -> None:
         """Use encoders that :meth:`encoder_states` described."""
         self.encoders = [encoder_from_state(state) for state in states]
+
+    def _fitted_encoders(self) -> list[ViewEncoder]:
+        if self.encoders is None:
+            raise ProjectError("The encoders are fitted by Project.read; call it first.")
+        return self.encoders
 
     def _paths(self) -> SourcePaths:
         data, views = self.settings.data, self.settings.views
         needs_common = data.path is not None and any(view.path is None for view in views)
         needs_common = needs_common or (data.path is not None and not views)
         common = self.folder / data.path if data.path is not None and needs_common else None
-        return SourcePaths(common, {view.name: self.folder / view.path for view in views if view.path is not None})
+        own = {view.name: self.folder / view.path for view in views if view.path is not None}
+        return SourcePaths(common, own, self._annotations())
+
+    def _annotations(self) -> Path | None:
+        windows = self.settings.windows
+        return None if windows is None or windows.annotations is None else self.folder / windows.annotations
 
     def _new_paths(self, path: str | PathLike[str] | Mapping[str, str | PathLike[str]]) -> SourcePaths:
         with_own = {view.name: view.path for view in self.settings.views if view.path is not None}
@@ -208,32 +245,11 @@ class Project:
         )
         return SourcePaths(common_file, {name: file for name, file in found.items() if file.exists()})
 
-    def _label_cells(self, table: RawTable, ids: NDArray[np.object_]) -> tuple[Series, list[str]]:
-        data = self.settings.data
-        if data.labels is None:
-            return pandas().Series([""] * table.n_rows, dtype=object), []
-        cells = _first_column(table, self.settings, data.labels)
-        if cells is not None:
-            return cells, []
-        file = self.folder / data.labels
-        if file.suffix.lower() in TABLE_FORMATS or file.exists():
-            options = DelimitedOptions(data.separator, data.decimal, data.encoding)
-            if not file.is_file():
-                raise ProjectError(
-                    f"There is no file of labels {data.labels!r} beside the project file; labels in [data] is a column of the data "
-                    "or a file with id and label."
-                )
-            return read_label_file(read_table(file, options), list(ids), data)
-        raise ProjectError(
-            f"{table.source} has no column {data.labels!r}, which labels in [data] names.{did_you_mean(data.labels, table.names)} "
-            f"Its columns are {abbreviate(table.names)}."
-        )
-
     def _groups(self, table: RawTable, ids: NDArray[np.object_]) -> NDArray[np.object_] | None:
         name = self.settings.data.groups
         if name is None:
-            return None
-        cells = _first_column(table, self.settings, name)
+            return None if self.settings.windows is None else recordings_as_groups(table)
+        cells = first_column(table, self.settings, name)
         if cells is None:
             raise ProjectError(
                 f"{table.source} has no column {name!r}, which groups in [data] names.{did_you_mean(name, table.names)} Its "
@@ -264,7 +280,7 @@ class Project:
             if reason is not None:
                 said.append(f"View {name!r}: column {column!r} {reason} and is left out.")
                 continue
-            said += _bad_cells(rows.table, column, kind, data.day_first)
+            said += bad_cells(rows.table, column, kind, data.day_first)
             encoders.append(
                 fit_column(rows.table, column, kind, day_first=data.day_first, sampling_rate=data.sampling_rate)
             )
@@ -284,79 +300,130 @@ class Project:
 
     def _reserved_names(self) -> set[str]:
         data = self.settings.data
-        names = {name for name in (data.id, data.labels, data.groups, *data.ignore) if name is not None}
+        cut = () if self.settings.windows is None else WINDOW_COLUMNS
+        names = {name for name in (data.id, data.labels, data.groups, *data.ignore, *cut) if name is not None}
         return names | {qualified(view.name, name) for view in self.settings.views for name in names}
+
+
+@dataclass(frozen=True)
+class TrainedProject:
+    """A project with fitted encoders and the model of its rows; one file holds both.
+
+    Attributes
+    ----------
+    project : Project
+        Settings and encoders. After loading, the folder of the data is unknown, and not needed to predict.
+    model : CMVMED
+    """
+
+    project: Project
+    model: CMVMED
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a file that :meth:`save` wrote; no code of the file is run."""
+        found = load(path)
+        if not isinstance(found, cls):
+            raise ProjectError(
+                f"{path} holds a model without a project, so how to read files for it is not known; use cmvmed.load(path) and "
+                "give its predict an array or a data frame."
+            )
+        return found
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False, compact: bool | int = False) -> None:
+        """Write model, settings and encoders to one file, which :meth:`load` and :func:`cmvmed.load` read."""
+        save(self, path, overwrite=overwrite, compact=compact)
+
+    def predict(
+        self, rows: str | PathLike[str] | Mapping[str, str | PathLike[str]] | ProjectTable, *, alpha: float = 0.1
+    ) -> Frame:
+        """Classes and probabilities of rows, and why.
+
+        Parameters
+        ----------
+        rows : path, dict from view name to path, or ProjectTable
+            A file or folder of the kind of the training data, as in :meth:`Project.read_new`, or what that returned.
+        alpha : float, default=0.1
+            Share of rows whose prediction set may lack the true class.
+
+        Returns
+        -------
+        predictions : pandas.DataFrame
+            With the identifiers of the rows as index and the columns ``class``; ``probability_*`` of each class;
+            ``prediction_set``, names of classes; ``share_*``, what each view and the class prior add to the score of the
+            predicted class; ``missing_views``; ``novelty_*`` of each view, above 1 if a row is unlike the training rows.
+        """
+        if not isinstance(rows, (str, PathLike, Mapping, ProjectTable)):
+            raise TypeError(
+                f"rows must be the path of a file or folder, but is of type {type(rows).__name__}. The attribute model is the "
+                "CMVMED, whose predict takes arrays and data frames of encoded features."
+            )
+        table = rows if isinstance(rows, ProjectTable) else self.project.read_new(rows)
+        return prediction_frame(self.model, table, id_name=self.project.id_name, alpha=alpha)
+
+    def read_training(self, project: Project, rows: ProjectRows | None = None) -> ProjectTable:
+        """The rows of a project, encoded as when the model was trained.
+
+        Parameters
+        ----------
+        project : Project
+            The project as it is now: it may have more labels than when the model was trained.
+        rows : ProjectRows, default=None
+            What ``project.rows()`` returned, if the files were read before.
+        """
+        rows = project.rows() if rows is None else rows
+        if list(rows.roles.views) != list(self.model.view_names_):
+            raise ProjectError(
+                f"The project has the views {abbreviate(rows.roles.views)}, but the model was trained with "
+                f"{abbreviate(self.model.view_names_)}; train it again."
+            )
+        return replace(project, encoders=self.project.encoders).encode(rows)
+
+    def suggest(self, table: ProjectTable, n: int = 10) -> Frame:
+        """Which rows to label next, and why.
+
+        Parameters
+        ----------
+        table : ProjectTable
+            Rows of which those without a label are considered: see :meth:`read_training` and :meth:`Project.read_new`.
+        n : int, default=10
+
+        Returns
+        -------
+        suggestions : pandas.DataFrame
+            With the identifiers of the rows as index, the most useful first, and the columns ``label``, which is empty
+            and to be filled in, ``reason`` and ``score``. As a file, it can be one of ``label_files``.
+        """
+        unlabeled = np.flatnonzero([label is None for label in table.labels])
+        if len(unlabeled) == 0:
+            raise ProjectError("All rows are labeled already; there is nothing to suggest.")
+        found = self.model.suggest(
+            min(n, len(unlabeled)), {name: view[unlabeled] for name, view in table.views.items()}
+        )
+        ids = pandas().Index(table.ids[unlabeled[found.rows]], name=self.project.id_name)
+        column = self.project.settings.data.label_column or "label"
+        return pandas().DataFrame({column: "", "reason": list(found.reasons), "score": found.scores}, index=ids)
+
+    def _to_model_file(self) -> dict[str, Any]:
+        """What a model file holds: the settings as the text of a project file, so that they are checked when read."""
+        settings = project_text(self.project.settings)
+        return {"settings": settings, "encoders": self.project.encoder_states(), "model": self.model}
+
+    @classmethod
+    def _from_model_file(cls, settings: str, encoders: Sequence[Mapping[str, Any]], model: CMVMED) -> Self:
+        """The inverse of :meth:`_to_model_file`; parts that do not fit together are an error."""
+        project = Project(parse_project(settings, "its project"), Path())
+        project.set_encoder_states(encoders)
+        names = [encoder.name for encoder in project._fitted_encoders()]
+        n_features = sum(len(encoder.feature_names) for encoder in project._fitted_encoders())
+        if not isinstance(model, CMVMED) or (names, n_features) != (list(model.view_names_), model.n_features_in_):
+            raise ProjectError("its encoders give other features than its model takes")
+        return cls(project, model)
 
 
 def _ids(table: RawTable) -> NDArray[np.object_]:
     ids = table.ids if table.ids is not None else [str(row + 1) for row in range(table.n_rows)]
     return np.array(ids, dtype=object)
-
-
-def _first_column(table: RawTable, settings: ProjectSettings, name: str) -> Series | None:
-    """The cells of a column of the common table, or of the first file of a view that has it."""
-    candidates = [name, *(qualified(view.name, name) for view in settings.views if view.path is not None)]
-    found = [table.frame[candidate] for candidate in candidates if candidate in table.frame.columns]
-    if not found:
-        return None
-    cells = found[0]
-    for other in found[1:]:
-        cells = cells.astype(object).where(~missing_cells(cells, frozenset({""})), other)
-    return cells
-
-
-def _bad_cells(table: RawTable, column: str, kind: str, day_first: bool | None) -> list[str]:
-    """What was assumed of a column, and which cells cannot be read."""
-    readers: dict[str, Callable[[Series], Cells]] = {
-        "number": lambda series: read_numbers(series, table.decimal),
-        "boolean": read_booleans,
-        "date": lambda series: read_times(series, day_first=day_first),
-    }
-    if kind not in readers:
-        return []
-    cells = readers[kind](table.frame[column])
-    said = [f"Column {column!r}: {cells.note}."] if cells.note else []
-    if not cells.is_readable:
-        row = int(np.flatnonzero(cells.bad)[0])
-        raise ProjectError(
-            f"Column {column!r}, {table.place(row)}: {str(table.frame[column].iloc[row])!r} is not a {kind}, which [columns] "
-            "says it is; correct the cells, or remove the line."
-        )
-    if cells.bad.any():
-        row = int(np.flatnonzero(cells.bad)[0])
-        said.append(
-            f"Column {column!r} holds {kind}s except {plural(int(cells.bad.sum()), 'cell')}, such as "
-            f"{str(table.frame[column].iloc[row])!r} ({table.place(row)}), taken as gaps."
-        )
-    return said
-
-
-def _compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: set[str]) -> list[str]:
-    """Messages about columns that new rows lack, have in addition, or write differently."""
-    said, names = [], table.names
-    known = {name for encoder in encoders for name in encoder.column_names}
-    extra = [name for name in names if name not in known | reserved | {FILE_COLUMN, FOLDER_COLUMN}]
-    for encoder in encoders:
-        lacking = [name for name in encoder.column_names if name not in names]
-        hint = did_you_mean(lacking[0], extra) if lacking else ""
-        if len(lacking) == len(encoder.column_names):
-            said.append(f"View {encoder.name!r} is absent in all rows: {table.source} has none of its columns.{hint}")
-        elif lacking:
-            said.append(f"View {encoder.name!r}: {table.source} lacks {abbreviate(lacking)}, filled as gaps.{hint}")
-        for column in encoder.columns:
-            if isinstance(column, CategoryEncoder) and column.column in names:
-                unseen = unseen_categories(column, table)
-                said += [f"Column {column.column!r} has categories without a feature: {unseen}."] if unseen else []
-    if not known & set(names):
-        raise ProjectError(
-            f"{table.source} has no column of the training data; they are {abbreviate(sorted(known))}, it has "
-            f"{abbreviate(names)}. Check the separator and the names in its first line."
-        )
-    if extra:
-        said.append(
-            f"{table.source}: {abbreviate(extra)} {'was' if len(extra) == 1 else 'were'} not in training and not used."
-        )
-    return said
 
 
 def _shown(path: object) -> str:

@@ -5,9 +5,10 @@ Paths are relative to the folder of the project file. Unknown keys and wrong typ
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cmvmed.workbench.column_kinds import KINDS
@@ -16,8 +17,11 @@ from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 __all__ = ["DEFAULT_NAME", "DataSettings", "ProjectSettings", "ViewSettings", "parse_project", "read_project_file"]
 
 DEFAULT_NAME = "cmvmed.toml"
-DRAWS = ("random", "per_class", "unknown")
-SECTIONS = ("data", "views", "columns", "model")
+DRAWS = ("random", "per_class", "chosen", "unknown")
+SECTIONS = ("data", "windows", "views", "columns", "model")
+LABEL_RULES = ("majority", "center")
+ENDS = ("drop", "shift")
+LABEL_COLUMN = "label"  # of the windows of annotated recordings
 
 
 @dataclass(frozen=True)
@@ -27,17 +31,32 @@ class DataSettings:
     path: str | None = None  # file, folder or pattern of files; None: each view has its own
     id: str | None = None
     labels: str | None = None  # a column, or a file with id and label
-    label_column: str | None = None  # of the file of labels
+    label_column: str | None = None  # of the files of labels
+    label_files: tuple[str, ...] = ()  # further files with id and label, which replace earlier labels
     classes: tuple[str, ...] = ()  # all classes; () takes every label that is not in ``unlabeled``
     unlabeled: tuple[str, ...] = ("",)
     labels_drawn: str = "unknown"
     groups: str | None = None
+    time: str | None = None  # column of times: the table has one row per sample, and ``id`` names the case or recording
     ignore: tuple[str, ...] = ()
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
     day_first: bool | None = None
     sampling_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class WindowSettings:
+    """Section ``[windows]``: rows are windows of long recordings."""
+
+    length: float = 0.0  # seconds
+    step: float | None = None  # seconds; None: length
+    annotations: str | None = None  # file with recording, start, end and label
+    label: str = "majority"
+    min_overlap: float = 0.5
+    end: str = "drop"
+    timezone: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,10 +78,11 @@ class ProjectSettings:
     views: tuple[ViewSettings, ...]
     kinds: Mapping[str, str] = field(default_factory=dict)  # section [columns]
     model: Mapping[str, Any] = field(default_factory=dict)
+    windows: WindowSettings | None = None
 
 
-def read_project_file(path: Path) -> ProjectSettings:
-    """Read a project file."""
+def read_project_file(path: Path, changes: Mapping[str, Any] | None = None) -> ProjectSettings:
+    """Read a project file; ``changes`` are values by key, such as ``{"model.temperature": 0.3}``."""
     if path.is_dir():
         path = path / DEFAULT_NAME
     if not path.is_file():
@@ -73,11 +93,13 @@ def read_project_file(path: Path) -> ProjectSettings:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ProjectError(f"{path.name} is not UTF-8 text; save it as UTF-8.") from error
-    return parse_project(text, path.name)
+    return parse_project(text, path.name, changes or {})
 
 
-def parse_project(text: str, source: str = DEFAULT_NAME) -> ProjectSettings:
-    """The settings in the text of a project file."""
+def parse_project(
+    text: str, source: str = DEFAULT_NAME, changes: Mapping[str, Any] = MappingProxyType({})
+) -> ProjectSettings:
+    """The settings in the text of a project file, after changes of single keys."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -85,16 +107,21 @@ def parse_project(text: str, source: str = DEFAULT_NAME) -> ProjectSettings:
             f'{source} is not valid TOML: {error}. Texts need quotation marks, as in id = "name"; a backslash in a path '
             "needs a second one."
         ) from error
+    for key, value in changes.items():
+        _change(content, key, value)
     reader = _Reader(source, text)
     reader.known("", content, SECTIONS)
     for section in SECTIONS:
         reader.table(section, content.get(section, {}))
     data = reader.data(content.get("data", {}))
+    windows = reader.windows(content["windows"]) if "windows" in content else None
     views = tuple(reader.view(name, entry) for name, entry in content.get("views", {}).items())
-    _check_whole(source, data, views)
+    _check_whole(source, data, views, windows)
+    if windows is not None and windows.annotations is not None and data.labels is None:
+        data = replace(data, labels=LABEL_COLUMN)
     kinds = reader.kinds(content.get("columns", {}))
     model = reader.model(content.get("model", {}))
-    return ProjectSettings(data, views, kinds, model)
+    return ProjectSettings(data, views, kinds, model, windows)
 
 
 @dataclass(frozen=True)
@@ -125,7 +152,7 @@ class _Reader:
         self.known("data", entries, tuple(f.name for f in fields(DataSettings)))
         given: dict[str, Any] = {}
         for key, value in entries.items():
-            if key in ("unlabeled", "ignore", "classes"):
+            if key in ("unlabeled", "ignore", "classes", "label_files"):
                 given[key] = self._texts("data", key, value)
             elif key == "day_first":
                 given[key] = self._typed("data", key, value, bool, "true or false")
@@ -148,6 +175,26 @@ class _Reader:
         if given.get("sampling_rate", 1.0) <= 0:
             raise self.fail("sampling_rate", f"sampling_rate is {given['sampling_rate']:g}, but must be positive.")
         return DataSettings(**given)
+
+    def windows(self, entries: Mapping[str, Any]) -> WindowSettings:
+        self.known("windows", entries, tuple(f.name for f in fields(WindowSettings)))
+        given: dict[str, Any] = {}
+        for key, value in entries.items():
+            if key in ("length", "step", "min_overlap"):
+                given[key] = float(self._typed("windows", key, value, (int, float), "a number"))
+            else:
+                given[key] = self._typed("windows", key, value, str, 'a text, such as "name"')
+        for key in ("length", "step"):
+            if given.get(key, 1.0) <= 0:
+                raise self.fail(key, f"{key} in [windows] is {given[key]:g}, but must be a positive number of seconds.")
+        if "length" not in given:
+            raise self.fail("windows", "[windows] needs length, the seconds of a window.")
+        if not 0 <= given.get("min_overlap", 0.5) <= 1:
+            raise self.fail("min_overlap", f"min_overlap is {given['min_overlap']:g}, but must be between 0 and 1.")
+        for key, known in (("label", LABEL_RULES), ("end", ENDS)):
+            if given.get(key, known[0]) not in known:
+                raise self.fail(key, f"{key} in [windows] is {given[key]!r}, but must be one of {abbreviate(known)}.")
+        return WindowSettings(**given)
 
     def view(self, name: str, entry: object) -> ViewSettings:
         section = f"views.{name}"
@@ -214,7 +261,30 @@ class _Reader:
         return value
 
 
-def _check_whole(source: str, data: DataSettings, views: tuple[ViewSettings, ...]) -> None:
+def _change(content: dict[str, Any], key: str, value: Any) -> None:
+    """Set the value of a key such as ``model.temperature`` or ``views.gyroscope.columns``."""
+    *sections, last = key.split(".")
+    if not sections or not all([*sections, last]):
+        raise ProjectError(f"{key!r} is no key of a project file; write for instance model.temperature or data.labels.")
+    for section in sections:
+        content = content.setdefault(section, {})
+        if not isinstance(content, dict):
+            raise ProjectError(f"{key!r} is no key of a project file: {section!r} is a value, not a section.")
+    content[last] = value
+
+
+def _check_whole(
+    source: str, data: DataSettings, views: tuple[ViewSettings, ...], windows: WindowSettings | None
+) -> None:
+    if data.time is not None and data.id is None and windows is None:
+        raise ProjectError(
+            f"{source} has time in [data], so that the table has one row per sample, but no id: set id to the column that names "
+            "the case of each row, or add a section [windows] to cut windows."
+        )
+    if windows is not None and any(view.path is not None for view in views):
+        raise ProjectError(
+            f"{source}: with [windows] all views are cut from the path in [data]; remove their own paths."
+        )
     if not views:
         raise ProjectError(
             f'{source} has no views; add for instance a section [views.sensor] with columns = "sensor_*". `cmvmed init` '

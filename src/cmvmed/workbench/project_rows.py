@@ -1,7 +1,8 @@
-"""The rows of a project between files and features: cells, labels, groups and what each column is for."""
+"""The rows of a project: between files and features, and as an estimator takes them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from cmvmed.workbench.frames import BoolArray, RawTable
 from cmvmed.workbench.label_values import LabelValues
 from cmvmed.workbench.view_columns import ColumnRoles
 
-__all__ = ["ProjectRows"]
+__all__ = ["ProjectRows", "ProjectTable"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,37 @@ class ProjectRows:
     roles: ColumnRoles
     kinds: Mapping[str, str]  # of the columns of views
     messages: tuple[str, ...]
+    labels_drawn: str = "unknown"  # parameter of CMVMED
 
     def present(self, view: str) -> BoolArray:
         """Which rows have a view, (n,)."""
         present = [cells_present(self.table, column) for column in self.roles.views[view]]
         return np.asarray(np.any(present, axis=0))
+
+
+@dataclass(frozen=True)
+class ProjectTable:
+    """Rows of a project as an estimator takes them.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n,)
+        Identifiers as text; the numbers of rows if the data have none.
+    views : dict of str to array or sparse matrix of shape (n, d)
+        ``X`` of the estimators. A row whose view is absent is NaN in all its columns.
+    labels : ndarray of shape (n,)
+        ``y`` of the estimators: text, and None where a row is not labeled.
+    groups : ndarray of shape (n,) or None
+    messages : tuple of str
+        What was assumed and left out.
+    labels_drawn : str
+        Parameter of ``CMVMED``: that of the project file, or "chosen" if it says "unknown" and rows were labeled on the
+        page, or after `cmvmed suggest`, because of what they are.
+    """
+
+    ids: NDArray[np.object_]
+    views: dict[str, Any]
+    labels: NDArray[np.object_]
+    groups: NDArray[np.object_] | None
+    messages: tuple[str, ...] = ()
+    labels_drawn: str = "unknown"

@@ -1,4 +1,4 @@
-"""Files as tables: csv and tsv, Parquet, Feather, npz, and the .ts format of sktime and the UCR archive."""
+"""Files as tables: csv and tsv, Parquet, Feather, npz, HDF5, and the .ts format of sktime and the UCR archive."""
 
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
+from cmvmed.recordings import Recordings, SensorSignals, read_hdf5
+from cmvmed.recordings.hdf5_files import HDF5_FORMATS
+from cmvmed.recordings.sound_samples import SOUND_FORMATS
+from cmvmed.recordings.ts_files import parse_ts
 from cmvmed.workbench.delimited import DelimitedOptions, check_column_names, read_delimited
 from cmvmed.workbench.frames import RawTable, Signal, pandas
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean
 
-__all__ = ["FILE_COLUMN", "SOUND_FORMATS", "TABLE_FORMATS", "is_pattern", "read_table", "table_files"]
+__all__ = ["FILE_COLUMN", "SOUND_FORMATS", "TABLE_FORMATS", "is_pattern", "read_table", "table_files", "table_of_cases"]
 
-TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts")
-SOUND_FORMATS = (".wav", ".flac", ".ogg", ".aiff", ".aif")
+TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts", *HDF5_FORMATS)
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 FILE_COLUMN = "file"  # name of the file of a row, if there are several
 
@@ -81,6 +84,8 @@ def _read_file(path: Path, options: DelimitedOptions) -> RawTable:
         table = _read_npz(path)
     elif suffix == ".ts":
         table = _read_ts(path)
+    elif suffix in HDF5_FORMATS:
+        table = _read_hdf5(path, options.sampling_rate)
     else:
         table = read_delimited(path, options)
     if table.n_rows == 0:
@@ -155,49 +160,36 @@ def _number_of_rows(path: Path, arrays: Mapping[str, NDArray[Any]]) -> int:
 
 def _read_ts(path: Path) -> RawTable:
     """One signal per dimension, and the column ``class`` if the file has labels."""
-    header: dict[str, list[str]] = {}
-    lines: list[tuple[int, str]] = []
-    in_data = False
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        if in_data:
-            lines.append((number, text))
-        elif text.startswith("@"):
-            key, *values = text[1:].split()
-            header[key.lower()] = values
-            in_data = key.lower() == "data"
-    if not in_data or not lines:
-        raise ProjectError(f"{path.name} has no rows after a line @data, so it is no .ts file of time series.")
-    if header.get("timestamps", ["false"])[0].lower() == "true":
-        raise ProjectError(f"{path.name} has time stamps beside the values, which are not read; save the values alone.")
-    has_labels = header.get("classlabel", ["false"])[0].lower() == "true"
-    rows = [_ts_row(path, number, text, has_labels) for number, text in lines]
-    n_dimensions = len(rows[0][0])
-    for (number, _), (series, _) in zip(lines, rows, strict=True):
-        if len(series) != n_dimensions:
-            raise ProjectError(
-                f"Line {number} of {path.name} has {plural(len(series), 'dimension')}, but the first row has {n_dimensions}."
-            )
-    names = [f"dim_{d}" for d in range(n_dimensions)]
-    signals = {name: Signal([series[d] for series, _ in rows], is_sound=False) for d, name in enumerate(names)}
-    frame = pandas().DataFrame({"class": [label for _, label in rows]} if has_labels else {}, index=range(len(rows)))
-    return RawTable(path.name, frame, signals, lines=np.array([number for number, _ in lines]))
+    with as_project_error():
+        content = parse_ts(path)
+    names = [f"dim_{d}" for d in range(len(content.series[0]))]
+    signals = {name: Signal([case[d] for case in content.series], is_sound=False) for d, name in enumerate(names)}
+    columns = {} if content.labels is None else {"class": content.labels}
+    frame = pandas().DataFrame(columns, index=range(len(content.series)))
+    return RawTable(path.name, frame, signals, lines=np.array(content.lines))
 
 
-def _ts_row(path: Path, number: int, text: str, has_labels: bool) -> tuple[list[NDArray[np.float64] | None], str]:
-    """The series of each dimension, and the label."""
-    parts = text.split(":")
-    label = parts.pop().strip() if has_labels else ""
-    series: list[NDArray[np.float64] | None] = []
-    for part in parts:
-        try:
-            values = np.array([np.nan if cell.strip() in ("?", "NaN", "") else float(cell) for cell in part.split(",")])
-        except ValueError as error:
-            raise ProjectError(f"Line {number} of {path.name} holds a value that is not a number: {error}.") from error
-        series.append(None if np.isnan(values).all() else values)
-    return series, label
+def _read_hdf5(path: Path, sampling_rate: float | None) -> RawTable:
+    """One signal per channel of each sensor, and the columns ``label`` and ``group`` if the file has them."""
+    with as_project_error():
+        cases = read_hdf5(path, sampling_rate)
+    return table_of_cases(path.name, cases, is_sound=False)
+
+
+def table_of_cases(source: str, cases: Recordings, *, is_sound: bool) -> RawTable:
+    """Cases as rows, with one signal per channel of each sensor."""
+    signals = {
+        channel: Signal(sensor.channel(number), is_sound=is_sound)
+        for sensor in cases.sensors.values()
+        for number, channel in enumerate(sensor.channel_names)
+    }
+    columns: dict[str, Any] = {}
+    if any(label is not None for label in cases.labels):
+        columns["label"] = cases.labels
+    if cases.groups is not None:
+        columns["group"] = cases.groups
+    frame = pandas().DataFrame(columns, index=range(cases.n))
+    return RawTable(source, frame, signals, ids=cases.ids.tolist())
 
 
 def _stacked(path: Path, files: Sequence[Path], tables: Sequence[RawTable]) -> RawTable:
@@ -215,14 +207,28 @@ def _stacked(path: Path, files: Sequence[Path], tables: Sequence[RawTable]) -> R
     frame = pandas().concat([table.frame for table in tables], ignore_index=True)
     if FILE_COLUMN not in frame.columns:
         frame[FILE_COLUMN] = np.repeat([file.stem for file in files], counts)
-    signals = {
-        name: Signal([item for table in tables for item in table.signals[name].items], is_sound=False)
-        for name in first.signals
-    }
+    signals = {name: _joined_signal([table.signals[name] for table in tables]) for name in first.signals}
     decimals = {table.decimal for table in tables}
     if len(decimals) > 1:
         raise ProjectError(
             f"Some files of {path.name!r} have a decimal comma and others a point; set decimal in [data]."
         )
     messages = dict.fromkeys(message for table in tables for message in table.messages)
-    return RawTable(path.name, frame, signals, decimal=decimals.pop(), messages=tuple(messages))
+    separators = {table.separator for table in tables}
+    separator = separators.pop() if len(separators) == 1 else None
+    ids = None if first.ids is None else [f"{t.source}:{key}" for t in tables for key in t.ids or ()]
+    return RawTable(path.name, frame, signals, decimals.pop(), separator, messages=tuple(messages), ids=ids)
+
+
+def _joined_signal(parts: Sequence[Signal]) -> Signal:
+    """Signals of several files, one below the other, with the sampling rate of the first."""
+    items = [item for part in parts for item in part.items]
+    first = parts[0].items
+    if isinstance(first, SensorSignals):
+        rates = {part.items.sampling_rate for part in parts if isinstance(part.items, SensorSignals)}
+        if len(rates) > 1:
+            raise ProjectError(
+                f"Sensor {first.name!r} has different sampling rates in the files: {', '.join(f'{rate:g}' for rate in rates)} Hz."
+            )
+        return Signal(SensorSignals(items, first.sampling_rate, first.channel_names, name=first.name), is_sound=False)
+    return Signal(items, is_sound=False)

@@ -4,49 +4,28 @@ The pattern of a view, such as ``mic_a/*.wav``, says both which files belong to 
 ``*`` stands for is the identifier of the row. Files of different views with the same identifier are one row.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from cmvmed.features.audio_files import audio_header
+from cmvmed.recordings.audio_files import audio_header
+from cmvmed.recordings.sound_files import match_files as files_by_case
+from cmvmed.recordings.sound_files import sound_files
+from cmvmed.recordings.sound_samples import SOUND_FORMATS
 from cmvmed.workbench.frames import RawTable, Signal, pandas
 from cmvmed.workbench.project_file import ViewSettings
-from cmvmed.workbench.readers import SOUND_FORMATS
-from cmvmed.workbench.user_errors import ProjectError, abbreviate
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error
 
 __all__ = ["FOLDER_COLUMN", "match_files", "read_sound_folder", "sound_files"]
 
 FOLDER_COLUMN = "folder"  # name of the folder of a row's file: classes are often folders
 
 
-def sound_files(folder: Path) -> list[Path]:
-    """All sound files in a folder and its sub-folders."""
-    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in SOUND_FORMATS and file.is_file())
-
-
 def match_files(folder: Path, pattern: str, files: Sequence[Path] | None = None) -> dict[str, Path]:
     """Files that match a pattern, by the identifier of their row."""
-    if "*" not in pattern:
-        raise ProjectError(
-            f"The pattern {pattern!r} of sound files needs a *, which stands for the identifier of a row."
-        )
-    expression = re.compile("([^/]*)".join(map(re.escape, pattern.split("*"))))
-    rows: dict[str, Path] = {}
-    for file in sound_files(folder) if files is None else files:
-        found = expression.fullmatch(file.relative_to(folder).as_posix())
-        if found is None:
-            continue
-        row = "/".join(part for part in found.groups() if part and f".{part.lower()}" not in SOUND_FORMATS)
-        row = str(Path(row).with_suffix("")) if Path(row).suffix.lower() in SOUND_FORMATS else row
-        if row in rows:
-            raise ProjectError(
-                f"{rows[row].name} and {file.name} both match {pattern!r} as row {row!r}; rename one of them or use a narrower "
-                "pattern."
-            )
-        rows[row] = file
-    return rows
+    with as_project_error():
+        return files_by_case(folder, pattern, files)
 
 
 def read_sound_folder(folder: Path, views: Sequence[ViewSettings]) -> RawTable:

@@ -4,20 +4,26 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
+from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings, WindowSettings
 
 __all__ = ["project_text", "toml_line"]
 
 COMMENTS = {
-    "path": "file, folder or pattern: csv, tsv, parquet, feather, npz, ts, wav, flac",
+    "path": "file, folder or pattern: csv, tsv, parquet, feather, npz, ts, h5, wav, flac, edf, mseed",
+    "time": "one row per sample, at this time; id names the case or recording",
+    "length": "seconds of a window",
+    "step": "seconds between the starts of windows",
+    "annotations": "file with recording, start, end and label",
     "id": "identifies a row",
     "labels": "a column, or a file with id and label",
-    "label_column": "column of the file of labels",
+    "label_column": "column of the files of labels",
+    "label_files": "further files with id and label, such as those of cmvmed suggest",
     "unlabeled": "values that mean: not labeled yet",
     "classes": "all classes; any other label is an error",
-    "labels_drawn": "random | per_class | unknown: how the labeled rows were chosen",
+    "labels_drawn": "random | per_class | chosen | unknown: how the labeled rows were chosen",
     "groups": "rows of one group never sit on both sides of a split",
     "ignore": "columns that are in no view on purpose",
+    "separator": "between the cells of a line",
     "decimal": "decimal sign",
     "sampling_rate": "samples per second",
 }
@@ -33,6 +39,12 @@ def project_text(settings: ProjectSettings, header: Iterable[str] = ()) -> str:
         value = getattr(settings.data, key)
         if value != getattr(defaults, key) or key in SHOWN_DEFAULTS:
             lines.append(_with_comment(toml_line(key, value), COMMENTS.get(key, "")))
+    if settings.windows is not None:
+        lines += ["", "[windows]"]
+        for key in WindowSettings.__dataclass_fields__:
+            value = getattr(settings.windows, key)
+            if value != getattr(WindowSettings(), key):
+                lines.append(_with_comment(toml_line(key, value), COMMENTS.get(key, "")))
     for view in settings.views:
         lines += ["", f"[views.{_key(view.name)}]", *_view_lines(view)]
     if settings.kinds:
@@ -59,7 +71,7 @@ def _view_lines(view: ViewSettings) -> list[str]:
 
 
 def _with_comment(line: str, comment: str) -> str:
-    return f"{line:{COMMENT_COLUMN}}# {comment}" if comment else line
+    return f"{line:{COMMENT_COLUMN - 1}} # {comment}" if comment else line
 
 
 def _key(name: str) -> str:

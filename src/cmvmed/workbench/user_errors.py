@@ -1,15 +1,25 @@
 """Errors in a user's files: one sentence that names the place, what was expected and what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
-__all__ = ["ProjectError", "abbreviate", "did_you_mean", "plural"]
+__all__ = ["ProjectError", "abbreviate", "as_project_error", "did_you_mean", "plural"]
 
 SHOWN = 6  # names listed before the rest is counted
 
 
 class ProjectError(ValueError):
     """A project file or a data file that cannot be used as it is."""
+
+
+@contextmanager
+def as_project_error() -> Iterator[None]:
+    """Raise errors of the readers in ``cmvmed.recordings`` as errors in a user's files."""
+    try:
+        yield
+    except ValueError as error:
+        raise error if isinstance(error, ProjectError) else ProjectError(str(error)) from error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from cmvmed.workbench.frames import RawTable
 from cmvmed.workbench.joining import qualified
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
 from cmvmed.workbench.readers import FILE_COLUMN, is_pattern
+from cmvmed.workbench.recording_rows import WINDOW_COLUMNS
 from cmvmed.workbench.sound_folders import FOLDER_COLUMN
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
@@ -52,7 +53,8 @@ def assign_columns(settings: ProjectSettings, table: RawTable) -> ColumnRoles:
                     f"Column {column!r} belongs to view {owner[column]!r} and to view {view.name!r}; give it to one of them."
                 )
             owner[column] = view.name
-    used = owner.keys() | reserved.keys() | set(ignored) | {FILE_COLUMN, FOLDER_COLUMN}
+    made = {FILE_COLUMN, FOLDER_COLUMN, *(() if settings.windows is None else WINDOW_COLUMNS)}
+    used = owner.keys() | reserved.keys() | set(ignored) | made
     unused = [name for name in names if name not in used]
     if unused:
         said.append(

@@ -191,6 +191,15 @@ def test_the_estimate_is_the_mean_of_two_and_its_interval_that_of_a_share():
         rejects(check_interval, estimate, 0.95, 25.0)
 
 
+def test_held_out_labels_of_chosen_rows_have_no_part_in_the_mean():
+    chosen = accuracy(chosen=True).estimate(0.9)
+    assert chosen.mean == pytest.approx(0.9)
+    assert chosen.held_out == accuracy().estimate(0.9).held_out == 0.8
+    check_interval(chosen, 0.9, 25.0)
+    assert "labeled rows were chosen" in str(chosen)
+    assert "labeled rows were chosen" not in str(accuracy().estimate(0.9))
+
+
 def width(estimate):
     return estimate.high - estimate.low
 

@@ -19,12 +19,13 @@ size of the kernel, one, is added to it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from cmvmed.auto.labeled_rows import LabeledRows
-from cmvmed.auto.opinions.centered_kernels import CenteredKernel, KernelScorer, ViewRows, center, view_rows
-from cmvmed.auto.opinions.graph import GraphKernel, GraphScorer, find_nodes, graph_kernel
+from cmvmed.auto.opinions.centered_kernels import CenteredKernel, ViewRows, center, view_rows
+from cmvmed.auto.opinions.graph import GraphKernel, find_nodes, graph_kernel
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -60,11 +61,22 @@ class Opinion:
         return np.asarray(sum(kernel.gram() for kernel in self.kernels) * np.outer(d, d) + self.constant)
 
 
+class PartScorer(Protocol):
+    """Scores of new rows by one kernel of an opinion."""
+
+    @property
+    def n_basis_rows(self) -> int:
+        """Number of rows that a new row is compared with."""
+
+    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
+        """Scores (m, K) of rows given by view, with which rows have which view."""
+
+
 @dataclass(frozen=True)
 class OpinionScorer:
     """Scores of new rows by one opinion."""
 
-    parts: tuple[KernelScorer | GraphScorer, ...]
+    parts: tuple[PartScorer, ...]
     views: tuple[int, ...]  # the view of each part, if the opinion is a mean over the views that a row has; else empty
     intercept: Array  # (K,)
 

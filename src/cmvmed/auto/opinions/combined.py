@@ -14,7 +14,7 @@ from cmvmed.auto.plan import ChosenPlan
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.threads import Mapper
-from cmvmed.core.types import Array, BoolArray
+from cmvmed.core.types import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Parts:
     folds: list[BoolArray]  # which labeled rows each fold holds out
     mass: Array  # (n,), weights of the unlabeled training rows; zero for those of the labeled block
     per_class: bool  # whether labels are taken to be drawn class by class
+    chosen: bool = False  # whether labeled rows were chosen by a rule
 
     @property
     def names(self) -> list[str]:
@@ -49,6 +50,14 @@ class Combined:
     def consensus_scale(self) -> float:
         """By which the logits of the consensus are multiplied."""
         return float(self.mixture.scales[-1]) if self.parts.with_consensus else 1.0
+
+    def held_out_probabilities(self) -> tuple[IntArray, Array] | None:
+        """Rows of the labeled block that were held out, (m,), and their probabilities (m, K); None if none were."""
+        if self.held_out is None:
+            return None
+        known = self.held_out.weights > 0.0
+        log_p = self.mixture.log_probabilities(list(self.held_out.logits))
+        return self.parts.rows.positions[known], np.exp(log_p[known])
 
 
 def combine(
@@ -81,9 +90,17 @@ def combine(
     log_p = mixture.log_probabilities(logits)
     accuracy = None
     if held_out is not None:
-        divisor = tuning.interval_divisor_per_class if parts.per_class else tuning.interval_divisor
-        accuracy = held_out_accuracy(mixture, held_out, np.exp(log_p), mass, divisor)
+        accuracy = held_out_accuracy(
+            mixture, held_out, np.exp(log_p), mass, _interval_divisor(parts, tuning), chosen=parts.chosen
+        )
     return Combined(parts, mixture, offset, log_p, accuracy, held_out)
+
+
+def _interval_divisor(parts: Parts, tuning: Tuning) -> float:
+    """Held-out labels that count as one in the interval of the expected accuracy."""
+    if parts.chosen:
+        return tuning.interval_divisor_chosen
+    return tuning.interval_divisor_per_class if parts.per_class else tuning.interval_divisor
 
 
 def _priors(parts: Parts, tuning: Tuning) -> tuple[Array, Array]:

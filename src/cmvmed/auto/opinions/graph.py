@@ -10,7 +10,7 @@ kernel of a new row is the mean of those of its nearest nodes. Only the columns 
 conjugate gradients: the condition number of Λ + εI is at most (2 + ε)/ε, whatever the number of rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,19 +62,29 @@ class Nodes:
         points : per view, points in the form of its training rows
         rows : per view, which of the ``n_points`` points those are
         """
-        total = np.zeros((n_points, self.size))
-        parts = zip(self.views, self._nodes_with_view, points, rows, strict=True)
-        if all(index.size == n_points for index in rows) and all(
+        nodes = zip(self._nodes_with_view, points, strict=True)
+        return self._mean((squared_distances(own, train) for (_, train), own in nodes), rows, n_points)
+
+    def distances_of_new(self, matrices: Sequence[Matrix], rows: Sequence[IntArray], n_points: int) -> Array:
+        """The same from points as the user gives them, by view of the fit; ``rows`` are those of the graph's views."""
+        return self._mean(self.squared_of_new(matrices, rows), rows, n_points)
+
+    def squared_of_new(self, matrices: Sequence[Matrix], rows: Sequence[IntArray]) -> Iterator[Array]:
+        """Per view of the graph ‖x - x'‖² between those of the points that have it and the nodes that have it."""
+        for view, i, own, (_, train) in zip(self.views, self.indices, rows, self._nodes_with_view, strict=True):
+            yield squared_distances(view.preprocessor.transform(matrices[i][own]), train)
+
+    def _mean(self, squared: Iterable[Array], rows: Sequence[IntArray], n_points: int) -> Array:
+        """The mean distances, from the squared distances of each view between the points and the nodes that have it."""
+        if all(index.size in (0, n_points) for index in rows) and all(
             nodes.size == self.size for nodes, _ in self._nodes_with_view
         ):
-            for view, (_, train), own, _ in parts:
-                total += (view.kernel.gamma / len(self.views)) * squared_distances(own, train)
-            return total
-        count = np.zeros((n_points, self.size))
-        for view, (nodes, train), own, index in parts:
+            return self._mean_of_whole_views(squared, [index.size > 0 for index in rows], n_points)
+        total, count = np.zeros((2, n_points, self.size))
+        for view, (nodes, _), between, index in zip(self.views, self._nodes_with_view, squared, rows, strict=True):
             if index.size and nodes.size:
                 pairs = np.ix_(index, nodes)
-                total[pairs] += view.kernel.gamma * squared_distances(own, train)
+                total[pairs] += view.kernel.gamma * between
                 count[pairs] += 1.0
         if count.min(initial=np.inf) < len(self.views):
             of_points = np.bincount(np.concatenate(rows), minlength=n_points)
@@ -82,6 +92,18 @@ class Nodes:
             unlike = (count < of_points[:, None]) | (count < of_nodes)
             total[unlike] = np.maximum(total[unlike], 2.0 * SAME_POINT * len(self.views))
         return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
+
+    def _mean_of_whole_views(self, squared: Iterable[Array], used: Sequence[bool], n_points: int) -> Array:
+        """The mean over views that all points and nodes have; no point has the others."""
+        total, count = np.zeros((n_points, self.size)), sum(used)
+        if count == 0:
+            return np.full_like(total, np.inf)
+        for view, between, has_view in zip(self.views, squared, used, strict=True):
+            if has_view:
+                total += (view.kernel.gamma / count) * between
+        if count < len(self.views):  # points and nodes do not have the same views
+            np.maximum(total, 2.0 * SAME_POINT * len(self.views) / count, out=total)
+        return total
 
     @cached_property
     def _nodes_with_view(self) -> tuple[tuple[IntArray, Matrix], ...]:
@@ -118,14 +140,6 @@ class Nodes:
             distances = self.distances(points, rows, loose.size)
             values[loose] = nearest_shares(distances, self.n_neighbors) @ node_values
         return np.asarray(values)
-
-    def distances_of_new(self, matrices: Sequence[Matrix], rows: Sequence[IntArray], n_points: int) -> Array:
-        """The same from points as the user gives them, by view of the fit; ``rows`` are those of the graph's views."""
-        points = [
-            view.preprocessor.transform(matrices[i][own])
-            for view, i, own in zip(self.views, self.indices, rows, strict=True)
-        ]
-        return self.distances(points, rows, n_points)
 
     @cached_property
     def adjacency(self) -> sparse.csr_matrix:

@@ -133,6 +133,9 @@ class AccuracyEstimate:
         The same share for the classifiers that learn from labeled rows alone; NaN if there are none.
     gained, lost : float
         Weighted number of held-out labels that are predicted only with, and only without, the unlabeled rows.
+    chosen : bool
+        Whether the labeled rows were chosen (``labels_drawn="chosen"``), so that ``held_out`` is not the share to expect
+        of other rows and has no part in ``mean``.
     """
 
     mean: float
@@ -144,21 +147,26 @@ class AccuracyEstimate:
     labels_only: float
     gained: float
     lost: float
+    chosen: bool = False
 
     def __str__(self) -> str:
         interval = f"{self.level:.0%} interval {self.low:.1%} to {self.high:.1%}"
         estimate = f"Expected accuracy {self.mean:.1%} ({interval})."
         if self.n_held_out == 0.0:
             return f"{estimate} No label could be held out, so this rests on the probabilities alone."
+        if self.chosen:
+            estimate += (
+                " It rests on the probabilities alone, since the labeled rows were chosen and are not like the others."
+            )
         if np.isnan(self.labels_only):
             return f"{estimate} Of {self.n_held_out:g} held-out labels {self.held_out:.1%} are predicted."
         return (
             f"{estimate} Of {self.n_held_out:g} held-out labels {self.held_out:.1%} are predicted, {self.labels_only:.1%} by the "
-            f"labels alone: the unlabeled rows {self._effect()}."
+            f"labels alone: the unlabeled rows {self.effect()}."
         )
 
-    def _effect(self) -> str:
-        """Whether the unlabeled rows helped, by a sign test on the labels that they changed."""
+    def effect(self) -> str:
+        """Whether the unlabeled rows helped, in a few words, by a sign test on the labels that they changed."""
         changed = round(self.gained + self.lost)
         if self.gained == self.lost or changed == 0:
             return "made no difference"
@@ -178,14 +186,16 @@ class HeldOutAccuracy:
     largest: float  # mean largest probability of the unlabeled rows
     n_held_out: float
     divisor: float  # held-out labels that count as one
+    chosen: bool = False  # whether labeled rows were chosen by a rule, so that other rows are not like them
 
     def estimate(self, level: float) -> AccuracyEstimate:
         """With the interval of a share that was seen in a fraction of the rows that were held out.
 
         The fraction is less than one because the classifier was chosen with the same labels, and because labels drawn
-        per class have other class shares than the rows it is for.
+        per class have other class shares than the rows it is for. Rows that were chosen because they are uncertain say
+        too little of the accuracy on others, so that the mean is that of the probabilities alone.
         """
-        mean = 0.5 * (self.hits + self.largest)
+        mean = self.largest if self.chosen else 0.5 * (self.hits + self.largest)
         n, tail = min(max(self.n_held_out, 1.0) / self.divisor, MAX_HELD_OUT), 0.5 * (1.0 - level)
         right, wrong = mean * n + 0.5, (1.0 - mean) * n + 0.5
         low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
@@ -199,11 +209,12 @@ class HeldOutAccuracy:
             labels_only=self.labels_only,
             gained=self.gained,
             lost=self.lost,
+            chosen=self.chosen,
         )
 
 
 def held_out_accuracy(
-    mixture: Mixture, held_out: HeldOut, probabilities: Array, mass: Array, divisor: float
+    mixture: Mixture, held_out: HeldOut, probabilities: Array, mass: Array, divisor: float, *, chosen: bool = False
 ) -> HeldOutAccuracy:
     """What can be said of the accuracy; ``probabilities`` (n, K) are those of training rows with weights ``mass``."""
     y, w = held_out.codes, held_out.weights
@@ -225,4 +236,5 @@ def held_out_accuracy(
         largest=largest,
         n_held_out=total,
         divisor=divisor,
+        chosen=chosen,
     )

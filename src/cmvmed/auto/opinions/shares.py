@@ -24,11 +24,12 @@ def drawn_per_class(counts: Array, labels_drawn: str) -> bool:
     """Whether the labels' counts say nothing of the class shares.
 
     Equal counts, up to one, are what labels chosen class by class have; a random draw of unequal classes rarely has
-    them, and one of equal classes loses nothing by the assumption.
+    them, and one of equal classes loses nothing by the assumption. Rows chosen by a rule, such as uncertain ones, have
+    any counts.
     """
     if labels_drawn == "unknown":
         return bool(counts.max() - counts.min() <= 1.0)
-    return labels_drawn == "per_class"
+    return labels_drawn in ("per_class", "chosen")
 
 
 def infer_shares(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.reproduction.atomic_file import atomic_file
+from cmvmed.pages.atomic_file import atomic_file
 from cmvmed.reproduction.demo.footsteps_demo import CONSENSUS, Recorder, Recordings, StageProbabilities, split_rows
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
 

@@ -1,0 +1,111 @@
+"""``cmvmed label``: the labeling page in the browser."""
+
+from __future__ import annotations
+
+import socket
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cmvmed._optional import import_optional
+from cmvmed.cli.output_files import check_output, replaced
+from cmvmed.cli.project_options import force_option, project_changes, project_option
+
+if TYPE_CHECKING:
+    from cmvmed.labeling import LabelingSession
+
+
+@click.command()
+@project_option
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; a free one by default.")
+@click.option("--open/--no-open", "open_page", default=True, help="Open the page in the browser.")
+@click.option(
+    "--import",
+    "import_from",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Add labels of a file first.",
+)
+@click.option(
+    "--export", "export_to", type=click.Path(dir_okay=False, path_type=Path), help="Write the labels to a file and end."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "labelstudio", "audacity", "raven"]),
+    default="csv",
+    show_default=True,
+    help="Format of --export.",
+)
+@force_option
+def command(
+    project: Path, port: int, open_page: bool, import_from: Path | None, export_to: Path | None, form: str, force: bool
+) -> None:
+    """Label rows in the browser, while a model learns and proposes what to label next.
+
+    The page is served to this machine only. Each label is on disk, in a file beside the project file, before the next
+    row is shown; `cmvmed train` uses these labels. Ctrl-C ends the page.
+
+    \b
+    Examples:
+      cmvmed label
+      cmvmed label --project swimming.toml --no-open --port 8765
+      cmvmed label --export labels.csv
+      cmvmed label --import labels.json --export labels.raven.txt --format raven
+    """  # noqa: D301 (\b keeps click from wrapping the lines)
+    project_changes(project, (), ())
+    if export_to is not None:
+        check_output(export_to, force=force)
+    from cmvmed.labeling import LabelingSession, import_rows
+    from cmvmed.workbench.label_store import LabelStore, labels_path
+
+    session = LabelingSession(project, LabelStore(labels_path(project)), learn=export_to is None)
+    try:
+        if import_from is not None:
+            rows = import_rows(import_from.read_bytes(), import_from.name, session.ids)
+            click.echo(f"{session.add_rows(rows)} labels of {import_from} were added or changed.")
+        if export_to is not None:
+            _export(session, export_to, form)
+        else:
+            _serve(session, port, open_page)
+    finally:
+        session.close()
+
+
+def _export(session: LabelingSession, path: Path, form: str) -> None:
+    from cmvmed.labeling import export_rows
+
+    rows = session.labeled_rows()
+    content = export_rows(rows, form)
+    with replaced(path) as part:
+        part.write_bytes(content)
+    click.echo(f"{len(rows)} labels were written to {path}.")
+
+
+def _serve(session: LabelingSession, port: int, open_page: bool) -> None:
+    uvicorn = import_optional("uvicorn", "label", "The labeling page")
+    from cmvmed.labeling.server import build_app, new_token
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise click.ClickException(
+                f"Port {port} cannot be used ({error.strerror}); leave --port out for a free one."
+            ) from error
+        listener.listen()  # so that a browser that is faster than the server waits
+        port = listener.getsockname()[1]
+        token = new_token()
+        hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
+        address = f"http://127.0.0.1:{port}/?token={token}"
+        click.echo(
+            f"{len(session.ids)} rows. Label at\n\n  {address}\n\nEnd with Ctrl-C; labels are in {session.store.path}."
+        )
+        if open_page:
+            webbrowser.open(address)
+        config = uvicorn.Config(
+            build_app(session, token, hosts), log_level="warning", access_log=False, server_header=False, ws="none"
+        )
+        uvicorn.Server(config).run(sockets=[listener])

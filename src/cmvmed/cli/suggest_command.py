@@ -1,0 +1,78 @@
+"""``cmvmed suggest``: which rows to label next."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from cmvmed.cli.output_files import DIGITS, check_table, write_table
+from cmvmed.cli.project_options import (
+    force_option,
+    json_option,
+    labels_option,
+    model_option,
+    open_model,
+    open_project,
+    project_option,
+    set_option,
+    show,
+)
+
+
+@click.command()
+@click.option("-n", "n_rows", type=click.IntRange(min=1), default=20, show_default=True, help="Number of rows.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Table to write: csv, parquet or feather. Without it, csv goes to the standard output.",
+)
+@model_option
+@project_option
+@labels_option
+@set_option
+@force_option
+@json_option
+def command(
+    n_rows: int,
+    output: Path | None,
+    model: Path,
+    project: Path,
+    label_files: tuple[Path, ...],
+    settings: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Choose the rows of a project to label next, the most useful first, and say why.
+
+    The table has the identifiers of the rows, an empty column for their labels, and the reasons. Fill in the labels, as
+    far as you know them, and train again with this file.
+
+    \b
+    Examples:
+      cmvmed suggest -n 20 -o next.csv
+      cmvmed train --labels next.csv --force       after the labels were filled in
+      cmvmed suggest -n 20 --labels next.csv -o next2.csv
+    """  # noqa: D301 (\b keeps click from wrapping the lines)
+    if output is not None:
+        check_table(output, force=force)
+    opened, trained = open_project(project, settings, label_files), open_model(model)
+    table = trained.read_training(opened)
+    suggestions = trained.suggest(table, n_rows)
+    for message in [] if as_json else table.messages:
+        show("note", message)
+    if output is not None:
+        write_table(suggestions, output)
+    if as_json:
+        rows = json.loads(suggestions.reset_index().to_json(orient="records"))
+        content = {"output": None if output is None else str(output), "messages": list(table.messages), "rows": rows}
+        click.echo(json.dumps(content, indent=2))
+    elif output is None:
+        click.echo(suggestions.to_csv(float_format=DIGITS), nl=False)
+    else:
+        column = suggestions.columns[0]
+        click.echo(f"{output}: {len(suggestions)} rows; fill in the column {column!r}, then:")
+        click.echo(f"  cmvmed train --labels {output} --force")
+        click.echo(f"Or add it to [data] in {project}, to keep it: label_files = [{json.dumps(str(output))}]")

@@ -1,0 +1,224 @@
+"""``cmvmed train``: a model file and a report from a project's data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cmvmed.cli.fit_progress import STEPS, StageProgress, progress_bar
+from cmvmed.cli.output_files import check_output
+from cmvmed.cli.project_options import (
+    DEFAULT_MODEL,
+    collected_warnings,
+    command_line,
+    force_option,
+    json_option,
+    labels_option,
+    project_changes,
+    project_option,
+    set_option,
+    show,
+    show_findings,
+)
+
+if TYPE_CHECKING:
+    from cmvmed.workbench import Finding, Project, ProjectTable, TrainedProject
+
+DEFAULT_REPORT = "report.html"
+
+
+@click.command()
+@project_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_MODEL,
+    show_default=True,
+    help="Model file to write.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_REPORT,
+    show_default=True,
+    help="Page about the model to write.",
+)
+@click.option("--no-report", is_flag=True, help="Write the model file only.")
+@labels_option
+@set_option
+@force_option
+@click.option("--dry-run", is_flag=True, help="Check data and files, and fit and write nothing.")
+@json_option
+@click.option("--print-python", is_flag=True, help="Print the lines of Python that do the same, and do nothing else.")
+def command(
+    project: Path,
+    output: Path,
+    report: Path,
+    no_report: bool,
+    label_files: tuple[Path, ...],
+    settings: tuple[str, ...],
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+    print_python: bool,
+) -> None:
+    """Learn a model from a project's rows, and write it and a report to files.
+
+    The checks of `cmvmed check` come first: errors stop the training, warnings are shown. The model file holds all that
+    `cmvmed predict` needs, without the data and the project file.
+
+    \b
+    Examples:
+      cmvmed train
+      cmvmed train --set model.temperature=0.3 --set data.labels_drawn=random -o other.cmvmed
+      cmvmed train --labels next.csv --force       with rows that were labeled after `cmvmed suggest`
+      cmvmed train --print-python > train.py
+    """  # noqa: D301 (\b keeps click from wrapping the lines)
+    changes = project_changes(project, settings, label_files)
+    page = None if no_report else report
+    if print_python:
+        click.echo(python_lines(project, changes, output, page, force), nl=False)
+        return
+    from cmvmed.workbench import Project
+
+    opened = Project.load(project, changes=changes)
+    for path in (output, *([page] if page else [])):
+        check_output(path, force=force or dry_run)
+    with progress_bar(sum(STEPS.values())) as advance:
+        advance("Reading", 0)
+        rows = opened.rows()
+        advance("Checking", STEPS["Reading"])
+        findings = opened.check(rows)
+        _stop_at_errors(findings, rows.messages, as_json)
+        advance("Encoding", STEPS["Checking"])
+        table = opened.read(rows)
+        if dry_run:
+            _show_dry_run(findings, table, output, page, as_json)
+            return
+        advance("Setting up", STEPS["Encoding"])
+        with collected_warnings() as warned:
+            trained = opened.train(table, callbacks=[StageProgress(advance, _n_stages(opened))])
+        advance("Writing", STEPS["Holding out labels"])
+        trained.save(output, overwrite=force)
+        if page is not None:
+            from cmvmed.workbench.report import write_report
+
+            write_report(page, trained, table, findings, command=command_line(), overwrite=force, rows=rows)
+    if as_json:
+        click.echo(json.dumps(_as_json(trained, table, findings, warned, output, page), indent=2))
+    else:
+        _show_result(trained, table, findings, warned, output, page)
+
+
+def python_lines(project: Path, changes: dict[str, Any], output: Path, report: Path | None, force: bool) -> str:
+    """The lines of Python that train the project."""
+    given = f", changes={changes!r}" if changes else ""
+    overwrite = ", overwrite=True" if force else ""
+    return "\n".join(
+        [
+            "from cmvmed.workbench import Project",
+            *(["from cmvmed.workbench.report import write_report"] if report else []),
+            "",
+            f"project = Project.load({str(project)!r}{given})",
+            "rows = project.rows()",
+            "findings = project.check(rows)",
+            "for finding in findings:",
+            "    print(finding.level, finding.message)",
+            "table = project.read(rows)",
+            "trained = project.train(table)",
+            f"trained.save({str(output)!r}{overwrite})",
+            *([f"write_report({str(report)!r}, trained, table, findings{overwrite})"] if report else []),
+            "print(trained.model.accuracy_estimate())",
+            "",
+        ]
+    )
+
+
+def _n_stages(project: Project) -> int:
+    from cmvmed import CMVMED
+
+    return int(project.model_parameters.get("n_stages", CMVMED().n_stages))
+
+
+def _stop_at_errors(findings: Sequence[Finding], messages: Sequence[str], as_json: bool) -> None:
+    n_errors = sum(finding.level == "error" for finding in findings)
+    if not n_errors:
+        return
+    if as_json:
+        click.echo(json.dumps({"findings": [asdict(one) for one in findings], "messages": list(messages)}, indent=2))
+    else:
+        show_findings(findings, messages)
+    what = "an error" if n_errors == 1 else f"{n_errors} errors"
+    raise click.ClickException(f"The data have {what}, so nothing was trained; correct the data or the project file.")
+
+
+def _show_dry_run(
+    findings: Sequence[Finding], table: ProjectTable, output: Path, report: Path | None, as_json: bool
+) -> None:
+    files = [str(path) for path in (output, report) if path is not None]
+    if as_json:
+        content = {"would_write": files, **_rows(table), "findings": [asdict(one) for one in findings]}
+        click.echo(json.dumps(content | {"messages": list(table.messages)}, indent=2))
+        return
+    show_findings(findings, table.messages)
+    counts = _rows(table)
+    click.echo(f"Would learn from {counts['rows']} rows, {counts['labeled']} of them labeled, and write:")
+    for file in files:
+        click.echo(f"  {file}")
+
+
+def _rows(table: ProjectTable) -> dict[str, int]:
+    return {"rows": len(table.ids), "labeled": sum(label is not None for label in table.labels)}
+
+
+def _as_json(
+    trained: TrainedProject,
+    table: ProjectTable,
+    findings: Sequence[Finding],
+    warned: Sequence[str],
+    output: Path,
+    report: Path | None,
+) -> dict[str, Any]:
+    model = trained.model
+    return {
+        "model": str(output),
+        "report": None if report is None else str(report),
+        **_rows(table),
+        "classes": [str(name) for name in model.classes_],
+        "views": list(model.view_names_),
+        "accuracy": asdict(model.accuracy_estimate()) if model.calibrate else None,
+        "findings": [asdict(finding) for finding in findings],
+        "warnings": list(warned),
+        "messages": list(table.messages),
+    }
+
+
+def _show_result(
+    trained: TrainedProject,
+    table: ProjectTable,
+    findings: Sequence[Finding],
+    warned: Sequence[str],
+    output: Path,
+    report: Path | None,
+) -> None:
+    show_findings(findings, table.messages)
+    for message in warned:
+        show("warning", message)
+    model, counts = trained.model, _rows(table)
+    classes, views = (", ".join(map(str, names)) for names in (model.classes_, model.view_names_))
+    click.echo(f"{counts['rows']} rows, {counts['labeled']} of them labeled; classes: {classes}; views: {views}")
+    if model.calibrate:
+        for sentence in str(model.accuracy_estimate()).split(". "):
+            click.echo(f"{sentence.rstrip('.')}.")
+    else:
+        click.echo("The accuracy was not estimated, because [model] sets calibrate = false.")
+    click.echo(f"\n{output}: the model\n{'' if report is None else f'{report}: the report, for a browser{chr(10)}'}")
+    option = "" if str(output) == DEFAULT_MODEL else f" -m {output}"
+    click.echo(f"Next: cmvmed predict NEW_DATA{option} -o predictions.csv")
+    click.echo(f"      cmvmed suggest{option} -n 20 -o next.csv    which rows to label next")

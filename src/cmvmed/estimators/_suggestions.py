@@ -1,0 +1,235 @@
+"""Rows to label next, and why: the method ``suggest`` of CMVMED."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from cmvmed.auto.suggestions import ViewPoints, choose_rows, similarities, uncertainty
+from cmvmed.auto.tuning import Tuning, current_tuning
+from cmvmed.core.linalg import is_sparse, numerical_errors
+from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.predictors import KernelPredictor, LowRankPredictor, ViewPredictor
+from cmvmed.data.training_data import generator
+from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._compact import held_training_rows
+from cmvmed.estimators._parameters import check_integer
+from cmvmed.estimators._prediction import FittedModel
+from cmvmed.estimators._settings import read_input_settings
+
+CLEAR = 0.5  # probability from which on a view, or the model, is taken to name a class
+SIMILAR = 0.1  # similarity from which on rows have something in common
+
+Views: TypeAlias = tuple[list[Matrix], list[BoolArray]]  # per view the rows, and which of them have it
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Rows to label next, most useful first.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+        Numbers of the rows.
+    scores : ndarray of shape (n,)
+        What each adds to those before it: the number of rows that it makes similar to a labeled row, each counted as far
+        as it becomes similar and as its class is uncertain. It falls from row to row.
+    reasons : list of str
+        Why each was chosen.
+    """
+
+    rows: IntArray
+    scores: Array
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Labeled rows, and after them those to choose from."""
+
+    views: Views
+    numbers: IntArray  # (c,) of the rows to choose from, in the user's X
+    probabilities: Array | None = None  # (c, K) of the rows to choose from, where they are known
+    n_all: int = 0  # rows of which those to choose from were drawn
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of labeled rows."""
+        return self.views[1][0].size - self.numbers.size
+
+    @property
+    def candidates(self) -> Views:
+        """The rows to choose from."""
+        return _rows(self.views, np.arange(self.n_labeled, self.views[1][0].size))
+
+
+class SuggestionMixin(MultiViewClassifier):
+    """The method ``suggest`` of CMVMED."""
+
+    def suggest(self, n: int = 10, X: object = None) -> Suggestions:
+        """Rows to label next: those that stand for many rows whose class is uncertain.
+
+        Fit again with their labels and ``labels_drawn="chosen"``, since the class shares of chosen rows are not those of
+        all rows. Before there are labels, use :func:`cmvmed.suggest_first`.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of rows, at most 2000. If there are fewer, all of them are suggested.
+        X : as in ``decision_function``, default=None
+            Rows to choose from; None for the unlabeled training rows. If there are more than 2000, ``random_state`` draws
+            2000 of them. A row without any view is not chosen.
+
+        Returns
+        -------
+        suggestions : Suggestions
+            With the fields ``rows`` (numbers of rows in the X of ``fit``, or in the given X), ``scores`` and ``reasons``.
+        """
+        check_is_fitted(self)
+        tuning = current_tuning()
+        n, rng = check_count(n, tuning), generator(getattr(self, "random_state", 0))
+        with numerical_errors():
+            pool = self._training_pool(tuning, rng) if X is None else self._pool_of(X, tuning, rng)
+            return _suggest(self._model, pool, n, tuning)
+
+    def _held_rows(self) -> tuple[Views, int] | None:
+        """The training rows, labeled ones first, and the number of these; None if the model does not hold them all."""
+        held, labeled = held_training_rows(self._model), getattr(self, "_labeled_rows", None)
+        if held is None or labeled is None or held[1][0].size != labeled.size + self._unlabeled_rows.size:
+            return None
+        return held, labeled.size
+
+    def _training_pool(self, tuning: Tuning, rng: np.random.Generator) -> Pool:
+        held = self._held_rows()
+        if held is None:
+            raise ValueError("This model does not hold all its training rows; pass the rows to choose from as X.")
+        views, n_labeled = held
+        chosen, labeled = draw_numbers(self._unlabeled_rows.size, tuning, rng), draw_numbers(n_labeled, tuning, rng)
+        numbers, known = self._unlabeled_rows[chosen], self.label_distributions_
+        return Pool(
+            _rows(views, np.concatenate([labeled, n_labeled + chosen])),
+            numbers,
+            None if known is None else known[numbers],
+            self._unlabeled_rows.size,
+        )
+
+    def _pool_of(self, X: object, tuning: Tuning, rng: np.random.Generator) -> Pool:
+        views = self._model.read_views(X, read_input_settings(self))
+        usable = np.flatnonzero(np.any(self._model.pooled.usable(views[1]), axis=0))
+        numbers, held = usable[draw_numbers(usable.size, tuning, rng)], self._held_rows()
+        new = _rows(views, numbers)
+        if held is not None:
+            new = _stacked(_rows(held[0], draw_numbers(held[1], tuning, rng)), new)
+        return Pool(new, numbers, None, usable.size)
+
+
+def _suggest(model: FittedModel, pool: Pool, n: int, tuning: Tuning) -> Suggestions:
+    n_L, candidates = pool.n_labeled, pool.candidates
+    p = pool.probabilities
+    if p is None:
+        p = model.probabilities(model.pooled.scored(*candidates))
+    S = similarities(_points(model, pool.views), pool.views[1][0].size, n_L + n, tuning)
+    labeled, u = np.arange(n_L), np.concatenate([np.zeros(n_L), uncertainty(p)])
+    chosen, scores = choose_rows(S, u, labeled, np.arange(n_L, u.size), min(n, u.size - n_L))
+    counts = rows_like(S, labeled, chosen, pool.n_all / max(pool.numbers.size, 1))
+    known = S[np.ix_(chosen, labeled)].max(axis=1, initial=0.0) >= SIMILAR
+    rows = chosen - n_L
+    by_view = _probabilities_by_view(model, _rows(candidates, rows))
+    reasons = [
+        "; ".join(_clauses(model.classes, p[row], {name: own[i] for name, own in by_view.items()}, known[i], counts[i]))
+        for i, row in enumerate(rows)
+    ]
+    return Suggestions(pool.numbers[rows], scores, reasons)
+
+
+def _points(model: FittedModel, views: Views) -> list[ViewPoints]:
+    """The rows of each view in the form that its kernel takes."""
+    found = []
+    for predictor, matrix, has in zip(model.predictors, views[0], model.pooled.usable(views[1]), strict=True):
+        rows = np.flatnonzero(has)
+        found.append(ViewPoints(_kernel(predictor), predictor.preprocessor.transform(matrix[rows]), rows))
+    return found
+
+
+def _kernel(predictor: ViewPredictor) -> Any:
+    if isinstance(predictor, LowRankPredictor):
+        return predictor.basis.kernel
+    assert isinstance(predictor, KernelPredictor)
+    return predictor.data.kernel
+
+
+def _probabilities_by_view(model: FittedModel, views: Views) -> dict[str, Array]:
+    """The probabilities (n, K) by each view; NaN for rows that lack it."""
+    found = {}
+    rows, means = model.pooled.means(*views)
+    for name, index, mean in zip(model.schema.view_names, rows, means, strict=True):
+        found[name] = np.full((views[1][0].size, model.classes.size), np.nan)
+        found[name][index] = model.soft_labels(mean + model.offset)
+    return found
+
+
+def _clauses(classes: NDArray[Any], p: Array, by_view: dict[str, Array], known: bool, count: int) -> Iterator[str]:
+    """Why a row was chosen: what is uncertain, whether it is near a labeled row, and how many rows are like it."""
+    names = [str(name) for name in classes.tolist()]
+    says = {view: int(own.argmax()) for view, own in by_view.items() if own.max() >= CLEAR}  # not for NaN
+    order = sorted(says, key=lambda view: -by_view[view].max())
+    others = [view for view in order if says[view] != says[order[0]]]
+    first, second = np.argsort(-p, kind="stable")[:2]
+    if others:
+        one, other = order[0], others[0]
+        yield f"views disagree: {one} says {names[says[one]]}, {other} says {names[says[other]]}"
+    elif p[first] < CLEAR or p[second] > 0.5 * p[first]:
+        yield f"between {names[first]} ({p[first]:.0%}) and {names[second]} ({p[second]:.0%})"
+    else:
+        yield f"probably {names[first]} ({p[first]:.0%})"
+    if not known:
+        yield "unlike any labeled row"
+    if count > 1:
+        yield typical(count)
+
+
+def typical(count: int) -> str:
+    """The reason to choose a row that is like so many."""
+    return f"typical of about {count} rows" if count > 1 else "unlike other rows"
+
+
+def rows_like(S: Array, labeled: IntArray, chosen: IntArray, times: float) -> list[int]:
+    """How many rows are more like each chosen row than like any other chosen or labeled one, times a factor."""
+    best = S[:, labeled].max(axis=1, initial=SIMILAR)
+    if chosen.size == 0:
+        return []
+    like = S[:, chosen]
+    own = like.max(axis=1) >= best
+    return [round(times * count) for count in np.bincount(like.argmax(axis=1)[own], minlength=chosen.size)]
+
+
+def check_count(n: object, tuning: Tuning) -> int:
+    """A number of rows that can be chosen at once."""
+    count = check_integer("n", n, 1)
+    if count > tuning.suggestion_rows:
+        raise ValueError(f"n must be at most {tuning.suggestion_rows}, but is {n!r}; label some of them first.")
+    return count
+
+
+def draw_numbers(n_rows: int, tuning: Tuning, rng: np.random.Generator) -> IntArray:
+    """The numbers of all rows, or of as many as are worked on, ascending."""
+    if n_rows <= tuning.suggestion_rows:
+        return np.arange(n_rows)
+    return np.sort(rng.choice(n_rows, tuning.suggestion_rows, replace=False))
+
+
+def _rows(views: Views, rows: IntArray) -> Views:
+    return [matrix[rows] for matrix in views[0]], [has[rows] for has in views[1]]
+
+
+def _stacked(first: Views, second: Views) -> Views:
+    pairs = zip(first[0], second[0], strict=True)
+    matrices = [
+        sparse.vstack([a, b], format="csr") if is_sparse(a) or is_sparse(b) else np.concatenate([a, b])
+        for a, b in pairs
+    ]
+    return matrices, [np.concatenate(pair) for pair in zip(first[1], second[1], strict=True)]

@@ -1,0 +1,61 @@
+"""Rows to label first, before there are any labels."""
+
+import numpy as np
+
+from cmvmed.auto.suggestions import ViewPoints, choose_rows, similarities
+from cmvmed.auto.tuning import current_tuning
+from cmvmed.core.linalg import numerical_errors
+from cmvmed.data.inputs import open_rows
+from cmvmed.data.training_data import generator
+from cmvmed.data.validation import RowCheck
+from cmvmed.data.view_data import read_view
+from cmvmed.estimators._settings import ViewParameters, read_input_settings
+from cmvmed.estimators._suggestions import Suggestions, check_count, draw_numbers, rows_like, typical
+from cmvmed.estimators.cmvmed import CMVMED
+
+
+def suggest_first(X: object, n: int = 10, *, views: object = None, random_state: object = 0) -> Suggestions:
+    """Rows to label first, before there are any labels: typical ones, which together cover the data.
+
+    Parameters
+    ----------
+    X : as in the fit of :class:`CMVMED`
+    n : int, default=10
+        Number of rows, at most 2000. If there are fewer, all of them are suggested.
+    views : as in :class:`CMVMED`, default=None
+    random_state : int, RandomState instance or None, default=0
+        Draws 2000 rows to choose from if there are more.
+
+    Returns
+    -------
+    suggestions : Suggestions
+        With the fields ``rows`` (numbers of rows in X), ``scores`` and ``reasons``.
+
+    Examples
+    --------
+    >>> from cmvmed import suggest_first
+    >>> from cmvmed.datasets import load_digits_views
+    >>> data = load_digits_views()
+    >>> first = suggest_first(data.data, 5, views=data.views)
+    >>> len(set(first.rows.tolist()))
+    5
+    """
+    tuning, settings = current_tuning(), read_input_settings(CMVMED(views=views))
+    n, rng = check_count(n, tuning), generator(random_state)
+    schema, source = open_rows(X, settings)
+    drawn = draw_numbers(source.n_rows, tuning, rng)
+    matrices = source.take(drawn)
+    present = RowCheck(schema.view_names, schema.columns_by_view, (None,) * len(matrices)).present(0, matrices)
+    usable = np.flatnonzero(np.any(present, axis=0))  # rows with a view
+    none, every, weights = usable[:0], np.arange(drawn.size), np.ones(drawn.size)
+    by_view = ViewParameters("linear+rbf").by_view(schema.view_names, 2, tuning)
+    with numerical_errors():
+        data = [
+            read_view(s, matrix, has, none, every, weights, rng)
+            for s, matrix, has in zip(by_view, matrices, present, strict=True)
+        ]
+        points = [ViewPoints(view.kernel, view.train, np.searchsorted(usable, view.rows_U)) for view in data]
+        S = similarities(points, usable.size, n, tuning)
+    chosen, scores = choose_rows(S, np.ones(usable.size), none, np.arange(usable.size), min(n, usable.size))
+    counts = rows_like(S, none, chosen, source.n_rows / drawn.size)
+    return Suggestions(drawn[usable[chosen]], scores, [typical(count) for count in counts])

@@ -1,0 +1,219 @@
+"""Features of the signals of one sensor."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Self
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from cmvmed.features.extractors import KINDS, Extractor, make_extractor
+from cmvmed.features.signals_by_length import (
+    FloatArray,
+    SensorInput,
+    as_sensor_signals,
+    blocks_of_equal_length,
+    read_signal,
+)
+from cmvmed.recordings.container import SensorSignals
+
+FIT_SIGNALS = 200  # signals from which levels and biases are learned: aeon takes one bias from one signal
+
+
+class SignalFeatures(TransformerMixin, BaseEstimator):
+    """Features of one kind of the signals of one sensor.
+
+    Parameters
+    ----------
+    kind : {"minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics"}
+        Random convolutions and catch22 are those of aeon and need ``pip install 'cmvmed[timeseries]'``, "hydra" also
+        torch; "mfcc" needs ``[audio]``. Several kinds joined by ``"+"`` are computed side by side.
+    sampling_rate : float, optional
+        Samples per second of signals given as arrays; None: 1.
+    memory : str, path or joblib.Memory, optional
+        Folder in which features are kept. They are found again by the content of the signals and the settings, so that
+        ``predict`` and ``predict_proba`` on the same signals compute them once.
+    random_state : int
+        Seed of the random convolutions.
+    n_jobs : int, optional
+        Threads of aeon; -1 for all cores.
+
+    Attributes
+    ----------
+    sampling_rate_ : float
+    channel_names_ : tuple of str
+    n_features_out_ : int
+
+    Notes
+    -----
+    X is a :class:`cmvmed.recordings.SensorSignals`, an array (n_cases, n_channels, n_samples) or (n_cases, n_samples),
+    or a list of such signals, which may differ in length. None, or a signal that is all NaN, is a missing sensor and
+    becomes a row of NaN. NaN in a part of a signal is an error that names the case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> signals = [rng.normal(size=(3, 80)), None, rng.normal(size=(3, 120))]
+    >>> SignalFeatures("statistics", sampling_rate=50.0).fit_transform(signals).shape
+    (3, 60)
+    """
+
+    def __init__(
+        self,
+        kind: str = "minirocket",
+        *,
+        sampling_rate: float | None = None,
+        memory: Any = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self.sampling_rate = sampling_rate
+        self.memory = memory
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: SensorInput, y: object = None) -> Self:
+        """Learn levels of the channels and biases of the convolutions from at most 200 of the signals.
+
+        Parameters
+        ----------
+        X : signals
+            See the notes of the class.
+        y : ignored
+        """
+        kinds = check_kinds(self.kind)
+        signals = as_sensor_signals(X, self.sampling_rate)
+        rows, sample = _sample(signals, self.random_state)
+        extractors = [
+            make_extractor(kind, signals.sampling_rate, signals.channel_names, self.random_state, self.n_jobs or 1)
+            for kind in kinds
+        ]
+        self.sampling_rate_, self.channel_names_ = signals.sampling_rate, tuple(signals.channel_names)
+        self._extractors = [
+            _fitted(extractor, sample, kind, signals, rows) for kind, extractor in zip(kinds, extractors, strict=True)
+        ]
+        self._names = [name for extractor in self._extractors for name in extractor.names()]
+        self._state = _state(self.kind, self.random_state, signals.sampling_rate, sample)
+        self.n_features_out_ = len(self._names)
+        return self
+
+    def transform(self, X: SensorInput) -> NDArray[np.floating[Any]]:
+        """Return the (n_cases, n_features) features; cases without the sensor are rows of NaN."""
+        check_is_fitted(self)
+        signals = as_sensor_signals(X, self.sampling_rate)
+        if signals.sampling_rate != self.sampling_rate_:
+            raise ValueError(
+                f"Sensor {signals.name!r} has {signals.sampling_rate:g} Hz, but the data of fit had {self.sampling_rate_:g} Hz. "
+                "Bring it to this rate with cmvmed.recordings.resample."
+            )
+        if signals.n_channels != len(self.channel_names_):
+            raise ValueError(
+                f"Sensor {signals.name!r} has {signals.n_channels} channels, but the data of fit had {len(self.channel_names_)}: "
+                f"{', '.join(self.channel_names_)}."
+            )
+        if self.memory is None:
+            return compute_features(self._extractors, self.n_features_out_, signals)
+        memory = joblib.Memory(self.memory, verbose=0) if not hasattr(self.memory, "cache") else self.memory
+        cached = memory.cache(_kept_features, ignore=["extractors", "n_features", "signals"])
+        key = f"{self._state}-{content_hash(signals, len(self.channel_names_))}"
+        return np.asarray(cached(key, extractors=self._extractors, n_features=self.n_features_out_, signals=signals))
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
+        """Return the names of the features."""
+        check_is_fitted(self)
+        return np.array(self._names, dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def check_kinds(kind: object) -> list[str]:
+    """Return the kinds joined by "+"; a ValueError names an unknown one."""
+    kinds = kind.split("+") if isinstance(kind, str) else []
+    unknown = [name for name in kinds if name not in KINDS]
+    if unknown or not kinds:
+        wrong = unknown[0] if unknown else kind
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, or several joined by '+', got {wrong!r}.")
+    return kinds
+
+
+def compute_features(
+    extractors: Sequence[Extractor], n_features: int, signals: SensorSignals
+) -> NDArray[np.floating[Any]]:
+    """Return the features of all signals, read in blocks; NaN where the sensor is missing."""
+    features = np.full((len(signals), n_features), np.nan, dtype=np.float32)
+    for block in blocks_of_equal_length(signals, range(len(signals)), len(signals.channel_names)):
+        values = np.hstack([extractor.features(block.signals) for extractor in extractors])
+        if not np.isfinite(values).all():
+            row = int(block.rows[np.flatnonzero(~np.isfinite(values).all(axis=1))[0]])
+            largest = np.abs(block.signals[block.rows == row]).max()
+            raise ValueError(
+                f"The signal of {signals.place(row)} has values too large for its features: the largest is {largest:.3g}. "
+                "Check its unit, or pass None if the sensor is missing in this case."
+            )
+        features[block.rows] = values
+    return features
+
+
+def content_hash(signals: SensorSignals, n_channels: int) -> str:
+    """Return a hash of the samples of all signals, which are read one at a time."""
+    digest = hashlib.blake2b(digest_size=16)
+    for row in range(len(signals)):
+        signal = read_signal(signals, row, n_channels)
+        digest.update(
+            b"None" if signal is None else str(signal.shape).encode() + np.ascontiguousarray(signal).tobytes()
+        )
+    return digest.hexdigest()
+
+
+def _kept_features(
+    key: str, extractors: Sequence[Extractor], n_features: int, signals: SensorSignals
+) -> NDArray[np.floating[Any]]:
+    """Features for the disk; the key stands for all that they depend on."""
+    return compute_features(extractors, n_features, signals)
+
+
+def _sample(signals: SensorSignals, random_state: int) -> tuple[list[int], list[FloatArray]]:
+    """Return up to FIT_SIGNALS present signals and their rows, drawn at random."""
+    order = np.random.default_rng(random_state).permutation(len(signals))
+    found: dict[int, FloatArray] = {}
+    for row in order.tolist():
+        signal = read_signal(signals, row, len(signals.channel_names))
+        if signal is not None:
+            found[row] = signal
+        if len(found) == FIT_SIGNALS:
+            break
+    if not found:
+        raise ValueError(f"Sensor {signals.name!r} has no signal in any of {len(signals)} cases: leave it out.")
+    rows = sorted(found)
+    return rows, [found[row] for row in rows]
+
+
+def _fitted(
+    extractor: Extractor, sample: Sequence[FloatArray], kind: str, signals: SensorSignals, rows: Sequence[int]
+) -> Extractor:
+    try:
+        return extractor.fit(sample)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f'Features of kind "{kind}" cannot be made for sensor {signals.name!r} (signals like {signals.place(rows[0])}): '
+            f"{error}"
+        ) from error
+
+
+def _state(kind: str, random_state: int, sampling_rate: float, sample: Sequence[FloatArray]) -> str:
+    """Return a hash of all that fitted extractors depend on."""
+    settings = json.dumps([kind, random_state, sampling_rate])
+    return f"{hashlib.blake2b(settings.encode(), digest_size=16).hexdigest()}-{joblib.hash(list(sample))}"

@@ -1,0 +1,175 @@
+"""What the page shows of a row: for each view, waveforms, sound, texts, or a table of cells."""
+
+import base64
+import io
+import wave
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmvmed.features import read_audio
+from cmvmed.recordings import SensorSignals
+from cmvmed.workbench.frames import RawTable, Signal
+from cmvmed.workbench.project_rows import ProjectRows
+
+__all__ = ["RowContent"]
+
+MAX_POINTS = 1200  # of a waveform on the page: a smallest and a largest value for each pixel column
+MAX_TEXT = 20_000  # characters of a text
+MAX_CELLS = 200  # of a table
+SPECTRUM_BANDS, SPECTRUM_FRAMES = 96, 400
+RANGE_DB = 70.0  # below the largest value of a spectrogram, what is drawn as nothing
+FULL_SCALE = 32767
+MIN_RATE = 8000.0  # Hz; browsers refuse sounds of less than about 3000
+
+
+@dataclass(frozen=True)
+class RowContent:
+    """The cells and signals of a project, row by row, as JSON values.
+
+    Parameters
+    ----------
+    rows : the rows of the project
+    sampling_rate : of series whose files do not say it, in Hz
+    """
+
+    rows: ProjectRows
+    sampling_rate: float | None = None
+
+    def panels(self, row: int) -> list[dict[str, Any]]:
+        """One dict per view: its name and its parts, none where the row does not have the view."""
+        return [{"view": view, "parts": self._parts(columns, row)} for view, columns in self.rows.roles.views.items()]
+
+    def sound(self, row: int, column: str) -> bytes:
+        """A wav file of the waveform in a column, at full scale."""
+        values, rate = self._waveform(column, row)
+        values, rate = playable(np.nan_to_num(values), rate)
+        peak = float(np.abs(values).max(initial=0.0)) or 1.0
+        stream = io.BytesIO()
+        with wave.open(stream, "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(max(1, round(rate)))
+            file.writeframes(np.round(values / peak * FULL_SCALE).astype("<i2").tobytes())
+        return stream.getvalue()
+
+    def has_sound(self, row: int, column: str) -> bool:
+        """Whether a row has a sound in a column."""
+        return self.is_sound(column) and self.rows.table.signals[column].items[row] is not None
+
+    def is_sound(self, column: str) -> bool:
+        """Whether a column holds sound that can be played."""
+        signal = self.rows.table.signals.get(column)
+        return signal is not None and signal.is_sound
+
+    def _parts(self, columns: list[str], row: int) -> list[dict[str, Any]]:
+        table, parts, cells = self.rows.table, [], []
+        for column in columns:
+            if column in table.signals:
+                if table.signals[column].items[row] is not None:
+                    parts.append(self._signal(column, row))
+                continue
+            cell = _cell(table, column, row)
+            if cell is None:
+                continue
+            if self.rows.kinds.get(column) == "text":
+                parts.append({"kind": "text", "name": column, "text": cell[:MAX_TEXT], "cut": len(cell) > MAX_TEXT})
+            else:
+                cells.append([column, cell[:MAX_TEXT]])
+        if cells:
+            parts.append({"kind": "table", "cells": cells[:MAX_CELLS], "n_more": max(0, len(cells) - MAX_CELLS)})
+        return parts
+
+    def _waveform(self, column: str, row: int) -> tuple[NDArray[np.float64], float]:
+        signal: Signal = self.rows.table.signals[column]
+        item: Any = signal.items[row]
+        if isinstance(signal.items, SensorSignals):
+            return np.asarray(item, dtype=np.float64).ravel(), signal.items.sampling_rate
+        if not signal.is_sound:
+            return np.asarray(item, dtype=np.float64).ravel(), self.sampling_rate or 1.0
+        channels, rate = read_audio(item)
+        return channels[signal.channel or 0].astype(np.float64), rate
+
+    def seconds(self, row: int) -> float | None:
+        """Length of the longest recording of a row; None if it has none."""
+        table = self.rows.table
+        lengths = [self._waveform(c, row) for c, s in table.signals.items() if s.items[row] is not None]
+        return max((values.size / rate for values, rate in lengths), default=None)
+
+    def _signal(self, column: str, row: int) -> dict[str, Any]:
+        values, rate = self._waveform(column, row)
+        times, drawn = envelope(values, rate, MAX_POINTS)
+        part: dict[str, Any] = {
+            "kind": "sound" if self.is_sound(column) else "series",
+            "name": column,
+            "seconds": values.size / rate,
+            "times": _rounded(times),
+            "values": [None if np.isnan(v) else v for v in _rounded(drawn)],
+        }
+        if self.is_sound(column):
+            part["spectrogram"] = spectrogram_image(values, rate)
+        return part
+
+
+def playable(values: NDArray[np.float64], rate: float) -> tuple[NDArray[np.float64], float]:
+    """Samples at a rate that browsers play: a multiple of the own rate if that is too low."""
+    from scipy.signal import resample_poly  # slow to import, and not needed for tables
+
+    times = int(np.ceil(MIN_RATE / rate))
+    return (values, rate) if times == 1 else (np.asarray(resample_poly(values, times, 1)), rate * times)
+
+
+def envelope(
+    values: NDArray[np.float64], rate: float, n_points: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Times and values of at most ``n_points``: the smallest and the largest value of equal stretches."""
+    n = values.size
+    if n <= n_points:
+        return np.arange(n) / rate, values
+    edges = np.linspace(0, n, n_points // 2 + 1).astype(np.intp)
+    low, high = np.fmin.reduceat(values, edges[:-1]), np.fmax.reduceat(values, edges[:-1])
+    times = np.repeat((edges[:-1] + edges[1:]) / (2.0 * rate), 2)
+    return times, np.stack([low, high], axis=1).ravel()
+
+
+def spectrogram_image(values: NDArray[np.float64], rate: float) -> dict[str, Any] | None:
+    """Power in dB as bytes, frequency bands by frames, from the lowest frequency on; None for too few samples."""
+    if values.size < 64:
+        return None
+    from scipy.signal import spectrogram  # slow to import, and not needed for tables
+
+    length = int(min(1024, 2 ** np.floor(np.log2(max(64, values.size // 32)))))
+    hop = max(length // 4, int(np.ceil((values.size - length) / SPECTRUM_FRAMES)))
+    clean = np.nan_to_num(values)
+    frequencies, _, power = spectrogram(clean, rate, nperseg=length, noverlap=max(0, length - hop), mode="psd")
+    bands = np.array_split(power[1:], min(SPECTRUM_BANDS, power.shape[0] - 1))
+    mean = np.stack([band.mean(axis=0) for band in bands])
+    peak = mean.max()
+    if not peak > 0.0:
+        return None
+    level = 1.0 + 10.0 * np.log10(np.maximum(mean / peak, 1e-30)) / RANGE_DB
+    image = np.round(255.0 * np.clip(level, 0.0, 1.0)).astype(np.uint8)
+    return {
+        "bands": image.shape[0],
+        "frames": image.shape[1],
+        "highest": float(frequencies[-1]),
+        "data": base64.b64encode(image.tobytes()).decode("ascii"),
+    }
+
+
+def _cell(table: RawTable, column: str, row: int) -> str | None:
+    """The text of a cell, None where it is empty."""
+    value = table.frame[column].iloc[row]
+    if value is None or value != value:  # NaN is not itself
+        return None
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return text if text.strip() and text != "NaT" else None
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float]:
+    """Numbers of six digits, which a page needs no more of."""
+    return [float(f"{value:.6g}") for value in values]

@@ -1,0 +1,226 @@
+"""A model that learns beside the page: a process of its own, so that a fit never delays the next row."""
+
+import multiprocessing
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Learned", "Learner"]
+
+N_SUGGESTED = 40  # rows suggested by each fit; the page asks for the next fit long before they are used up
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a fit says of the rows.
+
+    Attributes
+    ----------
+    revision : of the labels that it was fitted to
+    classes : names, in the order of the columns of the probabilities; none before there are two
+    probabilities : (n, K)
+    by_view : (n, K) by view
+    suggested : rows to label next, best first, and why
+    estimate : of the accuracy: mean, low, high, level, held_out, n_held_out and, if known, labels_only; None if no label
+        could be held out
+    n_labels : labels that it was fitted to
+    seconds, processor : duration of the fit, by the clock and on the processor
+    problem : why there is no fit
+    """
+
+    revision: int
+    classes: tuple[str, ...] = ()
+    probabilities: NDArray[np.float32] | None = None
+    by_view: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    suggested: tuple[int, ...] = ()
+    reasons: tuple[str, ...] = ()
+    estimate: dict[str, float] | None = None
+    n_labels: int = 0
+    seconds: float = 0.0
+    processor: float = 0.0
+    problem: str | None = None
+
+
+class Learner:
+    """Fits in the background; the labels of the last request count.
+
+    Parameters
+    ----------
+    project_file : the project, which the process reads by itself
+    on_result : called with each result, in a thread
+    """
+
+    def __init__(self, project_file: Path, on_result: Callable[[Learned], None]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, child = context.Pipe()
+        self._process = context.Process(target=_work, args=(child, str(project_file), os.getpid()), daemon=True)
+        self._on_result = on_result
+        self._lock = threading.Lock()
+        self._busy = True  # with reading the data at first
+        self._waiting: tuple[int, list[str | None], bool] | None = None
+        self._process.start()
+        child.close()
+        self._thread = threading.Thread(target=self._receive, daemon=True)
+        self._thread.start()
+
+    def request(self, revision: int, labels: Sequence[str | None], *, chosen: bool) -> None:
+        """Ask for a fit to the labels of all rows; ``chosen`` if some were not drawn at random."""
+        with self._lock:
+            message = (revision, list(labels), chosen)
+            if self._busy:
+                self._waiting = message
+            else:
+                self._send(message)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a fit is running or waiting."""
+        return self._busy
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        self._process.join(timeout=5.0)
+        self._connection.close()
+
+    def _send(self, message: tuple[int, list[str | None], bool]) -> None:
+        self._busy = True
+        self._connection.send(message)
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                result: Learned = self._connection.recv()
+            except (EOFError, OSError):
+                return
+            self._on_result(result)
+            with self._lock:
+                self._busy = False
+                if self._waiting is not None:
+                    self._send(self._waiting)
+                    self._waiting = None
+
+
+def _work(connection: Connection, project_file: str, parent: int) -> None:
+    """The process: read the data, then fit whenever labels arrive."""
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+    warnings.simplefilter("ignore")
+    try:
+        worker = _Worker(project_file)
+        connection.send(worker.first())
+        while True:
+            connection.send(worker.fit(*connection.recv()))
+    except (EOFError, OSError, KeyboardInterrupt):
+        return
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this process within a second of its parent's end, even in the middle of a fit."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(0)
+
+
+class _Worker:
+    """The encoded rows of a project."""
+
+    def __init__(self, project_file: str) -> None:
+        from cmvmed.workbench import Project
+
+        project = replace(Project.load(project_file), page_labels=None)
+        self.parameters = project.model_parameters
+        self.views: dict[str, Any] = {}
+        self.groups, self.problem = None, None
+        try:
+            table = project.read()
+            self.views, self.groups = table.views, table.groups
+        except (ValueError, OSError, ImportError) as error:
+            self.problem = str(error)
+
+    def first(self) -> Learned:
+        """Rows that cover the data, before there are labels."""
+        from cmvmed import suggest_first
+
+        if self.problem is not None:
+            return Learned(0, problem=self.problem)
+        found = suggest_first(self.views, N_SUGGESTED)
+        return Learned(0, suggested=tuple(found.rows.tolist()), reasons=tuple(found.reasons))
+
+    def fit(self, revision: int, labels: list[str | None], chosen: bool) -> Learned:
+        """Fit to the labels."""
+        from cmvmed import CMVMED
+
+        if self.problem is not None:
+            return Learned(revision, problem=self.problem)
+        if len(set(labels) - {None}) < 2:
+            return Learned(revision, problem="A first fit needs labels of two classes.")
+        drawn = self.parameters["labels_drawn"]
+        parameters = self.parameters | {"labels_drawn": "chosen" if chosen and drawn == "unknown" else drawn}
+        start = time.perf_counter(), time.process_time()
+        try:
+            model = CMVMED(**parameters).fit(self.views, np.array(labels, dtype=object), groups=self.groups)
+            return self._result(revision, labels, model, start)
+        except ValueError as error:
+            return Learned(revision, problem=str(error))
+
+    def _result(self, revision: int, labels: list[str | None], model: Any, start: tuple[float, float]) -> Learned:
+        labeled = np.array([label is not None for label in labels])
+        by_view = model.predict_proba_by_view(self.views)
+        rows, reasons = self._suggestions(model, np.flatnonzero(~labeled))
+        return Learned(
+            revision,
+            tuple(map(str, model.classes_)),
+            self._probabilities(model, labeled).astype(np.float32),
+            {name: values.astype(np.float32) for name, values in by_view.items()},
+            tuple(rows.tolist()),
+            tuple(reasons),
+            _estimate(model),
+            int(labeled.sum()),
+            time.perf_counter() - start[0],
+            time.process_time() - start[1],
+        )
+
+    def _probabilities(self, model: Any, labeled: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """What the model says of all rows; it knows this of unlabeled training rows if it has seen them all."""
+        known = model.label_distributions_
+        if known is None:
+            return np.asarray(model.predict_proba(self.views))
+        found = np.array(known)
+        found[labeled] = model.predict_proba(self._rows(labeled))
+        return found
+
+    def _suggestions(self, model: Any, unlabeled: NDArray[np.intp]) -> tuple[NDArray[np.intp], list[str]]:
+        """Rows to label next and why; a model that does not hold all its rows is given the unlabeled ones."""
+        if unlabeled.size == 0:
+            return unlabeled, []
+        try:
+            found = model.suggest(N_SUGGESTED)
+            return found.rows, found.reasons
+        except ValueError:
+            found = model.suggest(N_SUGGESTED, self._rows(unlabeled))
+            return unlabeled[found.rows], found.reasons
+
+    def _rows(self, rows: NDArray[Any]) -> dict[str, Any]:
+        return {name: view[rows] for name, view in self.views.items()}
+
+
+def _estimate(model: Any) -> dict[str, float] | None:
+    """The accuracy estimate, unless no label could be held out."""
+    try:
+        found = model.accuracy_estimate()
+    except ValueError:
+        return None
+    if not found.n_held_out:
+        return None
+    names = ("mean", "low", "high", "level", "held_out", "n_held_out", "labels_only")
+    values = {name: float(getattr(found, name)) for name in names}
+    return {name: value for name, value in values.items() if np.isfinite(value)}

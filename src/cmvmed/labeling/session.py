@@ -1,0 +1,421 @@
+"""A labeling session: the rows of a project, their labels on disk, what was learned, and which row comes next."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmvmed.labeling.content import RowContent
+from cmvmed.labeling.exchange import LabeledRow
+from cmvmed.labeling.learner import Learned, Learner
+from cmvmed.workbench import Project
+from cmvmed.workbench.label_store import Conflict, Event, LabelStore
+from cmvmed.workbench.label_values import is_marker
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
+
+__all__ = ["STRATEGIES", "LabelingSession"]
+
+STRATEGIES = {
+    "suggest": "what helps most",
+    "unsure": "least certain",
+    "disagree": "sensors disagree",
+    "random": "at random",
+    "review": "review a class",
+    "doubtful": "doubtful labels",
+}
+RESERVED_SECONDS = 120.0  # a row that one window shows is not offered to another for so long
+FIRST_SECONDS = 3.0  # after the start, until when the first row waits for the choice of rows that cover the data
+MAX_CLASS_NAME = 100  # characters
+STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
+STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
+MAX_FOUND = 50  # rows listed by a search
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row to show, why, and by which strategy it was chosen in the end."""
+
+    row: int
+    reason: str
+    strategy: str
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fit in the history of a session."""
+
+    n_labels: int
+    estimate: dict[str, float] | None
+    predicted: NDArray[np.int32]  # (n,), positions of classes in the file of labels
+
+
+class LabelingSession:
+    """Everything the page asks for.
+
+    Parameters
+    ----------
+    project_file : path of the project file
+    store : the labels
+    learn : whether a model learns in the background
+    """
+
+    def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True, seed: int = 0) -> None:
+        self.project = replace(Project.load(project_file), page_labels=None)
+        rows = self.project.rows()
+        if len(rows.ids) == 0:
+            raise ProjectError("The project has no rows to label.")
+        self.ids = [str(item) for item in rows.ids]
+        self.row_of = {item: row for row, item in enumerate(self.ids)}
+        if len(self.row_of) < len(self.ids):
+            repeated = Counter(self.ids).most_common(1)[0][0]
+            raise ProjectError(
+                f"The identifier {repeated!r} occurs more than once; labels need identifiers that differ."
+            )
+        self.given: list[str | None] = [None if value is None else str(value) for value in rows.labels.values]
+        self.content = RowContent(rows, self.project.settings.data.sampling_rate)
+        self.store = store
+        store.add_classes([*self.project.settings.data.classes, *rows.labels.counts])
+        self._order = np.random.default_rng(seed).permutation(len(self.ids))
+        self._lock = threading.RLock()
+        self._reserved: dict[int, tuple[str, float]] = {}
+        self._read_store()
+        self.learned = Learned(-1)
+        self._rankings: dict[str, NDArray[np.intp]] = {}
+        self.history: list[Fitted] = []
+        self._first_result, self._started = threading.Event(), time.monotonic()
+        self._learner = Learner(project_file, self._on_result) if learn else None
+        self._request_fit()
+
+    def close(self) -> None:
+        """End the process that learns, and close the file of labels."""
+        if self._learner is not None:
+            self._learner.close()
+        self.store.close()
+
+    # Labels
+
+    def _read_store(self) -> None:
+        """What the file of labels says of all rows."""
+        with self._lock:
+            self._events: dict[int, Event] = {}
+            self._labels = list(self.given)
+            self._open = np.array([label is None for label in self.given], dtype=bool)
+            self._counts = Counter(label for label in self.given if label is not None)
+            for item, event in self.store.current().items():
+                if item in self.row_of:
+                    self._apply(event)
+
+    def _apply(self, event: Event) -> None:
+        """Take the last event of a row into account."""
+        row = self.row_of[event.item]
+        before = self._labels[row]
+        label = self.given[row] if event.action == "reset" else event.label
+        self._events[row] = event
+        self._labels[row] = label
+        self._open[row] = label is None and event.action != "unsure"
+        self._counts.subtract([before] if before is not None else [])
+        self._counts.update([label] if label is not None else [])
+
+    def label_of(self, row: int) -> str | None:
+        """The class of a row: the last one given on the page, else that of the data."""
+        return self._labels[row]
+
+    def is_open(self, row: int) -> bool:
+        """Whether nothing was said of a row yet."""
+        return bool(self._open[row])
+
+    def record(
+        self, row: int, action: str, label: str | None, *, chosen_by: str, window: str, seen: int | None
+    ) -> Event:
+        """Write what a window says of a row; on disk before this returns."""
+        self._check_row(row)
+        if label is not None:
+            label = self.check_class(label)
+        event = self._written(
+            lambda: self.store.record(self.ids[row], action, label, chosen_by=chosen_by, window=window, seen=seen)
+        )
+        assert event is not None
+        return event
+
+    def undo(self, window: str) -> Event | None:
+        """Take back the last thing that a window said."""
+        return self._written(lambda: self.store.undo(window))
+
+    def _written(self, write: Callable[[], Event | None]) -> Event | None:
+        """What was written, after it was taken into account; other windows may be those of another server."""
+        try:
+            with self._lock:
+                event = write()
+                if event is not None:
+                    self._apply(event)
+                    self._reserved.pop(self.row_of[event.item], None)
+        except Conflict:
+            self._read_store()
+            raise
+        if event is not None:
+            self._request_fit()
+        return event
+
+    def add_class(self, name: str) -> str:
+        """Add a class."""
+        name = self.check_class(name)
+        self.store.add_classes([name])
+        return name
+
+    def check_class(self, name: object) -> str:
+        """The name of a class without blanks around it."""
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError("A class needs a name.")
+        name, data = name.strip(), self.project.settings.data
+        if len(name) > MAX_CLASS_NAME:
+            raise ValueError(f"The name of a class has at most {MAX_CLASS_NAME} characters.")
+        if not name.isprintable():
+            raise ValueError("The name of a class has characters that cannot be shown.")
+        if is_marker(name, data):
+            raise ValueError(f"{name!r} is no class but a word for rows that are not labeled; mark the row as unsure.")
+        if data.classes and name not in data.classes:
+            raise ValueError("The project file lists all classes; add this one to classes in [data] and start again.")
+        similar = [known for known in self.store.classes if known != name and known.casefold() == name.casefold()]
+        if similar:
+            raise ValueError(
+                f"There is a class {similar[0]!r} already; names that differ by case only are easily confused."
+            )
+        return name
+
+    def labeled_rows(self) -> list[LabeledRow]:
+        """Every row of which something was said on the page, in the order of the data, for another tool."""
+        found = []
+        for row, event in sorted(self._events.items()):
+            if event.action in ("label", "unsure"):
+                seconds = self.content.seconds(row)
+                found.append(LabeledRow(event.item, event.label, seconds, event.chosen_by, event.at))
+        return found
+
+    def add_rows(self, rows: Iterable[LabeledRow]) -> int:
+        """Write labels of another tool; rows that are not in the project are an error. The number of changed rows."""
+        rows = [replace(row, label=None if row.label is None else self.check_class(row.label)) for row in rows]
+        unknown = [row.id for row in rows if row.id not in self.row_of]
+        if unknown:
+            raise ProjectError(f"{len(unknown)} identifiers are not in the project: {abbreviate(unknown)}.")
+        changed = 0
+        for row in rows:
+            before = self._events.get(self.row_of[row.id])
+            action = "unsure" if row.label is None else "label"
+            if before is None or (before.action, before.label) != (action, row.label):
+                seen = None if before is None else before.revision
+                self._apply(
+                    self.store.record(row.id, action, row.label, chosen_by="import", window="import", seen=seen)
+                )
+                changed += 1
+        self._request_fit()
+        return changed
+
+    # The model
+
+    def _request_fit(self) -> None:
+        if self._learner is None:
+            return
+        with self._lock:
+            labels, revision = list(self._labels), self.store.revision
+        if self._n_labels:
+            self._learner.request(revision, labels, chosen=self.store.any_chosen)
+
+    @property
+    def _n_labels(self) -> int:
+        return sum(self._counts.values())
+
+    def _on_result(self, learned: Learned) -> None:
+        with self._lock:
+            self._first_result.set()
+            if learned.problem is not None:  # what was learned before stays
+                self.learned = replace(self.learned, problem=learned.problem)
+                return
+            self.learned = learned
+            if learned.probabilities is not None:
+                self._rankings = {
+                    "unsure": rank_by_margin(learned.probabilities),
+                    "disagree": rank_by_disagreement(learned.by_view, len(self.ids)),
+                }
+                position = {name: k for k, name in enumerate(self.store.classes)}
+                positions = np.array([position.get(name, -1) for name in learned.classes], dtype=np.int32)
+                predicted = positions[learned.probabilities.argmax(axis=1)]
+                self.history.append(Fitted(learned.n_labels, learned.estimate, predicted))
+
+    def change(self) -> tuple[int, float] | None:
+        """The last labels, and the share of rows whose class they changed; None if there are too few fits."""
+        if not self.history:
+            return None
+        last = self.history[-1]
+        at_most = last.n_labels - max(STABLE_LABELS, last.n_labels // 5)
+        before = next((fit for fit in reversed(self.history) if fit.n_labels <= at_most), None)
+        if before is None:
+            return None
+        return last.n_labels - before.n_labels, float(np.mean(last.predicted != before.predicted))
+
+    # The next row
+
+    def next_row(
+        self, strategy: str, window: str, *, of_class: str | None = None, skip: Iterable[int] = ()
+    ) -> Choice | None:
+        """The row to show next by a strategy, which is not shown in another window; None if there is no such row."""
+        if strategy == "suggest" and self._learner is not None:
+            self._first_result.wait(max(0.0, self._started + FIRST_SECONDS - time.monotonic()))
+        with self._lock:
+            hidden = {*skip, *(row for row in self._reserved if self._is_reserved(row, window))}
+            for choice in self._candidates(strategy, of_class):
+                if choice.row not in hidden:
+                    self._reserve(choice.row, window)
+                    return choice
+        return None
+
+    def _candidates(self, strategy: str, of_class: str | None) -> Iterable[Choice]:
+        learned = self.learned
+        if strategy == "review":
+            of = (row for row, label in enumerate(self._labels) if label == of_class)
+            yield from (Choice(row, f"labeled {of_class!r}", strategy) for row in of)
+            return
+        if strategy == "doubtful":
+            yield from self._doubtful()
+            return
+        if strategy == "suggest":
+            for row, reason in zip(learned.suggested, learned.reasons, strict=True):
+                if self._open[row]:
+                    yield Choice(row, reason, strategy)
+            strategy = "unsure"
+        if strategy not in self._rankings:
+            strategy = "random"
+        order = self._rankings.get(strategy, self._order)
+        yield from (Choice(int(row), STRATEGIES[strategy], strategy) for row in order[self._open[order]])
+
+    def _doubtful(self) -> Iterable[Choice]:
+        """Labeled rows by the probability of their class, smallest first, where another class is more probable."""
+        learned = self.learned
+        if learned.probabilities is None:
+            return
+        column = {name: k for k, name in enumerate(learned.classes)}
+        rows = np.array([row for row, label in enumerate(self._labels) if label in column], dtype=np.intp)
+        own = np.array([column[str(self._labels[row])] for row in rows], dtype=np.intp)
+        p = np.mean([view[rows] for view in learned.by_view.values()] or [learned.probabilities[rows]], axis=0)
+        other, given = p.argmax(axis=1), p[np.arange(rows.size), own]
+        for k in np.argsort(given, kind="stable"):
+            if other[k] != own[k]:
+                name = learned.classes[other[k]]
+                reason = f"labeled {self._labels[rows[k]]!r}, but the sensors say {name!r}"
+                yield Choice(int(rows[k]), reason, "doubtful")
+
+    def _is_reserved(self, row: int, window: str) -> bool:
+        holder = self._reserved.get(row)
+        return holder is not None and holder[0] != window and time.monotonic() - holder[1] < RESERVED_SECONDS
+
+    def _reserve(self, row: int, window: str) -> None:
+        self._reserved = {r: h for r, h in self._reserved.items() if h[0] != window}
+        self._reserved[row] = (window, time.monotonic())
+
+    def search(self, text: str) -> list[int]:
+        """Rows whose identifier contains a text."""
+        wanted = text.casefold()
+        found = (row for row, item in enumerate(self.ids) if wanted in item.casefold())
+        return list(islice(found, MAX_FOUND))
+
+    # What the page shows
+
+    def row(self, row: int) -> dict[str, Any]:
+        """Content, label and opinions of a row."""
+        self._check_row(row)
+        event = self._events.get(row)
+        return {
+            "row": row,
+            "id": self.ids[row],
+            "label": self.label_of(row),
+            "unsure": event is not None and event.action == "unsure",
+            "revision": None if event is None else event.revision,
+            "panels": self.content.panels(row),
+            "opinions": self._opinions(row),
+        }
+
+    def sound(self, row: int, column: str) -> bytes:
+        """A wav file of one sensor of a row."""
+        self._check_row(row)
+        if not self.content.has_sound(row, column):
+            raise ValueError("There is no such sound.")
+        return self.content.sound(row, column)
+
+    def _opinions(self, row: int) -> dict[str, Any] | None:
+        learned = self.learned
+        if learned.probabilities is None:
+            return None
+        return {
+            "classes": list(learned.classes),
+            "consensus": _shares(learned.probabilities[row]),
+            "views": {name: _shares(p[row]) for name, p in learned.by_view.items()},
+        }
+
+    def status(self) -> dict[str, Any]:
+        """Counts, the estimate, and whether more labels are worth while."""
+        with self._lock:
+            counts, learned = Counter(self._counts), self.learned
+            n_unsure = sum(event.action == "unsure" for event in self._events.values())
+            first = next((fit for fit in self.history if fit.estimate is not None), None)
+            change = self.change()
+        return {
+            "rows": len(self.ids),
+            "labeled": sum(counts.values()),
+            "unsure": n_unsure,
+            "classes": [{"name": name, "count": counts.get(name, 0)} for name in self.store.classes],
+            "learning": self._learner is not None and self._learner.busy,
+            "revision": self.store.revision,
+            "fitted_revision": learned.revision,
+            "fitted_labels": learned.n_labels,
+            "estimate": learned.estimate,
+            "first": None if first is None else {"n_labels": first.n_labels, "estimate": first.estimate},
+            "seconds": learned.seconds,
+            "processor": learned.processor,
+            "problem": learned.problem,
+            "advice": advice(+counts, change),
+        }
+
+    def _check_row(self, row: object) -> None:
+        if type(row) is not int or not 0 <= row < len(self.ids):
+            raise ValueError(f"There is no row {row!r}; rows are 0 to {len(self.ids) - 1}.")
+
+
+def advice(counts: Mapping[str, int], change: tuple[int, float] | None) -> str:
+    """What to do next, in one sentence or two; ``change`` is what the last labels changed."""
+    if len(counts) < 2:
+        return "Label rows of at least two classes; the model starts then."
+    rare = [name for name, count in counts.items() if count < 2]
+    if rare:
+        return f"Label one more row of {rare[0]!r}: a single row of a class cannot be held out to test the model."
+    if change is None:
+        return "Go on: whether more labels help can be seen after some more."
+    n_labels, share = change
+    changed = f"The last {plural(n_labels, 'label')} changed the predicted class of {share:.1%} of the rows"
+    if share > STABLE_CHANGE:
+        return f"{changed}: more labels still help."
+    return f"{changed}: more labels will change little. Review doubtful labels, or stop."
+
+
+def rank_by_margin(p: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows by the margin between the two largest probabilities (n, K), smallest first."""
+    two = np.partition(p, -2, axis=1)[:, -2:]
+    return np.argsort(two[:, 1] - two[:, 0], kind="stable")
+
+
+def rank_by_disagreement(by_view: Mapping[str, NDArray[Any]], n_rows: int) -> NDArray[np.intp]:
+    """Rows by the largest total variation distance ½ Σ_k |p_k - q_k| between two views, largest first."""
+    largest = np.zeros(n_rows)
+    for p, q in combinations(by_view.values(), 2):
+        largest = np.fmax(largest, 0.5 * np.abs(p - q).sum(axis=1))  # NaN where a view is absent
+    return np.argsort(-largest, kind="stable")
+
+
+def _shares(p: Any) -> list[float] | None:
+    """Probabilities for the page; None for a view that a row does not have."""
+    return None if np.isnan(p).any() else [round(float(value), 4) for value in p]

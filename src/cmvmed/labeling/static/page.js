@@ -1,0 +1,292 @@
+// The labeling page: asks the server for rows, sends labels. A label is on disk before the next row is asked for.
+
+import { element, playSound, showConsensus, showPanels, stopSound } from "/panels.js";
+
+const at = (id) => document.getElementById(id);
+const token = readToken();
+const windowId = sessionStorage.windowId || (sessionStorage.windowId = crypto.randomUUID());
+const state = { row: null, status: null, visited: [], place: -1, opinions: localStorage.opinions !== "hidden", sensor: null };
+
+function readToken() {
+  const given = new URLSearchParams(location.search).get("token");
+  if (given) {
+    sessionStorage.token = given;
+    history.replaceState(null, "", "/");
+  }
+  return sessionStorage.token || "";
+}
+
+async function ask(path, body = null) {
+  const options = { headers: { Authorization: `Bearer ${token}` } };
+  if (body) {
+    options.method = "POST";
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  let response;
+  try { response = await fetch(path, options); } catch { throw new Error("The server does not answer; start cmvmed label again."); }
+  if (!response.ok) {
+    const found = await response.json().catch(() => ({}));
+    const error = new Error(found.error || `The server answers ${response.status}.`);
+    error.status = response.status;
+    error.current = found.current;
+    throw error;
+  }
+  return response;
+}
+
+const asJson = async (path, body) => (await ask(path, body)).json();
+
+function say(text) {
+  at("message").textContent = text;
+  clearTimeout(say.timer);
+  if (text) say.timer = setTimeout(() => say(""), 8000);
+}
+
+// One action at a time: keys that are pressed meanwhile wait.
+let queue = Promise.resolve();
+function act(action) {
+  queue = queue.then(async () => {
+    try { await action(); } catch (error) { await onError(error); }
+  });
+  return queue;
+}
+
+async function onError(error) {
+  if (error.status === 409 && state.row) {
+    show(await asJson(`/api/rows/${state.row.row}`), state.row.reason);
+    say("This row was changed in another window; its label is shown now.");
+  } else say(error.message);
+}
+
+const percent = (p) => `${(100 * p).toFixed(1)} %`;
+
+// Text of an element; nothing is announced if it stays the same.
+function put(id, text) {
+  if (at(id).textContent !== text) at(id).textContent = text;
+}
+
+function showStatus(status) {
+  state.status = status;
+  const e = status.estimate, first = status.first;
+  put("count", `${status.labeled} of ${status.rows} rows`);
+  put("unsure-count", status.unsure ? `${status.unsure} marked as unsure` : "");
+  put("accuracy", e ? percent(e.mean) : "–");
+  put("interval", e ? `${Math.round(100 * e.level)} % interval ${percent(e.low)} to ${percent(e.high)}` : status.problem || "needs two labels of each class");
+  put("held-out", e ? `${percent(e.held_out)} predicted` : "–");
+  put("labels-only", e?.labels_only !== undefined ? `${percent(e.labels_only)} by the labels alone` : "");
+  put("gain", e && first && status.fitted_labels > first.n_labels ? points(e.mean - first.estimate.mean) : "–");
+  put("learning", status.learning ? "learning…" : first && e ? `${first.n_labels} labels then, ${status.fitted_labels} now` : "");
+  put("advice", status.advice);
+  showClasses(status.classes);
+}
+
+const points = (change) => `${change < 0 ? "−" : "+"}${Math.abs(100 * change).toFixed(1)} points`;
+
+function showClasses(classes) {
+  const box = at("classes"), shown = classes.map((c) => `${c.name}\u0000${c.count}`).join("\u0001") + "\u0001" + (state.row?.label ?? "");
+  if (box.dataset.shown === shown) return;
+  box.dataset.shown = shown;
+  const focused = document.activeElement?.dataset?.class;
+  box.replaceChildren(...classes.map((c, k) => element("button", {
+    type: "button", class: "class", "aria-pressed": String(c.name === state.row?.label), "data-class": c.name,
+    "aria-keyshortcuts": k < 9 ? String(k + 1) : null, onclick: () => label(c.name),
+  }, element("kbd", { text: k < 9 ? String(k + 1) : "·" }), element("span", { class: "name", text: c.name }), element("span", { text: String(c.count), "aria-label": `${c.count} labels` }))));
+  at("class-names").replaceChildren(...classes.map((c) => element("option", { value: c.name })));
+  if (focused !== undefined) [...box.children].find((b) => b.dataset.class === focused)?.focus();
+  const review = at("review-class"), chosen = review.value;
+  review.replaceChildren(...classes.map((c) => element("option", { value: c.name, text: c.name })));
+  if (chosen) review.value = chosen;
+}
+
+function show(row, reason) {
+  state.row = { ...row, reason };
+  const said = row.label !== null ? `Labeled ${row.label}` : row.unsure ? "Marked as unsure" : "Not labeled yet";
+  put("row-title", row.id);
+  put("reason", reason ? `Shown because: ${reason}` : "");
+  put("current", said);
+  put("announce", `Row ${row.id}. ${said}.`);
+  at("clear").hidden = row.label === null && !row.unsure;
+  showPanels(at("panels"), row, state.opinions, play);
+  showConsensus(at("consensus"), row, state.opinions);
+  if (state.status) showClasses(state.status.classes);
+}
+
+async function next() {
+  if (state.place < state.visited.length - 1) {
+    state.place += 1;
+    const [row, reason] = state.visited[state.place];
+    show(await asJson(`/api/rows/${row}`), reason);
+    return;
+  }
+  const strategy = at("strategy").value || "suggest";
+  const recent = state.visited.slice(-500).map(([row]) => row);
+  let row = await asJson("/api/next", { strategy, window: windowId, class: at("review-class").value || null, skip: recent });
+  if (row.row === null && recent.length) row = await asJson("/api/next", { strategy, window: windowId, class: at("review-class").value || null });
+  if (row.row === null) {
+    say("There is no such row left; choose another way to go on.");
+    return;
+  }
+  remember(row.row, row.reason, row.strategy);
+  show(row, row.reason);
+}
+
+function remember(row, reason, strategy) {
+  state.visited.push([row, reason, strategy]);
+  state.place = state.visited.length - 1;
+}
+
+async function back() {
+  if (state.place <= 0) { say("This is the first row."); return; }
+  state.place -= 1;
+  const [row, reason] = state.visited[state.place];
+  show(await asJson(`/api/rows/${row}`), reason);
+}
+
+function label(name) {
+  return act(() => send("label", name));
+}
+
+async function send(action, name) {
+  if (!state.row) return;
+  const strategy = state.visited[state.place]?.[2] || "search";
+  const { status } = await asJson("/api/labels", {
+    row: state.row.row, action, label: name ?? null, seen: state.row.revision, window: windowId, chosen_by: strategy,
+  });
+  say("");
+  const said = { label: name, unsure: "unsure", clear: "label removed" }[action];
+  put("saved", `Saved: ${state.row.id}, ${said}`);
+  showStatus(status);
+  await next();
+}
+
+async function undo() {
+  const row = await asJson("/api/undo", { window: windowId });
+  if (row.row === null) { say("There is nothing to undo in this window."); return; }
+  const place = state.visited.findLastIndex(([visited]) => visited === row.row);
+  if (place >= 0) state.place = place; else remember(row.row, "undone", "search");
+  put("saved", `Undone: ${row.id}`);
+  show(row, "its label was taken back");
+  showStatus(await asJson("/api/status"));
+}
+
+async function useClass(name) {
+  const input = at("new-class"), known = state.status.classes.find((c) => c.name === name.trim());
+  if (known) await send("label", known.name);
+  else {
+    await asJson("/api/classes", { name });
+    showStatus(await asJson("/api/status"));
+  }
+  input.value = "";
+  at("row-title").focus();
+}
+
+async function find(text) {
+  const list = at("found");
+  if (list.dataset.text === text) return;
+  const { rows } = text ? await asJson(`/api/search?q=${encodeURIComponent(text)}`) : { rows: [] };
+  list.dataset.text = text;
+  list.hidden = !text;
+  list.replaceChildren(...rows.map((r) => element("li", {}, element("button", {
+    type: "button", text: r.label === null ? r.id : `${r.id} (${r.label})`, "data-id": r.id, onclick: () => act(() => openFound(r.row)),
+  }))));
+  if (!rows.length) list.append(element("li", { text: "No id contains this." }));
+}
+
+async function openFound(row) {
+  remember(row, "found by its id", "search");
+  show(await asJson(`/api/rows/${row}`), "found by its id");
+  at("search").value = "";
+  await find("");
+  at("row-title").focus();
+}
+
+// The only row that was found, or the one with exactly this id; else the list gets the focus.
+async function openOnly(text) {
+  await find(text);
+  const buttons = [...at("found").querySelectorAll("button")];
+  const only = buttons.length === 1 ? buttons[0] : buttons.find((button) => button.dataset.id === text);
+  if (only) only.click(); else buttons[0]?.focus();
+}
+
+function play(column) {
+  const row = state.row.row;
+  state.sensor = column;
+  playSound(column, async () => (await ask(`/api/sound/${row}?column=${encodeURIComponent(column)}`)).blob()).catch((error) => say(error.message));
+}
+
+// The sound of the sensor that was played last, else the first.
+function playAgain() {
+  const columns = [...document.querySelectorAll("button.play")].map((button) => button.dataset.column);
+  if (columns.length) play(columns.includes(state.sensor) ? state.sensor : columns[0]);
+  else say("There is no sound in this row.");
+}
+
+function toggleOpinions() {
+  state.opinions = !state.opinions;
+  localStorage.opinions = state.opinions ? "shown" : "hidden";
+  at("opinions-button").setAttribute("aria-pressed", String(state.opinions));
+  if (state.row) { showPanels(at("panels"), state.row, state.opinions, play); showConsensus(at("consensus"), state.row, state.opinions); }
+}
+
+async function exportLabels(form) {
+  const blob = await (await ask(`/api/export?format=${form}`)).blob();
+  const names = { csv: "labels.csv", labelstudio: "labels.json", audacity: "labels.zip", raven: "labels.raven.txt" };
+  const link = element("a", { href: URL.createObjectURL(blob), download: names[form] || "labels" });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.repeat && event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+  const number = "123456789".indexOf(event.key);
+  const actions = {
+    s: () => act(() => send("unsure")), u: () => act(undo), o: toggleOpinions,
+    n: () => at("new-class").focus(), "/": () => at("search").focus(),
+    ArrowLeft: () => act(back), ArrowRight: () => act(next),
+    " ": playAgain, Delete: () => act(() => send("clear")),
+  };
+  if (number >= 0 && event.key.length === 1) {
+    const found = state.status?.classes[number];
+    if (found) label(found.name); else say(`There is no class ${event.key} yet; n adds one.`);
+  } else if (event.key === " " && event.target.matches("button, summary, a")) return;
+  else if (actions[event.key]) actions[event.key]();
+  else return;
+  event.preventDefault();
+}
+
+async function poll() {
+  try { showStatus(await asJson("/api/status")); } catch (error) { say(error.message); }
+  setTimeout(poll, state.status?.learning ? 700 : 3000);
+}
+
+async function start() {
+  const status = await asJson("/api/status");
+  at("strategy").replaceChildren(...Object.entries(status.strategies).map(([value, text]) => element("option", { value, text })));
+  at("exports").replaceChildren("Export: ", ...status.exports.map((form) => element("button", { type: "button", text: form, onclick: () => act(() => exportLabels(form)) })));
+  at("opinions-button").setAttribute("aria-pressed", String(state.opinions));
+  showStatus(status);
+  await next();
+  setTimeout(poll, 700);
+}
+
+at("strategy").addEventListener("change", () => { at("review-box").hidden = at("strategy").value !== "review"; state.visited = []; state.place = -1; act(next); });
+at("review-class").addEventListener("change", () => { state.visited = []; state.place = -1; act(next); });
+at("search-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => openOnly(at("search").value)); });
+at("search").addEventListener("input", () => act(() => find(at("search").value)));
+at("class-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => useClass(at("new-class").value)); });
+at("opinions-button").addEventListener("click", toggleOpinions);
+at("unsure").addEventListener("click", () => act(() => send("unsure")));
+at("clear").addEventListener("click", () => act(() => send("clear")));
+at("undo").addEventListener("click", () => act(undo));
+at("back").addEventListener("click", () => act(back));
+at("forward").addEventListener("click", () => act(next));
+document.addEventListener("keydown", onKey);
+window.addEventListener("pagehide", stopSound);
+// On narrow screens the classes are a bar at the bottom, below which nothing may be hidden.
+new ResizeObserver(() => document.documentElement.style.setProperty("--bar", getComputedStyle(at("side")).position === "fixed" ? `${at("side").offsetHeight}px` : "0px")).observe(at("side"));
+act(start);

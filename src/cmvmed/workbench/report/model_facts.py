@@ -1,0 +1,164 @@
+"""What the sections of the report are made of: the model, its training rows, and labels that were held out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from cmvmed import CMVMED
+from cmvmed.workbench.findings import Finding
+from cmvmed.workbench.frames import BoolArray, FloatArray
+from cmvmed.workbench.project import Project
+from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
+from cmvmed.workbench.report.matrices import absent_rows
+from cmvmed.workbench.report.safe_text import short
+
+__all__ = ["LEVEL", "AccuracyEstimate", "HeldOutLabels", "ModelFacts", "read_facts", "share_interval"]
+
+AccuracyEstimate: TypeAlias = Any  # what CMVMED.accuracy_estimate returns
+LEVEL = 0.9  # of all intervals
+
+
+@dataclass(frozen=True)
+class HeldOutLabels:
+    """Labeled rows as seen by fits that did not use their labels."""
+
+    rows: NDArray[np.intp]  # (m,), numbers of training rows
+    codes: NDArray[np.intp]  # (m,), their labels
+    probabilities: FloatArray  # (m, K)
+
+    @property
+    def predicted(self) -> NDArray[np.intp]:
+        """Most probable class of each, (m,)."""
+        return np.asarray(self.probabilities.argmax(axis=1))
+
+    @property
+    def is_right(self) -> BoolArray:
+        """Which labels are predicted, (m,)."""
+        return np.asarray(self.predicted == self.codes)
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A fitted model and its training rows."""
+
+    project: Project
+    model: CMVMED
+    table: ProjectTable
+    findings: Sequence[Finding]
+    distributions: FloatArray  # (n, K), certain for labeled rows
+    held_out: HeldOutLabels | None
+    raw: ProjectRows | None  # as in the files; None if they are gone or have changed
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return len(self.table.ids)
+
+    @cached_property
+    def codes(self) -> NDArray[np.intp]:
+        """Class of each labeled row, -1 for the others, (n,)."""
+        code_of = {name: code for code, name in enumerate(self.model.classes_.tolist())}
+        return np.array([-1 if label is None else code_of[label] for label in self.table.labels], dtype=np.intp)
+
+    @cached_property
+    def label_counts(self) -> NDArray[np.intp]:
+        """Labels of each class, (K,)."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.model.classes_))
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of labels."""
+        return int(self.label_counts.sum())
+
+    @cached_property
+    def class_names(self) -> list[str]:
+        """Names of the classes, for display."""
+        return [short(name) for name in self.model.classes_.tolist()]
+
+    @cached_property
+    def estimate(self) -> AccuracyEstimate | None:
+        """The accuracy estimate; None if no label was held out."""
+        try:
+            found = self.model.accuracy_estimate(LEVEL)
+        except ValueError:  # calibrate=False, or the fit was stopped
+            return None
+        return found if found.n_held_out > 0.0 else None
+
+    @property
+    def largest_class(self) -> tuple[str, float]:
+        """Name and share of the largest class, as estimated among the unlabeled rows."""
+        shares = self.model.class_prior_
+        return self.class_names[int(shares.argmax())], float(shares.max())
+
+    @cached_property
+    def unlabeled(self) -> NDArray[np.intp]:
+        """Numbers of the unlabeled rows."""
+        return np.flatnonzero(self.codes < 0)
+
+    @cached_property
+    def rows_with_views(self) -> NDArray[np.intp]:
+        """Numbers of the rows that have at least one view."""
+        absent = np.all([absent_rows(matrix) for matrix in self.table.views.values()], axis=0)
+        return np.flatnonzero(~absent)
+
+    def opinion_accuracy(self, name: str) -> float:
+        """Share of held-out labels that an opinion predicts; NaN if it does not take part."""
+        opinions = self.model.opinions_
+        return float(opinions["accuracy"][opinions["name"].index(name)]) if name in opinions["name"] else np.nan
+
+
+def share_interval(n_right: float, n: float) -> tuple[float, float]:
+    """Jeffreys' interval of a share that was seen in n rows."""
+    tail = 0.5 * (1.0 - LEVEL)
+    right, wrong = n_right + 0.5, n - n_right + 0.5
+    low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
+    return (0.0 if n_right == 0 else low), (1.0 if n_right == n else high)
+
+
+def read_facts(
+    project: Project,
+    model: CMVMED,
+    table: ProjectTable,
+    findings: Sequence[Finding],
+    rows: ProjectRows | None = None,
+) -> ModelFacts:
+    """Check that the parts belong together, and gather what several sections need."""
+    if list(table.views) != list(model.view_names_):
+        raise ValueError(
+            f"The model has the views {', '.join(model.view_names_)}, the table {', '.join(table.views)}; give the table "
+            "that the model was trained on, as Project.read returns it."
+        )
+    distributions = getattr(model, "label_distributions_", None)
+    if distributions is None:
+        distributions = model.predict_proba(table.views)
+    if len(distributions) != len(table.ids):
+        raise ValueError(
+            f"The model was trained on {len(distributions)} rows, the table has {len(table.ids)}; give the table that it was "
+            "trained on, or train it again."
+        )
+    strange = {label for label in table.labels if label is not None} - set(model.classes_.tolist())
+    if strange:
+        raise ValueError(f"The table has the label {min(strange)!r}, which is no class of the model; train it again.")
+    facts = ModelFacts(project, model, table, findings, distributions, None, _raw_rows(project, table, rows))
+    own, probabilities = getattr(model, "held_out_rows_", None), getattr(model, "held_out_proba_", None)
+    if own is None or probabilities is None or len(own) == 0:
+        return facts
+    held_out = HeldOutLabels(own, facts.codes[own], probabilities)
+    if (held_out.codes < 0).any():
+        raise ValueError("The table lacks labels that the model was trained on; give the table that it was trained on.")
+    return replace(facts, held_out=held_out)
+
+
+def _raw_rows(project: Project, table: ProjectTable, rows: ProjectRows | None) -> ProjectRows | None:
+    """The rows of the project's files, if they can be read and are still those of the table."""
+    if rows is None:
+        try:
+            rows = project.rows()
+        except (ValueError, OSError, ImportError):  # files that are gone or have changed
+            return None
+    return rows if np.array_equal(rows.ids, table.ids) else None

@@ -1,0 +1,115 @@
+"""The report of a model as one HTML page."""
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Protocol
+
+from cmvmed import CMVMED
+from cmvmed.pages.rendering import new_page, render
+from cmvmed.workbench.findings import Finding
+from cmvmed.workbench.project import Project
+from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
+from cmvmed.workbench.report.confusion import confusion_table, doubtful_labels
+from cmvmed.workbench.report.held_out_calibration import held_out_calibration
+from cmvmed.workbench.report.learned_from import class_lines, row_facts, view_lines
+from cmvmed.workbench.report.learning_curve import learning_curve
+from cmvmed.workbench.report.model_facts import read_facts
+from cmvmed.workbench.report.next_steps import next_steps
+from cmvmed.workbench.report.provenance import DEFAULT_COMMAND, fit_facts, settings_lines, versions
+from cmvmed.workbench.report.row_map import draw_map
+from cmvmed.workbench.report.safe_text import clean, short
+from cmvmed.workbench.report.sensors import describe_sensors
+from cmvmed.workbench.report.unsure_rows import unsure_rows
+from cmvmed.workbench.report.usability import verdict
+
+__all__ = ["model_page", "write_report"]
+
+
+class Trained(Protocol):
+    """What is used of a trained project."""
+
+    @property
+    def project(self) -> Project:
+        """The project with its encoders."""
+
+    @property
+    def model(self) -> CMVMED:
+        """The fitted model."""
+
+
+def model_page(
+    trained: Trained,
+    table: ProjectTable,
+    findings: Sequence[Finding],
+    *,
+    command: str | None = None,
+    rows: ProjectRows | None = None,
+    with_learning_curve: bool = True,
+) -> str:
+    """The page as HTML; the parameters are those of :func:`write_report`."""
+    facts = read_facts(trained.project, trained.model, table, findings, rows)
+    sensors = describe_sensors(facts)
+    curve = learning_curve(facts) if with_learning_curve else None
+    answer = verdict(facts)
+    sections = {
+        "title": short(trained.project.settings.data.path or "a file for each view"),
+        "verdict": answer,
+        "steps": next_steps(facts, answer, sensors, curve),
+        "facts": row_facts(facts),
+        "classes": class_lines(facts),
+        "views": view_lines(facts),
+        "messages": [clean(message) for message in table.messages],
+        "n_labeled": facts.n_labeled,
+        "confusion": confusion_table(facts),
+        "doubtful": doubtful_labels(facts),
+        "calibration": held_out_calibration(facts),
+        "sensors": sensors,
+        "map": draw_map(facts),
+        "unsure": unsure_rows(facts),
+        "curve": curve,
+        "curve_skipped": not with_learning_curve,
+        "findings": [(finding.level, clean(finding.message)) for finding in findings],
+        "settings": settings_lines(facts),
+        "fit": fit_facts(facts),
+        "versions": versions(),
+        "command": clean(command or DEFAULT_COMMAND),
+    }
+    return render("model.html", "cmvmed.workbench.report", sections)
+
+
+def write_report(
+    path: str | PathLike[str],
+    trained: Trained,
+    table: ProjectTable,
+    findings: Sequence[Finding],
+    *,
+    command: str | None = None,
+    overwrite: bool = False,
+    rows: ProjectRows | None = None,
+    with_learning_curve: bool = True,
+) -> None:
+    """Write the report of a model: one HTML file without scripts, which needs no network.
+
+    Parameters
+    ----------
+    path : path
+        File to write, completely or not at all.
+    trained : TrainedProject
+        Its ``project`` and ``model`` are used.
+    table : ProjectTable
+        The rows that the model was trained on, as :meth:`Project.read` returns them.
+    findings : list of Finding
+        What looked wrong in the data, as :meth:`Project.check` returns it.
+    command : str or None, default=None
+        The command that makes the model again, for the page.
+    overwrite : bool, default=False
+        Whether an existing file is replaced.
+    rows : ProjectRows or None, default=None
+        What :meth:`Project.rows` returns, for gaps and signals; None reads the files again, if they are there.
+    with_learning_curve : bool, default=True
+        Whether the model is fitted up to nine times to parts of the labels, on at most 400 rows each.
+    """
+    with new_page(Path(path), overwrite=overwrite) as file:
+        text = model_page(trained, table, findings, command=command, rows=rows, with_learning_curve=with_learning_curve)
+        file.write_text(text, encoding="utf-8")

@@ -1,0 +1,78 @@
+"""``cmvmed label``: labels of files in and out, and mistakes; the page itself is tested in tests/labeling."""
+
+import json
+import socket
+
+import pytest
+from click.testing import CliRunner
+
+from cmvmed.cli.main import main
+
+pytest.importorskip("starlette", reason="the labeling page needs cmvmed[label]")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"r{i},{i}.5,{i % 3}," for i in range(12)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,acc_x,gyr_x,label", *lines]))
+    (tmp_path / "cmvmed.toml").write_text(
+        '[data]\npath = "rows.csv"\nid = "id"\nlabels = "label"\n'
+        '[views.acc]\ncolumns = "acc_*"\n[views.gyr]\ncolumns = "gyr_*"\n'
+    )
+    (tmp_path / "own.csv").write_text("id,label\nr1,left\nr2,right\nr3,left\n")
+    return lambda *arguments: CliRunner().invoke(main, ["label", *arguments])
+
+
+def test_labels_go_in_and_out(run, tmp_path):
+    shown = run("--import", "own.csv", "--export", "out.json", "--format", "labelstudio")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert "3 labels of own.csv were added or changed." in shown.stdout
+    tasks = json.loads((tmp_path / "out.json").read_text())
+    assert [task["data"]["id"] for task in tasks] == ["r1", "r2", "r3"]
+    assert run("--import", "out.json", "--export", "out.csv").stdout.startswith("0 labels of out.json were added")
+    assert [line.split(",")[:2] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]] == [
+        ["r1", "left"],
+        ["r2", "right"],
+        ["r3", "left"],
+    ]
+
+
+def test_all_commands_use_the_labels(run):
+    run("--import", "own.csv", "--export", "out.csv")
+    checked = CliRunner().invoke(main, ["check"])
+    assert "3 labels of the labeling page (cmvmed.labels.sqlite)." in checked.output
+    assert "12 rows, 3 labeled" in checked.output
+
+
+def test_files_are_replaced_with_force_only(run, tmp_path):
+    (tmp_path / "out.csv").write_text("mine")
+    shown = run("--export", "out.csv")
+    assert shown.exit_code == 1
+    assert "--force" in shown.stderr
+    assert (tmp_path / "out.csv").read_text() == "mine"
+    assert run("--export", "out.csv", "--force").exit_code == 0
+
+
+def test_unknown_rows_are_one_error_and_nothing_is_imported(run, tmp_path):
+    (tmp_path / "own.csv").write_text("id,label\nr1,left\nnobody,right\n")
+    shown = run("--import", "own.csv", "--export", "out.csv")
+    assert shown.exit_code == 1
+    assert "'nobody'" in shown.stderr
+    assert "0 labels" in run("--export", "out.csv").stdout
+
+
+def test_a_missing_project_is_named(run, tmp_path):
+    (tmp_path / "cmvmed.toml").unlink()
+    shown = run()
+    assert shown.exit_code == 2
+    assert "cmvmed init" in shown.stderr
+
+
+def test_a_port_in_use_is_one_error(run):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        shown = run("--no-open", "--port", str(other.getsockname()[1]))
+    assert shown.exit_code == 1
+    assert "leave --port out" in shown.stderr

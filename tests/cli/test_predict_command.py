@@ -1,0 +1,127 @@
+"""``cmvmed predict``: tables by their ending, JSON, messages, exit codes; nothing but the model file is needed."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from cmvmed.cli.main import main
+from cmvmed.workbench import Project, TrainedProject, init
+from tests.workbench.jobs import write_windows
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    write_windows(folder)
+    (folder / "cmvmed.toml").write_text(init(folder / "windows.csv", folder / "cmvmed.toml").text)
+    Project.load(folder).train(n_stages=2).save(folder / "model.cmvmed")
+    return folder / "model.cmvmed"
+
+
+@pytest.fixture
+def rows(model, tmp_path, monkeypatch):
+    """A folder with the model and new rows only: columns reversed, without labels, one sensor absent in seven rows."""
+    monkeypatch.chdir(tmp_path)
+    Path("model.cmvmed").write_bytes(model.read_bytes())
+    frame = pd.read_csv(model.parent / "windows.csv")
+    frame = frame[frame.columns[::-1]].drop(columns=["stroke", "subject", "timestamp"])
+    frame.to_csv("new.csv", index=False)
+    return TrainedProject.load("model.cmvmed").predict("new.csv")
+
+
+def check_same(found, expected, rtol):
+    assert found.columns.tolist() == [expected.index.name, *expected.columns]
+    assert found[expected.index.name].tolist() == expected.index.tolist()
+    for name, values in expected.items():
+        if values.dtype.kind == "f":
+            np.testing.assert_allclose(found[name], values, rtol=rtol)
+        else:
+            assert found[name].fillna("").tolist() == values.tolist()
+
+
+def test_csv_to_the_standard_output(rows):
+    shown = run("predict", "new.csv")
+    assert shown.exit_code == 0
+    check_same(pd.read_csv(StringIO(shown.stdout)), rows, 1e-5)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".feather"])
+def test_the_ending_says_the_format(rows, ending):
+    shown = run("predict", "new.csv", "-o", f"out{ending}")
+    assert shown.exit_code == 0, shown.output
+    check_same(getattr(pd, f"read_{ending[1:]}")(f"out{ending}"), rows, 1e-5 if ending == ".csv" else 0)
+    counts = rows["class"].value_counts()
+    assert (
+        f"out{ending}: 200 rows; {counts.index[0]} {counts.iloc[0]}, {counts.index[1]} {counts.iloc[1]}" in shown.stdout
+    )
+    assert "7 lack a view" in shown.stdout
+    assert sorted(path.name for path in Path().iterdir()) == ["model.cmvmed", "new.csv", f"out{ending}"]
+
+
+def test_json(rows):
+    content = json.loads(run("predict", "new.csv", "--json").stdout)
+    assert (content["rows"], content["output"]) == (200, None)
+    check_same(pd.DataFrame(content["predictions"]), rows, 1e-9)
+    content = json.loads(run("predict", "new.csv", "--json", "-o", "out.csv").stdout)
+    assert content == {"rows": 200, "output": "out.csv", "messages": content["messages"]}
+
+
+def test_what_was_assumed_is_said_on_the_error_stream(rows):
+    frame = pd.read_csv("new.csv").drop(columns=["gyr_x", "gyr_y", "gyr_z"]).assign(extra=1)
+    frame.to_csv("less.csv", index=False)
+    shown = run("predict", "less.csv", "-o", "out.csv")
+    assert "note: View 'gyr' is absent in all rows" in shown.stderr
+    assert "'extra' was not in training" in shown.stderr
+    assert pd.read_csv("out.csv")["missing_views"].eq("gyr").all()
+    assert "messages" in json.loads(run("predict", "less.csv", "--json").stdout)
+
+
+def test_existing_tables_are_replaced_with_force_only(rows):
+    Path("out.csv").write_text("precious")
+    shown = run("predict", "new.csv", "-o", "out.csv")
+    assert (shown.exit_code, shown.stderr) == (1, "Error: out.csv exists and was not changed; --force replaces it.\n")
+    assert Path("out.csv").read_text() == "precious"
+    assert run("predict", "new.csv", "-o", "out.csv", "--force").exit_code == 0
+    assert len(pd.read_csv("out.csv")) == 200
+
+
+def test_a_table_that_cannot_be_written_completely_leaves_nothing(rows, monkeypatch):
+    def fail(self, path, **options):
+        Path(path).write_text("half")
+        raise OSError(28, "No space left on device")
+
+    Path("out.csv").write_text("precious")
+    monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
+    shown = run("predict", "new.csv", "-o", "out.csv", "--force")
+    assert shown.exit_code == 1
+    assert "No space left on device" in shown.stderr
+    assert Path("out.csv").read_text() == "precious"
+    assert sorted(path.name for path in Path().iterdir()) == ["model.cmvmed", "new.csv", "out.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["new.csv", "-o", "out.xlsx"], 2, "says no known format; use .csv, .parquet, .feather"),
+        (["new.csv", "-m", "none.cmvmed"], 2, "There is no model file 'none.cmvmed'. `cmvmed train` writes one"),
+        (["new.csv", "-m", "new.csv"], 1, "new.csv is not a cmvmed model file"),
+        (["nothing.csv"], 1, "There is no file or folder 'nothing.csv'"),
+        (["new.csv", "--alpha", "1.5"], 2, "--alpha"),
+        ([], 2, "Missing argument 'DATA'"),
+    ],
+)
+def test_mistakes(rows, arguments, code, message):
+    shown = run("predict", *arguments)
+    assert shown.exit_code == code
+    assert message in shown.stderr

@@ -1,0 +1,159 @@
+"""Features of several sensors: the automatic choice, missing sensors, different rates, a pipeline with CMVMED."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from cmvmed import CMVMED
+from cmvmed.datasets import make_body_motion
+from cmvmed.features import SensorFeatures, SignalFeatures
+from cmvmed.features import sensor_features as module
+from cmvmed.features.sensor_features import class_codes
+from cmvmed.recordings import Recordings, SensorSignals
+
+NO_AEON = "ignore:aeon is not installed"
+
+
+def motion(n=5):
+    return make_body_motion(n, seconds=2.0, random_state=0)
+
+
+def hidden(target, n_labeled=18):
+    y = target.astype(object)
+    y[n_labeled:] = None
+    return y
+
+
+def recordings_of(made):
+    sensors = {
+        name: SensorSignals(list(signals), made.sampling_rates[name], ("x", "y", "z"))
+        for name, signals in made.signals.items()
+    }
+    return Recordings(sensors, labels=hidden(made.target))
+
+
+def test_one_array_per_sensor_by_its_kind():
+    made = motion()
+    kinds = {"wrist": "statistics", "ankle": "statistics", "chest": "statistics"}
+    found = SensorFeatures(kinds, sampling_rate=made.sampling_rates).fit_transform(made.signals)
+    for name, values in found.items():
+        own = SignalFeatures("statistics", sampling_rate=made.sampling_rates[name]).fit_transform(made.signals[name])
+        np.testing.assert_array_equal(values, own)
+
+
+@pytest.mark.filterwarnings(NO_AEON)
+def test_recordings_and_arrays_give_the_same():
+    made = motion()
+    recordings = recordings_of(made)
+    from_arrays = SensorFeatures(sampling_rate=made.sampling_rates).fit_transform(made.signals, recordings.labels)
+    from_recordings = SensorFeatures().fit_transform(recordings)  # its labels are used
+    for name in made.signals:
+        np.testing.assert_array_equal(from_arrays[name], from_recordings[name])
+
+
+@pytest.mark.filterwarnings(NO_AEON)
+def test_pipeline_with_missing_sensors_and_unequal_lengths():
+    made = motion()
+    signals = {name: list(values) for name, values in made.signals.items()}
+    signals["chest"][3:9] = [None] * 6
+    signals["ankle"] = [signal[:, : 150 + row] for row, signal in enumerate(signals["ankle"])]
+    model = make_pipeline(SensorFeatures(sampling_rate=made.sampling_rates), CMVMED())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*")
+        model.fit(signals, hidden(made.target))
+    assert model.predict(signals).shape == (30,)
+    assert model.predict_proba({name: values[:4] for name, values in signals.items()}).shape == (4, 6)
+
+
+def test_choices_are_reported(monkeypatch):
+    made = motion(8)
+    features = SensorFeatures(sampling_rate=made.sampling_rates, candidates=["statistics", "statistics+statistics"])
+    features.fit(made.signals, hidden(made.target, 30))
+    assert features.choices_["sensor"] == ["wrist", "wrist", "ankle", "ankle", "chest", "chest"]
+    chosen = np.array(features.choices_["chosen"])
+    assert chosen.sum() == 3
+    assert features.kinds_ == dict(
+        zip(np.array(features.choices_["sensor"])[chosen], np.array(features.choices_["kind"])[chosen], strict=True)
+    )
+
+
+def test_with_aeon_random_convolutions_are_compared():
+    pytest.importorskip("aeon", reason="aeon is not installed")
+    made = motion()
+    features = SensorFeatures(sampling_rate=made.sampling_rates).fit(made.signals, hidden(made.target))
+    assert set(features.choices_["kind"]) == {"statistics", "minirocket"}
+
+
+def test_without_aeon_the_user_is_told_once(monkeypatch):
+    monkeypatch.setattr(module, "is_available", lambda kind: kind in ("statistics", "mfcc"))
+    made = motion()
+    with pytest.warns(UserWarning, match=r"cmvmed\[timeseries\]") as told:
+        features = SensorFeatures(sampling_rate=made.sampling_rates).fit(made.signals, hidden(made.target))
+    assert features.kinds_ == dict.fromkeys(made.signals, "statistics")
+    assert len(told) == 1
+
+
+def test_progress_is_reported():
+    made = motion()
+    seen = []
+
+    class Recorder:
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context, **_): ...
+
+        def on_fit_task_end(self, estimator, context, **_):
+            seen.append(context.task_name)
+
+    features = SensorFeatures("statistics", sampling_rate=made.sampling_rates).set_callbacks(Recorder())
+    features.fit_transform(made.signals)
+    assert seen == [f"compare features of {s}" for s in made.signals] + [f"features of {s}" for s in made.signals] + [
+        "fit"
+    ]
+
+
+def test_class_codes():
+    assert class_codes({}, ["a", None, np.nan, "b", "a"], 5).tolist() == [0, -1, -1, 1, 0]
+    assert class_codes({}, np.array([3, -1, 5]), 3).tolist() == [0, -1, 1]
+    assert class_codes({}, None, 2).tolist() == [-1, -1]
+    with pytest.raises(ValueError, match="y has 1 labels for 2 cases"):
+        class_codes({}, ["a"], 2)
+
+
+def test_mistakes():
+    made = motion(1)
+    features = SensorFeatures("statistics", sampling_rate=made.sampling_rates)
+    with pytest.raises(TypeError, match="Expected Recordings or a dict"):
+        features.fit(np.zeros((3, 2, 10)))
+    with pytest.raises(ValueError, match="sampling_rate has no entry for sensor 'neck'"):
+        features.fit({"neck": np.zeros((3, 1, 20))})
+    with pytest.raises(ValueError, match="the same number of cases"):
+        SensorFeatures("statistics").fit({"a": np.zeros((3, 1, 20)), "b": np.zeros((2, 1, 20))})
+    with pytest.raises(ValueError, match="kind has no entry for sensor 'wrist'"):
+        SensorFeatures({"ankle": "statistics"}, sampling_rate=made.sampling_rates).fit(made.signals)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        SensorFeatures(candidates=[]).fit({"a": np.zeros((3, 1, 20))})
+    fitted = features.fit(made.signals)
+    other = Recordings({"neck": recordings_of(made)["wrist"]})
+    with pytest.raises(ValueError, match="X has a sensor 'neck', which the data of fit did not have"):
+        fitted.transform(other)
+
+
+def test_a_sensor_that_is_not_there_is_missing_in_all_cases():
+    made = motion(1)
+    features = SensorFeatures("statistics", sampling_rate=made.sampling_rates)
+    every = features.fit_transform(made.signals)
+    some = features.transform({name: made.signals[name] for name in ("wrist", "ankle")})
+    np.testing.assert_array_equal(some["wrist"], every["wrist"])
+    assert some["chest"].shape == every["chest"].shape
+    assert np.isnan(some["chest"]).all()
+
+
+def test_clone_keeps_parameters():
+    features = SensorFeatures("statistics", sampling_rate={"a": 5.0}, memory="folder", n_jobs=2)
+    assert clone(features).get_params() == features.get_params()

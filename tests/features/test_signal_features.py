@@ -1,0 +1,178 @@
+"""Features of one sensor: lengths, missing and constant signals, errors that name the case, the cache."""
+
+import numpy as np
+import pytest
+
+from cmvmed.features import SignalFeatures, WindowFeatures, views_transformer
+from cmvmed.features.extractors import extend, reference_length, windows
+from cmvmed.features.signal_features import content_hash
+from cmvmed.features.signals_by_length import as_sensor_signals, blocks_of_equal_length
+from cmvmed.recordings import Recordings, SensorSignals
+
+WITH_AEON = ("minirocket", "multirocket", "catch22")
+
+
+def signals_of(lengths, n_channels=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return [None if length is None else rng.normal(size=(n_channels, length)) for length in lengths]
+
+
+@pytest.fixture(params=["statistics", "mfcc", *WITH_AEON])
+def kind(request):
+    package = {"statistics": "numpy", "mfcc": "librosa"}.get(request.param, "aeon")
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    return request.param
+
+
+def made(kind, X):
+    return SignalFeatures(kind, sampling_rate=1000.0 if kind == "mfcc" else 50.0).fit(X)
+
+
+def test_statistics_are_those_of_window_features():
+    X = np.random.default_rng(0).normal(size=(5, 3, 60))
+    expected = WindowFeatures(50.0).fit_transform(X)
+    np.testing.assert_allclose(SignalFeatures("statistics", sampling_rate=50.0).fit_transform(X), expected, rtol=1e-5)
+
+
+def test_rows_do_not_depend_on_others(kind):
+    X = signals_of([300, 700, None, 300, 450, 640])
+    features = made(kind, X)
+    together = features.transform(X)
+    for row in (0, 1, 3, 5):
+        np.testing.assert_allclose(features.transform([X[row]])[0], together[row], rtol=1e-5, atol=1e-6)
+    assert np.isnan(together[2]).all()
+    assert np.isfinite(together[[0, 1, 3, 4, 5]]).all()
+    assert together.shape[1] == features.n_features_out_ == len(set(features.get_feature_names_out()))
+
+
+def test_short_and_constant_signals_have_finite_features(kind):
+    X = [*signals_of([300] * 12), np.ones((2, 300)), np.zeros((2, 5)), np.ones((2, 1))]
+    assert np.isfinite(made(kind, X).transform(X)).all()
+
+
+def test_one_signal_of_one_channel_is_enough(kind):
+    X = signals_of([400], n_channels=1)
+    assert made(kind, X).transform(X).shape[0] == 1
+
+
+def test_random_convolutions_leave_the_global_random_state():
+    pytest.importorskip("aeon", reason="aeon is not installed")
+    X = np.random.default_rng(0).normal(size=(4, 1, 60))
+    np.random.seed(3)  # noqa: NPY002
+    expected = np.random.random()  # noqa: NPY002
+    np.random.seed(3)  # noqa: NPY002
+    SignalFeatures("minirocket").fit_transform(X)
+    assert np.random.random() == expected  # noqa: NPY002
+
+
+def test_minirocket_of_equal_lengths_is_that_of_aeon():
+    convolution_based = pytest.importorskip(
+        "aeon.transformations.collection.convolution_based", reason="aeon is not installed"
+    )
+    X = np.random.default_rng(0).normal(size=(10, 2, 80))
+    X = (X - X.mean(axis=(0, 2), keepdims=True)) / X.std(axis=(0, 2), keepdims=True)
+    expected = convolution_based.MiniRocket(2500, random_state=0).fit_transform(X.astype(np.float32))
+    np.testing.assert_allclose(SignalFeatures("minirocket").fit_transform(X), expected, atol=2 / 80)
+
+
+def test_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "aeon", None)
+    with pytest.raises(ImportError, match=r"cmvmed\[timeseries\]"):
+        SignalFeatures("minirocket").fit(np.zeros((2, 1, 20)))
+
+
+def test_kinds_side_by_side():
+    X = np.random.default_rng(0).normal(size=(5, 1, 1500))
+    pytest.importorskip("librosa")
+    both = SignalFeatures("statistics+mfcc", sampling_rate=1000.0).fit_transform(X)
+    parts = [SignalFeatures(kind, sampling_rate=1000.0).fit_transform(X) for kind in ("statistics", "mfcc")]
+    np.testing.assert_array_equal(both, np.hstack(parts))
+
+
+@pytest.mark.parametrize("kind", ["wavelet", "", None, "statistics+wavelet"])
+def test_unknown_kind(kind):
+    with pytest.raises(ValueError, match="kind must be one of"):
+        SignalFeatures(kind).fit(np.zeros((2, 1, 20)))
+
+
+def test_errors_name_case_sensor_and_file():
+    broken = np.ones((1, 30))
+    broken[0, 4] = np.nan
+    signals = SensorSignals([np.ones((1, 30)), broken], 50.0, ("x",), files=["a.wav", "b.wav"])
+    sensor = Recordings({"left": signals}, ids=["monday", "tuesday"])["left"]
+    with pytest.raises(ValueError, match=r"case 'tuesday', sensor 'left' \(file 'b.wav'\) has 1 NaN"):
+        SignalFeatures("statistics").fit(sensor)
+
+
+def test_other_mistakes():
+    features = SignalFeatures("statistics", sampling_rate=50.0).fit(np.random.default_rng(0).normal(size=(3, 2, 40)))
+    with pytest.raises(ValueError, match="must have the same channels, but case 0 has 2 and case 1 has 1"):
+        features.transform([np.zeros((2, 40)), np.zeros((1, 40))])
+    with pytest.raises(ValueError, match="has 1 channels, but the data of fit had 2"):
+        features.transform(np.zeros((3, 1, 40)))
+    with pytest.raises(ValueError, match=r"100 Hz, but the data of fit had 50 Hz"):
+        features.transform(SensorSignals([np.zeros((2, 40))], 100.0, ("x", "y")))
+    with pytest.raises(ValueError, match="No case of sensor 'signal' has a signal"):
+        SignalFeatures("statistics").fit([None, None])
+    with pytest.raises(ValueError, match="must be a positive number of Hz"):
+        SignalFeatures("statistics", sampling_rate=-1.0).fit(np.zeros((3, 1, 40)))
+    with pytest.raises(ValueError, match="case 1, sensor 'signal' must hold real numbers"):
+        SignalFeatures("statistics").fit([np.zeros((1, 9)), np.array([["a"]])])
+
+
+def test_features_are_kept_by_content(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(6, 1, 40))
+    features = SignalFeatures("statistics", sampling_rate=50.0, memory=tmp_path).fit(X)
+    first = features.transform(X)
+
+    def fail(*_):
+        raise AssertionError("computed again")
+
+    for extractor in features._extractors:
+        monkeypatch.setattr(type(extractor), "features", fail)
+    np.testing.assert_array_equal(features.transform(list(X.copy())), first)  # the same samples in another container
+    with pytest.raises(AssertionError, match="computed again"):
+        features.transform(X + 1e-12)
+    other = SignalFeatures("statistics", sampling_rate=60.0, memory=tmp_path).fit(X)
+    with pytest.raises(AssertionError, match="computed again"):
+        other.transform(X)
+
+
+def test_content_hash_tells_shapes_and_gaps_apart():
+    flat = np.arange(12.0)
+    forms = [[flat.reshape(1, 12)], [flat.reshape(2, 6)], [flat[:6].reshape(1, 6), flat[6:].reshape(1, 6)]]
+    forms += [[flat.reshape(1, 12), None], [None, flat.reshape(1, 12)]]
+    hashes = {content_hash(signals := as_sensor_signals(form), len(signals.channel_names)) for form in forms}
+    assert len(hashes) == len(forms)
+
+
+def test_blocks_hold_every_present_signal_once():
+    X = signals_of([5, 7, None, 5, 9, 5, 7])
+    blocks = list(blocks_of_equal_length(as_sensor_signals(X), range(7), 2, block_samples=30))
+    assert sorted(row for block in blocks for row in block.rows.tolist()) == [0, 1, 3, 4, 5, 6]
+    assert len(blocks) > 3  # not all in memory at the same time
+    for block in blocks:
+        for row, signal in zip(block.rows, block.signals, strict=True):
+            np.testing.assert_array_equal(signal, X[row])
+
+
+def test_windows_cover_the_signal():
+    signal = np.arange(23.0).reshape(1, 1, 23)
+    parts = windows(signal, 10)
+    assert len(parts) == 3
+    assert set(np.concatenate([part.ravel() for part in parts]).tolist()) == set(range(23))
+    assert len(windows(signal, 23)) == 1
+
+
+def test_extension_repeats_the_last_sample():
+    np.testing.assert_array_equal(extend(np.array([[[1.0, 2.0]]]), 4), [[[1.0, 2.0, 2.0, 2.0]]])
+    assert reference_length([np.zeros((1, n)) for n in (3, *[50] * 30)], 9) == 50
+    assert reference_length([np.zeros((1, 3))], 9) == 9
+
+
+def test_in_views_transformer_names_are_kept():
+    X = {"a": np.random.default_rng(0).normal(size=(4, 1, 40)), "b": np.random.default_rng(1).normal(size=(4, 2, 30))}
+    to_views = views_transformer(a=(SignalFeatures("statistics"), "a"), b=(SignalFeatures("statistics"), "b"))
+    frame = to_views.fit_transform(X)
+    assert list(frame.columns[:2]) == ["a__signal_mean", "a__signal_std"]
+    assert frame.shape == (4, 60)

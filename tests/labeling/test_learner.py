@@ -1,0 +1,67 @@
+"""The process that learns: what it says of the rows is what the model says."""
+
+import numpy as np
+import pytest
+
+from cmvmed import CMVMED
+from cmvmed.labeling.learner import N_SUGGESTED, _Worker
+from cmvmed.workbench import Project
+from tests.labeling.driven import write_table
+
+N_LABELS = 24
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("table")
+    truth = list(write_table(folder).values())
+    found = _Worker(str(folder / "cmvmed.toml"))
+    found.truth = truth
+    return found
+
+
+@pytest.fixture(scope="module")
+def labels(worker):
+    chosen = set(worker.first().suggested[:N_LABELS])
+    return [name if row in chosen else None for row, name in enumerate(worker.truth)]
+
+
+def test_first_rows_differ_and_have_reasons(worker):
+    first = worker.first()
+    assert len(set(first.suggested)) == len(first.reasons) == N_SUGGESTED
+    assert first.probabilities is None
+
+
+def test_a_fit_says_what_the_model_says(worker, labels):
+    learned = worker.fit(7, labels, True)
+    model = CMVMED(labels_drawn="chosen").fit(worker.views, np.array(labels, dtype=object), groups=worker.groups)
+    assert (learned.revision, learned.n_labels, learned.problem) == (7, N_LABELS, None)
+    assert learned.classes == tuple(model.classes_)
+    np.testing.assert_allclose(learned.probabilities, model.predict_proba(worker.views), atol=1e-3)
+    for name, p in model.predict_proba_by_view(worker.views).items():
+        np.testing.assert_allclose(learned.by_view[name], p, atol=1e-6)
+    assert learned.suggested == tuple(model.suggest(N_SUGGESTED).rows)
+    assert all(labels[row] is None for row in learned.suggested)
+    estimate = model.accuracy_estimate()
+    assert learned.estimate["mean"] == pytest.approx(estimate.mean)
+    assert learned.estimate["labels_only"] == pytest.approx(estimate.labels_only)
+
+
+def test_labels_of_one_class_are_no_reason_to_fit(worker, labels):
+    one = [label if label == "crawl" else None for label in labels]
+    assert "two classes" in worker.fit(1, one, True).problem
+
+
+def test_labels_for_all_rows_leave_nothing_to_suggest(worker):
+    learned = worker.fit(1, worker.truth, False)
+    assert learned.suggested == ()
+    assert learned.n_labels == len(worker.truth)
+
+
+def test_data_that_cannot_be_read_are_a_problem_not_an_end(tmp_path):
+    write_table(tmp_path)
+    Project.load(tmp_path)
+    (tmp_path / "windows.csv").unlink()
+    worker = _Worker(str(tmp_path / "cmvmed.toml"))
+    assert "windows.csv" in worker.first().problem
+    assert "windows.csv" in worker.fit(1, ["a", "b"], False).problem

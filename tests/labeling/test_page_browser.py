@@ -1,0 +1,352 @@
+"""The labeling page in Chromium, by the keyboard alone: what a user does, sees, and cannot break."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+
+pytest.importorskip("selenium", reason="browser tests need selenium")
+pytest.importorskip("starlette", reason="the labeling page needs cmvmed[label]")
+pytest.importorskip("soundfile", reason="the footsteps are wav files")
+
+from selenium.webdriver.common.keys import Keys
+
+from cmvmed.workbench import Project
+from cmvmed.workbench.label_store import LabelStore
+from tests.labeling.driven import JOBS, Page, serving
+from tests.pages.browser import MARKS, SCREENS, chromium, contrast, overflow
+
+pytestmark = MARKS
+HOSTILE = "<img src=x onerror=window.hacked=1>"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("profile"), logs=("browser", "performance")) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module", params=list(JOBS))
+def job(request, tmp_path_factory):
+    """A project of each kind, 30 of whose rows are labeled on the page."""
+    folder = tmp_path_factory.mktemp(request.param)
+    truth = JOBS[request.param](folder)
+    with serving(folder) as server, chromium(tmp_path_factory.mktemp("profile")) as driver:
+        page = Page(driver, server.address)
+        n_given = server.request("/api/status")["labeled"]
+        rows = page.label_rows(truth, 30)
+        status = server.wait_until(lambda s: s["estimate"] is not None and not s["learning"])
+        yield request.param, server, page, truth, rows, n_given, status
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A server of a table, for tests that label little."""
+    folder = tmp_path_factory.mktemp("table")
+    JOBS["table"](folder)
+    with serving(folder) as server:
+        for name in ("crawl", "back"):
+            server.request("/api/classes", {"name": name})
+        for row in range(12):
+            assert server.try_label(row, ("crawl", "back")[row % 2]) == 200
+        server.wait_until(lambda s: s["estimate"] is not None and not s["learning"])
+        yield server
+
+
+def labels_in(folder):
+    with LabelStore(folder / "cmvmed.labels.sqlite") as store:
+        return {item: event.label for item, event in store.current().items() if event.action == "label"}
+
+
+@contextmanager
+def second_window(page, address):
+    """Another window of the same browser, which has its own session storage."""
+    first = page.browser.current_window_handle
+    page.browser.switch_to.new_window("window")
+    try:
+        yield Page(page.browser, address)
+    finally:
+        page.browser.close()
+        page.browser.switch_to.window(first)
+
+
+def test_thirty_rows_are_labeled_by_keyboard(job):
+    kind, server, page, truth, rows, n_given, status = job
+    assert len(set(rows)) == 30
+    assert status["labeled"] == n_given + 30
+    exported = page.browser.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "fetch('/api/export?format=csv', {headers: {Authorization: `Bearer ${sessionStorage.token}`}})"
+        ".then(r => r.text()).then(done)"
+    )
+    assert sorted(line.split(",")[:2] for line in exported.splitlines()[1:]) == sorted([r, truth[r]] for r in rows)
+    panels = page.script("return [...document.querySelectorAll('.panel h3')].map(h => h.textContent)")
+    views = [view.name for view in Project.load(server.folder).settings.views]
+    assert panels == views
+    assert len(page.script("return [...document.querySelectorAll('canvas.spectrogram')]")) == (
+        4 if kind == "sound" else 0
+    )
+
+
+def test_the_page_says_how_good_the_model_is_and_whether_to_go_on(job):
+    *_, page, _, _, n_given, status = job
+    e = status["estimate"]
+    page.wait(lambda: page.text("accuracy") == f"{100 * e['mean']:.1f} %")
+    assert page.text("count") == f"{n_given + 30} of {status['rows']} rows"
+    assert page.text("interval") == f"90 % interval {100 * e['low']:.1f} % to {100 * e['high']:.1f} %"
+    assert page.text("held-out") == f"{100 * e['held_out']:.1f} % predicted"
+    assert page.text("labels-only") == f"{100 * e['labels_only']:.1f} % by the labels alone"
+    assert page.text("advice") == status["advice"]
+    if status["first"]["n_labels"] < status["fitted_labels"]:
+        gain = 100 * (e["mean"] - status["first"]["estimate"]["mean"])
+        assert page.text("gain") == f"{'−' if gain < 0 else '+'}{abs(gain):.1f} points"
+
+
+def test_opinions_are_shown_and_hidden(job):
+    *_, page, _, _, _, _ = job
+    page.press_and_wait(Keys.ARROW_RIGHT)  # a row that was asked for after the fit
+    shown = "return document.querySelectorAll('.panel meter').length"
+    assert page.script(shown) > 0
+    page.press("o")
+    assert page.script(shown) == 0
+    assert page.script("return document.getElementById('opinions-button').getAttribute('aria-pressed')") == "false"
+    page.press("o")
+    assert page.script(shown) > 0
+
+
+def test_waveforms_fit_their_panels_and_one_cursor_crosses_all(job):
+    kind, _, page, *_ = job
+    if kind != "sound":
+        pytest.skip("has no signals")
+    for width in (1400, 700, 390, 1400):
+        page.resize(width)
+        page.wait(
+            lambda: page.script(
+                "return [...document.querySelectorAll('.signal')].every(s => s.querySelector('.uplot') && "
+                "s.querySelector('.uplot').offsetWidth === s.clientWidth)"
+            )
+        )
+    page.script(
+        "const b = document.querySelector('.signal').getBoundingClientRect();"
+        "document.querySelector('.signal').dispatchEvent(new PointerEvent('pointermove', {clientX: b.left + 300}))"
+    )
+    lines = page.script("return [...document.querySelectorAll('.line.cursor')].map(l => [l.hidden, l.style.left])")
+    assert [hidden for hidden, _ in lines] == [False] * 4
+    assert [float(left.removesuffix("px")) for _, left in lines] == pytest.approx([300.0] * 4, abs=1.0)
+
+
+def test_space_plays_and_stops_a_sound_with_a_visible_line(job):
+    kind, _, page, *_ = job
+    if kind != "sound":
+        pytest.skip("has no sound")
+    playing = "return [...document.querySelectorAll('.line.playing')].filter(l => !l.hidden).length"
+    buttons = "return [...document.querySelectorAll('button.play')].map(b => b.textContent)"
+    page.press(" ")
+    page.wait(lambda: page.script(playing) == 4)
+    assert page.script(buttons) == ["Stop", "Play", "Play", "Play"]
+    page.press(" ")
+    page.wait(lambda: page.script(playing) == 0)
+    page.script("document.querySelectorAll('button.play')[2].focus()")
+    page.press(" ")
+    page.wait(lambda: page.script(buttons) == ["Play", "Play", "Stop", "Play"])
+    page.press_and_wait(Keys.ARROW_RIGHT)
+    assert page.script(playing) == 0
+    page.script("document.activeElement.blur()")
+    page.press(" ")  # the sensor that was played last
+    page.wait(lambda: page.script(buttons) == ["Play", "Play", "Stop", "Play"])
+    page.press(" ")
+
+
+def test_no_errors_were_logged(job):
+    *_, page, _, _, _, _ = job
+    assert page.browser.get_log("browser") == []
+
+
+def test_undo_unsure_new_class_and_corrections(browser, table):
+    page = Page(browser, table.address)
+    first = page.text("row-title")
+    page.label_as("crawl")
+    assert labels_in(table.folder)[first] == "crawl"
+    page.press("u")
+    page.wait(lambda: page.text("row-title") == first and page.text("current") == "Not labeled yet")
+    assert first not in labels_in(table.folder)
+    page.press_and_wait("s")
+    page.wait(lambda: "unsure" in page.text("unsure-count"))
+    assert first not in labels_in(table.folder)
+    second = page.text("row-title")
+    page.label_as("butterfly")
+    assert labels_in(table.folder)[second] == "butterfly"
+    page.press_and_wait(Keys.ARROW_LEFT)
+    assert (page.text("row-title"), page.text("current")) == (second, "Labeled butterfly")
+    page.label_as("back")
+    assert labels_in(table.folder)[second] == "back"
+    page.press("/", second, Keys.ENTER)  # an old label, found by its id
+    page.wait(lambda: page.text("row-title") == second and page.text("current") == "Labeled back")
+    page.press_and_wait(Keys.DELETE)
+    assert second not in labels_in(table.folder)
+
+
+def test_classes_and_doubtful_labels_are_reviewed(browser, table):
+    page = Page(browser, table.address)
+    from selenium.webdriver.support.ui import Select
+
+    Select(browser.find_element("id", "strategy")).select_by_value("review")
+    Select(browser.find_element("id", "review-class")).select_by_value("back")
+    page.wait(lambda: page.text("reason") == "Shown because: labeled 'back'")
+    assert page.text("current") == "Labeled back"
+
+
+def test_labels_are_there_after_the_page_and_the_server_are_opened_again(browser, tmp_path):
+    truth = JOBS["table"](tmp_path)
+    with serving(tmp_path) as server:
+        rows = Page(browser, server.address).label_rows(truth, 5)
+        page = Page(browser, server.address)  # closed and opened
+        assert page.text("count").startswith("5 of")
+        assert server.stop() == 130
+    with serving(tmp_path) as server:
+        page = Page(browser, server.address)
+        assert page.text("count").startswith("5 of")
+        assert page.text("row-title") not in rows
+    assert labels_in(tmp_path) == {row: truth[row] for row in rows}
+
+
+def test_two_windows_cannot_overwrite_each_other(browser, table):
+    first = Page(browser, table.address)
+    row = first.text("row-title")
+    with second_window(first, table.address) as second:
+        assert second.text("row-title") != row  # a row that is shown is not proposed to another window
+        second.press("/", row, Keys.ENTER)
+        second.wait(lambda: second.text("row-title") == row)
+        second.label_as("crawl")
+    first.press("2")
+    first.wait(lambda: "changed in another window" in first.text("message"))
+    assert first.text("current") == "Labeled crawl"
+    assert labels_in(table.folder)[row] == "crawl"
+    first.press("2")  # now the label was seen, and a change is meant
+    first.wait(lambda: labels_in(table.folder)[row] == "back")
+
+
+def test_everything_is_reached_by_tab(browser, table):
+    page = Page(browser, table.address)
+    wanted = page.script(
+        "return [...document.querySelectorAll('a, button, select, input, summary')].filter(e => e.checkVisibility()).length"
+    )
+    seen = set()
+    for _ in range(3 * wanted):
+        page.press(Keys.TAB)
+        seen.add(
+            page.script(
+                "const e = document.activeElement; e.dataset.seen ??= Math.random();"
+                "return e === document.body ? null : e.dataset.seen"
+            )
+        )
+    assert len(seen - {None}) == wanted
+    page.script("document.getElementById('undo').focus()")
+    page.press(Keys.TAB)
+    assert page.script("return getComputedStyle(document.activeElement).outlineWidth") == "3px"
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_the_page_fits_and_can_be_read(browser, table, width, scheme):
+    page = Page(browser, table.address, width, scheme, height=844)
+    page.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert overflow(browser) == 0
+    buttons = (
+        "return [...document.querySelectorAll('.class, .tools button')].map(b => {const r = b.getBoundingClientRect();"
+    )
+    inside = buttons + " return r.top >= 0 && r.bottom <= innerHeight && r.left >= 0 && r.right <= innerWidth})"
+    assert all(page.script(inside))  # classes are at hand without scrolling
+    pairs = page.script(
+        "const shown = [...document.querySelectorAll('p, th, td, dt, dd, a, h1, h2, h3, label, button, select, input, span, "
+        "summary, kbd')].filter(e => e.checkVisibility() && e.textContent.trim());"
+        "const behind = e => {for (; e; e = e.parentElement) {const c = getComputedStyle(e).backgroundColor;"
+        " if (c.startsWith('rgb(')) return c} return 'rgb(255, 255, 255)'};"
+        "return [...new Set(shown.map(e => JSON.stringify([getComputedStyle(e).color, behind(e)])))].map(JSON.parse)"
+    )
+    assert len(pairs) > 3
+    assert [pair for pair in pairs if contrast(*pair) < 4.5] == []
+    page.script("document.querySelector('h2').style.width = arguments[0] + 'px'", width + 50)
+    assert overflow(browser) > 0  # a wide element would be noticed
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_for_screen_readers(browser, table, width):
+    page = Page(browser, table.address, width)
+    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    by_role = {}
+    for node in nodes:
+        if not node.get("ignored"):
+            name = node.get("name", {}).get("value", "")
+            by_role.setdefault(node["role"]["value"], []).append(name)
+    controls = ("button", "combobox", "searchbox", "textbox", "link", "meter", "image", "group", "region")
+    assert [(role, name) for role in controls for name in by_role.get(role, []) if not name.strip()] == []
+    assert len(by_role["button"]) >= 8
+    assert len(by_role["meter"]) >= 2
+    for role in ("main", "navigation", "status", "alert"):
+        assert role in by_role
+    levels = page.script("return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    ids = page.script("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    assert page.script("return document.documentElement.lang") == "en"
+    page.press_and_wait(Keys.ARROW_RIGHT)
+    assert page.text("announce").startswith(f"Row {page.text('row-title')}.")
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    lines = [
+        f'"{HOSTILE}{i}",{i % 5},{i % 3},"{HOSTILE} text {i} </p><script>window.hacked=2</script>",' for i in range(40)
+    ]
+    head = f'id,acc_x,gyr_x,note,"{HOSTILE}"'
+    (tmp_path / "rows.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
+    (tmp_path / "cmvmed.toml").write_text(
+        f'[data]\npath = "rows.csv"\nid = "id"\n[views."{HOSTILE}"]\ncolumns = ["acc_x", "{HOSTILE}"]\n'
+        '[views.gyr]\ncolumns = "gyr_*"\n[views.note]\ncolumns = "note"\n[columns]\nnote = "text"\n'
+    )
+    return tmp_path
+
+
+def test_names_and_texts_are_shown_as_text_and_nothing_else_is_requested(browser, hostile):
+    with serving(hostile) as server:
+        browser.get("about:blank")
+        browser.get_log("performance"), browser.get_log("browser")
+        page = Page(browser, server.address, 390)
+        assert HOSTILE in page.text("row-title")
+        assert HOSTILE in page.text("panels")
+        assert "<script>" in page.text("panels")
+        for name in (f"{HOSTILE} a", "</button><script>window.hacked=3</script>"):
+            page.label_as(name)
+            page.label_as(name)
+        server.wait_until(lambda s: s["fitted_labels"] == 4 or s["problem"])
+        page.press_and_wait(Keys.ARROW_RIGHT)
+        page.press("/", HOSTILE, Keys.ENTER)
+        page.wait(lambda: page.script("return document.querySelectorAll('#found button').length") > 0)
+        assert page.script("return window.hacked") is None
+        assert page.script("return document.querySelectorAll('img, iframe, body script, object').length") == 0
+        assert overflow(browser) == 0
+        messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+        sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+        assert len(sent) > 10
+        assert {address for address in sent if not address.startswith((server.origin, "data:,", "about:"))} == set()
+        assert browser.get_log("browser") == []  # no violation of the content policy either
+
+
+def test_another_page_cannot_read_the_rows(browser, table, tmp_path):
+    page = tmp_path / "other.html"
+    page.write_text("<!doctype html><title>other</title>")
+    browser.get(page.as_uri())
+    answer = browser.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "fetch(arguments[0] + '/api/status', {headers: {Authorization: 'Bearer ' + arguments[1]}})"
+        ".then(r => done('read ' + r.status), () => done('refused'))",
+        table.origin,
+        table.token,
+    )
+    browser.get_log("browser")
+    assert answer == "refused"

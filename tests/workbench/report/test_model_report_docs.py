@@ -1,0 +1,45 @@
+"""docs/model_report.md: its example runs, and it describes every verdict and section; its picture is small."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+from cmvmed.workbench.report import usability
+from cmvmed.workbench.report.learning_curve import MAX_REPEATS, MAX_ROWS, PARTS
+from cmvmed.workbench.report.sensors import REDUNDANT
+from cmvmed.workbench.report.usability import WIDE
+from tests.pages.parsed import parse
+from tests.workbench.report.trained import train, write_activity
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "model_report.md").read_text(encoding="utf-8")
+
+
+def test_the_example(tmp_path, monkeypatch):
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    write_activity(tmp_path, n=40)
+    train(tmp_path, "activity.csv")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block.replace("overwrite=True", "with_learning_curve=False"), "docs/model_report.md", "exec"), {})
+    assert parse((tmp_path / "report.html").read_text(encoding="utf-8")).one("h1").text
+
+
+def test_every_verdict_is_described():
+    labels = re.findall(r'return "(?:yes|no|partial|open)", "([^":]*)', inspect.getsource(usability))
+    assert len(labels) == 7
+    assert all(f"| {label} |" in PAGE for label in labels)
+
+
+def test_numbers_are_those_of_the_code():
+    assert f"up to nine fits on at most {MAX_ROWS} rows" in PAGE
+    assert MAX_REPEATS * len(PARTS) == 9
+    assert f"wider than {100 * WIDE:.0f} points" in PAGE
+    assert f"at most {100 * REDUNDANT:.0f} % of the unlabeled rows" in PAGE
+
+
+def test_the_picture_is_there_and_small():
+    picture = (DOCS / "model_report.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) <= 200_000

@@ -1,0 +1,117 @@
+"""Labels of the labeling page in a project: what was said last of a row counts in training and checks."""
+
+import numpy as np
+import pytest
+
+from cmvmed.workbench import Project
+from cmvmed.workbench.label_store import LabelStore, labels_path
+
+N = 60
+
+
+@pytest.fixture
+def project_file(tmp_path):
+    rng = np.random.default_rng(0)
+    side = np.arange(N) % 2
+    x = rng.normal(size=(N, 4)) + 3.0 * side[:, None]
+    given = ["left" if i == 0 else "right" if i == 1 else "" for i in range(N)]
+    lines = [f"r{i},{','.join(f'{v:.4f}' for v in x[i])},{given[i]}" for i in range(N)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,acc_x,acc_y,gyr_x,gyr_y,label", *lines]))
+    file = tmp_path / "own.toml"
+    file.write_text(
+        '[data]\npath = "rows.csv"\nid = "id"\nlabels = "label"\n'
+        '[views.acc]\ncolumns = "acc_*"\n[views.gyr]\ncolumns = "gyr_*"\n'
+    )
+    return file
+
+
+def say(file, *events, chosen_by="suggest"):
+    with LabelStore(labels_path(file)) as store:
+        for item, action, label in events:
+            last = store.last(item)
+            seen = None if last is None else last.revision
+            store.record(item, action, label, chosen_by=chosen_by, window="w", seen=seen)
+
+
+def labels(file):
+    rows = Project.load(file).rows()
+    return dict(zip(rows.ids, rows.labels.values, strict=True)), rows
+
+
+def test_the_file_is_beside_the_project_file(project_file):
+    assert labels_path(project_file) == project_file.with_name("own.labels.sqlite")
+    assert labels_path(project_file.parent) == project_file.with_name("cmvmed.labels.sqlite")
+
+
+def test_without_a_file_nothing_changes(project_file):
+    found, rows = labels(project_file)
+    assert [key for key, label in found.items() if label is not None] == ["r0", "r1"]
+    assert not labels_path(project_file).exists()
+    assert rows.labels_drawn == "unknown"
+
+
+def test_what_was_said_last_counts(project_file):
+    say(project_file, ("r0", "label", "right"), ("r1", "unsure", None), ("r2", "label", "left"))
+    say(
+        project_file,
+        ("r2", "label", "right"),
+        ("r3", "label", "left"),
+        ("r3", "clear", None),
+        ("gone", "label", "left"),
+    )
+    found, rows = labels(project_file)
+    assert {key: label for key, label in found.items() if label is not None} == {"r0": "right", "r2": "right"}
+    assert "2 labels of the labeling page (own.labels.sqlite)." in rows.messages
+    assert any("belong to no row" in message and "gone" in message for message in rows.messages)
+    say(project_file, ("r0", "reset", None))
+    assert labels(project_file)[0]["r0"] == "left"
+
+
+def test_chosen_labels_are_no_random_sample_for_the_model(project_file):
+    say(project_file, *((f"r{i}", "label", "right" if i % 2 else "left") for i in range(2, 12)))
+    project = Project.load(project_file)
+    trained = project.train(project.read())
+    assert trained.model.labels_drawn == "chosen"
+    assert trained.model.accuracy_estimate().chosen
+    assert set(trained.predict(project_file.with_name("rows.csv"))["class"]) == {"left", "right"}
+    random = Project.load(project_file, changes={"data.labels_drawn": "random"})
+    assert random.rows().labels_drawn == "random"
+
+
+def test_labels_drawn_at_random_stay_as_the_project_says(project_file):
+    say(project_file, ("r4", "label", "left"), chosen_by="random")
+    assert Project.load(project_file).rows().labels_drawn == "unknown"
+
+
+def test_a_model_file_does_not_need_the_file_of_labels(project_file, tmp_path):
+    say(project_file, *((f"r{i}", "label", "right" if i % 2 else "left") for i in range(2, 12)))
+    project = Project.load(project_file)
+    project.train(project.read()).save(tmp_path / "m.cmvmed")
+    from cmvmed.workbench import TrainedProject
+
+    assert TrainedProject.load(tmp_path / "m.cmvmed").project.page_labels is None
+
+
+def test_another_file_of_that_name_is_one_clear_error(project_file):
+    labels_path(project_file).write_text("no database, but long enough to be read as one" * 20)
+    with pytest.raises(ValueError, match="not a file of labels"):
+        Project.load(project_file).rows()
+
+
+@pytest.mark.parametrize(
+    ("header", "settings", "drawn"),
+    [
+        ("id,label,reason,score", "", "chosen"),  # as `cmvmed suggest` writes it
+        ("id,label,reason,note", "", "unknown"),
+        ("id,label,reason,score", 'labels_drawn = "random"\n', "random"),
+    ],
+)
+def test_labels_of_suggested_rows_are_not_a_random_sample(project_file, header, settings, drawn):
+    project_file.with_name("next.csv").write_text(f"{header}\nr5,left,between two,0.5\n")
+    text = project_file.read_text().replace(
+        'labels = "label"\n', f'labels = "label"\nlabel_files = "next.csv"\n{settings}'
+    )
+    project_file.write_text(text)
+    found, rows = labels(project_file)
+    assert found["r5"] == "left"
+    assert rows.labels_drawn == drawn

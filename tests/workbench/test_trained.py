@@ -1,0 +1,282 @@
+"""A trained project: one file with model, settings and encoders; predictions as a table; files of labels."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+import cmvmed
+from cmvmed import ModelFileError
+from cmvmed.workbench import Project, ProjectError, TrainedProject, init
+from cmvmed.workbench.encoders import with_absent_rows
+from cmvmed.workbench.predictions import absent_rows
+from tests.workbench.jobs import write_recordings, write_tickets, write_windows
+
+JOBS = {
+    "windows.csv": write_windows,
+    "tickets.csv": write_tickets,
+    "recordings": lambda folder: write_recordings(folder, n=24, n_labeled=12),
+}
+
+
+@pytest.fixture(scope="module", params=list(JOBS))
+def job(request, tmp_path_factory):
+    """The folder of a job, the name of its data, and the trained project."""
+    folder = tmp_path_factory.mktemp("job")
+    JOBS[request.param](folder)
+    (folder / "cmvmed.toml").write_text(init(folder / request.param, folder / "cmvmed.toml").text, encoding="utf-8")
+    return folder, request.param, Project.load(folder).train(n_stages=3)
+
+
+def test_one_file_predicts_without_data_and_project_file(job, tmp_path):
+    folder, data, trained = job
+    trained.save(tmp_path / "m.cmvmed")
+    expected = trained.predict(folder / data)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (shutil.copytree if (folder / data).is_dir() else shutil.copy)(folder / data, elsewhere / data)
+    script = (
+        "from cmvmed.workbench import TrainedProject\n"
+        f"TrainedProject.load({str(tmp_path / 'm.cmvmed')!r}).predict({data!r}).to_pickle('found.pickle')"
+    )
+    env = os.environ | {"PYTHONPATH": str(Path(cmvmed.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", script], cwd=elsewhere, env=env, check=True, timeout=120)
+    pd.testing.assert_frame_equal(pd.read_pickle(elsewhere / "found.pickle"), expected, check_exact=True)
+
+
+def test_loading_gives_the_same_project(job, tmp_path):
+    _, _, trained = job
+    trained.save(tmp_path / "m")
+    loaded = cmvmed.load(tmp_path / "m")
+    assert isinstance(loaded, TrainedProject)
+    assert loaded.project.settings == trained.project.settings
+    assert loaded.project.encoders == trained.project.encoders
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+    with pytest.raises(FileExistsError):
+        loaded.save(tmp_path / "again")
+
+
+def test_columns_of_predictions(job):
+    folder, data, trained = job
+    model, table = trained.model, trained.project.read_new(folder / data)
+    found = trained.predict(table, alpha=0.2)
+    assert found.index.tolist() == table.ids.tolist()
+    assert found.index.name == trained.project.id_name
+    assert found["class"].tolist() == model.predict(table.views).tolist()
+    probabilities = found[[f"probability_{name}" for name in model.classes_]]
+    np.testing.assert_array_equal(probabilities, model.predict_proba(table.views))
+    for view in model.view_names_:
+        values = table.views[view]
+        absent = np.isnan(values if isinstance(values, np.ndarray) else values.toarray()).all(axis=1)
+        assert found["missing_views"].str.split(" | ", regex=False).map(lambda names, v=view: v in names).tolist() == (
+            absent.tolist()
+        )
+
+
+def test_prediction_sets(job):
+    folder, data, trained = job
+    table = trained.project.read_new(folder / data)
+    found = trained.predict(table, alpha=0.2)
+    chosen = trained.model.predict_set(table.views, alpha=0.2)
+    expected = [" | ".join(trained.model.classes_[row]) for row in chosen]
+    assert found["prediction_set"].tolist() == expected
+
+
+def test_shares_add_up_to_the_score_of_the_predicted_class(job):
+    folder, data, trained = job
+    table = trained.project.read_new(folder / data)
+    shares = trained.predict(table).filter(like="share_")
+    assert shares.columns.tolist() == [f"share_{name}" for name in trained.model.explain(table.views)]
+    np.testing.assert_allclose(shares.sum(axis=1), np.abs(trained.model.decision_function(table.views)), atol=1e-9)
+
+
+def test_novelty(job):
+    folder, data, trained = job
+    table = trained.project.read_new(folder / data)
+    found = trained.predict(table)
+    for view, values in trained.model.novelty(table.views).items():
+        np.testing.assert_array_equal(found[f"novelty_{view}"], values)
+
+
+def test_rows_without_a_view_in_sparse_matrices():
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((9, 4)) < 0.3, 1.0, 0.0)
+    absent = np.array([0, 1, 0, 0, 1, 0, 0, 0, 1], dtype=bool)
+    dense[[0, 7]] = 0.0  # rows without entries are not absent
+    matrix = with_absent_rows(csr_array(dense), absent)
+    np.testing.assert_array_equal(absent_rows(matrix), absent)
+    np.testing.assert_array_equal(absent_rows(matrix.toarray()), absent)
+
+
+def test_three_classes_use_the_score_of_the_class_of_each_row():
+    from cmvmed.workbench.predictions import _of_class
+
+    scores = np.arange(12.0).reshape(4, 3)
+    assert _of_class(scores, np.array([2, 0, 1, 1])).tolist() == [2.0, 3.0, 7.0, 10.0]
+    assert _of_class(np.array([1.0, 2.0]), np.array([0, 1])).tolist() == [-1.0, 2.0]
+
+
+def test_parameters_precede_those_of_the_file(tmp_path):
+    write_windows(tmp_path)
+    text = init(tmp_path / "windows.csv", tmp_path / "cmvmed.toml").text + "temperature = 0.4\nn_stages = 2\n"
+    (tmp_path / "cmvmed.toml").write_text(text, encoding="utf-8")
+    model = Project.load(tmp_path).train(n_stages=3).model
+    assert (model.temperature, model.n_stages) == (0.4, 3)
+    changed = Project.load(tmp_path, changes={"model.temperature": 0.5, "data.labels_drawn": "random"})
+    assert changed.model_parameters == {"labels_drawn": "random", "temperature": 0.5, "n_stages": 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model.temperatur": 1}, "Did you mean 'temperature'"),
+        ({"temperature": 1}, "write for instance model.temperature"),
+        ({"data.path.x": 1}, "'path' is a value, not a section"),
+        ({"modle.temperature": 1}, "there is no section"),
+        ({"data.labels_drawn": "often"}, "must be one of"),
+    ],
+)
+def test_changes_are_checked_as_the_file_is(tmp_path, changes, message):
+    write_windows(tmp_path)
+    (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "windows.csv", tmp_path / "cmvmed.toml").text)
+    with pytest.raises(ProjectError, match=message):
+        Project.load(tmp_path, changes=changes)
+
+
+def test_a_model_without_a_project_and_rows_that_are_no_files(job, tmp_path):
+    _, _, trained = job
+    trained.model.save(tmp_path / "plain")
+    with pytest.raises(ProjectError, match=r"a model without a project.*use cmvmed\.load"):
+        TrainedProject.load(tmp_path / "plain")
+    with pytest.raises(TypeError, match=r"path of a file or folder, but is of type ndarray\. The attribute model"):
+        trained.predict(np.zeros((2, 3)))
+
+
+def changed_document(path, change):
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    document = json.loads(entries["model.json"])
+    (project,) = (entry for entry in document["objects"] if entry["type"] == "trained_project")
+    change(project["fields"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (entries | {"model.json": json.dumps(document)}).items():
+            archive.writestr(name, content)
+
+
+def first_column(fields):
+    """Pairs of the first column's state."""
+    (columns,) = (value for key, value in fields["encoders"][0]["items"] if key == "columns")
+    return columns[0]["items"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.update(settings="[data]\npath = 3"), "path in .data. is 3"),
+        (lambda f: f.update(settings=3), "parts do not fit together"),
+        (lambda f: f.update(encoders=f["encoders"][:1]), "other features than its model"),
+        (lambda f: f.update(encoders=3), "parts do not fit together"),
+        (lambda f: first_column(f).append(["column", 3]), "an encoder has column = 3"),
+        (lambda f: first_column(f).append(["mean", "0"]), "an encoder has mean = '0'"),
+        (lambda f: first_column(f).append(["kind", "os.system"]), "KeyError: 'os.system'"),
+        (lambda f: first_column(f).append(["more", 3]), "KeyError: 'more'"),
+        (lambda f: f.update(model=3), "other features than its model"),
+        (lambda f: f.pop("model"), "missing 1 required"),
+    ],
+)
+def test_a_changed_project_in_the_file_is_refused(tmp_path, change, message):
+    write_windows(tmp_path)
+    (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "windows.csv", tmp_path / "cmvmed.toml").text)
+    Project.load(tmp_path).train(n_stages=1, calibrate=False).save(tmp_path / "m")
+    changed_document(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match=message):
+        cmvmed.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"kind": "series", "column": "a", "sampling_rate": 1.0, "n_bands": 10**12},
+        {"kind": "text", "column": "a", "terms": ["b", "c"], "idf": [1.0]},
+        {"kind": "date", "column": "a", "origin": 0.0, "fill": 0.0, "scale": 1.0, "cycles": ["century"]},
+    ],
+)
+def test_encoders_that_no_table_can_give_are_refused(state):
+    with pytest.raises(ProjectError, match="do not fit together"):
+        Project(None, Path()).set_encoder_states([{"name": "v", "columns": [state]}])
+
+
+def test_whole_numbers_where_an_encoder_has_fractions():
+    project = Project(None, Path())
+    state = {"kind": "series", "column": "a", "sampling_rate": 50, "n_bands": 8}
+    project.set_encoder_states([{"name": "v", "columns": [state]}])
+    assert project.encoders[0].columns[0].sampling_rate == 50.0
+    with pytest.raises(ProjectError, match="sampling_rate = True"):
+        project.set_encoder_states([{"name": "v", "columns": [state | {"sampling_rate": True}]}])
+
+
+# --- files of labels ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def windows(tmp_path):
+    write_windows(tmp_path)
+    (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "windows.csv", tmp_path / "cmvmed.toml").text)
+    return tmp_path
+
+
+def labels_of(folder, *files):
+    """Labels of the rows, and messages."""
+    rows = Project.load(folder, changes={"data.label_files": list(files)} if files else None).rows()
+    return np.array(rows.labels.values, dtype=object), rows.messages
+
+
+def test_further_files_of_labels_add_and_replace(windows):
+    before, _ = labels_of(windows)
+    labeled = np.flatnonzero([value is not None for value in before])
+    free = np.flatnonzero([value is None for value in before])
+    ids = [f"w{i:03d}" for i in (*free[:3], labeled[0])]
+    other = "crawl" if before[labeled[0]] == "back" else "back"
+    lines = [f"{key},because,{label}" for key, label in zip(ids, ["crawl", "", "unknown", other], strict=True)]
+    (windows / "next.csv").write_text("\n".join(["window_id,reason,label", *lines]))
+    after, messages = labels_of(windows, "next.csv")
+    assert after[free[:3]].tolist() == ["crawl", None, None]
+    assert after[labeled[0]] == other
+    assert (np.delete(after, [free[0], labeled[0]]) == np.delete(before, [free[0], labeled[0]])).all()
+    assert "2 labels of next.csv were taken." in messages
+    assert "1 label of next.csv replace other labels of the same rows." in messages
+
+
+def test_later_files_precede_and_patterns_are_sorted(windows):
+    (windows / "next_1.csv").write_text("window_id;label\nw000;crawl\nw001;crawl\n")
+    (windows / "next_2.csv").write_text("window_id,label\nw001,back\n")
+    assert labels_of(windows, "next_*.csv")[0][:2].tolist() == ["crawl", "back"]
+    assert labels_of(windows, "next_2.csv", "next_1.csv")[0][:2].tolist() == ["crawl", "crawl"]
+    with pytest.raises(ProjectError, match=r"There is no file of labels 'nothing\.csv'"):
+        labels_of(windows, "nothing.csv")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_separators_of_labels_and_new_rows_may_differ_from_those_of_the_data(tmp_path, separator):
+    write_tickets(tmp_path)
+    (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "tickets.csv", tmp_path / "cmvmed.toml").text)
+    project = Project.load(tmp_path)
+    assert project.settings.data.separator == ";"
+    frame = pd.read_csv(tmp_path / "tickets.csv", sep=";", decimal=",", keep_default_na=False)
+    frame[["ticket", "category"]].to_csv(tmp_path / "labels.csv", sep=separator, index=False)
+    frame.to_csv(tmp_path / "new.csv", sep=separator, decimal="." if separator == "," else ",", index=False)
+    table, new = project.read(), project.read_new(tmp_path / "new.csv")
+    np.testing.assert_array_equal(new.views["numbers"], table.views["numbers"])
+    changed = Project.load(tmp_path, changes={"data.labels": "labels.csv"})
+    assert changed.rows().labels.counts == project.rows().labels.counts
