@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +10,15 @@ from pathlib import Path
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the same folder that replaces ``path`` on success and is deleted on an error."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
+    """Yield a temporary path in the same folder that replaces ``path`` on success and is deleted on an error.
+
+    The file may be read by those to whom the umask of the process allows it.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary.touch(exist_ok=False)
     try:
         yield temporary
-        temporary.chmod(0o644)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
         temporary.unlink()
         raise
