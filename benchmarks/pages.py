@@ -159,6 +159,7 @@ def fill_from_results() -> None:
         fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     labeling = (RESULTS / "active_learning.md").read_text()
+    fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     headings = {
         "active_learning": "Held-out rows",
         "active_accuracy": "Mean accuracy on held-out rows",
