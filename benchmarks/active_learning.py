@@ -7,11 +7,12 @@ chosen
 - "random": at random, three draws;
 - "margin": ten at random, then those with the smallest margin by a logistic regression of all views together.
 
-The classifier is always CMVMED, with ``labels_drawn="random"`` for random rows and else "chosen". Nothing is done to find
-all classes; one without labels is not predicted. Accuracies on held-out rows are means over the splits, and rise with
-the number of labels by isotonic regression. The table has the labels with which each way reaches the accuracy of so
-many random labels; one that does not reach it with the most labels counts as if it did with the last. The most labels
-are 100, or half of the training rows if these are fewer.
+The classifier is always CMVMED, with ``labels_drawn="random"`` for random rows and else "chosen". More rows are labeled
+until there are two classes, without which nothing can be fitted; nothing is done to find the others, and a class
+without labels is not predicted. Accuracies on held-out rows are means over the splits, and rise with the number of
+labels by isotonic regression. The table has the labels with which each way reaches the accuracy of so many random
+labels; one that does not reach it with the most labels counts as if it did with the last. The most labels are 100, or
+half of the training rows if these are fewer.
 
 Results are kept in a file of JSON lines, so that a run that was stopped goes on where it was. Splits from 1000 on are
 for development.
@@ -123,11 +124,13 @@ def simulate(task: Task, way: Way, repeat: int = 0) -> list[dict[str, float]]:
     y, model, curve = np.full(task.truth.size, -1), None, []
     for count in sorted({*batches, *fitted}):
         n = int((y >= 0).sum())
-        if n < count:  # more were labeled before if that took many rows to find a second class
-            rows = way.first(task, count, rng) if n == 0 else way.more(task, y, count - n, rng, model)
-            y[rows] = task.truth[rows]
-        while np.unique(y[y >= 0]).size < 2:  # no classifier can be fitted to one class
-            row = more_random_rows(task, y, 1, rng, model)
+        if n >= count:  # more rows than asked for were needed to find two classes
+            continue
+        rows = way.first(task, count, rng) if n == 0 else way.more(task, y, count - n, rng, model)
+        y[rows] = task.truth[rows]
+        while np.unique(y[y >= 0]).size < 2:
+            rows = way.first(task, int((y >= 0).sum()) + BATCH, rng)
+            row = rows[y[rows] < 0][0]
             y[row] = task.truth[row]
         if count in fitted:
             model = CMVMED(views=task.views, labels_drawn=way.labels_drawn).fit(task.X, y)

@@ -61,7 +61,7 @@ STEPS = (
     Step("+ clipping at two standard deviations = CMVMED.paper()", "ours", {}, CLIPPING),
     Step("+ class prior of the labels", "ours", {"class_prior": "labels"}),
     Step("+ temperature T = 1/V", "ours", {"temperature": 1 / 2}),
-    Step("+ linear+rbf kernel", "ours", {"kernel": "linear+rbf"}),
+    Step("+ linear+rbf kernel", "ours", {"kernel": "auto"}),
     Step("+ bias", "ours", {"bias_variance": 0.1}),
     Step("+ temperature 0.2", "ours", {"temperature": 0.2}),
     Step("+ λ and view weights by agreement", "ours", {"consensus_weight": "auto", "view_weights": "agreement"}),

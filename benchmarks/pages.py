@@ -167,6 +167,7 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
     labeling = (RESULTS / "active_learning.md").read_text()
+    fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     headings = {
         "active_learning": "Held-out rows",
         "active_accuracy": "Mean accuracy on held-out rows",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from benchmarks import active_learning
 from benchmarks.active_learning import WAYS, complete, draw_task, labels_needed, mean_curve, read, report, run, simulate
 from benchmarks.suite.sets import load
+from cmvmed import suggest_first
 from tests.core.factories import rejects
 
 
@@ -30,6 +33,14 @@ def test_a_user_labels_as_many_rows_as_asked_and_measures_all_targets(task, way)
 def test_the_same_user_labels_the_same_rows(task):
     assert simulate(task, WAYS["random"], 1) == simulate(task, WAYS["random"], 1)
     assert simulate(task, WAYS["random"], 1) != simulate(task, WAYS["random"], 2)
+
+
+@pytest.mark.filterwarnings("ignore:Class 1 has one labeled row")
+def test_rows_are_labeled_until_there_are_two_classes(task):
+    rare = replace(task, truth=(np.arange(60) == suggest_first(task.X, 23, views=task.views).rows[-1]).astype(int))
+    curve = simulate(rare, WAYS["suggest"])
+    assert 10 < curve[0]["labels"] <= 60
+    assert all(a["labels"] < b["labels"] for a, b in pairwise(curve))
 
 
 def check_needs(counts, accuracy, target, expected):

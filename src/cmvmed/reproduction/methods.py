@@ -178,7 +178,8 @@ def _corls(split: Split, kernel: str) -> Candidate:
 
 
 def _cmvmed(split: Split, kernel: str) -> Candidate:
-    model = CMVMED(views=split.views, kernel=kernel)
+    # "auto", the default, is "linear+rbf" unless a view has more columns than training rows.
+    model = CMVMED(views=split.views, kernel="auto" if kernel == "linear+rbf" else kernel)
     return Candidate(model, {**_med_grid(), "consensus_weight": CONSENSUS_WEIGHTS})
 
 
