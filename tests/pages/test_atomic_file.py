@@ -22,8 +22,13 @@ def test_permissions_are_those_of_the_umask(tmp_path, mask, mode):
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "page.html"
     path.write_text("old")
-    with pytest.raises(RuntimeError), atomic_file(path) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        _write_half(path)
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+def _write_half(path):
+    with atomic_file(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError

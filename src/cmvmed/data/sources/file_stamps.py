@@ -38,7 +38,8 @@ class FileStamps:
                 raise ValueError(f"{path} was deleted while it was being read; keep files until the end.") from None
             if now != before:
                 raise ValueError(
-                    f"{path} was changed while it was being read, so its rows may be mixed; repeat this on files that do not change."
+                    f"{path} was changed while it was being read, so its rows may be mixed; "
+                    "repeat this on files that do not change."
                 )
 
 
