@@ -206,7 +206,7 @@ def continue_on_more_rows(
 ) -> Continued:
     """The last stage continued on larger samples and all rows, where the consensus has weight.
 
-    With ``rows_tol`` it ends after a sample of which all rows would be expected to change the accuracy by less.
+    With ``rows_tol`` it ends after a sample that is expected to cost no more than this accuracy.
     """
     if fit.bases is None or sample.all_rows is None:
         raise ValueError("Only a fit on a sample, with low-rank features, can be continued on all rows.")
@@ -223,7 +223,7 @@ def continue_on_more_rows(
         if held_out is not None and rows_tol is not None and streamed.n_rows < sample.all_rows.n_unlabeled:
             before, after = (m.probabilities(m.pooled.scored(*held_out)) for m in (last.model, model))
             change = remaining_change(before, after, last.n_swept, at.n_swept, sample.all_rows.n_unlabeled)
-            if change.accuracy_bound <= rows_tol:
+            if change.accuracy <= rows_tol:
                 return replace(at, change=change)
     return at
 

@@ -151,8 +151,8 @@ class CMVMED(
         four times larger than the one before, until ``rows_tol`` is met; all rows are then predicted. "all" sweeps
         over all of them. It concerns fits with "nystroem" to 80 000 unlabeled rows and more.
     rows_tol : float, default=0.002
-        Accuracy that may be lost with ``rows="enough"``, compared with ``rows="all"``: sampling ends when the loss that
-        is expected is lower with a probability of 95 %. ``approximation_`` reports it.
+        Accuracy that may be lost with ``rows="enough"``, compared with ``rows="all"``: sampling ends when no more is
+        expected to be lost. ``approximation_`` reports it, with a bound.
     n_jobs : int or None, default=None
         Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with
         "nystroem" and else one.

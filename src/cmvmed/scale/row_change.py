@@ -8,6 +8,9 @@ proportional to 1/n - 1/N, and the errors of nested samples differ by 1/n - 1/(r
 
 for differences of probabilities and for the share of rows whose class changes. The accuracy that is lost is of second
 order, since rows whose class changes are almost as probable in one class as in the other: it is multiplied by the ratio.
+
+The bounds allow for the draw of the held-out rows and of the samples. Those of probabilities and classes also allow for
+sweeps that ended by ``tol`` and would go on over more rows: they assume that more rows change as much as the last did.
 """
 
 from dataclasses import dataclass
@@ -17,8 +20,8 @@ import numpy as np
 from cmvmed.core.types import Array
 
 NORMAL_QUANTILE = 1.645  # one-sided, 95 %
-DRAW_FACTOR = (
-    1.5  # by which the error of one draw of rows exceeds that of another in at most 5 % of fits (benchmarks.rows)
+DRAW_RATIO = (
+    5.05  # of the squared errors of two draws of rows: the 95 % quantile of F(5, 5), for errors in few dimensions
 )
 
 
@@ -44,16 +47,24 @@ def remaining_change(before: Array, after: Array, n_before: int, n_after: int, n
     rows = np.arange(len(after))
     old, new = before.argmax(axis=1), after.argmax(axis=1)
     ratio = (1.0 / n_after - 1.0 / n_rows) / (1.0 / n_before - 1.0 / n_after)
-    lost = _with_bound(after[rows, new] - after[rows, old], ratio, DRAW_FACTOR**2)
-    classes = _with_bound((old != new).astype(np.float64), np.sqrt(ratio), DRAW_FACTOR)
-    probability = _with_bound(0.5 * np.abs(after - before).sum(axis=1), np.sqrt(ratio), DRAW_FACTOR)
-    return RowChange(*lost, *classes, *probability)
+    if ratio <= 0.0:
+        return RowChange(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    root, draws = float(np.sqrt(ratio)), float(np.sqrt(DRAW_RATIO))
+    lost, lost_bound = _mean_and_limit(after[rows, new] - after[rows, old])
+    classes, classes_bound = _mean_and_limit((old != new).astype(np.float64))
+    moved, moved_bound = _mean_and_limit(0.5 * np.abs(after - before).sum(axis=1))
+    return RowChange(
+        accuracy=ratio * lost,
+        accuracy_bound=ratio * DRAW_RATIO * lost_bound,
+        classes=root * classes,
+        classes_bound=max(root, 1.0) * draws * classes_bound,
+        probability=root * moved,
+        probability_bound=max(root, 1.0) * draws * moved_bound,
+    )
 
 
-def _with_bound(values: Array, factor: float, draws: float) -> tuple[float, float]:
-    """The mean of the rows' values times ``factor``, and its bound, which is ``draws`` times as large for other rows drawn."""
-    m = max(values.size, 1)
-    mean = float(values.mean()) if values.size else 0.0
-    error = float(np.sqrt((values.var() + mean / m) / m)) if values.size else 0.0
-    seen = mean + NORMAL_QUANTILE * error + (0.0 if mean else 3.0 / m)  # without any change, the rule of three
-    return factor * mean, factor * draws * seen
+def _mean_and_limit(values: Array) -> tuple[float, float]:
+    """The mean of the rows' values, and what the mean over all rows is below with a probability of 95 %."""
+    m, mean = values.size, float(values.mean())
+    limit = mean + NORMAL_QUANTILE * float(np.sqrt((values.var() + mean / m) / m))
+    return mean, limit if mean else 3.0 / m  # without any change, the rule of three

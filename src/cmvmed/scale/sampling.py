@@ -43,7 +43,7 @@ class LargerSamples:
         """One sample after the other, each in memory with the labeled rows and standing for all rows."""
         local = self.rows.source if isinstance(self.rows.source, LocalRows) else None
         for size in self.sizes:
-            numbers, weights = weighted_sample(self.rows, self.order[:size], np.inf)
+            numbers, weights = rows_with_weights(self.rows, self.order[:size], np.inf)
             matrices = self.rows.source.take(numbers)
             _present_in_sample(self.rows.check, numbers, matrices)
             source = memory_rows(
@@ -170,7 +170,7 @@ def _sampled(
     rows = StreamedRows(source, check, labeled, None if weights.equal else weights.sample)
     n_held_out = tuning.held_out_rows if sizes else 0
     order = random_rows(rows, max(n_sample, *sizes, 0) + n_held_out, generator(random_state))
-    numbers, sample_weights = weighted_sample(rows, order[:n_sample], tuning.max_row_weight)
+    numbers, sample_weights = rows_with_weights(rows, order[:n_sample], tuning.max_row_weight)
     matrices = source.take(numbers)
     present = _present_in_sample(check, numbers, matrices)
     sample_labels = Labels(labels.classes, labels.codes[numbers])
@@ -213,7 +213,7 @@ def random_rows(rows: StreamedRows, n: int, rng: np.random.Generator) -> IntArra
     return np.asarray(unlabeled[:n])
 
 
-def weighted_sample(rows: StreamedRows, unlabeled: IntArray, max_row_weight: float) -> tuple[IntArray, Array]:
+def rows_with_weights(rows: StreamedRows, unlabeled: IntArray, max_row_weight: float) -> tuple[IntArray, Array]:
     """The labeled rows and the given unlabeled ones, ascending, and the weight of each, (n_sample,).
 
     A labeled row keeps its weight; the weight of all unlabeled rows is distributed over those of the sample, up to
