@@ -280,31 +280,65 @@ def test_streamed_fits_are_the_same_from_anywhere(tmp_path, many, streamed_in_me
 
 @pytest.fixture
 def many_enough():
-    """As if 12 000 rows were enough for a larger sample."""
-    with tuning_context(replace(Tuning(), intermediate_rows=6000, min_intermediate_ratio=1)):
+    """As if 12 000 rows were enough for a larger sample, of 2400 rows."""
+    with tuning_context(replace(Tuning(), sample_rows=600, held_out_rows=2000)):
         yield
 
 
-def test_a_larger_sample_saves_sweeps_over_very_many_rows(many, streamed_in_memory, many_enough):
+def test_larger_samples_come_before_all_rows(many, many_enough):
     X, y = many
-    model = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
-    swept = model.history_["n_rows"]
-    assert sorted(set(swept)) == [5000, 6000, MANY - 40]
-    assert 0 < (swept == MANY - 40).sum() < (streamed_in_memory.history_["n_rows"] == MANY - 40).sum()
-    assert model.objective_history_[-1] < streamed_in_memory.objective_history_[-1] * (1.0 + 1e-5)
-    difference = np.abs(model.predict_proba(X) - streamed_in_memory.predict_proba(X))
-    assert difference.mean() < 2e-3  # both end by tol, a little before the end
-    weighted = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y, sample_weight=np.full(MANY, 2.0))
-    assert 6000 in weighted.history_["n_rows"]
+    model = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
+    with tuning_context(replace(Tuning(), sample_rows=600, row_growth=1000)):
+        direct = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
+    assert sorted(set(model.history_["n_rows"])) == [600, 2400, MANY - 40]
+    assert sorted(set(direct.history_["n_rows"])) == [600, MANY - 40]
+    assert (model.predict(X) != direct.predict(X)).mean() < 5e-3  # both end by tol, a little before the end
+    weighted = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y, sample_weight=np.full(MANY, 2.0))
+    assert 2400 in weighted.history_["n_rows"]
 
 
-def test_no_larger_sample_without_room_or_on_a_cluster(many, many_enough):
+def test_sampling_ends_when_more_rows_hardly_change_the_accuracy(many, many_enough):
     X, y = many
-    with config_context(memory_limit="3MiB"):
+    settings = {"views": [WIDTH, WIDTH], "n_components": 40}
+    whole = CMVMED(rows="all", **settings).fit(X, y)
+    enough = CMVMED(rows_tol=0.01, **settings).fit(X, y)
+    strict = CMVMED(rows_tol=0.0, **settings).fit(X, y)
+    assert enough.approximation_["n_swept"] == 2400 == enough.history_["n_rows"].max()
+    change = enough.approximation_["change"]
+    p, best = whole.predict_proba(X), enough.predict(X)
+    lost = (p.max(axis=1) - p[np.arange(MANY), np.searchsorted(whole.classes_, best)]).mean()
+    assert lost <= change["accuracy_bound"] < 0.01
+    assert (whole.predict(X) != best).mean() <= change["classes_bound"]
+    assert 0.5 * np.abs(p - enough.predict_proba(X)).sum(axis=1).mean() <= change["probability_bound"]
+    assert enough.label_distributions_.shape == (MANY, 2)  # all rows are predicted
+    for model in (whole, strict):
+        assert model.approximation_["n_swept"] == MANY - 40
+        assert "change" not in model.approximation_
+    np.testing.assert_allclose(strict.predict_proba(X), p, atol=1e-12)
+
+
+def test_no_larger_sample_without_room(many):
+    X, y = many
+    tuning = replace(Tuning(), sample_rows=600, held_out_rows=6000)
+    with tuning_context(tuning), config_context(memory_limit="3MiB"):
         tight = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
-    assert 6000 not in tight.history_["n_rows"]
-    in_dask = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(da.from_array(X, chunks=(2500, -1)), y)
-    assert 6000 not in in_dask.history_["n_rows"]
+    assert sorted(set(tight.history_["n_rows"])) == [600, MANY - 40]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [({"rows": "some"}, "rows must be"), ({"rows_tol": -1.0}, "rows_tol must be")]
+)
+def test_wrong_row_settings_are_named(given, message):
+    with pytest.raises(ValueError, match=message):
+        CMVMED(**given).fit([np.eye(4)], [0, 1, -1, -1])
+
+
+def test_a_larger_sample_of_a_dask_array_saves_passes(many, many_enough):
+    X, y = many
+    in_memory = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **STREAMED).fit(X, y)
+    in_dask = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **STREAMED).fit(da.from_array(X, chunks=(2500, -1)), y)
+    assert in_dask.approximation_["n_swept"] == 2400
+    np.testing.assert_allclose(in_dask.predict_proba(X), in_memory.predict_proba(X), atol=1e-9)
 
 
 def test_a_bad_value_in_the_larger_sample_is_named_by_its_row(many, many_enough):

@@ -145,9 +145,7 @@ def test_rows_of_a_sample_have_their_numbers_in_all_of_X():
     truth = rng.permutation(np.arange(300) % 2)
     X = np.where(truth[:, None] > 0, 1.0, -1.0) + rng.normal(size=(300, 5))
     y = np.where(np.arange(300) % 15 == 14, truth, -1)
-    few = replace(
-        Tuning(), max_exact_rows=50, sample_rows=80, min_components=20, max_components=20, min_intermediate_ratio=1
-    )
+    few = replace(Tuning(), max_exact_rows=50, sample_rows=80, min_components=20, max_components=20)
     with tuning_context(few):
         model = CMVMED(views=VIEWS, n_stages=2).fit(X, y)
     assert model.approximation_["n_annealed"] == 80

@@ -20,8 +20,8 @@ from cmvmed.data.sources import memory_rows
 from cmvmed.data.validation import RowCheck
 from cmvmed.data.view_data import ViewData, ViewSettings, read_view
 from cmvmed.scale.passes import ChunkView, GramPass, StreamedRows, SweepPass, SweepSums, UnlabeledRows
-from cmvmed.scale.sampling import sample_rows
-from cmvmed.scale.streamed import run_streamed_stage
+from cmvmed.scale.sampling import LargerSamples, random_rows, rows_with_weights
+from cmvmed.scale.streamed import streamed_stages
 from tests.core.factories import rejects
 
 TUNING = Tuning()
@@ -87,6 +87,10 @@ def draw_basis(view, partition, n_components, rng):
     return fit_basis(view.training_rows, np.concatenate([view.index_L, drawn]), view.bias)
 
 
+def sample_rows(rows, n, rng, max_row_weight):
+    return rows_with_weights(rows, random_rows(rows, n, rng), max_row_weight)
+
+
 def make_case(
     seed=0, *, n=400, n_classes=2, n_labeled=12, missing=0.0, weighted=False, sample=None, n_components=60, gamma=0.3
 ):
@@ -134,7 +138,7 @@ def make_plan(case, *, balanced=True, schedule=SCHEDULE):
 
 def continued(case, plan, in_memory, times=1):
     preprocessors = [view.preprocessor for view in case.data]
-    return run_streamed_stage([case.rows] * times, preprocessors, case.bases, plan, in_memory)
+    return list(streamed_stages([case.rows] * times, preprocessors, case.bases, plan, in_memory))[-1]
 
 
 def means_of(predictors, matrices):
@@ -180,6 +184,28 @@ def test_sweeps_that_start_from_where_they_end_are_few_and_change_nothing(settin
         np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-3)
 
 
+def test_sums_of_products_of_a_sample_lead_to_the_same_end():
+    """G of a part of the rows is only the metric of the steps: they end where those with G of all rows do."""
+    case = make_case(n=900, sample=80)
+    plan = make_plan(case, schedule=replace(SCHEDULE, tol=1e-9))
+    in_memory = anneal(plan)
+    numbers, weights = sample_rows(case.rows, 500, np.random.default_rng(1), np.inf)
+    part = StreamedRows(
+        memory_rows(case.rows.source.take(numbers)),
+        case.rows.check,
+        np.searchsorted(numbers, case.rows.labeled),
+        weights,
+    )
+    preprocessors = [view.preprocessor for view in case.data]
+    stages = list(streamed_stages([part, case.rows], preprocessors, case.bases, plan, in_memory))
+    direct = continued(case, plan, in_memory)
+    assert [stage.n_rows for stage in stages] == [500, 888]
+    means = [means_of(end.predictors, case.matrices) for end in (*stages, direct)]
+    for of_part, after_part, expected in zip(*means, strict=True):
+        np.testing.assert_allclose(after_part, expected, rtol=0.0, atol=2e-3)
+        assert np.abs(of_part - expected).max() > 1e-2
+
+
 def weights_of(model, state):
     """θ of a view in memory, (r, F)."""
     return model.space.prior_variance * (model.space.Z_L.T @ state.tau + state.gamma)
@@ -210,7 +236,8 @@ def check_sums(case, in_memory, sums):
         a = np.full((state.m_U.shape[0], 1), 0.25)
         b = surrogate.response(state.m_U, state.s_U, q[:, 1:] if q.shape[1] == 2 else q, a)
         expected = model.condition(1.0, np.full(state.m_U.shape[0], 0.25)).project_response(b)
-        rotated = model.rotation.T @ case.bases[i].transform.T @ sums.responses[i]
+        curvature = 0.25 * model.space.omega[:, None] * weights_of(model, state)  # Σ w m z / 4
+        rotated = model.rotation.T @ case.bases[i].transform.T @ sums.residuals[i] + curvature
         np.testing.assert_allclose(rotated, expected, rtol=0.0, atol=1e-7 * np.abs(expected).max())
 
 
@@ -299,7 +326,7 @@ def test_chunk_size_and_threads_do_not_matter():
     few = replace(case.rows, source=memory_rows(case.matrices, memory_limit=None, n_threads=2))
     first = one_sweep(case, in_memory)
     second = one_sweep(replace(case, rows=few), in_memory)
-    np.testing.assert_allclose(first.responses[0], second.responses[0], rtol=0.0, atol=1e-10)
+    np.testing.assert_allclose(first.residuals[0], second.residuals[0], rtol=0.0, atol=1e-10)
     np.testing.assert_allclose(first.energies, second.energies, rtol=1e-12)
 
 
@@ -336,6 +363,25 @@ def test_statistics_need_double_precision_for_smooth_kernels():
         T = case.bases[i].transform
         check_gram(case, i, T.T @ grams[i] @ T)
         rejects(check_gram, case, i, whitened_gram(case, i, np.float32))
+
+
+def test_larger_samples_contain_each_other_and_no_held_out_row():
+    rng = np.random.default_rng(0)
+    labeled = np.array([3, 500, 999])
+    source = memory_rows([np.arange(2000.0).reshape(1000, 2)])
+    rows = StreamedRows(source, RowCheck(("one",), (None,), (None,)), labeled)
+    larger = LargerSamples(rows, random_rows(rows, 460, rng), (100, 400), 60)
+    small, large = larger
+    numbers = [sample.source.take(np.arange(sample.source.n_rows))[0][:, 0] / 2 for sample in (small, large)]
+    assert [sample.n_unlabeled for sample in (small, large)] == [100, 400]
+    assert set(numbers[0]) < set(numbers[1])
+    for sample, own in zip((small, large), numbers, strict=True):
+        np.testing.assert_array_equal(own[sample.labeled], labeled)
+        np.testing.assert_allclose(sample.unlabeled_weight, 997.0)
+    (held_out,), (present,) = larger.held_out()
+    assert held_out.shape == (60, 2)
+    assert present.all()
+    assert not set(held_out[:, 0] / 2) & set(numbers[1])
 
 
 def test_a_sample_has_the_weight_of_all_rows():

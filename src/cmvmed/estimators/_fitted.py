@@ -1,8 +1,8 @@
 """Fitted attributes and warnings of CMVMED."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from itertools import permutations
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import chain, permutations
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,9 @@ from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import model_attributes
 from cmvmed.estimators._prediction import FittedModel, FittedOpinions
 from cmvmed.scale.passes import StreamedRows
+from cmvmed.scale.row_change import RowChange, remaining_change
 from cmvmed.scale.sampling import Sample
-from cmvmed.scale.streamed import StreamedResult, run_streamed_stage
+from cmvmed.scale.streamed import streamed_stages
 
 CONSENSUS_COPIES = 8  # scores, coverage, probabilities, and some room
 MIN_DUAL = 1e-9  # of a dual variable's upper bound; smaller ones are zero
@@ -185,20 +186,46 @@ def _label_distributions(
     return table
 
 
-def continue_on_all_rows(
-    sample: Sample, fit: FitViews, plan: Plan, result: AnnealingResult, combined: Combined | None
-) -> tuple[AnnealingResult, FittedModel]:
-    """The last stage continued on all rows, where the consensus has weight; the result and its model."""
+@dataclass(frozen=True)
+class Continued:
+    """Where a fit to a sample ended after sweeps over more rows."""
+
+    result: AnnealingResult
+    model: FittedModel
+    n_swept: int  # unlabeled rows that were swept over last
+    change: RowChange | None = None  # what all rows would still change; None if it was not estimated
+
+
+def continue_on_more_rows(
+    sample: Sample,
+    fit: FitViews,
+    plan: Plan,
+    result: AnnealingResult,
+    combined: Combined | None,
+    rows_tol: float | None,
+) -> Continued:
+    """The last stage continued on larger samples and all rows, where the consensus has weight.
+
+    With ``rows_tol`` it ends after a sample that is expected to cost no more than this accuracy.
+    """
     if fit.bases is None or sample.all_rows is None:
         raise ValueError("Only a fit on a sample, with low-rank features, can be continued on all rows.")
-    if result.consensus_weight > 0.0 and not result.stopped:
-        rows = [part for part in (sample.intermediate, sample.all_rows) if part is not None]
-        preprocessors = [view.preprocessor for view in fit.data]
-        streamed = run_streamed_stage(rows, preprocessors, fit.bases, plan, result)
-    else:
-        streamed = StreamedResult(result, view_predictors(fit.data, fit.bases, plan.problem, result))
-    model = fitted_model(fit, plan, None, streamed.result, combined)
-    return streamed.result, replace(model, predictors=streamed.predictors)
+    start, n_annealed = fitted_model(fit, plan, None, result, combined), fit.training.partition.block_U.size
+    if result.consensus_weight == 0.0 or result.stopped:
+        return Continued(result, start, n_annealed)
+    preprocessors = [view.preprocessor for view in fit.data]
+    samples = chain(sample.larger or (), [sample.all_rows])
+    held_out = None if sample.larger is None or rows_tol is None else sample.larger.held_out()
+    at = Continued(result, start, n_annealed)
+    for streamed in streamed_stages(samples, preprocessors, fit.bases, plan, result):
+        model = replace(fitted_model(fit, plan, None, streamed.result, combined), predictors=streamed.predictors)
+        last, at = at, Continued(streamed.result, model, streamed.n_rows)
+        if held_out is not None and rows_tol is not None and streamed.n_rows < sample.all_rows.n_unlabeled:
+            before, after = (m.probabilities(m.pooled.scored(*held_out)) for m in (last.model, model))
+            change = remaining_change(before, after, last.n_swept, at.n_swept, sample.all_rows.n_unlabeled)
+            if change.accuracy <= rows_tol:
+                return replace(at, change=change)
+    return at
 
 
 def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels, memory_limit: int) -> Array | None:
@@ -238,8 +265,8 @@ def all_rows_attributes(
     }
 
 
-def approximation_summary(approximation: Approximation, fit: FitViews, sample: Sample) -> dict[str, Any]:
-    """How kernels were handled, and the error on the unlabeled rows in memory, for the user."""
+def approximation_summary(approximation: Approximation, fit: FitViews, continued: Continued | None) -> dict[str, Any]:
+    """How kernels were handled, the error on the unlabeled rows in memory, and how many rows were used, for the user."""
     if fit.bases is None:
         return {"kind": approximation.kind}
     lost = {
@@ -252,7 +279,10 @@ def approximation_summary(approximation: Approximation, fit: FitViews, sample: S
         "rank": {view.settings.name: basis.rank for view, basis in zip(fit.data, fit.bases, strict=True)},
         "residual": lost,
     }
-    return summary if sample.is_complete else summary | {"n_annealed": fit.training.partition.block_U.size}
+    if continued is None:
+        return summary
+    summary |= {"n_annealed": fit.training.partition.block_U.size, "n_swept": continued.n_swept}
+    return summary if continued.change is None else summary | {"change": asdict(continued.change)}
 
 
 def fit_warnings(

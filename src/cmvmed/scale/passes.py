@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from cmvmed.core.consensus import divergence, entropy, pool, positive_probability, soft_labels
 from cmvmed.core.nystroem import Landmarks
 from cmvmed.core.objective import ConsensusSums
-from cmvmed.core.surrogates import Bohning, log_partition
+from cmvmed.core.surrogates import log_partition
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.sources.base import FLOAT_BYTES, RowSource, Sums
 from cmvmed.data.validation import RowCheck
 from cmvmed.data.view_data import ViewPreprocessor
 
-SURROGATE = Bohning()  # the one whose constant curvature makes sums over rows sufficient
-CURVATURE = 0.25  # of it
+CURVATURE = 0.25  # of Bohning's bound, whose constant curvature makes sums over rows sufficient
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,13 @@ class StreamedRows:
     def n_unlabeled(self) -> int:
         """Number of unlabeled rows."""
         return int(self.source.n_rows - self.labeled.size)
+
+    @property
+    def unlabeled_weight(self) -> float:
+        """Sum of their weights."""
+        if self.weights is None:
+            return float(self.n_unlabeled)
+        return float(self.weights.sum() - self.weights[self.labeled].sum())
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class GramPass:
 
 @dataclass(frozen=True)
 class SweepPass:
-    """One sweep's sums: per view Σ_U w b k(x), (p + 1, F); then those of :class:`SweepSums`."""
+    """One sweep's sums: per view Σ_U w (q - σ(m)) k(x), (p + 1, F); then those of :class:`SweepSums`."""
 
     unlabeled: UnlabeledRows
     views: tuple[ChunkView, ...]
@@ -114,17 +121,16 @@ class SweepPass:
         scores, coverage = pool(means, having, self.view_weights, w.size)
         q = soft_labels(scores, self.offset, self.temperature)
         p, mass = positive_probability(q), w * coverage
-        responses, energies, divergences = [], [], []
+        residuals, energies, divergences = [], [], []
         for raw, m, index in zip(raws, means, having, strict=True):
             weight = w[index][:, None]
-            a = np.full((m.shape[0], 1), CURVATURE)
-            responses.append(raw.T @ (weight * SURROGATE.response(m, np.zeros_like(a), p[index], a)))
+            residuals.append(raw.T @ (weight * (p[index] - expit(m))))
             energies.append(float((weight * (log_partition(m) - (p[index] - 0.5) * m)).sum()))
             divergences.append(float(w[index] @ divergence(q[index], m, self.offset, self.temperature)))
         masses = np.array([w[index].sum() for index in having])
         scalars = np.array([mass.sum(), mass @ entropy(q)])
         return (
-            *responses,
+            *residuals,
             np.array(energies),
             np.array(divergences),
             masses,
@@ -143,7 +149,7 @@ class SweepPass:
 class SweepSums:
     """The sums of a sweep over all rows, named."""
 
-    responses: tuple[Array, ...]  # per view (p + 1, F)
+    residuals: tuple[Array, ...]  # per view (p + 1, F)
     energies: Array  # (V,) Σ_U w (A(m) - (q - ½)m), summed over functions
     divergences: Array  # (V,) Σ_U w KL(q ‖ p_i) over the rows that have the view
     masses: Array  # (V,) Σ_U w over them
@@ -155,9 +161,9 @@ class SweepSums:
     @classmethod
     def read(cls, sums: Sums) -> "SweepSums":
         """From what :class:`SweepPass` returns."""
-        *responses, energies, divergences, masses, shares, products, scalars = sums
+        *residuals, energies, divergences, masses, shares, products, scalars = sums
         scalar = (float(value) for value in scalars)
-        return cls(tuple(responses), energies, divergences, masses, shares, products, *scalar)
+        return cls(tuple(residuals), energies, divergences, masses, shares, products, *scalar)
 
     @property
     def kl_by_view(self) -> tuple[float, ...]:

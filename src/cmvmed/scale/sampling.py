@@ -1,6 +1,6 @@
-"""The rows that are annealed in memory: all of them, or a sample if they are many."""
+"""The rows that are annealed in memory: all of them, or a sample if they are many, and larger samples that contain it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,8 @@ MIN_SAMPLE_ROWS = 1000  # unlabeled rows for which a memory limit must leave roo
 MAX_LABELED_ROWS = 20_000  # whose covariance is a square matrix
 # How memory is divided. The sample and what is computed from it take at most 1/SAMPLE_MEMORY of the limit.
 SAMPLE_MEMORY = 2
-INTERMEDIATE_MEMORY = 4  # the larger sample takes at most this part of the memory for chunks
+LARGER_MEMORY = 4  # the largest of the larger samples takes at most this part of the memory for chunks
+ROWS_PER_COMPONENT = 20  # of the first larger sample, whose sums of products all of them use
 SAMPLE_COPIES = 3  # of the sample's rows, as they are given and while they are scaled
 FEATURE_COPIES = 1  # of the sample's features
 SQUARE_MATRICES = 7  # (p, p) per view: features, rotated twice, their Gram matrix, and what eigendecompositions take
@@ -30,12 +31,42 @@ BYTES_PER_ROW = 32  # its class, weights and scores, which are kept
 
 
 @dataclass(frozen=True)
+class LargerSamples:
+    """Samples that contain each other, and rows outside of all of them by which their models are compared."""
+
+    rows: StreamedRows  # all rows
+    order: IntArray  # numbers of unlabeled rows in random order: a sample of n rows is the first n of them
+    sizes: tuple[int, ...]  # ascending
+    n_held_out: int  # rows at the end of ``order`` that are in no sample
+
+    def __iter__(self) -> Iterator[StreamedRows]:
+        """One sample after the other, each in memory with the labeled rows and standing for all rows."""
+        local = self.rows.source if isinstance(self.rows.source, LocalRows) else None
+        for size in self.sizes:
+            numbers, weights = rows_with_weights(self.rows, self.order[:size], np.inf)
+            matrices = self.rows.source.take(numbers)
+            _present_in_sample(self.rows.check, numbers, matrices)
+            source = memory_rows(
+                matrices,
+                memory_limit=None if local is None else local.memory_limit,
+                n_threads=None if local is None else local.n_threads,
+            )
+            yield StreamedRows(source, self.rows.check, np.searchsorted(numbers, self.rows.labeled), weights)
+
+    def held_out(self) -> tuple[list[Matrix], list[BoolArray]]:
+        """Per view, the rows that are in no sample, and which of them have it."""
+        numbers = np.sort(self.order[self.order.size - self.n_held_out :])
+        matrices = self.rows.source.take(numbers)
+        return matrices, _present_in_sample(self.rows.check, numbers, matrices)
+
+
+@dataclass(frozen=True)
 class Sample:
     """The rows to anneal on in memory and, if these are a sample, all rows."""
 
     training: TrainingData
     all_rows: StreamedRows | None = None  # None if all rows are in memory
-    intermediate: StreamedRows | None = None  # a larger sample, swept over before very many rows
+    larger: LargerSamples | None = None  # samples to sweep over before very many rows
     numbers: IntArray | None = None  # of the sample's rows in X; None if all rows are in memory
 
     @property
@@ -64,16 +95,16 @@ def draw_sample(
     tuning: Tuning,
 ) -> Sample:
     """The rows to anneal on: all, unless low-rank features of them would be too many for memory or time."""
-    n_sample = sample_size(approximation, data, memory_limit, tuning)
+    n_sample, n_components = sample_size(approximation, data, memory_limit, tuning), approximation.n_components
     few = count_unlabeled(data.labels, weights) <= n_sample
-    use_all = few or approximation.n_components is None or _has_precomputed(kernel)
+    use_all = few or n_components is None or _has_precomputed(kernel)
     if use_all or data.matrices is not None:  # all rows in memory are checked, also those outside of the sample
         matrices = data.load(memory_limit)
         present = present_in_training(data.schema, matrices, kernel)
         training = training_data(data.schema, matrices, present, data.labels, weights)
-        if use_all:
+        if use_all or n_components is None:
             return Sample(training)
-    return _sampled(data, weights, n_sample, memory_limit, random_state, tuning)
+    return _sampled(data, weights, n_sample, n_components or 0, memory_limit, random_state, tuning)
 
 
 def sample_size(approximation: Approximation, data: TrainingInput, memory_limit: int, tuning: Tuning) -> int:
@@ -119,6 +150,7 @@ def _sampled(
     data: TrainingInput,
     weights: RowWeights,
     n_sample: int,
+    n_components: int,
     memory_limit: int,
     random_state: object,
     tuning: Tuning,
@@ -132,69 +164,69 @@ def _sampled(
             f"{MAX_LABELED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
             "unlabeled rows have little to add."
         )
-    source, with_intermediate = _divide_memory(source, labeled.size, memory_limit, tuning)
+    smallest = max(n_sample * tuning.row_growth, ROWS_PER_COMPONENT * n_components)
+    source, sizes = _divide_memory(source, labeled.size, memory_limit, smallest, tuning)
     check = RowCheck(data.schema.view_names, data.schema.columns_by_view, (None,) * len(data.schema.view_names))
     rows = StreamedRows(source, check, labeled, None if weights.equal else weights.sample)
-    rng = generator(random_state)
-    numbers, sample_weights = sample_rows(rows, n_sample, rng, tuning.max_row_weight)
+    n_held_out = tuning.held_out_rows if sizes else 0
+    order = random_rows(rows, max(n_sample, *sizes, 0) + n_held_out, generator(random_state))
+    numbers, sample_weights = rows_with_weights(rows, order[:n_sample], tuning.max_row_weight)
     matrices = source.take(numbers)
     present = _present_in_sample(check, numbers, matrices)
     sample_labels = Labels(labels.classes, labels.codes[numbers])
     groups = None if weights.groups is None else weights.groups[numbers]
     sample = RowWeights(sample_weights, weights.hinge[numbers], weights.equal, groups)
     training = training_data(data.schema, matrices, present, sample_labels, sample)
-    intermediate = _intermediate_sample(rows, rng, tuning) if with_intermediate else None
-    return Sample(training, rows, intermediate, numbers)
+    return Sample(training, rows, LargerSamples(rows, order, sizes, n_held_out) if sizes else None, numbers)
 
 
-def _divide_memory(source: Rows, n_labeled: int, memory_limit: int, tuning: Tuning) -> tuple[Rows, bool]:
-    """The source with its share of the memory, and whether a larger sample fits beside it and is worth while."""
-    if not isinstance(source, LocalRows):  # workers of a cluster keep nothing of each row
-        return source, False
+def _divide_memory(
+    source: Rows, n_labeled: int, memory_limit: int, smallest: int, tuning: Tuning
+) -> tuple[Rows, tuple[int, ...]]:
+    """The source with its share of the memory, and the sizes of the larger samples that fit beside it.
+
+    Each is ``row_growth`` times the one before; the largest has at most so small a part of all rows that it is worth while.
+    """
     room = memory_after_rows(memory_limit, source.n_rows) // CHUNK_MEMORY
-    taken = (tuning.intermediate_rows + n_labeled) * FLOAT_BYTES * sum(source.widths)
-    enough = source.n_rows - n_labeled >= tuning.min_intermediate_ratio * tuning.intermediate_rows
-    with_intermediate = enough and taken <= room // INTERMEDIATE_MEMORY
-    return replace(source, memory_limit=room - taken * with_intermediate), with_intermediate
+    bytes_per_row = FLOAT_BYTES * sum(source.row_sizes)
+    fitting = room // LARGER_MEMORY // max(bytes_per_row, 1) - n_labeled - tuning.held_out_rows
+    largest = min(fitting, (source.n_rows - n_labeled) // tuning.row_growth)
+    sizes, size = [], smallest
+    while size <= largest:
+        sizes.append(size)
+        size *= tuning.row_growth
+    if not isinstance(source, LocalRows):  # workers of a cluster have memory of their own
+        return source, tuple(sizes)
+    taken = (sizes[-1] + n_labeled) * bytes_per_row if sizes else 0
+    return replace(source, memory_limit=room - taken), tuple(sizes)
 
 
-def sample_rows(rows: StreamedRows, n: int, rng: np.random.Generator, max_row_weight: float) -> tuple[IntArray, Array]:
-    """The labeled rows and ``n`` unlabeled ones of positive weight, ascending, and the weight of each, (n_sample,).
+def random_rows(rows: StreamedRows, n: int, rng: np.random.Generator) -> IntArray:
+    """Numbers of ``n`` unlabeled rows of positive weight in random order; of all, if there are fewer."""
+    if rows.weights is None:
+        drawn = rng.choice(rows.source.n_rows, min(rows.source.n_rows, n + rows.labeled.size), replace=False)
+        unlabeled = drawn[~np.isin(drawn, rows.labeled)]
+    else:
+        with_weight = rows.weights > 0.0
+        with_weight[rows.labeled] = False
+        unlabeled = rng.permutation(np.flatnonzero(with_weight))
+    return np.asarray(unlabeled[:n])
+
+
+def rows_with_weights(rows: StreamedRows, unlabeled: IntArray, max_row_weight: float) -> tuple[IntArray, Array]:
+    """The labeled rows and the given unlabeled ones, ascending, and the weight of each, (n_sample,).
 
     A labeled row keeps its weight; the weight of all unlabeled rows is distributed over those of the sample, up to
     ``max_row_weight`` times their own.
     """
-    if rows.weights is None:
-        pool_size = min(rows.source.n_rows, n + rows.labeled.size)
-        candidates = np.setdiff1d(rng.choice(rows.source.n_rows, pool_size, replace=False), rows.labeled)
-        sample = np.sort(rng.choice(candidates, min(n, candidates.size), replace=False))
-        total, own = float(rows.n_unlabeled), np.ones(sample.size)
-    else:
-        with_weight = rows.weights > 0.0
-        with_weight[rows.labeled] = False
-        candidates = np.flatnonzero(with_weight)
-        sample = np.sort(rng.choice(candidates, min(n, candidates.size), replace=False))
-        total, own = float(rows.weights[candidates].sum()), rows.weights[sample]
-    numbers = np.concatenate([rows.labeled, sample])
+    sample = np.sort(unlabeled)
+    own = np.ones(sample.size) if rows.weights is None else rows.weights[sample]
     labeled_weights = np.ones(rows.labeled.size) if rows.weights is None else rows.weights[rows.labeled]
-    times = min(total / own.sum(), max_row_weight) if sample.size else 1.0
+    times = min(rows.unlabeled_weight / own.sum(), max_row_weight) if sample.size else 1.0
+    numbers = np.concatenate([rows.labeled, sample])
     weights = np.concatenate([labeled_weights, own * times])
     order = np.argsort(numbers)
     return numbers[order], weights[order]
-
-
-def _intermediate_sample(rows: StreamedRows, rng: np.random.Generator, tuning: Tuning) -> StreamedRows:
-    """A larger sample of unlabeled rows, and the labeled ones, in memory."""
-    numbers, weights = sample_rows(rows, tuning.intermediate_rows, rng, tuning.max_row_weight)
-    matrices = rows.source.take(numbers)
-    _present_in_sample(rows.check, numbers, matrices)
-    local = rows.source if isinstance(rows.source, LocalRows) else None
-    source = memory_rows(
-        matrices,
-        memory_limit=None if local is None else local.memory_limit,
-        n_threads=None if local is None else local.n_threads,
-    )
-    return StreamedRows(source, rows.check, np.searchsorted(numbers, rows.labeled), weights)
 
 
 def _present_in_sample(check: RowCheck, numbers: IntArray, matrices: list[Matrix]) -> list[BoolArray]:

@@ -1,19 +1,22 @@
-"""The last stage of the annealing continued on all rows, a chunk at a time.
+"""The last stage of the annealing continued on more rows, a chunk at a time.
 
 The stages before it run in memory on a sample of the unlabeled rows, weighted to represent all of them or, where these
 are very many, some of them. One pass over the rows then gives each view's G = Σ_U w z zᵀ. Every sweep is one more pass:
 given the weights θ of all views and the offset of the consensus, a chunk computes the views' means, the consensus q and
-the responses b of its rows, and returns sums only,
+the residuals q - σ(m) of its rows, and returns sums only,
 
-    Σ_U w b k(x) per view,   Σ_U ψw q,   Σ_U ψw q qᵀ,   the terms of the objective,
+    Σ_U w (q - σ(m)) k(x) per view,   Σ_U ψw q,   Σ_U ψw q qᵀ,   the terms of the objective,
 
-from which all views are updated by their duals as in memory. The offset that gives the classes their shares is computed
-on the sample for the new θ, and moved by the difference that the last pass showed. Nothing as long as the rows leaves a
-chunk, so the same passes run over files and on clusters. Where the rows are very many, a larger sample is swept over
-first: many sweeps over it cost less than one over all rows, of which fewer are then left.
+from which all views are updated by their duals as in memory, with Σ_U w b z = Σ_U w (q - σ(m)) z + a G θ. The offset
+that gives the classes their shares is computed on the sample for the new θ, and moved by the difference that the last
+pass showed. Nothing as long as the rows leaves a chunk, so the same passes run over files and on clusters.
+
+Where the rows are very many, larger samples are swept over first, of which the last may be enough
+(:mod:`cmvmed.scale.row_change`). All of them take G from the first, times the ratio of their weights: where the sweeps
+end, the residuals alone decide, Z_Lᵀτ + λ Σ_U w (q - σ(m)) z = θ/σ², and G is only the metric of their steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -60,9 +63,10 @@ class StreamedView:
         """Of the kernel functions and the constant, (p + 1, F)."""
         return self.basis.transform @ self.theta
 
-    def updated(self, response: Array) -> "StreamedView":
-        """Step 2(b): after one dual, given Σ_U w b k(x) (p + 1, F)."""
-        projected = self.gaussian.lam * (self.basis.transform.T @ response)
+    def updated(self, residual: Array) -> "StreamedView":
+        """Step 2(b): after one dual, given Σ_U w (q - σ(m)) k(x) (p + 1, F)."""
+        curvature = CURVATURE * self.gaussian.space.omega[:, None] * self.theta  # Σ_U w m z / 4
+        projected = self.gaussian.lam * (self.basis.transform.T @ residual + curvature)
         tau, m_L, gap = solve_dual(
             self.gaussian.S_LL, self.gaussian.labeled_mean(projected), self.Y, self.box, np.abs(self.tau)
         )
@@ -80,19 +84,20 @@ class StreamedView:
 
 @dataclass(frozen=True)
 class StreamedResult:
-    """Where the sweeps over all rows ended."""
+    """Where the sweeps over some rows ended."""
 
     result: AnnealingResult  # history, offset and end of the fit; its states and consensus are of the sample
     predictors: tuple[ViewPredictor, ...]
+    n_rows: int  # unlabeled rows that were swept over
 
 
-def run_streamed_stage(
-    samples: Sequence[StreamedRows],
+def streamed_stages(
+    samples: Iterable[StreamedRows],
     preprocessors: Sequence[ViewPreprocessor],
     bases: Sequence[Basis],
     plan: Plan,
     result: AnnealingResult,
-) -> StreamedResult:
+) -> Iterator[StreamedResult]:
     """Continue the last stage, annealed in memory on a sample, by sweeps over larger samples and at last over all rows.
 
     Parameters
@@ -100,14 +105,24 @@ def run_streamed_stage(
     samples : what to sweep over, one after the other; each starts where the one before ended
     preprocessors, bases : per view, how rows become features
     plan, result : of the sample in memory, all of whose models are low-rank ones
+
+    Yields
+    ------
+    streamed : where the sweeps over each of the samples ended
     """
+    chunks = tuple(ChunkView(p, basis.landmark_set) for p, basis in zip(preprocessors, bases, strict=True))
+    grams: tuple[Array, ...] | None = None  # of a total weight of 1
     for rows in samples:
-        result, views = _sweep_over(rows, preprocessors, bases, plan, result)
-    predictors = tuple(
-        LowRankPredictor(preprocessor, view.basis, view.theta, view.gaussian.d)
-        for preprocessor, view in zip(preprocessors, views, strict=True)
-    )
-    return StreamedResult(result, predictors)
+        unlabeled, weight = UnlabeledRows(rows.check, rows.labeled, rows.weights), rows.unlabeled_weight
+        if grams is None:
+            grams = tuple(gram / weight for gram in _gram_matrices(rows, GramPass(unlabeled, chunks)))
+        views = tuple(_streamed_view(plan, result, i, bases[i], gram * weight) for i, gram in enumerate(grams))
+        result, views = _sweep_over(_StreamedStep(rows, unlabeled, chunks, plan, result), views)
+        predictors = tuple(
+            LowRankPredictor(preprocessor, view.basis, view.theta, view.gaussian.d)
+            for preprocessor, view in zip(preprocessors, views, strict=True)
+        )
+        yield StreamedResult(result, predictors, rows.n_unlabeled)
 
 
 @dataclass(frozen=True)
@@ -153,7 +168,7 @@ class _StreamedStep:
         """The views updated by the sums of the last pass, and the offset moved as the sample's is."""
         if position.sums is None:
             return position
-        views = tuple(view.updated(b) for view, b in zip(position.views, position.sums.responses, strict=True))
+        views = tuple(view.updated(sums) for view, sums in zip(position.views, position.sums.residuals, strict=True))
         sample_offset = _sample_offset(views, self.plan, self.result, position.sample_offset)
         return _Position(views, position.offset + (sample_offset - position.sample_offset), sample_offset)
 
@@ -166,22 +181,18 @@ class _StreamedStep:
         return sweep_record(stage, lam, T, value, sums.kl_by_view, gaps, end.view_weights, consensus, n_rows, seconds)
 
 
+def _gram_matrices(rows: StreamedRows, gram_pass: GramPass) -> tuple[Array, ...]:
+    """Per view Σ_U w k(x)k(x)ᵀ, (p + 1, p + 1)."""
+    return rows.source.reduce(gram_pass, bytes_per_row=gram_pass.bytes_per_row, bytes_of_sums=gram_pass.bytes_of_sums)
+
+
 def _sweep_over(
-    rows: StreamedRows,
-    preprocessors: Sequence[ViewPreprocessor],
-    bases: Sequence[Basis],
-    plan: Plan,
-    result: AnnealingResult,
+    step: _StreamedStep, views: tuple[StreamedView, ...]
 ) -> tuple[AnnealingResult, tuple[StreamedView, ...]]:
     """Sweep over the rows until the stage has converged: where the fit is then, and the views."""
-    unlabeled = UnlabeledRows(rows.check, rows.labeled, rows.weights)
-    chunks = tuple(ChunkView(p, basis.landmark_set) for p, basis in zip(preprocessors, bases, strict=True))
-    gram_pass = GramPass(unlabeled, chunks)
-    grams = rows.source.reduce(gram_pass, bytes_per_row=gram_pass.bytes_per_row, bytes_of_sums=gram_pass.bytes_of_sums)
-    views = tuple(_streamed_view(plan, result, i, bases[i], grams[i]) for i in range(len(chunks)))
+    plan, result = step.plan, step.result
     offset = result.consensus.offset
     start = _Position(views, offset, _sample_offset(views, plan, result, offset))
-    step = _StreamedStep(rows, unlabeled, chunks, plan, result)
     end, history, converged = run_stage(step, start, plan.schedule.max_iter, plan.schedule.tol)
     means = _sample_means(end.views, plan)
     states = tuple(
