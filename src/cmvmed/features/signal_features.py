@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from cmvmed.features.extractors import KINDS, Extractor, make_extractor
+from cmvmed.features.extractors import KINDS, Extractor, ExtractorSettings, fit_extractor
 from cmvmed.features.signals_by_length import (
     FloatArray,
     SensorInput,
@@ -93,17 +93,13 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         kinds = check_kinds(self.kind)
         signals = as_sensor_signals(X, self.sampling_rate)
         rows, sample = _sample(signals, self.random_state)
-        extractors = [
-            make_extractor(kind, signals.sampling_rate, signals.channel_names, self.random_state, self.n_jobs or 1)
-            for kind in kinds
-        ]
-        self.sampling_rate_, self.channel_names_ = signals.sampling_rate, tuple(signals.channel_names)
-        self._extractors = [
-            _fitted(extractor, sample, kind, signals, rows) for kind, extractor in zip(kinds, extractors, strict=True)
-        ]
-        self._names = [name for extractor in self._extractors for name in extractor.names()]
+        settings = ExtractorSettings(
+            signals.sampling_rate, tuple(signals.channel_names), self.random_state, self.n_jobs or 1
+        )
+        self.sampling_rate_, self.channel_names_ = settings.sampling_rate, settings.channel_names
+        self._extractors = [_fitted(kind, settings, sample, signals, rows) for kind in kinds]
         self._state = _state(self.kind, self.random_state, signals.sampling_rate, sample)
-        self.n_features_out_ = len(self._names)
+        self.n_features_out_ = len(self.get_feature_names_out())
         return self
 
     def transform(self, X: SensorInput) -> NDArray[np.floating[Any]]:
@@ -130,7 +126,7 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the names of the features."""
         check_is_fitted(self)
-        return np.array(self._names, dtype=object)
+        return np.array([name for extractor in self._extractors for name in extractor.names()], dtype=object)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -202,10 +198,14 @@ def _sample(signals: SensorSignals, random_state: int) -> tuple[list[int], list[
 
 
 def _fitted(
-    extractor: Extractor, sample: Sequence[FloatArray], kind: str, signals: SensorSignals, rows: Sequence[int]
+    kind: str,
+    settings: ExtractorSettings,
+    sample: Sequence[FloatArray],
+    signals: SensorSignals,
+    rows: Sequence[int],
 ) -> Extractor:
     try:
-        return extractor.fit(sample)
+        return fit_extractor(kind, settings, sample)
     except (ValueError, TypeError) as error:
         raise ValueError(
             f'Features of kind "{kind}" cannot be made for sensor {signals.name!r} (signals like {signals.place(rows[0])}): '
