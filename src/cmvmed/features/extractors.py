@@ -282,6 +282,14 @@ class Catch22:
         return [f"{channel}_catch{j}" for channel in self.channel_names for j in range(24)]
 
 
+EXTRACTORS: dict[str, type[Any]] = {
+    **dict.fromkeys(CONVOLUTIONS, Convolutions),
+    "catch22": Catch22,
+    "mfcc": Cepstra,
+    "statistics": Statistics,
+}
+
+
 def reference_length(sample: Sequence[FloatArray], smallest: int) -> int:
     """Return a length that nine of ten signals have, at least ``smallest``."""
     lengths: list[int] = sorted(signal.shape[1] for signal in sample)
