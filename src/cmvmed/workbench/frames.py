@@ -10,17 +10,26 @@ from numpy.typing import NDArray
 from cmvmed._optional import import_optional
 from cmvmed.recordings import SensorSignals
 
-__all__ = ["BoolArray", "FloatArray", "Frame", "RawTable", "Series", "Signal", "pandas"]
+__all__ = ["Block", "BoolArray", "FloatArray", "Frame", "Matrix", "RawTable", "Series", "Signal", "pandas"]
 
 Frame: TypeAlias = Any  # pandas.DataFrame; pandas is an extra without types
 Series: TypeAlias = Any  # pandas.Series
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Matrix: TypeAlias = Any  # (n, d): an array or a scipy.sparse.csr_array
 
 
 def pandas() -> Any:
     """Import pandas."""
     return import_optional("pandas", "workbench", "Reading tables")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Features of one column or sensor, and the rows in which it is present."""
+
+    values: Matrix
+    present: BoolArray
 
 
 @dataclass(frozen=True)
