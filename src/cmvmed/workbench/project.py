@@ -29,10 +29,11 @@ from cmvmed.workbench.label_values import LabelValues, likely_markers, read_labe
 from cmvmed.workbench.predictions import prediction_frame
 from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_project, read_project_file
 from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
+from cmvmed.workbench.readers import matching
 from cmvmed.workbench.recording_rows import WINDOW_COLUMNS, recordings_as_groups
 from cmvmed.workbench.toml_text import project_text
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-from cmvmed.workbench.view_columns import assign_columns, matching
+from cmvmed.workbench.view_columns import assign_columns
 from cmvmed.workbench.view_fitting import fit_views
 
 __all__ = ["Project", "TrainedProject"]
