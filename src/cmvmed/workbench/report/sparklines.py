@@ -45,7 +45,7 @@ def _samples(signal: Signal, row: int) -> FloatArray | None:
         return None
     if not signal.is_sound or isinstance(signal.items, SensorSignals):
         samples = np.asarray(item, dtype=np.float64).ravel()
-        return samples[np.isfinite(samples)]
+        return np.asarray(samples[np.isfinite(samples)])
     try:
         channels, _ = read_audio(item)
     except (OSError, ValueError, ImportError):
