@@ -47,7 +47,7 @@ def names(tmp_path, monkeypatch):
         for number in range(1, 5):
             sound(f"steps/{side}/{number:03d}.wav", 1.0)
     for file in ("monday_floor.wav", "monday_wall.flac", "tuesday_floor.wav"):
-        sound(file, 60)
+        sound(file, 60, 500)
     samples = pd.concat(
         pd.DataFrame({"trial": i, "t": np.arange(60) / 50, "stroke": labels[i], "ax": x[0], "ay": x[1], "az": x[2],
                       "force": x[3]}) for i, x in enumerate(X))  # fmt: skip

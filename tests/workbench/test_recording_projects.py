@@ -311,7 +311,18 @@ def test_what_was_chosen_is_in_the_report_of_a_loaded_model(tmp_path):
         chosen = "yes" if kind == acc.features.kind else "no"
         assert f'<td class="text">{kind}</td><td class="text">{chosen}</td>' in page
         assert f"<td>{r2:.2f}</td>".replace("-", "−") in page
+    assert all(f"<td>{score:.2f}</td></tr>".replace("-", "−") in page for score in acc.score)
     assert '<th scope="row">gyr</th><td class="text">statistics</td><td class="text">yes</td><td>40</td>' in page
+
+
+def test_windows_are_held_out_by_recording(tmp_path):
+    project = started(tmp_path, write_edf(tmp_path))
+    table = project.read()
+    trained = project.train(table, n_stages=2)
+    write_report(tmp_path / "r.html", trained, table, [], with_learning_curve=False)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "2 of recording, held out together" in page
+    assert "rows of new groups (recording)" in page
 
 
 # key of view "acc", words of the message

@@ -212,10 +212,8 @@ def _features(trained: TrainedProject) -> dict[str, list[dict[str, Any]]]:
             {
                 "columns": list(sensor.sources),
                 "kind": sensor.features.kind,
-                "held_out_r2": {
-                    kind: None if isnan(value) else value
-                    for kind, value in zip(sensor.compared, sensor.held_out_r2, strict=True)
-                },
+                "held_out_r2": _by_kind(sensor.compared, sensor.held_out_r2),
+                "score": _by_kind(sensor.compared, sensor.score),
             }
             for sensor in encoder.columns
             if isinstance(sensor, SensorEncoder)
@@ -223,6 +221,10 @@ def _features(trained: TrainedProject) -> dict[str, list[dict[str, Any]]]:
         for encoder in trained.project.encoders or ()
         if any(isinstance(sensor, SensorEncoder) for sensor in encoder.columns)
     }
+
+
+def _by_kind(kinds: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:
+    return {kind: None if isnan(value) else value for kind, value in zip(kinds, values, strict=True)}
 
 
 def _show_result(

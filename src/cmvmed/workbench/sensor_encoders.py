@@ -123,7 +123,7 @@ def why_chosen(encoder: SensorEncoder) -> str:
     kind = f"features of kind {encoder.features.kind!r}"
     if not encoder.compared:
         return f"{kind}, with nothing to choose from"
-    measure, values = "predict held-out labels best (R²", encoder.held_out_r2
+    measure, values = "predict held-out labels best (R² of this and all views", encoder.score
     if np.isnan(encoder.score).any():
         if np.isnan(encoder.agreement).any():
             return (

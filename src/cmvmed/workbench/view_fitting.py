@@ -43,7 +43,7 @@ def _used_columns(view: ViewSettings, rows: ProjectRows) -> tuple[list[str], lis
     for column in rows.roles.views[view.name]:
         kind = rows.kinds[column]
         reason = LEFT_OUT.get(kind)
-        if kind in SIGNALS and not rows.table.signals[column].present.any():
+        if kind in SIGNALS and all(item is None for item in rows.table.signals[column].items):
             reason = "holds nothing"
         if reason is None:
             used.append(column)

@@ -57,6 +57,7 @@ class FeatureLine:
     n_features: str  # of the chosen kind
     held_out_r2: str
     agreement: str
+    score: str
     is_chosen: bool
 
 
@@ -74,10 +75,19 @@ def feature_lines(facts: ModelFacts) -> list[FeatureLine]:
 def _kinds(view: str, encoder: SensorEncoder) -> list[FeatureLine]:
     chosen, n_features = encoder.features.kind, f"{encoder.n_features:,}"
     if not encoder.compared:
-        return [FeatureLine(view, chosen, n_features, DASH, DASH, True)]
+        return [FeatureLine(view, chosen, n_features, DASH, DASH, DASH, True)]
+    columns = (encoder.compared, encoder.held_out_r2, encoder.agreement, encoder.score)
     return [
-        FeatureLine(view, kind, n_features if kind == chosen else DASH, _fixed(r2), _fixed(agreement), kind == chosen)
-        for kind, r2, agreement in zip(encoder.compared, encoder.held_out_r2, encoder.agreement, strict=True)
+        FeatureLine(
+            view,
+            kind,
+            n_features if kind == chosen else DASH,
+            _fixed(r2),
+            _fixed(agreement),
+            _fixed(score),
+            kind == chosen,
+        )
+        for kind, r2, agreement, score in zip(*columns, strict=True)
     ]
 
 
@@ -95,7 +105,7 @@ def row_facts(facts: ModelFacts) -> list[tuple[str, str]]:
     ]
     if facts.table.groups is not None:
         n_groups = len(set(facts.table.groups))
-        found.append(("Groups", f"{n_groups:,} of {short(facts.project.settings.data.groups)}, held out together"))
+        found.append(("Groups", f"{n_groups:,} of {short(facts.group_name)}, held out together"))
     return found
 
 
