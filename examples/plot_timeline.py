@@ -1,8 +1,8 @@
-"""A timeline of body-worn sensors: signals, what each sensor says, and the consensus of all.
+"""A timeline of body-worn sensors: signals, what each sensor says, and the consensus of all; and one case of it.
 
-Run ``python examples/plot_timeline.py --out demo-output``; it writes ``timeline.png`` there. Thirty of the cases that
-the model learns from are labeled; the timeline is of a person's activities one after the other, and for a part of it the
-chest sensor is missing.
+Run ``python examples/plot_timeline.py --out demo-output``; it writes ``timeline.png`` and ``case.png`` there. Thirty of
+the cases that the model learns from are labeled; the timeline is of a person's activities one after the other, and for a
+part of it the chest sensor is missing.
 """
 
 import argparse
@@ -19,10 +19,10 @@ from sklearn.pipeline import make_pipeline
 from cmvmed import CMVMED
 from cmvmed.datasets import make_body_motion
 from cmvmed.features import SensorFeatures
-from cmvmed.plots import plot_timeline
+from cmvmed.plots import plot_case, plot_timeline
 from cmvmed.recordings import cut_windows, long_recording
 
-WINDOW_SECONDS, N_LABELED, N_PER_ACTIVITY = 4.0, 30, 5
+WINDOW_SECONDS, N_LABELED, N_PER_ACTIVITY, SHOWN = 4.0, 30, 5, 6
 
 
 def day_of(motion, rows):
@@ -50,15 +50,18 @@ def main():
     views = model[:-1].transform(cases)
     alone = model[-1].predict_proba_by_opinion(views)
     absent = {name: np.isnan(values).all(axis=1) for name, values in views.items()}
+    by_sensor = {name: np.where(absent[name][:, None], np.nan, alone[f"view {name}"]) for name in views}
     figure = plot_timeline(
         cases,
         model.predict_proba(cases),
         model.classes_,
-        by_sensor={name: np.where(absent[name][:, None], np.nan, alone[f"view {name}"]) for name in views},
+        by_sensor=by_sensor,
         truth=[motion.target_names[label] for label in motion.target[rows]],
         spectrograms=["ankle"],
     )
     figure.savefig(folder / "timeline.png", dpi=110)
+    figure = plot_case(cases, SHOWN, model.predict_proba(cases), model.classes_, by_sensor=by_sensor)
+    figure.savefig(folder / "case.png", dpi=110)
     print(
         f"{len(cases)} windows, {np.mean(model.predict(cases) == np.repeat(motion.target_names, N_PER_ACTIVITY)):.0%} right"
     )

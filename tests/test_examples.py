@@ -56,3 +56,4 @@ def test_timeline_is_drawn(tmp_path):
     said = run("plot_timeline.py", "--out", tmp_path, folder=tmp_path)
     assert said.startswith("30 windows")
     assert (tmp_path / "timeline.png").stat().st_size > 20_000
+    assert (tmp_path / "case.png").stat().st_size > 20_000

@@ -9,7 +9,7 @@ matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not install
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
-from cmvmed.plots import _spans, plot_timeline  # noqa: E402
+from cmvmed.plots import _spans, plot_case, plot_timeline  # noqa: E402
 
 
 def windows(step=2.0, groups=None):
@@ -43,6 +43,39 @@ def test_panels_and_values(figures):
     heights = np.array([bar.get_height() for bar in consensus.patches]).reshape(2, 4).T
     np.testing.assert_allclose(heights, P)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["walk", "run"]
+
+
+def test_one_case(figures):
+    figure = plot_case(windows(), 2, P, ["walk", "run"], by_sensor={"imu": P[::-1], "mic": np.full((4, 2), np.nan)})
+    mic, mic_power, mic_alone, imu, imu_power, imu_alone, _, _, consensus = figure.axes
+    np.testing.assert_array_equal(mic.lines[0].get_ydata(), windows()["mic"][2][0])
+    assert mic.lines[0].get_xdata()[-1] == pytest.approx(1.99)
+    assert len(imu.lines) == 3
+    assert mic_power.images[0].get_extent() == [0.0, 2.0, 0.0, 50.0]
+    assert imu_power.images[0].get_extent() == [0.0, 2.0, 0.0, 5.0]
+    assert not mic_alone.patches  # it says nothing
+    np.testing.assert_allclose([bar.get_width() for bar in imu_alone.patches], P[1])
+    np.testing.assert_allclose([bar.get_width() for bar in consensus.patches], P[2])
+    assert [text.get_text() for text in consensus.get_yticklabels()] == ["walk", "run"]
+
+
+def test_the_strongest_frequency_is_the_brightest(figures):
+    tone = np.sin(2 * np.pi * 20 * np.arange(400) / 100)
+    cases = Recordings({"a": SensorSignals([tone[np.newaxis]], 100.0, ("x",))})
+    image = plot_case(cases, 0, [[1.0]], ["x"]).axes[1].images[0]
+    levels = np.asarray(image.get_array())
+    frequencies = np.linspace(0, 50, len(levels))
+    assert abs(frequencies[levels.mean(axis=1).argmax()] - 20) < 2
+
+
+def test_a_case_that_lacks_a_sensor(figures):
+    figure = plot_case(windows(), 1, P, ["walk", "run"], by_sensor={"imu": P})
+    assert [text.get_text() for text in figure.axes[3].texts] == ["missing"]
+    assert not figure.axes[3].lines
+    with pytest.raises(ValueError, match="There is no case 4; there are 4"):
+        plot_case(windows(), 4, P, ["walk", "run"])
+    with pytest.raises(ValueError, match="There is no sensor 'wall'"):
+        plot_case(windows(), 0, P, ["walk", "run"], by_sensor={"wall": P})
 
 
 def test_overlapping_windows_are_cut_where_the_next_begins():

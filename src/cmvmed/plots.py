@@ -15,7 +15,8 @@ from cmvmed.recordings.container import Recordings, SensorSignals
 FloatArray = NDArray[np.float64]
 
 DYNAMIC_RANGE_DB = 60.0  # of spectrograms
-SPECTRA_PER_WINDOW = 8  # of a spectrogram, each overlapping the next by half
+SPECTRA_PER_WINDOW = 8  # of a spectrogram, each overlapping the next by the share
+OVERLAP, OVERLAP_OF_CASE = 0.5, 0.9
 SIGNAL_HEIGHT, STRIP_HEIGHT, CONSENSUS_HEIGHT = 1.0, 0.16, 0.8  # inches times the scale below
 INCHES = 1.25
 TRACE_COLORS = ("#1f2933", "#7b8794", "#b6bfc9")
@@ -58,14 +59,11 @@ def plot_timeline(
     pyplot = import_optional("matplotlib.pyplot", "plot", "plot_timeline")
     spans = _spans(cases)
     p = _checked("probabilities", probabilities, len(cases), len(classes))
-    opinions = {
-        name: _checked(f"by_sensor[{name!r}]", given, len(cases), len(classes))
-        for name, given in (by_sensor or {}).items()
-    }
-    unknown = [name for name in (*opinions, *spectrograms) if name not in cases.sensors]
+    opinions = _opinions(cases, by_sensor, len(classes))
+    unknown = [name for name in spectrograms if name not in cases.sensors]
     if unknown:
         raise ValueError(f"There is no sensor {unknown[0]!r}; the sensors are {', '.join(cases.sensors)}.")
-    colors = pyplot.get_cmap("tab10" if len(classes) <= 10 else "tab20")(np.arange(len(classes)))
+    colors = _class_colors(pyplot, len(classes))
     heights = [h for name in cases.sensors for h in (SIGNAL_HEIGHT, *([STRIP_HEIGHT] if name in opinions else []))]
     heights += [CONSENSUS_HEIGHT, *([STRIP_HEIGHT] if truth is not None else [])]
     figure, axes = pyplot.subplots(
@@ -92,6 +90,112 @@ def plot_timeline(
     axes[-1, 0].set_xlim(spans[:, 0].min(), spans[:, 1].max())
     figure.align_ylabels()
     return figure
+
+
+def plot_case(
+    cases: Recordings,
+    row: int,
+    probabilities: ArrayLike,
+    classes: Sequence[Any],
+    *,
+    by_sensor: Mapping[str, ArrayLike] | None = None,
+    width: float = 9.0,
+) -> Any:
+    """Draw what each sensor saw in one case: its signal, its spectrogram, and its opinion; below, the consensus.
+
+    Parameters
+    ----------
+    cases : Recordings
+    row : int
+        Number of the case.
+    probabilities : (n_cases, n_classes)
+        Of each class, by all sensors together: ``model.predict_proba(cases)``.
+    classes : sequence of n_classes
+        Their names in the order of the columns: ``model.classes_``.
+    by_sensor : dict of sensor name -> (n_cases, n_classes), optional
+        Probabilities by one sensor alone, NaN where it says nothing: for a pipeline of ``SensorFeatures`` and
+        ``CMVMED``, ``model[-1].predict_proba_by_view(model[0].transform(cases))``.
+    width : float
+        Width of the figure in inches.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One row per sensor: all channels over time, power of the first channel over time and frequency, probabilities.
+        A sensor that is missing in the case has an empty row that says so.
+    """
+    pyplot = import_optional("matplotlib.pyplot", "plot", "plot_case")
+    if not -len(cases) <= row < len(cases):
+        raise ValueError(f"There is no case {row}; there are {len(cases)}, numbered from 0.")
+    p = _checked("probabilities", probabilities, len(cases), len(classes))
+    opinions = _opinions(cases, by_sensor, len(classes))
+    colors = _class_colors(pyplot, len(classes))
+    n_sensors = len(cases.sensors)
+    figure, axes = pyplot.subplots(
+        n_sensors + 1,
+        3,
+        figsize=(width, INCHES * (n_sensors + 1) + 0.5),
+        squeeze=False,
+        layout="constrained",
+        width_ratios=(2.0, 2.0, 1.0),
+    )
+    for panels, (name, signals) in zip(axes, cases.sensors.items(), strict=False):
+        one = signals[[row]]
+        signal = one[0]
+        span = np.array([[0.0, 0.0 if signal is None else signal.shape[1] / signals.sampling_rate]])
+        if signal is None:
+            panels[0].text(0.5, 0.5, "missing", ha="center", va="center", transform=panels[0].transAxes, color="gray")
+            panels[0].set_ylabel(name)
+            panels[1].set_axis_off()
+        else:
+            _draw_signal(panels[0], name, one, span)
+            _draw_spectrogram(panels[1], name, one, span, OVERLAP_OF_CASE)
+            panels[1].set_ylabel("Hz")
+        _draw_bars(panels[2], opinions.get(name, np.full_like(p, np.nan))[row], classes, colors)
+    for panel in axes[-1, :2]:
+        panel.set_axis_off()
+    axes[0, 0].set_title("signal", fontsize=9)
+    axes[0, 1].set_title("spectrogram", fontsize=9)
+    axes[0, 2].set_title("this sensor alone", fontsize=9)
+    axes[-1, 2].set_title("all sensors", fontsize=9)
+    for panel in axes[-2, :2]:
+        panel.set_xlabel("time (s)")
+    _draw_bars(axes[-1, 2], p[row], classes, colors)
+    label = cases.labels[row]
+    known = "not labeled" if label is None else f"labeled {label}"
+    figure.suptitle(f"case {cases.ids[row]}, {known}", fontsize=10)
+    axes[-1, 2].set_xlabel("probability")
+    figure.align_ylabels(axes[:, 0])
+    return figure
+
+
+def _class_colors(pyplot: Any, n_classes: int) -> FloatArray:
+    colors: FloatArray = pyplot.get_cmap("tab10" if n_classes <= 10 else "tab20")(np.arange(n_classes))
+    return colors
+
+
+def _opinions(cases: Recordings, by_sensor: Mapping[str, ArrayLike] | None, n_classes: int) -> dict[str, FloatArray]:
+    unknown = [name for name in by_sensor or {} if name not in cases.sensors]
+    if unknown:
+        raise ValueError(f"There is no sensor {unknown[0]!r}; the sensors are {', '.join(cases.sensors)}.")
+    return {
+        name: _checked(f"by_sensor[{name!r}]", given, len(cases), n_classes)
+        for name, given in (by_sensor or {}).items()
+    }
+
+
+def _draw_bars(axis: Any, p: FloatArray, classes: Sequence[Any], colors: FloatArray) -> None:
+    """Draw the probability of each class as a bar beside its name; nothing if it is not known."""
+    if np.isnan(p).any():
+        axis.set_axis_off()
+        return
+    positions = np.arange(len(classes))
+    axis.barh(positions, p, color=colors)
+    axis.set_yticks(positions, [str(name) for name in classes])
+    axis.invert_yaxis()
+    axis.set_xlim(0.0, 1.0)
+    axis.set_xticks([0.0, 1.0])
+    axis.tick_params(labelsize=7)
 
 
 def _spans(cases: Recordings) -> FloatArray:
@@ -134,11 +238,13 @@ def _draw_signal(axis: Any, name: str, signals: SensorSignals, spans: FloatArray
     axis.tick_params(labelsize=7)
 
 
-def _draw_spectrogram(axis: Any, name: str, signals: SensorSignals, spans: FloatArray) -> None:
+def _draw_spectrogram(
+    axis: Any, name: str, signals: SensorSignals, spans: FloatArray, overlap: float = OVERLAP
+) -> None:
     rate, images = signals.sampling_rate, []
     for start, samples in _parts(signals, spans):
         centered, n_window = samples[0] - samples[0].mean(), max(1, samples.shape[1] // SPECTRA_PER_WINDOW)
-        power = power_by_time(centered, rate, nperseg=n_window, noverlap=n_window // 2)[2]
+        power = power_by_time(centered, rate, nperseg=n_window, noverlap=int(overlap * n_window))[2]
         images.append((start, start + samples.shape[1] / rate, 10.0 * np.log10(power + np.finfo(float).tiny)))
     top = max((level.max() for _, _, level in images), default=0.0)
     for start, end, level in images:

@@ -9,12 +9,10 @@ from sklearn.pipeline import make_pipeline
 
 from cmvmed import CMVMED
 from cmvmed.datasets import make_body_motion
-from cmvmed.features import SensorFeatures, SignalFeatures
+from cmvmed.features import FeatureCache, SensorFeatures, SignalFeatures, signal_features
 from cmvmed.features import sensor_features as module
 from cmvmed.features.sensor_features import class_codes
 from cmvmed.recordings import Recordings, SensorSignals
-
-NO_AEON = "ignore:aeon is not installed"
 
 
 def motion(n=5):
@@ -44,7 +42,6 @@ def test_one_array_per_sensor_by_its_kind():
         np.testing.assert_array_equal(values, own)
 
 
-@pytest.mark.filterwarnings(NO_AEON)
 def test_recordings_and_arrays_give_the_same():
     made = motion()
     recordings = recordings_of(made)
@@ -54,7 +51,6 @@ def test_recordings_and_arrays_give_the_same():
         np.testing.assert_array_equal(from_arrays[name], from_recordings[name])
 
 
-@pytest.mark.filterwarnings(NO_AEON)
 def test_pipeline_with_missing_sensors_and_unequal_lengths():
     made = motion()
     signals = {name: list(values) for name, values in made.signals.items()}
@@ -81,7 +77,6 @@ def test_choices_are_reported(monkeypatch):
 
 
 def test_with_aeon_random_convolutions_are_compared():
-    pytest.importorskip("aeon", reason="aeon is not installed")
     made = motion()
     features = SensorFeatures(sampling_rate=made.sampling_rates).fit(made.signals, hidden(made.target))
     assert set(features.choices_["kind"]) == {"statistics", "minirocket"}
@@ -115,6 +110,36 @@ def test_progress_is_reported():
     assert seen == [f"compare features of {s}" for s in made.signals] + [f"features of {s}" for s in made.signals] + [
         "fit"
     ]
+
+
+def counting(monkeypatch):
+    """Names of sensors whose features are computed."""
+    found, compute = [], signal_features.compute_features
+
+    def counted(extractors, n_features, signals):
+        found.append(signals.name)
+        return compute(extractors, n_features, signals)
+
+    monkeypatch.setattr(signal_features, "compute_features", counted)
+    return found
+
+
+def test_predict_and_predict_proba_compute_features_once(monkeypatch):
+    made, computed = motion(), counting(monkeypatch)
+    features = SensorFeatures("statistics", sampling_rate=made.sampling_rates, memory=FeatureCache())
+    model = make_pipeline(features, CMVMED(n_stages=1, calibrate=False)).fit(made.signals, hidden(made.target))
+    model.predict_proba(made.signals)
+    model.predict(made.signals)
+    assert computed == list(made.signals)
+
+
+def test_features_that_were_compared_are_not_computed_again(monkeypatch):
+    made, computed = motion(), counting(monkeypatch)
+    features = SensorFeatures(sampling_rate=made.sampling_rates)
+    found = features.fit_transform(made.signals, hidden(made.target))
+    assert computed == [name for name in made.signals for _ in ("statistics", "minirocket")]
+    for name, values in features.transform(made.signals).items():
+        np.testing.assert_array_equal(values, found[name])
 
 
 def test_class_codes():

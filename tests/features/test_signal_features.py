@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+from aeon.transformations.collection.convolution_based import MiniRocket
 
-from cmvmed.features import SignalFeatures, WindowFeatures, views_transformer
+from cmvmed.features import FeatureCache, SignalFeatures, WindowFeatures, views_transformer
+from cmvmed.features import feature_cache as caching
 from cmvmed.features.extractors import extend, reference_length, windows
 from cmvmed.features.signal_features import content_hash
 from cmvmed.features.signals_by_length import as_sensor_signals, blocks_of_equal_length
 from cmvmed.recordings import Recordings, SensorSignals
 
-WITH_AEON = ("minirocket", "multirocket", "catch22")
+COMPILED = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("multirocket", "catch22")]  # by numba, for a minute
 
 
 def signals_of(lengths, n_channels=2, seed=0):
@@ -17,10 +19,8 @@ def signals_of(lengths, n_channels=2, seed=0):
     return [None if length is None else rng.normal(size=(n_channels, length)) for length in lengths]
 
 
-@pytest.fixture(params=["statistics", "mfcc", *WITH_AEON])
+@pytest.fixture(params=["statistics", "mfcc", "minirocket", *COMPILED])
 def kind(request):
-    package = {"statistics": "numpy", "mfcc": "librosa"}.get(request.param, "aeon")
-    pytest.importorskip(package, reason=f"{package} is not installed")
     return request.param
 
 
@@ -56,7 +56,6 @@ def test_one_signal_of_one_channel_is_enough(kind):
 
 
 def test_random_convolutions_leave_the_global_random_state():
-    pytest.importorskip("aeon", reason="aeon is not installed")
     X = np.random.default_rng(0).normal(size=(4, 1, 60))
     np.random.seed(3)  # noqa: NPY002
     expected = np.random.random()  # noqa: NPY002
@@ -66,12 +65,9 @@ def test_random_convolutions_leave_the_global_random_state():
 
 
 def test_minirocket_of_equal_lengths_is_that_of_aeon():
-    convolution_based = pytest.importorskip(
-        "aeon.transformations.collection.convolution_based", reason="aeon is not installed"
-    )
     X = np.random.default_rng(0).normal(size=(10, 2, 80))
     X = (X - X.mean(axis=(0, 2), keepdims=True)) / X.std(axis=(0, 2), keepdims=True)
-    expected = convolution_based.MiniRocket(2500, random_state=0).fit_transform(X.astype(np.float32))
+    expected = MiniRocket(2500, random_state=0).fit_transform(X.astype(np.float32))
     np.testing.assert_allclose(SignalFeatures("minirocket").fit_transform(X), expected, atol=2 / 80)
 
 
@@ -83,7 +79,6 @@ def test_missing_package_is_named(monkeypatch):
 
 def test_kinds_side_by_side():
     X = np.random.default_rng(0).normal(size=(5, 1, 1500))
-    pytest.importorskip("librosa")
     both = SignalFeatures("statistics+mfcc", sampling_rate=1000.0).fit_transform(X)
     parts = [SignalFeatures(kind, sampling_rate=1000.0).fit_transform(X) for kind in ("statistics", "mfcc")]
     np.testing.assert_array_equal(both, np.hstack(parts))
@@ -136,6 +131,38 @@ def test_features_are_kept_by_content(tmp_path, monkeypatch):
     other = SignalFeatures("statistics", sampling_rate=60.0, memory=tmp_path).fit(X)
     with pytest.raises(AssertionError, match="computed again"):
         other.transform(X)
+
+
+def test_the_cache_in_memory_keeps_the_last_features(monkeypatch):
+    monkeypatch.setattr(caching, "MEMORY_BYTES", 100)
+    cache, computed = FeatureCache(), []
+
+    def made(key):
+        def compute():
+            computed.append(key)
+            return np.full(10, float(len(key)))  # 80 bytes
+
+        return cache.get(key, compute)
+
+    for key in ("a", "a", "bb", "bb", "a"):
+        found = made(key)
+        np.testing.assert_array_equal(found, np.full(10, len(key)))
+        found[:] = 0.0  # what the cache holds is not changed
+    assert computed == ["a", "bb", "a"]
+
+
+def test_the_folder_of_the_cache_holds_arrays_only_and_is_limited(tmp_path, monkeypatch):
+    monkeypatch.setattr(caching, "FOLDER_BYTES", 600)
+    for number in range(5):
+        FeatureCache(tmp_path / "cache").get(f"key{number}", lambda n=number: np.full(10, float(n)))  # 208 bytes
+    files = sorted(file.name for file in (tmp_path / "cache").iterdir())
+    assert files == ["key3.npy", "key4.npy"]
+    (tmp_path / "cache" / "key4.npy").write_bytes(b"damaged")
+    assert FeatureCache(tmp_path / "cache").get("key4", lambda: np.ones(2)).tolist() == [1.0, 1.0]
+    np.save(tmp_path / "cache" / "key3.npy", np.array([print], dtype=object), allow_pickle=True)
+    assert FeatureCache(tmp_path / "cache").get("key3", lambda: np.ones(2)).tolist() == [1.0, 1.0]
+    (tmp_path / "file").write_text("not a folder")
+    assert FeatureCache(tmp_path / "file").get("key", lambda: np.ones(2)).tolist() == [1.0, 1.0]
 
 
 def test_content_hash_tells_shapes_and_gaps_apart():

@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmvmed import CMVMED, MED, MVMED, SVM2K, CoRLS
-from cmvmed.features import MFCC, TextView, WindowFeatures, views_transformer
+from cmvmed.datasets import make_body_motion
+from cmvmed.features import MFCC, SensorFeatures, TextView, WindowFeatures, views_transformer
 
 N, K = 60, 3
 
@@ -97,6 +98,17 @@ def waveforms() -> Example:
     return Example(make_pipeline(steps, CMVMED(views=steps.views)).fit(sound, y), sound)
 
 
+def sensors(kind: Any = "auto") -> Example:
+    """Signals of three sensors with different rates and lengths, one of which is missing in some cases."""
+    made = make_body_motion(6, seconds=1.0, random_state=0)
+    signals = {name: list(values) for name, values in made.signals.items()}
+    signals["chest"][3:6] = [None] * 3
+    signals["ankle"] = [signal[:, : signal.shape[1] - row % 5] for row, signal in enumerate(signals["ankle"])]
+    y = np.where(np.arange(len(made.target)) < 24, made.target, -1)
+    steps = make_pipeline(SensorFeatures(kind, sampling_rate=made.sampling_rates), CMVMED(n_stages=2))
+    return Example(steps.fit(signals, y), signals)
+
+
 def documents(output: str = "pandas", **parameters: Any) -> Example:
     """Texts of two kinds, one column with gaps."""
     rng = np.random.default_rng(3)
@@ -150,6 +162,10 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "svm2k": lambda: of_baseline(SVM2K(views=TWO)),
     "corls": lambda: of_baseline(CoRLS(views=np.array(TWO).tolist())),
     "waveforms": waveforms,
+    "sensors": sensors,
+    "statistics of sensors": lambda: sensors(
+        {"wrist": "statistics", "ankle": "minirocket", "chest": "statistics+minirocket"}
+    ),
     "documents": documents,
     "documents as counts": lambda: documents("default", weighting="counts", stop_words="english"),
 }

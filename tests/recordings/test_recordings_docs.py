@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 import cmvmed.recordings
+from cmvmed.features import MFCC, views_transformer
 from cmvmed.recordings.recording_files import RECORDING_FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
@@ -46,7 +47,7 @@ def names(tmp_path, monkeypatch):
         for number in range(1, 5):
             sound(f"steps/{side}/{number:03d}.wav", 1.0)
     for file in ("monday_floor.wav", "monday_wall.flac", "tuesday_floor.wav"):
-        sound(file, 60)
+        sound(file, 60, 500)
     samples = pd.concat(
         pd.DataFrame({"trial": i, "t": np.arange(60) / 50, "stroke": labels[i], "ax": x[0], "ay": x[1], "az": x[2],
                       "force": x[3]}) for i, x in enumerate(X))  # fmt: skip
@@ -101,7 +102,7 @@ def test_files_of_cases(names):
             assert np.mean(predictions(names) == np.array(["back", "fore"])[Y]) > 0.9
     cases = names["cases"]
     assert cases.labels.tolist() == ["human", "horse", None, None]
-    features = names["views_transformer"]({name: (names["MFCC"](), name) for name in cases.columns})
+    features = views_transformer({name: (MFCC(), name) for name in cases.columns})
     assert features.fit_transform(cases).shape == (4, 400)
 
 
@@ -139,6 +140,14 @@ def test_labels_in_a_long_table(names):
     cases = run(BLOCKS[5], names)["cases"]
     assert set(cases.labels) == {"walk", "run", None}
     assert cases.n == 2 * 59
+
+
+def test_pictures(names):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    figure = run(BLOCKS[6], run(BLOCKS[0], names))["figure"]
+    assert len(figure.axes) == 9  # two sensors and the consensus
+    matplotlib.pyplot.close("all")
 
 
 def test_every_public_function_and_format_is_on_the_page():

@@ -13,9 +13,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from cmvmed.features import MFCC, WindowFeatures
+from cmvmed.features import SignalFeatures, WindowFeatures
+from cmvmed.recordings import SensorSignals
+from cmvmed.recordings.audio_files import read_audio
 from cmvmed.workbench.encoders import MAX_CATEGORIES, ViewEncoder, encoder_from_state, encoder_state, fit_column
 from cmvmed.workbench.frames import RawTable, Signal
+from cmvmed.workbench.project_file import DataSettings, ViewSettings
+from cmvmed.workbench.sensor_encoders import fit_sensors
 from tests.core.factories import rejects
 
 NAN = np.nan
@@ -27,8 +31,14 @@ def table_of(signals=None, **columns):
     return RawTable("x.csv", pd.DataFrame(columns, index=range(n_rows)), signals or {})
 
 
-def fitted(table, **kinds):
-    return ViewEncoder("view", tuple(fit_column(table, column, kind) for column, kind in kinds.items()))
+def fitted(table, *, features="statistics", rate=None, **kinds):
+    """The encoder of a view; columns of kind "signal" are the channels of a sensor."""
+    channels = [column for column, kind in kinds.items() if kind == "signal"]
+    view = ViewSettings("view", columns=tuple(kinds), features=features, sampling_rate=rate)
+    given = {view: channels} if channels else {}
+    sensors, _ = fit_sensors(table, given, [None] * table.n_rows, DataSettings(), None)
+    cells = tuple(fit_column(table, column, kind) for column, kind in kinds.items() if kind != "signal")
+    return ViewEncoder("view", (*cells, *sensors.get("view", ())))
 
 
 def dense(matrix):
@@ -117,10 +127,41 @@ def test_series_of_different_lengths_and_with_gaps():
     gap = items[3].copy()
     gap[10:13] = NAN
     table = table_of({"s": Signal([*items[:3], gap], is_sound=False)})
-    encoded = fitted(table, s="series").encode(table)
+    encoded = fitted(table, s="signal").encode(table)
     for row in (0, 1, 3):
-        np.testing.assert_allclose(encoded[row], WindowFeatures().fit_transform(items[row][None, :])[0], atol=1e-9)
+        expected = WindowFeatures().fit_transform(items[row][None, :])[0]
+        np.testing.assert_allclose(encoded[row], expected, atol=1e-6, rtol=1e-5)
     assert np.isnan(encoded[2]).all()
+
+
+def test_channels_of_a_view_are_one_sensor():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 6, 50))
+    table = table_of({"x": Signal([*x[:5], None], is_sound=False), "y": Signal(list(y), is_sound=False)})
+    encoder = fitted(table, x="signal", y="signal", features="minirocket", rate=20.0)
+    both = [np.stack(pair) for pair in zip(x[:5], y[:5], strict=True)]
+    expected = SignalFeatures("minirocket", sampling_rate=20.0).fit_transform([*both, None])
+    np.testing.assert_array_equal(encoder.encode(table), expected)  # absent where a channel is
+    assert encoder.column_names == ["x", "y"]
+    single = table_of({"x": table.signals["x"]})
+    assert np.isnan(encoder.encode(single)).all()
+    uneven = table_of({"x": Signal([x[0]], is_sound=False), "y": Signal([y[0, :49]], is_sound=False)})
+    with pytest.raises(ValueError, match=r"in row 1 of x.csv they have: x \(50\), y \(49\)"):
+        encoder.encode(uneven)
+
+
+def test_signals_of_several_rates_in_a_view_are_several_sensors():
+    rng = np.random.default_rng(0)
+    slow = SensorSignals(list(rng.normal(size=(6, 1, 40))), 10.0, ("t",))
+    fast = SensorSignals(list(rng.normal(size=(6, 1, 400))), 100.0, ("v",))
+    table = table_of({"t": Signal(slow, is_sound=False), "v": Signal(fast, is_sound=False)})
+    encoder = fitted(table, t="signal", v="signal")
+    parts = [SignalFeatures("statistics").fit_transform(sensor) for sensor in (slow, fast)]
+    np.testing.assert_array_equal(encoder.encode(table), np.hstack(parts))
+    together = fitted(table, t="signal", v="signal", rate=10.0)  # brought to one clock
+    assert len(together.columns) == 1
+    assert together.columns[0].features.sampling_rate_ == 10.0
+    np.testing.assert_array_equal(together.encode(table)[:, :20], parts[0])
 
 
 def test_sound_files_of_different_rates(tmp_path):
@@ -129,8 +170,9 @@ def test_sound_files_of_different_rates(tmp_path):
         soundfile.write(tmp_path / f"{name}.wav", 0.1 * rng.normal(size=rate), rate)
     files = [str(tmp_path / "a.wav"), None, str(tmp_path / "b.wav")]
     table = table_of({"mic": Signal(files, is_sound=True)})
-    encoded = fitted(table, mic="sound").encode(table)
-    np.testing.assert_array_equal(encoded, MFCC(4000).fit_transform(files))
+    encoded = fitted(table, mic="signal", features="mfcc").encode(table)
+    sounds = [None if file is None else read_audio(file, sampling_rate=4000)[0] for file in files]
+    np.testing.assert_array_equal(encoded, SignalFeatures("mfcc", sampling_rate=4000.0).fit_transform(sounds))
     assert np.isnan(encoded[1]).all()
 
 
@@ -148,17 +190,22 @@ def all_kinds(tmp_path):
         c=["x", "y", "x", None],
         t=DOCUMENTS,
     )
-    kinds = {"n": "number", "b": "boolean", "d": "date", "c": "category", "mic": "sound", "imu": "series"}
+    kinds = {"n": "number", "b": "boolean", "d": "date", "c": "category", "mic": "signal", "imu": "signal"}
     return table, [fitted(table, **kinds), fitted(table, t="text", n="number")]
 
 
-def test_the_state_is_plain_and_gives_the_same_features(tmp_path):
+def test_the_state_gives_the_same_features(tmp_path):
     table, encoders = all_kinds(tmp_path)
     for encoder in encoders:
-        restored = encoder_from_state(json.loads(json.dumps(encoder_state(encoder))))
+        state = encoder_state(encoder)
+        cells = [column for column in state["columns"] if column["kind"] != "signals"]
+        signals = [column for column in state["columns"] if column["kind"] == "signals"]
+        plain = json.loads(json.dumps(cells))  # texts, numbers and lists
+        restored = encoder_from_state({"name": state["name"], "columns": [*plain, *signals]})
         assert restored == encoder
         np.testing.assert_array_equal(dense(restored.encode(table)), dense(encoder.encode(table)))
-        assert len(encoder.feature_names) == encoder.encode(table).shape[1]
+        assert len(encoder.feature_names) == encoder.n_features == encoder.encode(table).shape[1]
+        assert len(set(encoder.feature_names)) == encoder.n_features
 
 
 @pytest.mark.parametrize("view", [0, 1])

@@ -214,10 +214,10 @@ def test_npz_and_ts(tmp_path):
     assert guesses.settings.data.labels == "class"
     assert views_of(guesses) == {"dim_0": ("dim_0",), "dim_1": ("dim_1",)}
     (tmp_path / "cmvmed.toml").write_text(guesses.text, encoding="utf-8")
-    assert {name: view.shape for name, view in Project.load(tmp_path).read().views.items()} == {
-        "dim_0": (8, 20),
-        "dim_1": (8, 20),
-    }
+    assert {view.features for view in guesses.settings.views} == {"auto"}
+    assert guessed(tmp_path, "x.npz").settings.views[0].features is None  # columns of numbers
+    plain = Project.load(tmp_path, changes={"views.dim_0.features": "statistics", "views.dim_1.features": "statistics"})
+    assert {name: view.shape for name, view in plain.read().views.items()} == {"dim_0": (8, 20), "dim_1": (8, 20)}
 
 
 def test_nothing_to_learn_from(tmp_path):

@@ -53,7 +53,7 @@ def similarities(views: Sequence[ViewPoints], n_rows: int, n_labels: int, tuning
     root = np.sqrt(np.maximum(scale, MIN_SCALE))
     D /= root[:, None]
     D /= root
-    return np.exp(-np.square(D, out=D), out=D)
+    return np.asarray(np.exp(-np.square(D, out=D), out=D))
 
 
 def joint_distances(views: Sequence[ViewPoints], n_rows: int) -> Array:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,8 @@ def command(
     from cmvmed.workbench import Project
 
     opened = Project.load(project, changes=changes)
+    if dry_run:
+        opened = replace(opened, memory=None)  # which would write features to the disk
     for path in (output, *([page] if page else [])):
         check_output(path, force=force or dry_run)
     with progress_bar(sum(STEPS.values())) as advance:
@@ -192,11 +195,36 @@ def _as_json(
         **_rows(table),
         "classes": [str(name) for name in model.classes_],
         "views": list(model.view_names_),
+        "features": _features(trained),
         "accuracy": asdict(model.accuracy_estimate()) if model.calibrate else None,
         "findings": [asdict(finding) for finding in findings],
         "warnings": list(warned),
         "messages": list(table.messages),
     }
+
+
+def _features(trained: TrainedProject) -> dict[str, list[dict[str, Any]]]:
+    """The kinds of features of signals that were compared, by view."""
+    from cmvmed.workbench.sensor_encoders import SensorEncoder
+
+    return {
+        encoder.name: [
+            {
+                "columns": list(sensor.sources),
+                "kind": sensor.features.kind,
+                "held_out_r2": _by_kind(sensor.compared, sensor.held_out_r2),
+                "score": _by_kind(sensor.compared, sensor.score),
+            }
+            for sensor in encoder.columns
+            if isinstance(sensor, SensorEncoder)
+        ]
+        for encoder in trained.project.encoders or ()
+        if any(isinstance(sensor, SensorEncoder) for sensor in encoder.columns)
+    }
+
+
+def _by_kind(kinds: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:
+    return {kind: None if isnan(value) else value for kind, value in zip(kinds, values, strict=True)}
 
 
 def _show_result(

@@ -151,7 +151,7 @@ def _distances(products: Array, norms: Array, others: Array) -> Array:
     """‖x‖² + ‖x'‖² - 2x·x' from the products (n, k) and the squared lengths (n,) and (k,)."""
     distances = np.add.outer(norms, others)
     distances -= 2.0 * products
-    return np.maximum(distances, 0.0, out=distances)
+    return np.asarray(np.maximum(distances, 0.0, out=distances))
 
 
 def fit_kernel(
@@ -222,7 +222,7 @@ def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Gener
         values.partition(middle)
         typical = float(values[middle])
     else:
-        mass = np.outer(weights, weights).ravel()
+        mass = np.asarray(np.outer(weights, weights).ravel(), dtype=np.float64)
         typical, average = _weighted_median(values, mass), float(mass @ values / mass.sum())
     typical = typical or average
     return 1.0 / typical if np.isfinite(typical) and typical > 0.0 and np.isfinite(1.0 / typical) else 1.0

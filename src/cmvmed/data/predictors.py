@@ -187,7 +187,7 @@ class LowRankPredictor:
         """T diag(√(1 - d)), (p + 1, r'), of the weights whose variance the unlabeled rows reduce."""
         share = 1.0 - self.d
         reduced = share > MIN_REDUCTION
-        return self.basis.transform[:, reduced] * np.sqrt(share[reduced])
+        return np.asarray(self.basis.transform[:, reduced] * np.sqrt(share[reduced]))
 
     def mean(self, rows: Matrix) -> Array:
         """Posterior means (n, F) of rows that have this view."""

@@ -160,12 +160,13 @@ def _forces(
     """Return the (2, n_samples) forces at the two bearings; a healthy shaft has a root mean square of about 1."""
     turns = speed * np.arange(n_samples) / rate + 0.05 * np.cumsum(rng.standard_normal(n_samples)) / np.sqrt(rate)
     shaft = residual * _orders(turns, np.array([1.0]), np.array([1.0]), rng)
-    shaft = shaft + 0.5 * _orders(turns, np.arange(2.0, 5.0), 1.0 / np.arange(2.0, 5.0), rng)
-    force = np.tile(shaft, (2, 1)) * np.exp(0.2 * rng.standard_normal((2, 1)))
+    higher: FloatArray = np.array([2.0, 3.0, 4.0])
+    shaft = shaft + 0.5 * _orders(turns, higher, 1.0 / higher, rng)
+    force: FloatArray = np.tile(shaft, (2, 1)) * np.exp(0.2 * rng.standard_normal((2, 1)))
     if state == MACHINE_STATES.index("unbalance"):
         force += fault * _orders(turns, np.array([1.0]), np.array([1.0]), rng)
     elif state == MACHINE_STATES.index("looseness"):
-        orders = np.arange(0.5, HARMONICS / 2 + 0.5, 0.5)
+        orders = np.asarray(np.arange(0.5, HARMONICS / 2 + 0.5, 0.5), dtype=np.float64)
         force += fault * _orders(turns, orders, np.exp(0.5 * rng.standard_normal(orders.size)), rng)
     elif bearing >= 0:
         force[bearing] += fault * _impacts(turns, n_samples, rng)

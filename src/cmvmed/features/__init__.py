@@ -1,5 +1,6 @@
 """Features of raw sensor recordings: scikit-learn transformers for sound, text and multi-channel signals."""
 
+from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.features.mfcc import MFCC
 from cmvmed.features.per_view import ViewsTransformer, views_transformer
 from cmvmed.features.segmentation import Segments, segment_events, segment_windows
@@ -11,6 +12,7 @@ from cmvmed.recordings.audio_files import read_audio
 
 __all__ = [
     "MFCC",
+    "FeatureCache",
     "Segments",
     "SensorFeatures",
     "SignalFeatures",

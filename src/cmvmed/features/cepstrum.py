@@ -73,7 +73,7 @@ def normalize_amplitude(samples: Samples, amplitude: str | None) -> Samples:
         return by_peak
     # after the division by the peak the squares cannot overflow
     rms: Samples = np.sqrt(np.mean(by_peak**2, axis=1, keepdims=True))
-    return by_peak / np.maximum(rms, tiny)
+    return np.asarray(by_peak / np.maximum(rms, tiny))
 
 
 def normalize_cepstra(cepstra: Samples, cepstral: str | None) -> Samples:
@@ -84,7 +84,7 @@ def normalize_cepstra(cepstra: Samples, cepstral: str | None) -> Samples:
     if cepstral == "mean":
         return centered
     scale = centered.std(axis=-1, keepdims=True)
-    return centered / np.where(scale > 0, scale, 1.0)
+    return np.asarray(centered / np.where(scale > 0, scale, 1.0))
 
 
 def average_frames(cepstra: Samples, n_parts: int) -> Samples:

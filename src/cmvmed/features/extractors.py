@@ -1,7 +1,8 @@
 """Extractors of features from blocks of signals, one class per kind of features.
 
 An extractor learns from a sample of the signals (levels of the channels, biases of the convolutions), never from labels,
-and then maps signals of any length to vectors of one length.
+and then maps signals of any length to vectors of one length. What it has learned are numbers, texts and arrays, so that a
+model file can hold it; objects of other packages are made again from them.
 
 ==============  ========================================================================================
 minirocket      share of positive values of 84 fixed convolutions at several dilations and thresholds [1]_
@@ -26,6 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -47,6 +50,11 @@ CONVOLUTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "multirocket": ("MultiRocket", {"n_kernels": 320}),
     "hydra": ("HydraTransformer", {"output_type": "numpy"}),
 }
+LEARNED = {  # fitted attributes of these classes: tuples of arrays, of which the last are biases, the only ones from signals
+    "minirocket": ("parameters",),
+    "multirocket": ("parameter", "parameter1"),
+    "hydra": (),
+}
 NEEDS = {  # packages and extras; those without an entry need nothing
     "minirocket": (("aeon", "timeseries"),),
     "multirocket": (("aeon", "timeseries"),),
@@ -57,16 +65,25 @@ NEEDS = {  # packages and extras; those without an entry need nothing
 MIN_CONVOLUTION_SAMPLES = 10  # convolutions have 9 samples, and are also made of differences
 MFCC_PARTS = 2  # parts of a signal over which cepstra are averaged: events can be anywhere in it
 MAX_BANDS = 8
+MAX_LENGTH = 2**31  # samples of a signal
 
 
 class Extractor(Protocol):
     """Features of one kind."""
 
-    def fit(self, sample: Sequence[FloatArray]) -> Extractor: ...  # noqa: D102
-
     def features(self, signals: FloatArray) -> NDArray[np.floating[Any]]: ...  # noqa: D102
 
     def names(self) -> list[str]: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class ExtractorSettings:
+    """What extractors do not learn from signals."""
+
+    sampling_rate: float
+    channel_names: tuple[str, ...]
+    random_state: int
+    n_jobs: int
 
 
 def is_available(kind: str) -> bool:
@@ -74,21 +91,24 @@ def is_available(kind: str) -> bool:
     return all(find_spec(package) is not None for package, _ in NEEDS.get(kind, ()))
 
 
-def make_extractor(
-    kind: str, sampling_rate: float, channel_names: Sequence[str], random_state: int, n_jobs: int
-) -> Extractor:
-    """Return an unfitted extractor; an ImportError says what to install."""
+def fit_extractor(kind: str, settings: ExtractorSettings, sample: Sequence[FloatArray]) -> Extractor:
+    """Return the extractor of a kind, learned from (n_channels, n_samples) signals.
+
+    An ImportError says what to install.
+    """
     for package, extra in NEEDS.get(kind, ()):
         import_optional(package, extra, f'Features of kind "{kind}"')
     if kind == "statistics":
-        return Statistics(sampling_rate, tuple(channel_names))
+        n_bands = min(MAX_BANDS, reference_length(sample, 2) // 2)  # at most half the samples of the shorter signals
+        return Statistics(settings.sampling_rate, settings.channel_names, n_bands)
     if kind == "mfcc":
-        return Cepstra(sampling_rate, tuple(channel_names))
+        return Cepstra(settings.sampling_rate, settings.channel_names)
     if kind == "catch22":
-        return Catch22(tuple(channel_names), n_jobs)
-    return Convolutions(kind, random_state, n_jobs)
+        return Catch22(settings.channel_names, settings.n_jobs)
+    return fit_convolutions(kind, settings, sample)
 
 
+@dataclass(frozen=True, eq=False)
 class Convolutions:
     """Random convolutions of aeon on channels of mean 0 and standard deviation 1 over the sample.
 
@@ -98,84 +118,139 @@ class Convolutions:
     last value.
     """
 
-    def __init__(self, kind: str, random_state: int, n_jobs: int) -> None:
-        self.kind, self.random_state, self.n_jobs = kind, random_state, n_jobs
+    kind: str
+    random_state: int
+    n_jobs: int
+    length: int  # L
+    mean: FloatArray  # (n_channels, 1)
+    deviation: FloatArray  # (n_channels, 1)
+    learned: tuple[tuple[NDArray[Any], ...], ...]  # by the names of LEARNED
+    n_features: int
 
-    def fit(self, sample: Sequence[FloatArray]) -> Convolutions:
-        """Learn levels of the channels and biases of the convolutions."""
-        self.length = reference_length(sample, MIN_CONVOLUTION_SAMPLES)
-        everything = np.concatenate(sample, axis=1)
-        self.mean = everything.mean(axis=1, keepdims=True)
-        deviation = everything.std(axis=1, keepdims=True)
-        self.deviation = np.where(deviation > 0.0, deviation, 1.0)
-        equal = np.stack([center_part(extend(signal[np.newaxis], self.length)[0], self.length) for signal in sample])
-        name, arguments = CONVOLUTIONS[self.kind]
-        module = import_optional("aeon.transformations.collection.convolution_based", "timeseries", name)
-        transform = getattr(module, name)(random_state=self.random_state, n_jobs=self.n_jobs, **arguments)
+    def __post_init__(self) -> None:
+        shape = (len(self.mean), 1)
+        if self.kind not in CONVOLUTIONS or not MIN_CONVOLUTION_SAMPLES <= self.length < MAX_LENGTH:
+            raise ValueError(f"Random convolutions cannot be of kind {self.kind!r:.40} and length {self.length!r:.40}.")
+        if self.mean.shape != shape or self.deviation.shape != shape or len(self.learned) != len(LEARNED[self.kind]):
+            raise ValueError("Random convolutions need one level per channel, and the biases of their kind.")
+
+    @cached_property
+    def transform(self) -> Any:
+        """The transform of aeon.
+
+        A fit to zeros gives all that depends on length, channels and seed; the biases are those that were learned. Arrays
+        that differ otherwise are those of another release of aeon, or not from aeon: compiled code reads at any index
+        that it finds in them.
+        """
         with unchanged_random_state():
-            self.transform = transform.fit(self._scaled(np.repeat(equal, 2, axis=0) if len(equal) == 1 else equal))
-            self.n_features = self._convolved(equal[:1]).shape[1]
-        return self
+            transform = new_transform(self.kind, self.random_state, self.n_jobs)
+            transform.fit(np.zeros((2, len(self.mean), self.length), dtype=np.float32))
+        for name, arrays in zip(LEARNED[self.kind], self.learned, strict=True):
+            if not _differ_in_biases_only(getattr(transform, name), arrays):
+                raise ValueError(
+                    f"The convolutions of kind {self.kind!r} were made by another release of aeon than the installed one; "
+                    "install that release, or train again."
+                )
+            setattr(transform, name, tuple(arrays))
+        return transform
 
     def features(self, signals: FloatArray) -> NDArray[np.floating[Any]]:
         """Return the (n, n_features) features of (n, n_channels, n_samples) signals."""
-        with unchanged_random_state():
-            parts = windows(extend(signals, self.length), self.length)
-            return np.asarray(np.mean([self._convolved(part) for part in parts], axis=0))
+        parts = windows(extend(signals, self.length), self.length)
+        return np.asarray(np.mean([self._convolved(part) for part in parts], axis=0))
 
     def names(self) -> list[str]:
         """Return ``minirocket0``, ..."""
         return [f"{self.kind}{j}" for j in range(self.n_features)]
 
     def _convolved(self, signals: FloatArray) -> NDArray[np.floating[Any]]:
-        scaled = self._scaled(signals)
-        # aeon drops an axis of length one; the first of two equal signals is not affected
-        doubled = np.repeat(scaled, 2, axis=0) if len(scaled) == 1 else scaled
-        return np.asarray(self.transform.transform(doubled), dtype=np.float32)[: len(scaled)]
-
-    def _scaled(self, signals: FloatArray) -> NDArray[np.float32]:
-        return np.asarray((signals - self.mean) / self.deviation, dtype=np.float32)
+        return convolved(self.transform, scaled(signals, self.mean, self.deviation))
 
 
+def fit_convolutions(kind: str, settings: ExtractorSettings, sample: Sequence[FloatArray]) -> Convolutions:
+    """Learn levels of the channels and biases of the convolutions."""
+    length = reference_length(sample, MIN_CONVOLUTION_SAMPLES)
+    everything = np.concatenate(sample, axis=1)
+    mean, deviation = everything.mean(axis=1, keepdims=True), everything.std(axis=1, keepdims=True)
+    deviation = np.where(deviation > 0.0, deviation, 1.0)
+    equal = np.stack([center_part(extend(signal[np.newaxis], length)[0], length) for signal in sample])
+    inputs = scaled(equal, mean, deviation)
+    with unchanged_random_state():
+        transform = new_transform(kind, settings.random_state, settings.n_jobs)
+        transform.fit(np.repeat(inputs, 2, axis=0) if len(inputs) == 1 else inputs)
+    learned = tuple(tuple(getattr(transform, name)) for name in LEARNED[kind])
+    n_features = convolved(transform, inputs[:1]).shape[1]
+    return Convolutions(kind, settings.random_state, settings.n_jobs, length, mean, deviation, learned, n_features)
+
+
+def new_transform(kind: str, random_state: int, n_jobs: int) -> Any:
+    """Return an unfitted transform of aeon."""
+    name, arguments = CONVOLUTIONS[kind]
+    module = import_optional("aeon.transformations.collection.convolution_based", "timeseries", name)
+    return getattr(module, name)(random_state=random_state, n_jobs=n_jobs, **arguments)
+
+
+def convolved(transform: Any, signals: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the (n, n_features) output of a transform of aeon."""
+    # aeon drops an axis of length one; the first of two equal signals is not affected
+    doubled = np.repeat(signals, 2, axis=0) if len(signals) == 1 else signals
+    with unchanged_random_state():
+        return np.asarray(transform.transform(doubled), dtype=np.float32)[: len(signals)]
+
+
+def scaled(signals: FloatArray, mean: FloatArray, deviation: FloatArray) -> NDArray[np.float32]:
+    """Return signals with the levels of the sample."""
+    return np.asarray((signals - mean) / deviation, dtype=np.float32)
+
+
+def _differ_in_biases_only(own: Sequence[NDArray[Any]], given: Sequence[NDArray[Any]]) -> bool:
+    same_types = [(a.shape, a.dtype) for a in own] == [(np.shape(b), getattr(b, "dtype", None)) for b in given]
+    return same_types and all(np.array_equal(a, b) for a, b in zip(own[:-1], given[:-1], strict=True))
+
+
+@dataclass(frozen=True)
 class Statistics:
     """Statistics and spectral bands of each channel."""
 
-    def __init__(self, sampling_rate: float, channel_names: tuple[str, ...]) -> None:
-        self.sampling_rate, self.channel_names = sampling_rate, channel_names
+    sampling_rate: float
+    channel_names: tuple[str, ...]
+    n_bands: int
 
-    def fit(self, sample: Sequence[FloatArray]) -> Statistics:
-        """Choose the number of bands, at most half the samples of the shorter signals."""
-        self.length = reference_length(sample, 2)
-        n_bands = min(MAX_BANDS, self.length // 2)
-        self.transform = WindowFeatures(self.sampling_rate, n_bands=n_bands, channel_names=self.channel_names)
-        self.transform.fit(sample[0][np.newaxis])
-        return self
+    def __post_init__(self) -> None:
+        if not 0 <= self.n_bands <= MAX_BANDS:
+            raise ValueError(f"Statistics have 0 to {MAX_BANDS} bands, not {self.n_bands!r:.40}.")
+
+    @cached_property
+    def transform(self) -> WindowFeatures:
+        """The transformer, which learns nothing from signals."""
+        made = WindowFeatures(self.sampling_rate, n_bands=self.n_bands, channel_names=self.channel_names)
+        return made.fit(np.zeros((1, len(self.channel_names), 2 * MAX_BANDS)))
 
     def features(self, signals: FloatArray) -> FloatArray:
         """Return the (n, n_features) features of (n, n_channels, n_samples) signals."""
-        return self.transform.transform(extend(signals, 2 * self.transform.n_bands))
+        return self.transform.transform(extend(signals, 2 * self.n_bands))
 
     def names(self) -> list[str]:
         """Return ``<channel>_<feature>``."""
         return [str(name) for name in self.transform.get_feature_names_out()]
 
 
+@dataclass(frozen=True)
 class Cepstra:
     """Mel-frequency cepstral coefficients of each channel, with the level of the signal in decibels."""
 
-    def __init__(self, sampling_rate: float, channel_names: tuple[str, ...]) -> None:
-        self.sampling_rate, self.channel_names = sampling_rate, channel_names
+    sampling_rate: float
+    channel_names: tuple[str, ...]
 
-    def fit(self, sample: Sequence[FloatArray]) -> Cepstra:
-        """Determine frame lengths."""
-        self.transform = MFCC(self.sampling_rate, n_frames=MFCC_PARTS, clipping="ignore", silence="keep")
-        self.transform.fit(sample[0][:1])
-        self.length = max(int(self.transform.librosa_arguments_[name]) for name in ("n_fft", "hop_length"))
-        return self
+    @cached_property
+    def transform(self) -> MFCC:
+        """The transformer, which learns nothing from signals."""
+        return MFCC(self.sampling_rate, n_frames=MFCC_PARTS, clipping="ignore", silence="keep").fit(np.zeros((1, 2)))
 
     def features(self, signals: FloatArray) -> FloatArray:
         """Return the (n, n_features) features of (n, n_channels, n_samples) signals."""
-        extended = extend(signals, self.length)
+        length = max(int(self.transform.librosa_arguments_[name]) for name in ("n_fft", "hop_length"))
+        extended = extend(signals, length)
         return np.hstack([self.transform.transform(extended[:, c]) for c in range(extended.shape[1])])
 
     def names(self) -> list[str]:
@@ -184,18 +259,19 @@ class Cepstra:
         return [f"{channel}_{name}" for channel in self.channel_names for name in own]
 
 
+@dataclass(frozen=True)
 class Catch22:
     """catch22 with mean and standard deviation of each channel, by aeon."""
 
-    def __init__(self, channel_names: tuple[str, ...], n_jobs: int) -> None:
-        self.channel_names, self.n_jobs = channel_names, n_jobs
+    channel_names: tuple[str, ...]
+    n_jobs: int
 
-    def fit(self, sample: Sequence[FloatArray]) -> Catch22:
-        """Import aeon; nothing is learned."""
+    @cached_property
+    def transform(self) -> Any:
+        """The transform of aeon, which learns nothing from signals."""
         module = import_optional("aeon.transformations.collection.feature_based", "timeseries", "catch22")
-        self.transform = module.Catch22(catch24=True, replace_nans=True, n_jobs=self.n_jobs)
-        self.transform.fit(extend(sample[0][np.newaxis], 3))
-        return self
+        made = module.Catch22(catch24=True, replace_nans=True, n_jobs=self.n_jobs)
+        return made.fit(np.zeros((1, len(self.channel_names), 3)))
 
     def features(self, signals: FloatArray) -> FloatArray:
         """Return the (n, n_features) features of (n, n_channels, n_samples) signals."""
@@ -204,6 +280,14 @@ class Catch22:
     def names(self) -> list[str]:
         """Return ``<channel>_catch<number>``."""
         return [f"{channel}_catch{j}" for channel in self.channel_names for j in range(24)]
+
+
+EXTRACTORS: dict[str, type[Any]] = {
+    **dict.fromkeys(CONVOLUTIONS, Convolutions),
+    "catch22": Catch22,
+    "mfcc": Cepstra,
+    "statistics": Statistics,
+}
 
 
 def reference_length(sample: Sequence[FloatArray], smallest: int) -> int:

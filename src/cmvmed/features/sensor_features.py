@@ -42,8 +42,8 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         The kinds that "auto" compares; None: those above.
     sampling_rate : float or dict of sensor name -> float, optional
         Samples per second of signals given as arrays; ``Recordings`` have their own.
-    memory : str, path or joblib.Memory, optional
-        Folder in which features are kept, by the content of the signals.
+    memory : path or FeatureCache, optional
+        Folder in which features are kept, by the content of the signals, or ``FeatureCache()`` for those in memory.
     random_state : int
         Seed of random convolutions, and of the rows by which kinds are compared.
     n_jobs : int, optional
@@ -142,7 +142,8 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             task.call_on_fit_task_begin(estimator=self, X=X, y=y)
             fitted[name] = {kind: self._signal_features(kind).fit(signals) for kind in kinds[name]}
             task.call_on_fit_task_end(estimator=self, X=X, y=y)
-        self.kinds_, scores = self._choose(fitted, sensors, codes, rows)
+        compared = self._compared(fitted, sensors, rows)
+        self.kinds_, scores = self._choose(fitted, compared, codes[rows])
         self.choices_ = {
             column: [row[column] for row in map(asdict, scores)] for column in KindScore.__dataclass_fields__
         }
@@ -151,25 +152,37 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         for name, signals in sensors.items() if transform else ():
             task = report.subcontext(task_name=f"features of {name}")
             task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            result[name] = self.features_[name].transform(signals)
+            if compared and len(rows) == len(signals):  # in their order
+                result[name] = compared[name][self.kinds_[name]]
+            else:
+                result[name] = self.features_[name].transform(signals)
             task.call_on_fit_task_end(estimator=self, X=X, y=y)
         report.call_on_fit_task_end(estimator=self, X=X, y=y)
         return result
 
-    def _choose(
+    def _compared(
         self,
         fitted: Mapping[str, Mapping[str, SignalFeatures]],
         sensors: Mapping[str, SensorSignals],
-        codes: NDArray[np.intp],
         rows: NDArray[np.intp],
-    ) -> tuple[dict[str, str], list[KindScore]]:
+    ) -> dict[str, dict[str, NDArray[np.floating[Any]]]]:
+        """Features of some rows by sensor and kind; none if there is nothing to choose."""
         if all(len(kinds) == 1 for kinds in fitted.values()):
-            return {name: next(iter(kinds)) for name, kinds in fitted.items()}, []
-        compared = {
+            return {}
+        return {
             name: {kind: features.transform(sensors[name][rows]) for kind, features in kinds.items()}
             for name, kinds in fitted.items()
         }
-        return choose_kinds(compared, codes[rows])
+
+    def _choose(
+        self,
+        fitted: Mapping[str, Mapping[str, SignalFeatures]],
+        compared: Mapping[str, Mapping[str, NDArray[Any]]],
+        codes: NDArray[np.intp],
+    ) -> tuple[dict[str, str], list[KindScore]]:
+        if not compared:
+            return {name: next(iter(kinds)) for name, kinds in fitted.items()}, []
+        return choose_kinds(compared, codes)
 
     def _candidates(self, name: str, signals: SensorSignals) -> list[str]:
         """Return the kinds to compare for a sensor."""

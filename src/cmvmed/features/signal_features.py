@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from cmvmed.features.extractors import KINDS, Extractor, make_extractor
+from cmvmed.features.extractors import EXTRACTORS, KINDS, Extractor, ExtractorSettings, fit_extractor
+from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.features.signals_by_length import (
     FloatArray,
     SensorInput,
@@ -37,9 +37,10 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         torch; "mfcc" needs ``[audio]``. Several kinds joined by ``"+"`` are computed side by side.
     sampling_rate : float, optional
         Samples per second of signals given as arrays; None: 1.
-    memory : str, path or joblib.Memory, optional
-        Folder in which features are kept. They are found again by the content of the signals and the settings, so that
-        ``predict`` and ``predict_proba`` on the same signals compute them once.
+    memory : path or FeatureCache, optional
+        Folder of .npy files in which features are kept, or ``FeatureCache()``, which keeps the last ones in memory. They
+        are found again by the content of the signals and the settings, so that ``predict`` and ``predict_proba`` on the
+        same signals compute them once.
     random_state : int
         Seed of the random convolutions.
     n_jobs : int, optional
@@ -93,17 +94,12 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         kinds = check_kinds(self.kind)
         signals = as_sensor_signals(X, self.sampling_rate)
         rows, sample = _sample(signals, self.random_state)
-        extractors = [
-            make_extractor(kind, signals.sampling_rate, signals.channel_names, self.random_state, self.n_jobs or 1)
-            for kind in kinds
-        ]
-        self.sampling_rate_, self.channel_names_ = signals.sampling_rate, tuple(signals.channel_names)
-        self._extractors = [
-            _fitted(extractor, sample, kind, signals, rows) for kind, extractor in zip(kinds, extractors, strict=True)
-        ]
-        self._names = [name for extractor in self._extractors for name in extractor.names()]
-        self._state = _state(self.kind, self.random_state, signals.sampling_rate, sample)
-        self.n_features_out_ = len(self._names)
+        settings = ExtractorSettings(
+            signals.sampling_rate, tuple(signals.channel_names), self.random_state, self.n_jobs or 1
+        )
+        self.sampling_rate_, self.channel_names_ = settings.sampling_rate, settings.channel_names
+        self._extractors = [_fitted(kind, settings, sample, signals, rows) for kind in kinds]
+        self.n_features_out_ = len(self.get_feature_names_out())
         return self
 
     def transform(self, X: SensorInput) -> NDArray[np.floating[Any]]:
@@ -122,15 +118,27 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
             )
         if self.memory is None:
             return compute_features(self._extractors, self.n_features_out_, signals)
-        memory = joblib.Memory(self.memory, verbose=0) if not hasattr(self.memory, "cache") else self.memory
-        cached = memory.cache(_kept_features, ignore=["extractors", "n_features", "signals"])
-        key = f"{self._state}-{content_hash(signals, len(self.channel_names_))}"
-        return np.asarray(cached(key, extractors=self._extractors, n_features=self.n_features_out_, signals=signals))
+        cache = self.memory if isinstance(self.memory, FeatureCache) else FeatureCache(self.memory)
+        key = f"{extractor_hash(self._extractors)}-{content_hash(signals, len(self.channel_names_))}"
+        return cache.get(key, lambda: compute_features(self._extractors, self.n_features_out_, signals))
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the names of the features."""
         check_is_fitted(self)
-        return np.array(self._names, dtype=object)
+        return np.array([name for extractor in self._extractors for name in extractor.names()], dtype=object)
+
+    def _from_model_file(self, learned: dict[str, Any]) -> dict[str, Any]:
+        """What a model file says was learned; parts that do not fit together are an error."""
+        extractors, channels = learned["_extractors"], learned["channel_names_"]
+        rate, n_features = learned["sampling_rate_"], learned["n_features_out_"]
+        if (
+            [type(extractor) for extractor in extractors] != [EXTRACTORS[kind] for kind in check_kinds(self.kind)]
+            or not isinstance(channels, tuple)
+            or not all(isinstance(name, str) for name in channels)
+            or type(n_features) is not int
+        ):
+            raise ValueError("the parts of its features do not fit together")
+        return learned | {"sampling_rate_": float(rate)}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -178,13 +186,6 @@ def content_hash(signals: SensorSignals, n_channels: int) -> str:
     return digest.hexdigest()
 
 
-def _kept_features(
-    key: str, extractors: Sequence[Extractor], n_features: int, signals: SensorSignals
-) -> NDArray[np.floating[Any]]:
-    """Features for the disk; the key stands for all that they depend on."""
-    return compute_features(extractors, n_features, signals)
-
-
 def _sample(signals: SensorSignals, random_state: int) -> tuple[list[int], list[FloatArray]]:
     """Return up to FIT_SIGNALS present signals and their rows, drawn at random."""
     order = np.random.default_rng(random_state).permutation(len(signals))
@@ -202,10 +203,14 @@ def _sample(signals: SensorSignals, random_state: int) -> tuple[list[int], list[
 
 
 def _fitted(
-    extractor: Extractor, sample: Sequence[FloatArray], kind: str, signals: SensorSignals, rows: Sequence[int]
+    kind: str,
+    settings: ExtractorSettings,
+    sample: Sequence[FloatArray],
+    signals: SensorSignals,
+    rows: Sequence[int],
 ) -> Extractor:
     try:
-        return extractor.fit(sample)
+        return fit_extractor(kind, settings, sample)
     except (ValueError, TypeError) as error:
         raise ValueError(
             f'Features of kind "{kind}" cannot be made for sensor {signals.name!r} (signals like {signals.place(rows[0])}): '
@@ -213,7 +218,23 @@ def _fitted(
         ) from error
 
 
-def _state(kind: str, random_state: int, sampling_rate: float, sample: Sequence[FloatArray]) -> str:
-    """Return a hash of all that fitted extractors depend on."""
-    settings = json.dumps([kind, random_state, sampling_rate])
-    return f"{hashlib.blake2b(settings.encode(), digest_size=16).hexdigest()}-{joblib.hash(list(sample))}"
+def extractor_hash(extractors: Sequence[Extractor]) -> str:
+    """Return a hash of all that the features of signals depend on besides the signals."""
+    digest = hashlib.blake2b(digest_size=16)
+    for extractor in extractors:
+        digest.update(type(extractor).__name__.encode())
+        for field in fields(extractor):  # type: ignore[arg-type]
+            if field.name != "n_jobs":
+                _add(digest, getattr(extractor, field.name))
+    return digest.hexdigest()
+
+
+def _add(digest: Any, value: Any) -> None:
+    if isinstance(value, tuple):
+        digest.update(f"({len(value)}".encode())
+        for item in value:
+            _add(digest, item)
+    elif isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    else:
+        digest.update(f"{value!r},".encode())

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.lib import format as npy
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+npy: Any = npy_format  # without types in some releases of NumPy
 DOCUMENT = "model.json"
 ARRAY = "arrays/{}.npy"
 DTYPE_KINDS = "biufU"  # booleans, numbers and texts; no objects, which would be pickles
@@ -145,7 +146,7 @@ class ArchiveReader:
         self.budget.take(n_bytes)
         content = np.empty(n_bytes, dtype=np.uint8)
         _fill(content, file)
-        array = content.view(dtype).reshape(shape, order="F" if fortran else "C")
+        array: NDArray[Any] = content.view(dtype).reshape(shape, order="F" if fortran else "C")
         return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 
     def _known(self, name: str) -> zipfile.ZipInfo:

@@ -164,6 +164,13 @@ PARTS = {
         "cmvmed.estimators._prediction.FittedOpinions",
         ("names", "pool", "pool_offset", "mixture", "with_consensus"),
     ),
+    "convolutions": SavedPart(
+        "cmvmed.features.extractors.Convolutions",
+        ("kind", "random_state", "n_jobs", "length", "mean", "deviation", "learned", "n_features"),
+    ),
+    "statistics": SavedPart("cmvmed.features.extractors.Statistics", ("sampling_rate", "channel_names", "n_bands")),
+    "cepstra": SavedPart("cmvmed.features.extractors.Cepstra", ("sampling_rate", "channel_names")),
+    "catch22": SavedPart("cmvmed.features.extractors.Catch22", ("channel_names", "n_jobs")),
     "fitted_model": SavedPart(
         "cmvmed.estimators._prediction.FittedModel",
         (
@@ -189,6 +196,17 @@ ESTIMATORS = {
     "mfcc": SavedEstimator("cmvmed.features.mfcc.MFCC"),
     "text_view": SavedEstimator("cmvmed.features.text.TextView"),
     "window_features": SavedEstimator("cmvmed.features.window_features.WindowFeatures"),
+    # without ``memory``, a folder of the machine that wrote the file
+    "signal_features": SavedEstimator(
+        "cmvmed.features.signal_features.SignalFeatures",
+        ("kind", "sampling_rate", "random_state", "n_jobs"),
+        ("sampling_rate_", "channel_names_", "n_features_out_", "_extractors", OUTPUT),
+    ),
+    "sensor_features": SavedEstimator(
+        "cmvmed.features.sensor_features.SensorFeatures",
+        ("kind", "candidates", "sampling_rate", "random_state", "n_jobs"),
+        ("kinds_", "choices_", "features_"),
+    ),
     "single_view_transformer": SavedEstimator("cmvmed.features.per_view.SingleViewTransformer"),
     "views_transformer": SavedEstimator("cmvmed.features.per_view.ViewsTransformer", attributes=(OUTPUT,)),
     # Those of scikit-learn by name, since their private attributes differ between its releases. A pipeline has no

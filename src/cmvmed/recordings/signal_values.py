@@ -25,7 +25,7 @@ def as_signal(values: ArrayLike, where: str) -> SignalArray:
 
     Integers become float64 with the same values, masked entries NaN.
     """
-    masked = np.ma.isMaskedArray(values)
+    masked = isinstance(values, np.ma.MaskedArray)
     array: NDArray[Any] = values if masked else np.asarray(values)  # type: ignore[assignment]
     if array.dtype.kind == "O":
         try:

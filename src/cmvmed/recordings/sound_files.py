@@ -24,17 +24,17 @@ def sound_files(folder: Path) -> list[Path]:
 
 
 def match_files(folder: Path, pattern: str, files: Sequence[Path] | None = None) -> dict[str, Path]:
-    """Files that match a pattern, by the identifier of their case."""
+    """Files that match a pattern, by the identifier of their case; None: sound files."""
     if "*" not in pattern:
-        raise ValueError(f"The pattern {pattern!r} of sound files needs a *, which stands for the identifier of a row.")
+        raise ValueError(f"The pattern {pattern!r} of files needs a *, which stands for the identifier of a row.")
     expression = re.compile("([^/]*)".join(map(re.escape, pattern.split("*"))))
     rows: dict[str, Path] = {}
     for file in sound_files(folder) if files is None else files:
         found = expression.fullmatch(file.relative_to(folder).as_posix())
         if found is None:
             continue
-        row = "/".join(part for part in found.groups() if part and f".{part.lower()}" not in SOUND_FORMATS)
-        row = str(Path(row).with_suffix("")) if Path(row).suffix.lower() in SOUND_FORMATS else row
+        row = "/".join(part for part in found.groups() if part and f".{part.lower()}" != file.suffix.lower())
+        row = str(Path(row).with_suffix("")) if Path(row).suffix.lower() == file.suffix.lower() else row
         if row in rows:
             raise ValueError(
                 f"{rows[row].name} and {file.name} both match {pattern!r} as row {row!r}; rename one of them or use a narrower "

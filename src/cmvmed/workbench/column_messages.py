@@ -8,6 +8,7 @@ from cmvmed.workbench.column_kinds import Cells, read_booleans, read_numbers, re
 from cmvmed.workbench.encoders import CategoryEncoder, ViewEncoder, unseen_categories
 from cmvmed.workbench.frames import RawTable, Series
 from cmvmed.workbench.readers import FILE_COLUMN
+from cmvmed.workbench.sensor_encoders import SensorEncoder
 from cmvmed.workbench.sound_folders import FOLDER_COLUMN
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
@@ -51,7 +52,8 @@ def compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: 
         if len(lacking) == len(encoder.column_names):
             said.append(f"View {encoder.name!r} is absent in all rows: {table.source} has none of its columns.{hint}")
         elif lacking:
-            said.append(f"View {encoder.name!r}: {table.source} lacks {abbreviate(lacking)}, filled as gaps.{hint}")
+            what = "without which its signals are absent" if _are_channels(encoder, lacking) else "filled as gaps"
+            said.append(f"View {encoder.name!r}: {table.source} lacks {abbreviate(lacking)}, {what}.{hint}")
         for column in encoder.columns:
             if isinstance(column, CategoryEncoder) and column.column in names:
                 unseen = unseen_categories(column, table)
@@ -66,3 +68,7 @@ def compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: 
             f"{table.source}: {abbreviate(extra)} {'was' if len(extra) == 1 else 'were'} not in training and not used."
         )
     return said
+
+
+def _are_channels(encoder: ViewEncoder, names: Sequence[str]) -> bool:
+    return any(set(names) & set(column.sources) for column in encoder.columns if isinstance(column, SensorEncoder))

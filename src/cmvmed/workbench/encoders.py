@@ -1,56 +1,47 @@
-"""Columns and signals as numbers: one encoder per column, fitted on the training rows, with plain fields only.
+"""Columns and signals as numbers: one encoder per column or sensor, fitted on the training rows.
 
 An encoder gives a block of features and says in which rows its column is present. Single gaps are filled: by the mean of
 the training rows, as in the estimators, by no category, by no word. A row in which no column of a view is present is NaN
-throughout, which is how the estimators know that the sensor was absent. Fields are texts, numbers and tuples of them, so
-that :func:`encoder_state` can be written to any file and :func:`encoder_from_state` reads it again.
+throughout, which is how the estimators know that the sensor was absent. Fields are texts, numbers and tuples of them, and
+the features of signals, so that a model file can hold :func:`encoder_state` and :func:`encoder_from_state` reads it again.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Protocol, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Protocol, get_args, get_origin, get_type_hints
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
-from cmvmed.features import MFCC, TextView, WindowFeatures
-from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import audio_header
-from cmvmed.recordings.resampling import resampled_signals
+from cmvmed.features import FeatureCache, TextView
 from cmvmed.workbench.column_kinds import Cells, missing_cells, read_booleans, read_numbers, read_times
-from cmvmed.workbench.frames import BoolArray, FloatArray, RawTable, Series, Signal, pandas
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
+from cmvmed.workbench.frames import Block, BoolArray, FloatArray, Matrix, RawTable, Series, pandas
+from cmvmed.workbench.sensor_encoders import SensorEncoder
+from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = ["ViewEncoder", "encoder_from_state", "encoder_state", "fit_column"]
-
-Matrix: TypeAlias = Any  # (n, d): an array or a scipy.sparse.csr_array
+__all__ = ["ViewEncoder", "encoder_from_state", "encoder_state", "fit_column", "use_memory"]
 
 MAX_CATEGORIES = 50  # of a column; rarer ones, and new ones, have no feature
 MAX_TERMS = 5000  # words of a column of texts
-MAX_BANDS = 8  # frequency bands of a series
 DAY, WEEK, YEAR = 86400.0, 7 * 86400.0, 365.2425 * 86400.0
 CYCLES = {"day": DAY, "week": WEEK, "year": YEAR}
 
 
-@dataclass(frozen=True)
-class Block:
-    """Features of one column, and the rows in which it is present."""
-
-    values: Matrix
-    present: BoolArray
-
-
 class ColumnEncoder(Protocol):
-    """Encoder of one column."""
+    """Encoder of one column, or of the signals of several."""
 
     kind: ClassVar[str]
 
     @property
-    def column(self) -> str:
-        """Name of the column in the user's data."""
+    def sources(self) -> tuple[str, ...]:
+        """Names of the columns in the user's data."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the block."""
 
     @property
     def feature_names(self) -> list[str]:
@@ -64,18 +55,35 @@ class ColumnEncoder(Protocol):
 
 
 @dataclass(frozen=True)
-class NumberEncoder:
-    """A number, or a truth value as 0 and 1; gaps become the mean, as in the estimators."""
+class OneColumn:
+    """What encoders of one column share."""
 
-    kind: ClassVar[str] = "number"
     column: str
-    mean: float
-    scale: float
-    is_boolean: bool = False
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
 
     @property
     def feature_names(self) -> list[str]:
+        """Names of the columns of the block."""
         return [self.column]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the block."""
+        return len(self.feature_names)
+
+
+@dataclass(frozen=True)
+class NumberEncoder(OneColumn):
+    """A number, or a truth value as 0 and 1; gaps become the mean, as in the estimators."""
+
+    kind: ClassVar[str] = "number"
+    mean: float
+    scale: float
+    is_boolean: bool = False
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
         cells = _read_as(table, self.column, "boolean" if self.is_boolean else "number")
@@ -90,11 +98,10 @@ class NumberEncoder:
 
 
 @dataclass(frozen=True)
-class DateEncoder:
+class DateEncoder(OneColumn):
     """Days since the first training row, and the phase of the day, week and year where the training rows span them."""
 
     kind: ClassVar[str] = "date"
-    column: str
     origin: float  # seconds since 1970
     fill: float
     scale: float  # days
@@ -126,11 +133,10 @@ class DateEncoder:
 
 
 @dataclass(frozen=True)
-class CategoryEncoder:
+class CategoryEncoder(OneColumn):
     """One feature per category; a category that the training rows did not have gives zeros."""
 
     kind: ClassVar[str] = "category"
-    column: str
     categories: tuple[str, ...]
 
     @property
@@ -153,11 +159,10 @@ class CategoryEncoder:
 
 
 @dataclass(frozen=True)
-class TextEncoder:
+class TextEncoder(OneColumn):
     """Bag of words with tf-idf weights; a text without a known word counts as absent."""
 
     kind: ClassVar[str] = "text"
-    column: str
     terms: tuple[str, ...]
     idf: tuple[float, ...]
 
@@ -180,80 +185,8 @@ class TextEncoder:
         return Block(csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
 
 
-@dataclass(frozen=True)
-class SoundEncoder:
-    """Cepstral coefficients of sound files."""
-
-    kind: ClassVar[str] = "sound"
-    column: str
-    sampling_rate: float
-    channel: int | None = None
-
-    @property
-    def _mfcc(self) -> MFCC:
-        return MFCC(self.sampling_rate, channel=self.channel, clipping="ignore")
-
-    @property
-    def feature_names(self) -> list[str]:
-        return [f"{self.column}.{name}" for name in self._mfcc.get_feature_names_out()]
-
-    def encode(self, table: RawTable, *, standardize: bool) -> Block:
-        items = table.signals[self.column].items
-        sensor = _at_rate(items, self.sampling_rate)
-        values = self._mfcc.fit_transform(list(items) if sensor is None else sensor)
-        return Block(values, ~np.isnan(values).all(axis=1))
-
-    def absent(self, n_rows: int, *, standardize: bool) -> Block:
-        return Block(np.full((n_rows, len(self.feature_names)), np.nan), np.zeros(n_rows, dtype=bool))
-
-
-@dataclass(frozen=True)
-class SeriesEncoder:
-    """Statistics and spectral bands of time series, which may differ in length; gaps are interpolated."""
-
-    kind: ClassVar[str] = "series"
-    column: str
-    sampling_rate: float
-    n_bands: int
-
-    @property
-    def is_consistent(self) -> bool:
-        """Whether a training table can have given these values."""
-        return 0 <= self.n_bands <= MAX_BANDS
-
-    @property
-    def _features(self) -> WindowFeatures:
-        return WindowFeatures(self.sampling_rate, n_bands=self.n_bands, channel_names=[self.column])
-
-    @property
-    def feature_names(self) -> list[str]:
-        return list(self._features.fit(np.zeros((1, 1, 2))).get_feature_names_out())
-
-    def encode(self, table: RawTable, *, standardize: bool) -> Block:
-        items: Any = table.signals[self.column].items
-        sensor = _at_rate(items, self.sampling_rate)
-        if sensor is not None:
-            with as_project_error():
-                values = self._features.fit_transform(sensor)
-            return Block(values, ~np.isnan(values).all(axis=1))
-        values = np.full((len(items), len(self.feature_names)), np.nan)
-        for length, rows in _rows_by_length(items).items():
-            if length < max(2, 2 * self.n_bands):
-                raise ProjectError(
-                    f"Column {self.column!r}, {table.place(rows[0])}: a series of {plural(length, 'value')} is too short; the "
-                    f"shortest training series allows {max(2, 2 * self.n_bands)}."
-                )
-            block = np.stack([interpolated(items[row]) for row in rows])
-            values[rows] = self._features.fit_transform(block)
-        return Block(values, ~np.isnan(values).all(axis=1))
-
-    def absent(self, n_rows: int, *, standardize: bool) -> Block:
-        return Block(np.full((n_rows, len(self.feature_names)), np.nan), np.zeros(n_rows, dtype=bool))
-
-
 ENCODERS: dict[str, type[Any]] = {
-    encoder.kind: encoder
-    for encoder in (NumberEncoder, DateEncoder, CategoryEncoder, TextEncoder, SoundEncoder, SeriesEncoder)
+    encoder.kind: encoder for encoder in (NumberEncoder, DateEncoder, CategoryEncoder, TextEncoder, SensorEncoder)
 }
 
 
@@ -267,7 +200,12 @@ class ViewEncoder:
     @property
     def column_names(self) -> list[str]:
         """Names of the columns in the user's data."""
-        return [column.column for column in self.columns]
+        return [name for column in self.columns for name in column.sources]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return sum(column.n_features for column in self.columns)
 
     @property
     def feature_names(self) -> list[str]:
@@ -279,7 +217,7 @@ class ViewEncoder:
         has_text = any(column.kind == "text" for column in self.columns)
         blocks = [
             column.encode(table, standardize=has_text)
-            if column.column in table.names
+            if set(column.sources) <= set(table.names)
             else column.absent(table.n_rows, standardize=has_text)
             for column in self.columns
         ]
@@ -301,15 +239,16 @@ def cells_present(table: RawTable, column: str) -> BoolArray:
     return np.asarray(~missing_cells(table.frame[column]))
 
 
-def fit_column(
-    table: RawTable, column: str, kind: str, *, day_first: bool | None = None, sampling_rate: float | None = None
-) -> ColumnEncoder:
-    """Fit the encoder of a column on the training rows."""
-    if kind in ("sound", "series"):
-        signal = table.signals[column]
-        return (
-            _fit_sound(column, signal, sampling_rate) if signal.is_sound else _fit_series(column, signal, sampling_rate)
-        )
+def use_memory(encoders: Iterable[ViewEncoder], memory: FeatureCache | None) -> None:
+    """Keep the features of signals in a cache."""
+    for encoder in encoders:
+        for column in encoder.columns:
+            if isinstance(column, SensorEncoder):
+                column.features.set_params(memory=memory)
+
+
+def fit_column(table: RawTable, column: str, kind: str, *, day_first: bool | None = None) -> ColumnEncoder:
+    """Fit the encoder of a column of cells on the training rows; those of signals are fitted by ``fit_sensors``."""
     if kind in ("number", "boolean"):
         return _fit_number(table, column, kind)
     if kind == "date":
@@ -322,8 +261,12 @@ def fit_column(
 
 
 def encoder_state(encoder: ViewEncoder) -> dict[str, Any]:
-    """The encoder as texts, numbers and lists of them."""
-    return {"name": encoder.name, "columns": [{"kind": column.kind, **asdict(column)} for column in encoder.columns]}
+    """The encoder as texts, numbers, tuples of them, and the features of signals."""
+    columns = [
+        {"kind": column.kind, **{field.name: getattr(column, field.name) for field in fields(column)}}
+        for column in encoder.columns
+    ]
+    return {"name": encoder.name, "columns": columns}
 
 
 def encoder_from_state(state: Mapping[str, Any]) -> ViewEncoder:
@@ -340,7 +283,7 @@ def _column_from_state(entry: Mapping[str, Any]) -> Any:
     }
     column = encoder(**{name: _typed(value, types[name], name) for name, value in given.items()})
     if not getattr(column, "is_consistent", True):
-        raise ProjectError(f"the encoder of column {column.column!r:.100} holds values that do not fit together")
+        raise ProjectError(f"the encoder of column {column.sources[0]!r:.100} holds values that do not fit together")
     return column
 
 
@@ -386,23 +329,6 @@ def _fit_text(table: RawTable, column: str) -> TextEncoder:
     return TextEncoder(column, tuple(map(str, fitted.get_feature_names_out())), tuple(fitted.idf_.tolist()))
 
 
-def _fit_sound(column: str, signal: Signal, sampling_rate: float | None) -> SoundEncoder:
-    if isinstance(signal.items, SensorSignals):
-        return SoundEncoder(column, sampling_rate or signal.items.sampling_rate)
-    files = [item for item in signal.items if item is not None]
-    if sampling_rate is None:
-        sampling_rate = float(min(audio_header(file).samplerate for file in files))
-    return SoundEncoder(column, sampling_rate, signal.channel)
-
-
-def _fit_series(column: str, signal: Signal, sampling_rate: float | None) -> SeriesEncoder:
-    if isinstance(signal.items, SensorSignals):
-        shortest = min(item.shape[1] for item in signal.items if item is not None)
-        return SeriesEncoder(column, signal.items.sampling_rate, min(MAX_BANDS, shortest // 2))
-    shortest = min(len(item) for item in signal.items if item is not None)
-    return SeriesEncoder(column, sampling_rate or 1.0, min(MAX_BANDS, shortest // 2))
-
-
 def _read_as(table: RawTable, column: str, kind: str, *, strict: bool = True) -> Cells:
     series = table.frame[column]
     cells = read_booleans(series) if kind == "boolean" else read_numbers(series, table.decimal)
@@ -438,28 +364,6 @@ def as_text(cell: object) -> str:
 def _texts(series: Series) -> list[str]:
     missing = missing_cells(series)
     return ["" if gone else str(cell) for cell, gone in zip(series.astype(object), missing, strict=True)]
-
-
-def _rows_by_length(items: Any) -> dict[int, list[int]]:
-    groups: dict[int, list[int]] = {}
-    for row, item in enumerate(items):
-        if item is not None and not np.isnan(item).all():
-            groups.setdefault(len(item), []).append(row)
-    return groups
-
-
-def _at_rate(items: Any, sampling_rate: float) -> SensorSignals | None:
-    """Signals that know their sampling rate at the rate of the training rows; None for other items."""
-    if not isinstance(items, SensorSignals):
-        return None
-    return resampled_signals(items, sampling_rate)
-
-
-def interpolated(series: FloatArray) -> FloatArray:
-    """The series with gaps filled along straight lines."""
-    values = np.asarray(series, dtype=float)
-    known = np.isfinite(values)
-    return values if known.all() else np.interp(np.arange(len(values)), np.flatnonzero(known), values[known])
 
 
 def _filled(block: Block) -> FloatArray:

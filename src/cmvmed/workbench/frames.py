@@ -9,18 +9,44 @@ from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
 from cmvmed.recordings import SensorSignals
+from cmvmed.recordings.container import LazySequence
 
-__all__ = ["BoolArray", "FloatArray", "Frame", "RawTable", "Series", "Signal", "pandas"]
+__all__ = ["Block", "BoolArray", "FloatArray", "Frame", "Matrix", "RawTable", "Series", "Signal", "pandas"]
 
 Frame: TypeAlias = Any  # pandas.DataFrame; pandas is an extra without types
 Series: TypeAlias = Any  # pandas.Series
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Matrix: TypeAlias = Any  # (n, d): an array or a scipy.sparse.csr_array
 
 
 def pandas() -> Any:
     """Import pandas."""
     return import_optional("pandas", "workbench", "Reading tables")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Features of one column or sensor, and the rows in which it is present."""
+
+    values: Matrix
+    present: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOrNone(LazySequence):
+    """Items of a sequence at the given positions, read when they are asked for; None at -1."""
+
+    items: Any
+    rows: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def item(self, row: int) -> Any:
+        """The item at a position."""
+        position = int(self.rows[row])
+        return None if position < 0 else self.items[position]
 
 
 @dataclass(frozen=True)
@@ -36,11 +62,11 @@ class Signal:
 
     def take(self, rows: NDArray[np.intp]) -> "Signal":
         """The rows at the given positions; -1 gives None."""
-        taken = [None if row < 0 else self.items[row] for row in rows]
+        taken = RowsOrNone(self.items, rows)
         if isinstance(self.items, SensorSignals):
             sensor = SensorSignals(taken, self.items.sampling_rate, self.items.channel_names, name=self.items.name)
             return Signal(sensor, self.is_sound)
-        return Signal(taken, self.is_sound, self.channel)
+        return Signal(list(taken), self.is_sound, self.channel)
 
     @property
     def present(self) -> BoolArray:

@@ -1,7 +1,7 @@
 """A first project file from the data: views, labels, identifiers and groups are guessed, and every guess is said."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from os import path as os_path
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cmvmed.data.labels import UNLABELED_WORDS
-from cmvmed.recordings import SensorSignals, read_recording
+from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.audio_files import audio_header
 from cmvmed.recordings.sound_files import sound_files
 from cmvmed.workbench.column_kinds import column_kind, missing_cells
@@ -19,6 +19,7 @@ from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import RawTable
 from cmvmed.workbench.label_values import LABEL_NAMES, likely_markers, read_label_values
 from cmvmed.workbench.project_file import (
+    AUTO,
     DEFAULT_NAME,
     LABEL_COLUMN,
     DataSettings,
@@ -31,14 +32,16 @@ from cmvmed.workbench.recording_guesses import (
     LongColumns,
     annotation_file,
     annotation_windows,
+    annotations_of_edf,
     long_columns,
     recordings_in,
+    signals_in,
     window_of,
 )
-from cmvmed.workbench.recording_rows import channel_columns
+from cmvmed.workbench.recording_sources import channel_columns
 from cmvmed.workbench.sound_folders import FOLDER_COLUMN, match_files
 from cmvmed.workbench.toml_text import project_text, toml_line
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
 
 __all__ = ["Guess", "Guesses", "init"]
 
@@ -94,6 +97,8 @@ def init(path: str | PathLike[str], project: str | PathLike[str] = DEFAULT_NAME)
     else:
         found = _guess_file(place, folder)
     settings, guesses, messages = found
+    if settings.windows is not None or any(view.files is not None for view in settings.views):
+        settings = replace(settings, views=tuple(replace(view, features=AUTO) for view in settings.views))
     header = ["Written by `cmvmed init`. `cmvmed check` shows what looks wrong; paths are relative to this file."]
     return Guesses(settings, tuple(guesses), tuple(messages), project_text(settings, header))
 
@@ -174,22 +179,27 @@ def _guess_windows(table: RawTable, samples: LongColumns, data: DataSettings) ->
 
 
 def _guess_recordings(path: Path, folder: Path) -> _Found:
-    """Files that are long recordings, each signal a view, with annotations beside them if there are any."""
+    """Files that are long recordings, with annotations beside or in them if there are any."""
     files = recordings_in(path)
-    with as_project_error():
-        first = read_recording(files[0], sampling_rate=1.0 if files[0].suffix.lower() == ".npy" else None)
-    views = tuple(ViewSettings(_view_name(name), columns=(name,)) for name in first.sensors)
-    place = path if path.is_dir() else path.parent
-    period = 1 / min(track.sampling_rate for track in first.sensors.values())
-    windows, about = _annotated(place, folder, window_of([], period))
-    where = _relative(path, folder) + (f"/*{files[0].suffix}" if path.is_dir() else "")
+    signals = signals_in(files)
+    suffix, place = files[0].suffix, path if path.is_dir() else path.parent
+    below = sorted({file.parent.name for file in files if file.parent != place})
+    if below:
+        where = _relative(path, folder)
+        views = tuple(ViewSettings(_view_name(name), files=f"{name}/*{suffix}") for name in below)
+        what = f"each of the {len(below)} sub-folders is a view; recordings of the same name belong together"
+    else:
+        where = _relative(path, folder) + (f"/*{suffix}" if path.is_dir() else "")
+        views = tuple(ViewSettings(_view_name(name), columns=(name,)) for name in signals)
+        what = f"{plural(len(files), 'long recording')} with {plural(len(views), 'signal')}, each a view"
+    windows, about = _annotated(place, folder, window_of([], 1 / min(signals.values())))
+    durations = annotations_of_edf(files) if windows.annotations is None else []
+    if durations:
+        windows = window_of(durations, 1.0, annotations=where)
+        said = f"the recordings hold annotations; rows are windows of {windows.length:g} s"
+        about = [Guess(said, toml_line("length", windows.length))]
     data = DataSettings(path=where, labels=LABEL_COLUMN if windows.annotations else None)
-    what = f"{plural(len(files), 'long recording')} with {plural(len(views), 'signal')}, each a view"
-    return (
-        ProjectSettings(data, views, windows=windows),
-        [Guess(what, toml_line("path", where)), *about],
-        [],
-    )
+    return ProjectSettings(data, views, windows=windows), [Guess(what, toml_line("path", where)), *about], []
 
 
 def _annotated(place: Path, folder: Path, otherwise: WindowSettings) -> tuple[WindowSettings, list[Guess]]:
@@ -250,7 +260,10 @@ def _guess_several(
     for rows in looked[1:]:
         if data.labels is None:
             data = replace(data, labels=_guess_labels(rows, [data.id or ""]))
-    own = tuple(ViewSettings(_view_name(file.stem), path=_relative(file, folder)) for file in files)
+    own = tuple(
+        ViewSettings(_view_name(file.stem), path=_relative(file, folder), features=AUTO if table.signals else None)
+        for file, table in zip(files, tables, strict=True)
+    )
     how = f"rows with the same {ids[0]!r} belong together" if overlap else "rows belong together in their order"
     said = Guess(f"each of the {len(files)} files is a view; {how}", toml_line("path", own[0].path))
     if len({(table.separator, table.decimal) for table in tables}) > 1:
@@ -407,11 +420,20 @@ def _guess_views(rows: _Looked, data: DataSettings) -> tuple[tuple[ViewSettings,
             f"{abbreviate(data.ignore) or 'nothing'}. Check the separator and the file."
         )
     usable = [*columns, *table.signals]
-    views = tuple(ViewSettings(name, columns=_patterns(members, usable)) for name, members in groups.items())
+    signals = channel_columns(table, data, data.id) if data.time is not None else table.signals
+    views = tuple(
+        ViewSettings(name, columns=_patterns(members, usable), features=_features_of(members, signals))
+        for name, members in groups.items()
+    )
     shown = ", ".join(f"{name} ({plural(len(members), 'column')})" for name, members in groups.items())
     first = views[0]
     line = toml_line("columns", first.columns[0] if len(first.columns) == 1 else first.columns).partition("\n")[0]
     return views, [Guess(f"{plural(len(views), 'view')} {how}: {shown}", f"[views.{first.name}] {line}")]
+
+
+def _features_of(columns: Sequence[str], signals: Container[str]) -> str | None:
+    """Features of a view, if it has signals."""
+    return AUTO if any(column in signals for column in columns) else None
 
 
 def _by_sensor(table: RawTable) -> dict[str, list[str]]:

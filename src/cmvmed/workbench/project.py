@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed import CMVMED, load, save
+from cmvmed.features import FeatureCache
 from cmvmed.workbench.checks import check_rows
 from cmvmed.workbench.column_kinds import column_kind, missing_cells
-from cmvmed.workbench.column_messages import bad_cells, compare_columns
-from cmvmed.workbench.encoders import ViewEncoder, as_text, encoder_from_state, encoder_state, fit_column
+from cmvmed.workbench.column_messages import compare_columns
+from cmvmed.workbench.encoders import ViewEncoder, as_text, encoder_from_state, encoder_state, use_memory
 from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.frames import Frame, RawTable, pandas
 from cmvmed.workbench.joining import SourcePaths, open_sources, qualified
@@ -28,10 +29,12 @@ from cmvmed.workbench.label_values import LabelValues, likely_markers, read_labe
 from cmvmed.workbench.predictions import prediction_frame
 from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_project, read_project_file
 from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
+from cmvmed.workbench.readers import matching
 from cmvmed.workbench.recording_rows import WINDOW_COLUMNS, recordings_as_groups
 from cmvmed.workbench.toml_text import project_text
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-from cmvmed.workbench.view_columns import assign_columns, matching
+from cmvmed.workbench.view_columns import assign_columns
+from cmvmed.workbench.view_fitting import fit_views
 
 __all__ = ["Project", "TrainedProject"]
 
@@ -50,6 +53,9 @@ class Project:
         Fitted by :meth:`read`.
     page_labels : Path or None
         File of the labels of the labeling page, which precede those of the data. It need not exist.
+    memory : FeatureCache
+        Where features of signals are kept, so that no command computes those of the same signals twice:
+        :meth:`load` keeps them in the folder ``cmvmed.cache`` beside the project file.
 
     Examples
     --------
@@ -73,6 +79,10 @@ class Project:
     folder: Path
     encoders: list[ViewEncoder] | None = field(default=None)
     page_labels: Path | None = None
+    memory: FeatureCache | None = field(default_factory=FeatureCache, compare=False)
+
+    def __post_init__(self) -> None:
+        use_memory(self.encoders or (), self.memory)
 
     @classmethod
     def load(cls, path: str | PathLike[str] = DEFAULT_NAME, *, changes: Mapping[str, Any] | None = None) -> Self:
@@ -87,7 +97,9 @@ class Project:
         """
         file = Path(path)
         settings = read_project_file(file, changes)
-        return cls(settings, file if file.is_dir() else file.parent, page_labels=labels_path(file))
+        cache = (file / DEFAULT_NAME if file.is_dir() else file).with_suffix(".cache")
+        folder = file if file.is_dir() else file.parent
+        return cls(settings, folder, page_labels=labels_path(file), memory=FeatureCache(cache))
 
     @property
     def id_name(self) -> str:
@@ -129,12 +141,7 @@ class Project:
         """
         rows = self.rows() if rows is None else rows
         self._check_markers(rows.labels)
-        encoders, said = [], []
-        for view in self.settings.views:
-            encoder, about = self._fit_view(view.name, rows)
-            encoders.append(encoder)
-            said += about
-        self.encoders = encoders
+        self.encoders, said = fit_views(self.settings, rows, self.memory)
         return self.encode(rows, said)
 
     def encode(self, rows: ProjectRows, messages: Sequence[str] = ()) -> ProjectTable:
@@ -198,12 +205,13 @@ class Project:
         return TrainedProject(replace(self), model.set_callbacks())
 
     def encoder_states(self) -> list[dict[str, Any]]:
-        """The fitted encoders as texts, numbers and lists, for a file."""
+        """The fitted encoders as texts, numbers and lists, and the features of signals, for a model file."""
         return [encoder_state(encoder) for encoder in self._fitted_encoders()]
 
     def set_encoder_states(self, states: Sequence[Mapping[str, Any]]) -> None:
         """Use encoders that :meth:`encoder_states` described."""
         self.encoders = [encoder_from_state(state) for state in states]
+        use_memory(self.encoders, self.memory)
 
     def _fitted_encoders(self) -> list[ViewEncoder]:
         if self.encoders is None:
@@ -266,29 +274,6 @@ class Project:
             if column == pattern or column in matching(pattern, [column]):
                 return "empty" if missing_cells(table.frame[column]).all() else kind
         return column_kind(table.frame[column], table.decimal)
-
-    def _fit_view(self, name: str, rows: ProjectRows) -> tuple[ViewEncoder, list[str]]:
-        said, encoders = [], []
-        data = self.settings.data
-        for column in rows.roles.views[name]:
-            kind = rows.kinds[column]
-            reason = {"empty": "holds nothing", "identifier": "differs in every row", "unusable": "holds no cells"}.get(
-                kind
-            )
-            if kind in ("sound", "series") and not rows.table.signals[column].present.any():
-                reason = "holds nothing"
-            if reason is not None:
-                said.append(f"View {name!r}: column {column!r} {reason} and is left out.")
-                continue
-            said += bad_cells(rows.table, column, kind, data.day_first)
-            encoders.append(
-                fit_column(rows.table, column, kind, day_first=data.day_first, sampling_rate=data.sampling_rate)
-            )
-        if not encoders:
-            raise ProjectError(
-                f"View {name!r} has no usable column: {' '.join(said)} Remove the view or give it other columns."
-            )
-        return ViewEncoder(name, tuple(encoders)), said
 
     def _check_markers(self, labels: LabelValues) -> None:
         sure, _ = likely_markers(labels.counts, self.settings.data)
@@ -415,7 +400,7 @@ class TrainedProject:
         project = Project(parse_project(settings, "its project"), Path())
         project.set_encoder_states(encoders)
         names = [encoder.name for encoder in project._fitted_encoders()]
-        n_features = sum(len(encoder.feature_names) for encoder in project._fitted_encoders())
+        n_features = sum(encoder.n_features for encoder in project._fitted_encoders())
         if not isinstance(model, CMVMED) or (names, n_features) != (list(model.view_names_), model.n_features_in_):
             raise ProjectError("its encoders give other features than its model takes")
         return cls(project, model)

@@ -7,10 +7,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
+from math import inf, isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from cmvmed.features.signal_features import check_kinds
 from cmvmed.workbench.column_kinds import KINDS
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
@@ -21,6 +23,7 @@ DRAWS = ("random", "per_class", "chosen", "unknown")
 SECTIONS = ("data", "windows", "views", "columns", "model")
 LABEL_RULES = ("majority", "center")
 ENDS = ("drop", "shift")
+AUTO = "auto"  # features of signals that are chosen by held-out labels
 LABEL_COLUMN = "label"  # of the windows of annotated recordings
 
 
@@ -68,6 +71,9 @@ class ViewSettings:
     path: str | None = None
     files: str | None = None  # pattern of sound files below the path of the data; "*" is the identifier of a row
     channel: int | None = None
+    features: str | None = None  # of signals: "auto", also if None, or a kind of cmvmed.features.SignalFeatures
+    sampling_rate: float | None = None  # Hz: that of series whose file has none; others are resampled to it
+    offset: float = 0.0  # seconds to add to the times of the sensor, whose clock is wrong
 
 
 @dataclass(frozen=True)
@@ -209,6 +215,11 @@ class _Reader:
                 given[key] = self._texts(section, key, value)
             elif key == "channel":
                 given[key] = self._typed(section, key, value, int, "the number of a channel, from 0")
+            elif key in ("sampling_rate", "offset"):
+                unit = "seconds" if key == "offset" else "Hz"
+                given[key] = float(self._typed(section, key, value, (int, float), f"a number of {unit}"))
+            elif key == "features":
+                given[key] = self._features(section, value)
             else:
                 given[key] = self._typed(section, key, value, str, "a path or pattern of files")
         if not given.keys() & {"columns", "path", "files"} or given.get("columns") == ():
@@ -222,7 +233,19 @@ class _Reader:
             )
         if "channel" in given and "files" not in given:
             raise self.fail(section, f'view {name!r} has a channel but no sound files; add files = "*.wav".')
+        if not 0 < given.get("sampling_rate", 1.0) < inf or not isfinite(given.get("offset", 0.0)):
+            raise self.fail(section, f"view {name!r}: sampling_rate must be positive, and offset a number of seconds.")
         return ViewSettings(name, **given)
+
+    def _features(self, section: str, value: object) -> str:
+        kind = str(self._typed(section, "features", value, str, '"auto" or a kind of features'))
+        try:
+            if kind != AUTO:
+                check_kinds(kind)
+        except ValueError as error:
+            known = str(error).partition(", got")[0].replace("kind must be one of", '"auto", or one of')
+            raise self.fail("features", f"features in [{section}] is {kind!r}, but must be {known}.") from error
+        return kind
 
     def kinds(self, entries: Mapping[str, Any]) -> Mapping[str, str]:
         for column, kind in entries.items():
@@ -284,6 +307,12 @@ def _check_whole(
     if windows is not None and any(view.path is not None for view in views):
         raise ProjectError(
             f"{source}: with [windows] all views are cut from the path in [data]; remove their own paths."
+        )
+    moved = next((view.name for view in views if view.offset), None)
+    if windows is None and moved is not None:
+        raise ProjectError(
+            f"{source}: view {moved!r} has an offset of its clock, which matters for windows of long recordings only; add a "
+            "section [windows], or remove the offset."
         )
     if not views:
         raise ProjectError(

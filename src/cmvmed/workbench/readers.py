@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,16 @@ from cmvmed.workbench.delimited import DelimitedOptions, check_column_names, rea
 from cmvmed.workbench.frames import RawTable, Signal, pandas
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean
 
-__all__ = ["FILE_COLUMN", "SOUND_FORMATS", "TABLE_FORMATS", "is_pattern", "read_table", "table_files", "table_of_cases"]
+__all__ = [
+    "FILE_COLUMN",
+    "SOUND_FORMATS",
+    "TABLE_FORMATS",
+    "is_pattern",
+    "matching",
+    "read_table",
+    "table_files",
+    "table_of_cases",
+]
 
 TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts", *HDF5_FORMATS)
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
@@ -27,6 +37,15 @@ FILE_COLUMN = "file"  # name of the file of a row, if there are several
 def is_pattern(path: str) -> bool:
     """Whether a path is a pattern of several files."""
     return any(sign in path for sign in "*?[")
+
+
+def matching(pattern: str, names: Sequence[str]) -> list[str]:
+    """Names that a name, pattern or prefix stands for, in this order of preference."""
+    if pattern in names:
+        return [pattern]
+    if is_pattern(pattern):
+        return [name for name in names if fnmatchcase(name, pattern)]
+    return [name for name in names if name.startswith(pattern)]
 
 
 def table_files(path: Path) -> list[Path]:

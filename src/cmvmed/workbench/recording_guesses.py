@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cmvmed.recordings.edf_files import EDF_FORMATS
+from cmvmed.recordings import read_recording
+from cmvmed.recordings.edf_files import EDF_FORMATS, read_edf_annotations
 from cmvmed.recordings.mseed_files import MSEED_FORMATS
 from cmvmed.recordings.sound_samples import SOUND_FORMATS
 from cmvmed.workbench.column_kinds import read_times
@@ -15,9 +16,18 @@ from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.frames import FloatArray, RawTable
 from cmvmed.workbench.project_file import WindowSettings
 from cmvmed.workbench.readers import TABLE_FORMATS, read_table
-from cmvmed.workbench.user_errors import ProjectError
+from cmvmed.workbench.user_errors import ProjectError, as_project_error
 
-__all__ = ["LongColumns", "annotation_file", "annotation_windows", "long_columns", "recordings_in", "window_of"]
+__all__ = [
+    "LongColumns",
+    "annotation_file",
+    "annotation_windows",
+    "annotations_of_edf",
+    "long_columns",
+    "recordings_in",
+    "signals_in",
+    "window_of",
+]
 
 CASE_WORDS = ("id", "case", "recording", "trial", "session", "run", "file", "series", "segment", "event", "subject", "user",
               "window", "sample_id")  # fmt: skip
@@ -71,10 +81,35 @@ def _is_case(table: RawTable, name: str, seconds: FloatArray) -> bool:
 
 
 def recordings_in(path: Path) -> list[Path]:
-    """Long recordings at a path: a sound file, or EDF, MiniSEED and .npy files."""
+    """Long recordings at a path: a sound file, or EDF, MiniSEED and .npy files, else those in its sub-folders."""
     if path.is_file():
         return [path] if path.suffix.lower() in (*SOUND_FORMATS, *ONLY_LONG) else []
-    return sorted(file for file in path.iterdir() if file.suffix.lower() in ONLY_LONG) if path.is_dir() else []
+    for pattern in ("*", "*/*") if path.is_dir() else ():
+        found = sorted(file for file in path.glob(pattern) if file.suffix.lower() in ONLY_LONG)
+        if found:
+            return found
+    return []
+
+
+def signals_in(files: Sequence[Path]) -> dict[str, float]:
+    """The signals of all recordings by name, with their sampling rates; a sensor may be missing in some."""
+    rates: dict[str, float] = {}
+    for file in files:
+        with as_project_error():
+            opened = read_recording(file, sampling_rate=1.0 if file.suffix.lower() == ".npy" else None)
+        for name, track in opened.sensors.items():
+            rates.setdefault(name, track.sampling_rate)
+    return rates
+
+
+def annotations_of_edf(files: Sequence[Path]) -> list[float]:
+    """Durations of the annotations in EDF files."""
+    found = []
+    for file in files:
+        if file.suffix.lower() in EDF_FORMATS:
+            with as_project_error():
+                found += [end - start for _, start, end, _ in read_edf_annotations(file)]
+    return found
 
 
 def annotation_file(folder: Path) -> Path | None:

@@ -1,42 +1,32 @@
 """Rows that are cut from signals: cases of a long table, and windows of long recordings with labels from annotations."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.recordings import (
-    LongRecording,
-    annotations_from_frame,
-    cut_windows,
-    from_frame,
-    long_recordings_from_frame,
-    read_recording,
-    resample,
-)
-from cmvmed.recordings.recording_files import RECORDING_FORMATS
-from cmvmed.recordings.sound_files import sound_files
-from cmvmed.recordings.sound_samples import SOUND_FORMATS
-from cmvmed.workbench.column_kinds import column_kind, missing_cells, read_numbers, read_times
+from cmvmed.recordings import annotations_from_frame, cut_windows, from_frame
+from cmvmed.recordings.edf_files import EDF_FORMATS, read_edf_annotations
+from cmvmed.workbench.column_kinds import missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import Frame, RawTable, pandas
-from cmvmed.workbench.project_file import LABEL_COLUMN, DataSettings, ProjectSettings, ViewSettings, WindowSettings
-from cmvmed.workbench.readers import FILE_COLUMN, is_pattern, read_table, table_of_cases
-from cmvmed.workbench.sound_folders import match_files
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean, plural
+from cmvmed.workbench.project_file import LABEL_COLUMN, DataSettings, ProjectSettings, WindowSettings
+from cmvmed.workbench.readers import read_table, table_of_cases
+from cmvmed.workbench.recording_sources import (
+    channel_columns,
+    files_of_recordings,
+    open_recordings,
+    recording_column,
+    require_column,
+    with_seconds,
+)
+from cmvmed.workbench.user_errors import ProjectError, as_project_error, plural
 
-__all__ = [
-    "RECORDING_COLUMN",
-    "WINDOW_COLUMNS",
-    "cases_of_long_table",
-    "channel_columns",
-    "read_windows",
-    "recordings_as_groups",
-]
+__all__ = ["RECORDING_COLUMN", "WINDOW_COLUMNS", "cases_of_long_table", "read_windows", "recordings_as_groups"]
 
 RECORDING_COLUMN = "recording"  # the name of the recording of a window
 WINDOW_COLUMNS = (RECORDING_COLUMN, "start", "end")
@@ -49,8 +39,8 @@ def cases_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
     """
     assert data.id is not None
     assert data.time is not None
-    frame = _with_seconds(table, data.time, data.day_first)
-    _require(table, data.id, "id")
+    frame = with_seconds(table, data.time, data.day_first)
+    require_column(table, data.id, "id")
     channels = channel_columns(table, data, data.id)
     with warnings.catch_warnings(record=True) as caught, as_project_error():
         warnings.simplefilter("always")
@@ -66,18 +56,8 @@ def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path,
     """Windows of the recordings at a path; ``annotations`` is None for new rows."""
     data = settings.data
     options = DelimitedOptions(data.separator, data.decimal, data.encoding)
-    table: RawTable | None = None
-    if any(view.files is not None for view in settings.views):
-        recordings, is_sound = _sound_recordings(path, settings.views), True
-    elif files := _recording_files(path):
-        with as_project_error():
-            recordings = [read_recording(file, sampling_rate=_rate_of(file, data)) for file in files]
-        is_sound = all(file.suffix.lower() in SOUND_FORMATS for file in files)
-    else:
-        table = read_table(path, options)
-        recordings, is_sound = _recordings_of_table(table, data), False
-    if is_sound and data.sampling_rate is not None:
-        recordings = [resample(recording, data.sampling_rate) for recording in recordings]
+    opened = open_recordings(settings, path, options)
+    table, recordings = opened.table, opened.recordings
     label = data.labels or LABEL_COLUMN
     given: Any = None
     if annotations is not None:
@@ -105,8 +85,8 @@ def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path,
     return RawTable(
         path.name,
         pandas().DataFrame(columns, index=range(cases.n)),
-        table_of_cases(path.name, cases, is_sound=is_sound).signals,
-        messages=(*(() if table is None else table.messages), said),
+        table_of_cases(path.name, cases, is_sound=opened.are_sounds).signals,
+        messages=(*opened.messages, said),
         ids=cases.ids.tolist(),
     )
 
@@ -117,86 +97,9 @@ def recordings_as_groups(table: RawTable) -> NDArray[np.object_] | None:
     return np.array(recordings.tolist(), dtype=object) if recordings.nunique() > 1 else None
 
 
-def _recording_files(path: Path) -> list[Path]:
-    """The recordings at a path: one file, those of a folder, or those that match a pattern; none if it is a table."""
-    if is_pattern(str(path)):
-        anchor = Path(path.anchor) if path.is_absolute() else Path()
-        found = sorted(anchor.glob(str(path.relative_to(anchor))))
-    else:
-        found = sorted(path.iterdir()) if path.is_dir() else [path]
-    return [file for file in found if file.suffix.lower() in RECORDING_FORMATS and file.is_file()]
-
-
-def _rate_of(file: Path, data: DataSettings) -> float | None:
-    """The sampling rate that the project says, for files that do not say it themselves."""
-    return None if file.suffix.lower() in SOUND_FORMATS else data.sampling_rate
-
-
-def _sound_recordings(path: Path, views: Sequence[ViewSettings]) -> list[LongRecording]:
-    """Recordings of sound files: those with the same identifier are one, with a sensor per view."""
-    depth = max((view.files or "").count("/") for view in views)
-    folder = path.parents[depth] if path.is_file() and depth < len(path.parents) else path
-    if not folder.is_dir():
-        raise ProjectError(f"There is no folder {str(path)!r}; views with sound files need the folder as path.")
-    found = sound_files(folder)
-    files = {view.name: match_files(folder, view.files or "", found) for view in views}
-    names = sorted({name for by_name in files.values() for name in by_name})
-    if path.is_file():
-        names = [name for name in names if any(by_name.get(name) == path for by_name in files.values())]
-    if not names:
-        have = abbreviate(file.relative_to(folder).as_posix() for file in found) or "no sound file"
-        raise ProjectError(
-            f"No sound file in {str(folder)!r} matches {abbreviate(view.files for view in views)}; it has {have}."
-        )
-    return [_sound_recording(name, {view: files[view.name].get(name) for view in views}) for name in names]
-
-
-def _sound_recording(name: str, files: Mapping[ViewSettings, Path | None]) -> LongRecording:
-    tracks = {}
-    for view, file in files.items():
-        if file is None:
-            continue
-        with as_project_error():
-            opened = read_recording(file, None if view.channel is None else {view.name: view.channel})
-        if view.channel is None and len(opened.sensors) > 1:
-            raise ProjectError(
-                f"View {view.name!r}: {file.name} has {len(opened.sensors)} channels; give the view channel = 0 to "
-                f"{len(opened.sensors) - 1}, and add a view for each other channel."
-            )
-        track = next(iter(opened.sensors.values()))
-        tracks[view.name] = type(track)(track.stretches, track.sampling_rate, (view.name,), view.name)
-    return LongRecording(name, tracks)
-
-
-def _recordings_of_table(table: RawTable, data: DataSettings) -> list[LongRecording]:
-    if data.time is None:
-        raise ProjectError(
-            f"[windows] cuts long recordings, but {table.source} is a table without times: set time in [data] to its column of "
-            f"times. Its columns are {abbreviate(table.names)}."
-        )
-    frame = _with_seconds(table, data.time, data.day_first)
-    recording = _recording_column(table, data)
-    with as_project_error():
-        return long_recordings_from_frame(
-            frame,
-            time=data.time,
-            recording=recording,
-            sensors=channel_columns(table, data, recording),
-            sampling_rate=data.sampling_rate,
-        )
-
-
-def _recording_column(table: RawTable, data: DataSettings) -> str | None:
-    """The column that names the recording: id, else the name of the file if there are several."""
-    if data.id is not None:
-        _require(table, data.id, "id")
-        return data.id
-    return FILE_COLUMN if FILE_COLUMN in table.frame.columns else None
-
-
 def _values_of_recordings(table: RawTable, data: DataSettings, column: str, recordings: Any) -> list[Any]:
     """The value of a column in the recording of each window, which must be one."""
-    owner = _recording_column(table, data)
+    owner = recording_column(table, data)
     if owner is None:
         values = dict.fromkeys(set(recordings), table.frame[column])
     else:
@@ -215,62 +118,28 @@ def _values_of_recordings(table: RawTable, data: DataSettings, column: str, reco
 def _annotations_in_table(table: RawTable, data: DataSettings, label: str) -> Any:
     """Stretches of rows with the same label."""
     assert data.time is not None
-    frame = _with_seconds(table, data.time, data.day_first)
+    frame = with_seconds(table, data.time, data.day_first)
     cells = table.frame[label]
     unlabeled = missing_cells(cells, frozenset(data.unlabeled) | {""})
     texts = [as_text(cell) for cell in cells.astype(object)]
     frame[label] = ["" if empty else text for text, empty in zip(texts, unlabeled, strict=True)]
-    recording = _recording_column(table, data)
+    recording = recording_column(table, data)
     with as_project_error():
         return annotations_from_frame(frame, time=data.time, label=label, recording=recording)
 
 
-def _annotation_frame(path: Path, options: DelimitedOptions) -> Frame:
+def _annotation_frame(path: Path, options: DelimitedOptions) -> Any:
+    """The annotations in a table, or in EDF+ files themselves."""
+    edf = [file for file in files_of_recordings(path) if file.suffix.lower() in EDF_FORMATS]
+    if edf:
+        with as_project_error():
+            return [entry for file in edf for entry in read_edf_annotations(file)]
     if not path.is_file():
         raise ProjectError(
             f"There is no file of annotations {str(path)!r}; annotations in [windows] is a file with recording, start, end and "
             "label."
         )
     return read_table(path, options).frame
-
-
-def _require(table: RawTable, column: str, key: str) -> None:
-    if column not in table.frame.columns:
-        raise ProjectError(
-            f"{table.source} has no column {column!r}, which {key} in [data] names.{did_you_mean(column, table.names)} Its "
-            f"columns are {abbreviate(table.names)}."
-        )
-
-
-def _with_seconds(table: RawTable, time: str, day_first: bool | None) -> Frame:
-    """The table with its times as seconds: numbers as they are, dates as seconds since 1970."""
-    _require(table, time, "time")
-    frame = table.frame.copy()
-    is_number = column_kind(frame[time], table.decimal) == "number"
-    cells = read_numbers(frame[time], table.decimal) if is_number else read_times(frame[time], day_first=day_first)
-    wrong = np.flatnonzero(cells.bad | np.isnan(cells.values))
-    if len(wrong):
-        raise ProjectError(
-            f"Column {time!r}, {table.place(int(wrong[0]))}: {str(frame[time].iloc[wrong[0]])!r} is neither a number of seconds "
-            "nor a date; correct it or remove the row."
-        )
-    frame[time] = cells.values
-    return frame
-
-
-def channel_columns(table: RawTable, data: DataSettings, case: str | None) -> list[str]:
-    """Columns of numbers that change within a case."""
-    taken = {data.time, data.id, data.labels, data.groups, case, FILE_COLUMN, *data.ignore}
-    numbers = [str(name) for name in table.frame.columns if name not in taken and table.frame[name].dtype.kind in "fiu"]
-    if case is not None and numbers:
-        changes = table.frame.groupby(case, sort=False)[numbers].nunique().max() > 1
-        numbers = [name for name in numbers if changes[name]]
-    if not numbers:
-        raise ProjectError(
-            f"{table.source} has no column of numbers that changes within a recording; its columns are {abbreviate(table.names)}. "
-            "Check id and time in [data], and the decimal sign."
-        )
-    return numbers
 
 
 def _one_row_per_case(table: RawTable, id_column: str, columns: Sequence[str], ids: Sequence[str]) -> Frame:

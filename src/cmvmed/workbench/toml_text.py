@@ -26,6 +26,7 @@ COMMENTS = {
     "separator": "between the cells of a line",
     "decimal": "decimal sign",
     "sampling_rate": "samples per second",
+    "features": "auto: chosen by held-out labels | statistics | minirocket | mfcc | ...",
 }
 SHOWN_DEFAULTS = ("unlabeled", "labels_drawn")
 COMMENT_COLUMN = 34
@@ -67,6 +68,12 @@ def _view_lines(view: ViewSettings) -> list[str]:
         lines.append(_with_comment(toml_line("files", view.files), "the * identifies a row"))
     if view.channel is not None:
         lines.append(toml_line("channel", view.channel))
+    if view.features is not None:
+        lines.append(_with_comment(toml_line("features", view.features), COMMENTS["features"]))
+    if view.sampling_rate is not None:
+        lines.append(_with_comment(toml_line("sampling_rate", view.sampling_rate), COMMENTS["sampling_rate"]))
+    if view.offset:
+        lines.append(_with_comment(toml_line("offset", view.offset), "seconds to add to the times of this sensor"))
     return lines
 
 

@@ -7,12 +7,12 @@ from fnmatch import fnmatchcase
 from cmvmed.workbench.frames import RawTable
 from cmvmed.workbench.joining import qualified
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
-from cmvmed.workbench.readers import FILE_COLUMN, is_pattern
+from cmvmed.workbench.readers import FILE_COLUMN, is_pattern, matching
 from cmvmed.workbench.recording_rows import WINDOW_COLUMNS
 from cmvmed.workbench.sound_folders import FOLDER_COLUMN
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
-__all__ = ["ColumnRoles", "assign_columns", "matching"]
+__all__ = ["ColumnRoles", "assign_columns"]
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,6 @@ class ColumnRoles:
     views: dict[str, list[str]]
     reserved: dict[str, str]  # column -> "id", "labels" or "groups"
     messages: tuple[str, ...]
-
-
-def matching(pattern: str, names: Sequence[str]) -> list[str]:
-    """Names that a name, pattern or prefix stands for, in this order of preference."""
-    if pattern in names:
-        return [pattern]
-    if is_pattern(pattern):
-        return [name for name in names if fnmatchcase(name, pattern)]
-    return [name for name in names if name.startswith(pattern)]
 
 
 def assign_columns(settings: ProjectSettings, table: RawTable) -> ColumnRoles:

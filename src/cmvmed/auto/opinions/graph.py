@@ -157,7 +157,8 @@ class Nodes:
     @cached_property
     def root_degrees(self) -> Array:
         """Square roots of the nodes' degrees, (m,); 1 for a node without neighbors."""
-        return np.sqrt(np.maximum(np.asarray(self.adjacency.sum(axis=1)).ravel(), 1.0))
+        degrees = np.asarray(self.adjacency.sum(axis=1)).ravel()
+        return np.asarray(np.sqrt(np.maximum(degrees, 1.0)))
 
     def shifted_laplacian(self, regularization: float) -> sparse.csr_matrix:
         """Λ + εI, (m, m)."""

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.pages.formatting import DASH, format_percentage, join_names, plural
+from cmvmed.pages.formatting import DASH, MINUS, format_percentage, join_names, plural
 from cmvmed.workbench.checks import describe_rows
 from cmvmed.workbench.encoders import ViewEncoder
 from cmvmed.workbench.report.matrices import absent_rows
 from cmvmed.workbench.report.model_facts import ModelFacts
 from cmvmed.workbench.report.safe_text import short
+from cmvmed.workbench.sensor_encoders import SensorEncoder
 
-__all__ = ["ClassLine", "ViewLine", "class_lines", "row_facts", "view_lines"]
+__all__ = ["ClassLine", "FeatureLine", "ViewLine", "class_lines", "feature_lines", "row_facts", "view_lines"]
 
 MAX_COLUMNS = 8  # whose names are listed
 KIND_WORDS = {  # of columns, by the kind of their encoder: one, and several
@@ -22,8 +23,7 @@ KIND_WORDS = {  # of columns, by the kind of their encoder: one, and several
     "date": ("date", "dates"),
     "category": ("category", "categories"),
     "text": ("text", "texts"),
-    "sound": ("sound", "sounds"),
-    "series": ("time series", "time series"),
+    "signals": ("signal", "signals"),
 }
 
 
@@ -48,6 +48,53 @@ class ViewLine:
     n_missing_cells: str
 
 
+@dataclass(frozen=True)
+class FeatureLine:
+    """One kind of features that was compared for the signals of a view."""
+
+    name: str  # of the view
+    kind: str
+    n_features: str  # of the chosen kind
+    held_out_r2: str
+    agreement: str
+    score: str
+    is_chosen: bool
+
+
+def feature_lines(facts: ModelFacts) -> list[FeatureLine]:
+    """The kinds of features of all signals, those of a view together."""
+    return [
+        line
+        for encoder in facts.project.encoders or []
+        for column in encoder.columns
+        if isinstance(column, SensorEncoder)
+        for line in _kinds(short(encoder.name), column)
+    ]
+
+
+def _kinds(view: str, encoder: SensorEncoder) -> list[FeatureLine]:
+    chosen, n_features = encoder.features.kind, f"{encoder.n_features:,}"
+    if not encoder.compared:
+        return [FeatureLine(view, chosen, n_features, DASH, DASH, DASH, True)]
+    columns = (encoder.compared, encoder.held_out_r2, encoder.agreement, encoder.score)
+    return [
+        FeatureLine(
+            view,
+            kind,
+            n_features if kind == chosen else DASH,
+            _fixed(r2),
+            _fixed(agreement),
+            _fixed(score),
+            kind == chosen,
+        )
+        for kind, r2, agreement, score in zip(*columns, strict=True)
+    ]
+
+
+def _fixed(value: float) -> str:
+    return DASH if np.isnan(value) else f"{value:.2f}".replace("-", MINUS)
+
+
 def row_facts(facts: ModelFacts) -> list[tuple[str, str]]:
     """Name and value of each fact about the rows."""
     found = [
@@ -58,7 +105,7 @@ def row_facts(facts: ModelFacts) -> list[tuple[str, str]]:
     ]
     if facts.table.groups is not None:
         n_groups = len(set(facts.table.groups))
-        found.append(("Groups", f"{n_groups:,} of {short(facts.project.settings.data.groups)}, held out together"))
+        found.append(("Groups", f"{n_groups:,} of {short(facts.group_name)}, held out together"))
     return found
 
 
@@ -99,7 +146,7 @@ def view_lines(facts: ModelFacts) -> list[ViewLine]:
 
 def _columns(encoder: ViewEncoder) -> str:
     """Kinds and names of the columns of a view."""
-    kinds = Counter(column.kind for column in encoder.columns)
+    kinds = Counter(column.kind for column in encoder.columns for _ in column.sources)
     names = [short(name, 24) for name in encoder.column_names]
     more = len(names) - MAX_COLUMNS
     listed = ", ".join(names[:MAX_COLUMNS]) + (f" and {more} more" if more > 0 else "")

@@ -151,7 +151,8 @@ def _refit(
     n_unlabeled = max(min(MAX_ROWS - len(kept) - len(judges), len(facts.unlabeled)), 0)
     unlabeled = rng.choice(facts.unlabeled, n_unlabeled, replace=False)
     rows = np.sort(np.concatenate([kept, judges, unlabeled]))
-    y = np.where(np.isin(rows, kept), facts.table.labels[rows], None)
+    y = facts.table.labels[rows]  # a copy
+    y[~np.isin(rows, kept)] = None
     X = {name: matrix[rows] for name, matrix in facts.table.views.items()}
     model = clone(facts.model).set_params(random_state=0)
     try:

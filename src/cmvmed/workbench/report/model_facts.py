@@ -14,6 +14,7 @@ from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.frames import BoolArray, FloatArray
 from cmvmed.workbench.project import Project
 from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
+from cmvmed.workbench.recording_rows import RECORDING_COLUMN
 from cmvmed.workbench.report.matrices import absent_rows
 from cmvmed.workbench.report.safe_text import short
 
@@ -105,6 +106,11 @@ class ModelFacts:
         """Numbers of the rows that have at least one view."""
         absent = np.all([absent_rows(matrix) for matrix in self.table.views.values()], axis=0)
         return np.flatnonzero(~absent)
+
+    @property
+    def group_name(self) -> str:
+        """What a group is: the column of groups, or a recording that windows are cut from."""
+        return self.project.settings.data.groups or RECORDING_COLUMN
 
     def opinion_accuracy(self, name: str) -> float:
         """Share of held-out labels that an opinion predicts; NaN if it does not take part."""

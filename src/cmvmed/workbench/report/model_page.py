@@ -12,7 +12,7 @@ from cmvmed.workbench.project import Project
 from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
 from cmvmed.workbench.report.confusion import confusion_table, doubtful_labels
 from cmvmed.workbench.report.held_out_calibration import held_out_calibration
-from cmvmed.workbench.report.learned_from import class_lines, row_facts, view_lines
+from cmvmed.workbench.report.learned_from import class_lines, feature_lines, row_facts, view_lines
 from cmvmed.workbench.report.learning_curve import learning_curve
 from cmvmed.workbench.report.model_facts import read_facts
 from cmvmed.workbench.report.next_steps import next_steps
@@ -59,6 +59,7 @@ def model_page(
         "facts": row_facts(facts),
         "classes": class_lines(facts),
         "views": view_lines(facts),
+        "features": feature_lines(facts),
         "messages": [clean(message) for message in table.messages],
         "n_labeled": facts.n_labeled,
         "confusion": confusion_table(facts),

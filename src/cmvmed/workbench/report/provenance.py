@@ -27,6 +27,10 @@ def settings_lines(facts: ModelFacts) -> list[tuple[str, str]]:
     for view in facts.project.settings.views:
         what = view.files or ", ".join(view.columns) or "all columns"
         found.append((f"[views] {short(view.name)}", clean(what if view.path is None else f"{view.path}: {what}")))
+        signal = {"features": view.features, "sampling_rate": view.sampling_rate, "offset": view.offset or None}
+        found += [
+            (f"[views] {short(view.name)}, {key}", _text(value)) for key, value in signal.items() if value is not None
+        ]
     found += [(f"[columns] {short(name)}", clean(kind)) for name, kind in facts.project.settings.kinds.items()]
     default_model = type(facts.model)().get_params()
     for name, value in facts.model.get_params().items():

@@ -80,7 +80,7 @@ def _no_estimate(facts: ModelFacts) -> str:
 def _sentences(facts: ModelFacts) -> list[str]:
     estimate, (name, share) = facts.estimate, facts.largest_class
     assert estimate is not None
-    groups = facts.project.settings.data.groups
+    groups = facts.group_name
     which = "rows like the unlabeled ones" if facts.table.groups is None else f"rows of new groups ({groups})"
     found = [
         f"The estimated accuracy on {which} is {format_percentage(estimate.mean)} ({format_percentage(LEVEL, 0)} "
