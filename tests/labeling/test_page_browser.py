@@ -100,9 +100,12 @@ def test_the_page_says_how_good_the_model_is_and_whether_to_go_on(job):
     assert page.text("held-out") == f"{100 * e['held_out']:.1f} % predicted"
     assert page.text("labels-only") == f"{100 * e['labels_only']:.1f} % by the labels alone"
     assert page.text("advice") == status["advice"]
-    if status["first"]["n_labels"] < status["fitted_labels"]:
-        gain = 100 * (e["mean"] - status["first"]["estimate"]["mean"])
-        assert page.text("gain") == f"{'−' if gain < 0 else '+'}{abs(gain):.1f} points"
+    n, low, high = e["n_held_out"], 100 * e["held_out_low"], 100 * e["held_out_high"]
+    assert page.text("held-out-title") == f"Of {n:.0f} held-out labels"
+    assert page.text("held-out-interval") == f"90 % interval {low:.1f} % to {high:.1f} %"
+    assert page.text("learning") == "up to date"
+    assert page.text("fitted") == f"fitted to {n_given + 30} labels"
+    assert bool(page.text("gain")) == ("first" in e)
 
 
 def test_opinions_are_shown_and_hidden(job):

@@ -9,20 +9,20 @@ that :func:`encoder_state` can be written to any file and :func:`encoder_from_st
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Protocol, TypeAlias, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import OneHotEncoder
+import scipy  # its parts are imported when they are used
 
-from cmvmed.features import MFCC, TextView, WindowFeatures
 from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.audio_files import audio_header
 from cmvmed.recordings.resampling import resampled_signals
 from cmvmed.workbench.column_kinds import Cells, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.frames import BoolArray, FloatArray, RawTable, Series, Signal, pandas
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
+
+if TYPE_CHECKING:
+    from cmvmed.features import MFCC, WindowFeatures  # slow to import
 
 __all__ = ["ViewEncoder", "encoder_from_state", "encoder_state", "fit_column"]
 
@@ -138,6 +138,8 @@ class CategoryEncoder:
         return [f"{self.column}={category}" for category in self.categories]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
+        from sklearn.preprocessing import OneHotEncoder  # slow to import
+
         series = table.frame[self.column]
         present = ~missing_cells(series)
         one_hot = OneHotEncoder(
@@ -171,13 +173,15 @@ class TextEncoder:
         return [f"{self.column}: {term}" for term in self.terms]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
+        from sklearn.feature_extraction.text import TfidfVectorizer  # slow to import
+
         vectorizer = TfidfVectorizer(vocabulary=list(self.terms))
         vectorizer.idf_ = np.array(self.idf)
-        values = csr_array(vectorizer.transform(_texts(table.frame[self.column])))
+        values = scipy.sparse.csr_array(vectorizer.transform(_texts(table.frame[self.column])))
         return Block(values, np.diff(values.indptr) > 0)
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
-        return Block(csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
+        return Block(scipy.sparse.csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,9 @@ class SoundEncoder:
     channel: int | None = None
 
     @property
-    def _mfcc(self) -> MFCC:
+    def _mfcc(self) -> "MFCC":
+        from cmvmed.features import MFCC
+
         return MFCC(self.sampling_rate, channel=self.channel, clipping="ignore")
 
     @property
@@ -222,7 +228,9 @@ class SeriesEncoder:
         return 0 <= self.n_bands <= MAX_BANDS
 
     @property
-    def _features(self) -> WindowFeatures:
+    def _features(self) -> "WindowFeatures":
+        from cmvmed.features import WindowFeatures
+
         return WindowFeatures(self.sampling_rate, n_bands=self.n_bands, channel_names=[self.column])
 
     @property
@@ -286,9 +294,10 @@ class ViewEncoder:
         present = np.any([block.present for block in blocks], axis=0)
         if has_text:
             sparse: list[Any] = [
-                block.values if issparse(block.values) else csr_array(_filled(block)) for block in blocks
+                block.values if scipy.sparse.issparse(block.values) else scipy.sparse.csr_array(_filled(block))
+                for block in blocks
             ]
-            return with_absent_rows(csr_array(hstack(sparse, format="csr")), ~present)
+            return with_absent_rows(scipy.sparse.csr_array(scipy.sparse.hstack(sparse, format="csr")), ~present)
         values = np.hstack([_filled(block) for block in blocks])
         values[~present] = np.nan
         return values
@@ -376,6 +385,8 @@ def _fit_date(table: RawTable, column: str, day_first: bool | None) -> DateEncod
 
 
 def _fit_text(table: RawTable, column: str) -> TextEncoder:
+    from cmvmed.features import TextView
+
     try:
         fitted = TextView(max_features=MAX_TERMS).fit(_texts(table.frame[column])).vectorizer_
     except ValueError as error:
@@ -467,16 +478,16 @@ def _filled(block: Block) -> FloatArray:
     return np.where(np.isnan(block.values), 0.0, block.values)
 
 
-def with_absent_rows(matrix: csr_array[Any], absent: BoolArray) -> csr_array[Any]:
+def with_absent_rows(matrix: Matrix, absent: BoolArray) -> Matrix:
     """The matrix with NaN stored in all columns of the absent rows."""
     if not absent.any():
         return matrix
-    n_rows, n_columns = matrix.shape
-    keep = csr_array((np.where(absent, 0.0, 1.0), (np.arange(n_rows), np.arange(n_rows))), shape=(n_rows, n_rows))
+    n_columns = matrix.shape[1]
+    keep = scipy.sparse.diags_array(np.where(absent, 0.0, 1.0))
     rows = np.repeat(np.flatnonzero(absent), n_columns)
     columns = np.tile(np.arange(n_columns), int(absent.sum()))
-    nan = csr_array((np.full(len(rows), np.nan), (rows, columns)), shape=matrix.shape)
-    return csr_array(keep @ matrix + nan)
+    nan = scipy.sparse.csr_array((np.full(len(rows), np.nan), (rows, columns)), shape=matrix.shape)
+    return scipy.sparse.csr_array(keep @ matrix + nan)
 
 
 def unseen_categories(encoder: CategoryEncoder, table: RawTable) -> str:

@@ -68,20 +68,21 @@ function put(id, text) {
 
 function showStatus(status) {
   state.status = status;
-  const e = status.estimate, first = status.first;
+  const e = status.estimate, interval = (low, high) => `${Math.round(100 * e.level)} % interval ${percent(low)} to ${percent(high)}`;
   put("count", `${status.labeled} of ${status.rows} rows`);
   put("unsure-count", status.unsure ? `${status.unsure} marked as unsure` : "");
   put("accuracy", e ? percent(e.mean) : "–");
-  put("interval", e ? `${Math.round(100 * e.level)} % interval ${percent(e.low)} to ${percent(e.high)}` : status.problem || "needs two labels of each class");
+  put("interval", e ? interval(e.low, e.high) : status.problem || "needs two labels of each class");
+  put("gain", e?.first ? `${percent(e.first.mean)} with the first ${e.first.n_labels} labels` : "");
+  put("held-out-title", e ? `Of ${e.n_held_out} held-out labels` : "Held-out labels");
   put("held-out", e ? `${percent(e.held_out)} predicted` : "–");
+  put("held-out-interval", e ? interval(e.held_out_low, e.held_out_high) : "");
   put("labels-only", e?.labels_only !== undefined ? `${percent(e.labels_only)} by the labels alone` : "");
-  put("gain", e && first && status.fitted_labels > first.n_labels ? points(e.mean - first.estimate.mean) : "–");
-  put("learning", status.learning ? "learning…" : first && e ? `${first.n_labels} labels then, ${status.fitted_labels} now` : "");
+  put("learning", status.learning ? "learning…" : status.fitted_labels ? "up to date" : "–");
+  put("fitted", status.fitted_labels ? `fitted to ${status.fitted_labels} labels` : "");
   put("advice", status.advice);
   showClasses(status.classes);
 }
-
-const points = (change) => `${change < 0 ? "−" : "+"}${Math.abs(100 * change).toFixed(1)} points`;
 
 function showClasses(classes) {
   const box = at("classes"), shown = classes.map((c) => `${c.name}\u0000${c.count}`).join("\u0001") + "\u0001" + (state.row?.label ?? "");
