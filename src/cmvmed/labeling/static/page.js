@@ -68,7 +68,7 @@ function put(id, text) {
 
 function showStatus(status) {
   state.status = status;
-  const e = status.estimate, interval = (low, high) => `${Math.round(100 * e.level)} % interval ${percent(low)} to ${percent(high)}`;
+  const e = status.estimate, interval = (low, high) => `${Math.round(100 * e.level)} % interval ${(100 * low).toFixed(1)}–${percent(high)}`;
   put("count", `${status.labeled} of ${status.rows} rows`);
   put("unsure-count", status.unsure ? `${status.unsure} marked as unsure` : "");
   put("accuracy", e ? percent(e.mean) : "–");
@@ -92,7 +92,7 @@ function showClasses(classes) {
   box.replaceChildren(...classes.map((c, k) => element("button", {
     type: "button", class: "class", "aria-pressed": String(c.name === state.row?.label), "data-class": c.name,
     "aria-keyshortcuts": k < 9 ? String(k + 1) : null, onclick: () => label(c.name),
-  }, element("kbd", { text: k < 9 ? String(k + 1) : "·" }), element("span", { class: "name", text: c.name }), element("span", { text: String(c.count), "aria-label": `${c.count} labels` }))));
+  }, element("kbd", { text: k < 9 ? String(k + 1) : "·" }), element("span", { class: "name", text: c.name }), element("span", { text: String(c.count) }, element("span", { class: "unseen", text: " labels" })))));
   at("class-names").replaceChildren(...classes.map((c) => element("option", { value: c.name })));
   if (focused !== undefined) [...box.children].find((b) => b.dataset.class === focused)?.focus();
   const review = at("review-class"), chosen = review.value;
@@ -243,6 +243,7 @@ function onKey(event) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
+  if (!at("keys-on").checked) return; // for speech input, whose words would act as keys
   if (event.repeat && event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
   const number = "123456789".indexOf(event.key);
   const actions = {
@@ -270,6 +271,7 @@ async function start() {
   at("strategy").replaceChildren(...Object.entries(status.strategies).map(([value, text]) => element("option", { value, text })));
   at("exports").replaceChildren("Export: ", ...status.exports.map((form) => element("button", { type: "button", text: form, onclick: () => act(() => exportLabels(form)) })));
   at("opinions-button").setAttribute("aria-pressed", String(state.opinions));
+  at("keys-on").checked = localStorage.keys !== "off";
   showStatus(status);
   await next();
   setTimeout(poll, 700);
@@ -286,6 +288,7 @@ at("clear").addEventListener("click", () => act(() => send("clear")));
 at("undo").addEventListener("click", () => act(undo));
 at("back").addEventListener("click", () => act(back));
 at("forward").addEventListener("click", () => act(next));
+at("keys-on").addEventListener("change", () => { localStorage.keys = at("keys-on").checked ? "on" : "off"; });
 document.addEventListener("keydown", onKey);
 window.addEventListener("pagehide", stopSound);
 // On narrow screens the classes are a bar at the bottom, below which nothing may be hidden.
