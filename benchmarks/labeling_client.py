@@ -37,6 +37,8 @@ class Client:
         self.connection.close()
         self.process.kill()
         self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The answer to a request."""
