@@ -185,8 +185,10 @@ def marked(rows: Sequence[dict[str, Any]]) -> str:
     """How labels are marked in the file of labels."""
     drawn = {way: sorted({row["drawn"] for row in rows if row["way"] == way}) for way in REPEATS}
     said = ", ".join(f"{' or '.join(values)} after {way}" for way, values in drawn.items())
-    n_splits = len({row["split"] for row in rows})
-    return f"`labels_drawn` of the labels: {said}. Means over {n_splits} splits; shares are off by so many points."
+    runs = ", ".join(
+        f"{len({(row['split'], row['repeat']) for row in rows if row['way'] == way})} of {way}" for way in REPEATS
+    )
+    return f"Runs per set: {runs}. `labels_drawn` of the labels: {said}."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
