@@ -2,13 +2,13 @@
 
 The user labels, by requests to a running ``cmvmed label``, what the page proposes ("suggest"), or rows at random
 ("random", which the page offers too). With proposals it waits after every ten labels until the model is up to date. The
-sets are the five of the suite with the fewest columns, of each data source the first. A project has at most 250 rows that
-may be labeled, and at most as many others, on which accuracy is measured: the user never labels these. Labels end at 100,
-or at half of the rows that may be labeled if these are fewer.
+sets are the five of the suite with the fewest columns, of each data source the first. A project has at most 250 rows
+that may be labeled, and at most as many others, on which accuracy is measured: the user never labels these. Labels end
+at 100, or at half of the rows that may be labeled if these are fewer.
 
 The class shares that the model estimates for the rows that are not labeled, the means of their probabilities, are
-compared with the true ones by ½ Σ_k |estimated_k - true_k|: with labels of proposed rows, which the file of labels marks as
-chosen, with those of random rows, and with those of proposed rows if they are taken for random ones.
+compared with the true ones by ½ Σ_k |estimated_k - true_k|: with labels of proposed rows, which the file of labels
+marks as chosen, with those of random rows, and with those of proposed rows if they are taken for random ones.
 
 Results are kept in a file of JSON lines, so that a run that was stopped goes on where it was.
 """
