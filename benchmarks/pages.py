@@ -166,6 +166,7 @@ def fill_from_results() -> None:
     fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
+    fill(ROOT / "docs" / "labeling_page.md", "labeling_user", (RESULTS / "labeling_user.md").read_text())
     labeling = (RESULTS / "active_learning.md").read_text()
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     headings = {

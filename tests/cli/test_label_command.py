@@ -1,11 +1,13 @@
 """``cmvmed label``: labels of files in and out, and mistakes; the page itself is tested in tests/labeling."""
 
+import asyncio
 import json
 import socket
 
 import pytest
 from click.testing import CliRunner
 
+from cmvmed.cli.label_command import _listener
 from cmvmed.cli.main import main
 
 pytest.importorskip("starlette", reason="the labeling page needs cmvmed[label]")
@@ -76,3 +78,22 @@ def test_a_port_in_use_is_one_error(run):
         shown = run("--no-open", "--port", str(other.getsockname()[1]))
     assert shown.exit_code == 1
     assert "leave --port out" in shown.stderr
+
+
+def test_answers_are_sent_at_once():
+    async def no_delay(listener):
+        found = asyncio.get_running_loop().create_future()
+
+        def accept(reader, writer):
+            found.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        async with await asyncio.start_server(accept, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.close()
+            return await found
+
+    with _listener(0) as listener:
+        assert asyncio.run(no_delay(listener)) != 0
+    with socket.create_server(("127.0.0.1", 0)) as usual:  # as if the protocol were not given
+        assert asyncio.run(no_delay(usual)) == 0

@@ -180,7 +180,7 @@ class Page:
 
     def counts(self):
         return self.script(
-            "return [...document.querySelectorAll('.class')].map(b => Number(b.lastElementChild.textContent))"
+            "return [...document.querySelectorAll('.class')].map(b => parseInt(b.lastElementChild.textContent))"
         )
 
     def add_class(self, name):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cmvmed.labeling import LabeledRow, export_rows
-from cmvmed.labeling.session import STABLE_CHANGE, STABLE_LABELS, STRATEGIES
+from cmvmed.labeling.progress import STABLE_CHANGE, STABLE_LABELS
+from cmvmed.labeling.session import STRATEGIES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "labeling_page.md").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ import pytest
 
 from cmvmed.labeling import LabeledRow, LabelingSession
 from cmvmed.labeling.learner import Learned
+from cmvmed.labeling.progress import last_change
 from cmvmed.workbench.label_store import Conflict, LabelStore
 from cmvmed.workbench.user_errors import ProjectError
 
@@ -185,12 +186,12 @@ def test_more_labels_stop_helping_when_they_change_few_classes(session):
     p = np.linspace(0.0, 1.0, N_ROWS)
     learned(session, p, n_labels=4)
     learned(session, 1 - p, n_labels=13)
-    assert session.change() is None  # nine labels say nothing yet
+    assert last_change(session.history) is None  # nine labels say nothing yet
     learned(session, 1 - p, n_labels=14)
-    assert session.change() == (10, 1.0)
+    assert last_change(session.history) == (10, 1.0)
     assert "still help" in session.status()["advice"]
     learned(session, 1 - p, n_labels=24)
-    assert session.change() == (10, 0.0)
+    assert last_change(session.history) == (10, 0.0)
     assert "or stop" in session.status()["advice"]
 
 

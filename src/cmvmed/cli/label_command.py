@@ -83,19 +83,27 @@ def _export(session: LabelingSession, path: Path, form: str) -> None:
     click.echo(f"{len(rows)} labels were written to {path}.")
 
 
+def _listener(port: int) -> socket.socket:
+    """A socket on this machine at a port, 0 for a free one."""
+    # asyncio sends at once (TCP_NODELAY) only if the protocol is given; else the body of an answer waits up to 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise click.ClickException(
+            f"Port {port} cannot be used ({error.strerror}); leave --port out for a free one."
+        ) from error
+    listener.listen()  # so that a browser that is faster than the server waits
+    return listener
+
+
 def _serve(session: LabelingSession, port: int, open_page: bool) -> None:
     uvicorn = import_optional("uvicorn", "label", "The labeling page")
     from cmvmed.labeling.server import build_app, new_token
 
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise click.ClickException(
-                f"Port {port} cannot be used ({error.strerror}); leave --port out for a free one."
-            ) from error
-        listener.listen()  # so that a browser that is faster than the server waits
+    with _listener(port) as listener:
         port = listener.getsockname()[1]
         token = new_token()
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})

@@ -15,8 +15,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from cmvmed._warnings import warn_user
 
@@ -150,6 +148,8 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
         such as "unknown" or "?": it counts as a class unless it is the marker. Also if classes differ only by case or
         surrounding blanks.
     """
+    from sklearn.utils.multiclass import check_classification_targets  # slow to import
+
     column = _as_label_array(y)
     if not len(column):
         raise ValueError("y is empty: 0 rows came, where labels of at least 2 classes are needed.")
@@ -199,6 +199,8 @@ def read_labeled_rows(rows: NDArray[np.intp], labels: NDArray[Any], n_rows: int,
 
 def _as_label_array(y: object) -> NDArray[Any]:
     """Bring y to a numpy array of shape (n,) without losing types or missing entries."""
+    from sklearn.utils.validation import column_or_1d  # slow to import
+
     if y is None:
         raise ValueError(
             "A semi-supervised classifier requires y to be passed, but the target y is None. "

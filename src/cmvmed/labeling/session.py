@@ -3,9 +3,9 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from cmvmed.labeling.content import RowContent
 from cmvmed.labeling.exchange import LabeledRow
 from cmvmed.labeling.learner import Learned, Learner
+from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate
+from cmvmed.labeling.ranking import ranked_rows
 from cmvmed.workbench import Project
 from cmvmed.workbench.label_store import Conflict, Event, LabelStore
 from cmvmed.workbench.label_values import is_marker
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 __all__ = ["STRATEGIES", "LabelingSession"]
 
@@ -31,10 +33,8 @@ STRATEGIES = {
     "doubtful": "doubtful labels",
 }
 RESERVED_SECONDS = 120.0  # a row that one window shows is not offered to another for so long
-FIRST_SECONDS = 3.0  # after the start, until when the first row waits for the choice of rows that cover the data
+FIRST_SECONDS = 3.5  # after the start, until when the first row waits for the choice of rows that cover the data
 MAX_CLASS_NAME = 100  # characters
-STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
-STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
 MAX_FOUND = 50  # rows listed by a search
 
 
@@ -45,15 +45,6 @@ class Choice:
     row: int
     reason: str
     strategy: str
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fit in the history of a session."""
-
-    n_labels: int
-    estimate: dict[str, float] | None
-    predicted: NDArray[np.int32]  # (n,), positions of classes in the file of labels
 
 
 class LabelingSession:
@@ -68,6 +59,21 @@ class LabelingSession:
 
     def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True, seed: int = 0) -> None:
         self.project = replace(Project.load(project_file), page_labels=None)
+        self.store, self._lock = store, threading.RLock()
+        self._reserved: dict[int, tuple[str, float]] = {}
+        self.learned, self.history = Learned(-1), list[Fitted]()
+        self._rankings: dict[str, NDArray[np.intp]] = {}
+        self._first_result, self._started = threading.Event(), time.monotonic()
+        self._learner = Learner(project_file, self._on_result) if learn else None  # reads the data at the same time
+        try:
+            self._read_rows(seed)
+        except BaseException:
+            self.close()
+            raise
+        self._request_fit()
+
+    def _read_rows(self, seed: int) -> None:
+        """The rows of the project, and what the file of labels says of them."""
         rows = self.project.rows()
         if len(rows.ids) == 0:
             raise ProjectError("The project has no rows to label.")
@@ -80,18 +86,9 @@ class LabelingSession:
             )
         self.given: list[str | None] = [None if value is None else str(value) for value in rows.labels.values]
         self.content = RowContent(rows, self.project.settings.data.sampling_rate)
-        self.store = store
-        store.add_classes([*self.project.settings.data.classes, *rows.labels.counts])
+        self.store.add_classes([*self.project.settings.data.classes, *rows.labels.counts])
         self._order = np.random.default_rng(seed).permutation(len(self.ids))
-        self._lock = threading.RLock()
-        self._reserved: dict[int, tuple[str, float]] = {}
         self._read_store()
-        self.learned = Learned(-1)
-        self._rankings: dict[str, NDArray[np.intp]] = {}
-        self.history: list[Fitted] = []
-        self._first_result, self._started = threading.Event(), time.monotonic()
-        self._learner = Learner(project_file, self._on_result) if learn else None
-        self._request_fit()
 
     def close(self) -> None:
         """End the process that learns, and close the file of labels."""
@@ -232,32 +229,26 @@ class LabelingSession:
         return sum(self._counts.values())
 
     def _on_result(self, learned: Learned) -> None:
-        with self._lock:
+        rankings: dict[str, NDArray[np.intp]] = {}
+        fits: list[Fitted] = []
+        if learned.probabilities is not None:
+            rankings = ranked_rows(learned.probabilities, learned.by_view)
+            fits = [Fitted(learned.n_labels, learned.estimate, self._positions(learned.classes, learned.probabilities))]
+        with self._lock:  # for a moment only, since requests wait for it
             self._first_result.set()
             if learned.problem is not None:  # what was learned before stays
                 self.learned = replace(self.learned, problem=learned.problem)
                 return
             self.learned = learned
-            if learned.probabilities is not None:
-                self._rankings = {
-                    "unsure": rank_by_margin(learned.probabilities),
-                    "disagree": rank_by_disagreement(learned.by_view, len(self.ids)),
-                }
-                position = {name: k for k, name in enumerate(self.store.classes)}
-                positions = np.array([position.get(name, -1) for name in learned.classes], dtype=np.int32)
-                predicted = positions[learned.probabilities.argmax(axis=1)]
-                self.history.append(Fitted(learned.n_labels, learned.estimate, predicted))
+            self._rankings |= rankings
+            self.history += fits
 
-    def change(self) -> tuple[int, float] | None:
-        """The last labels, and the share of rows whose class they changed; None if there are too few fits."""
-        if not self.history:
-            return None
-        last = self.history[-1]
-        at_most = last.n_labels - max(STABLE_LABELS, last.n_labels // 5)
-        before = next((fit for fit in reversed(self.history) if fit.n_labels <= at_most), None)
-        if before is None:
-            return None
-        return last.n_labels - before.n_labels, float(np.mean(last.predicted != before.predicted))
+    def _positions(self, classes: tuple[str, ...], p: NDArray[np.float32]) -> NDArray[np.int32]:
+        """The most probable class of each row, as its position in the file of labels."""
+        position = {name: k for k, name in enumerate(self.store.classes)}
+        positions = np.array([position.get(name, -1) for name in classes], dtype=np.int32)
+        predicted: NDArray[np.int32] = positions[p.argmax(axis=1)]
+        return predicted
 
     # The next row
 
@@ -362,8 +353,7 @@ class LabelingSession:
         with self._lock:
             counts, learned = Counter(self._counts), self.learned
             n_unsure = sum(event.action == "unsure" for event in self._events.values())
-            first = next((fit for fit in self.history if fit.estimate is not None), None)
-            change = self.change()
+            history = list(self.history)
         return {
             "rows": len(self.ids),
             "labeled": sum(counts.values()),
@@ -373,47 +363,16 @@ class LabelingSession:
             "revision": self.store.revision,
             "fitted_revision": learned.revision,
             "fitted_labels": learned.n_labels,
-            "estimate": learned.estimate,
-            "first": None if first is None else {"n_labels": first.n_labels, "estimate": first.estimate},
+            "estimate": shown_estimate(history),
             "seconds": learned.seconds,
             "processor": learned.processor,
             "problem": learned.problem,
-            "advice": advice(+counts, change),
+            "advice": advice(+counts, last_change(history)),
         }
 
     def _check_row(self, row: object) -> None:
         if type(row) is not int or not 0 <= row < len(self.ids):
             raise ValueError(f"There is no row {row!r}; rows are 0 to {len(self.ids) - 1}.")
-
-
-def advice(counts: Mapping[str, int], change: tuple[int, float] | None) -> str:
-    """What to do next, in one sentence or two; ``change`` is what the last labels changed."""
-    if len(counts) < 2:
-        return "Label rows of at least two classes; the model starts then."
-    rare = [name for name, count in counts.items() if count < 2]
-    if rare:
-        return f"Label one more row of {rare[0]!r}: a single row of a class cannot be held out to test the model."
-    if change is None:
-        return "Go on: whether more labels help can be seen after some more."
-    n_labels, share = change
-    changed = f"The last {plural(n_labels, 'label')} changed the predicted class of {share:.1%} of the rows"
-    if share > STABLE_CHANGE:
-        return f"{changed}: more labels still help."
-    return f"{changed}: more labels will change little. Review doubtful labels, or stop."
-
-
-def rank_by_margin(p: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows by the margin between the two largest probabilities (n, K), smallest first."""
-    two = np.partition(p, -2, axis=1)[:, -2:]
-    return np.argsort(two[:, 1] - two[:, 0], kind="stable")
-
-
-def rank_by_disagreement(by_view: Mapping[str, NDArray[Any]], n_rows: int) -> NDArray[np.intp]:
-    """Rows by the largest total variation distance ½ Σ_k |p_k - q_k| between two views, largest first."""
-    largest = np.zeros(n_rows)
-    for p, q in combinations(by_view.values(), 2):
-        largest = np.fmax(largest, 0.5 * np.abs(p - q).sum(axis=1))  # NaN where a view is absent
-    return np.argsort(-largest, kind="stable")
 
 
 def _shares(p: Any) -> list[float] | None:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.signal import resample_poly
+import scipy  # which imports its parts when they are used; scipy.signal is slow to import
 
 from cmvmed.recordings.case_arrays import rate_of
 from cmvmed.recordings.container import LazySequence, Recordings, SensorSignals, SignalArray
@@ -51,7 +51,9 @@ class ResampledSamples:
         values = self.samples.read(inside.start, inside.stop)
         values = np.pad(values, ((0, 0), (inside.start - first, last - inside.stop)), mode="edge")
         offset = first // self.down * self.up
-        return np.asarray(resample_poly(values, self.up, self.down, axis=1)[:, start - offset : stop - offset])
+        return np.asarray(
+            scipy.signal.resample_poly(values, self.up, self.down, axis=1)[:, start - offset : stop - offset]
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,9 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Protocol, get_args, get_origin, get_type_hints
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import OneHotEncoder
+import scipy  # its parts are imported when they are used
 
-from cmvmed.features import FeatureCache, TextView
+from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.workbench.column_kinds import Cells, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.frames import Block, BoolArray, FloatArray, Matrix, RawTable, Series, pandas
 from cmvmed.workbench.sensor_encoders import SensorEncoder
@@ -144,6 +142,8 @@ class CategoryEncoder(OneColumn):
         return [f"{self.column}={category}" for category in self.categories]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
+        from sklearn.preprocessing import OneHotEncoder  # slow to import
+
         series = table.frame[self.column]
         present = ~missing_cells(series)
         one_hot = OneHotEncoder(
@@ -176,13 +176,15 @@ class TextEncoder(OneColumn):
         return [f"{self.column}: {term}" for term in self.terms]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
+        from sklearn.feature_extraction.text import TfidfVectorizer  # slow to import
+
         vectorizer = TfidfVectorizer(vocabulary=list(self.terms))
         vectorizer.idf_ = np.array(self.idf)
-        values = csr_array(vectorizer.transform(_texts(table.frame[self.column])))
+        values = scipy.sparse.csr_array(vectorizer.transform(_texts(table.frame[self.column])))
         return Block(values, np.diff(values.indptr) > 0)
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
-        return Block(csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
+        return Block(scipy.sparse.csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
 
 
 ENCODERS: dict[str, type[Any]] = {
@@ -224,9 +226,10 @@ class ViewEncoder:
         present = np.any([block.present for block in blocks], axis=0)
         if has_text:
             sparse: list[Any] = [
-                block.values if issparse(block.values) else csr_array(_filled(block)) for block in blocks
+                block.values if scipy.sparse.issparse(block.values) else scipy.sparse.csr_array(_filled(block))
+                for block in blocks
             ]
-            return with_absent_rows(csr_array(hstack(sparse, format="csr")), ~present)
+            return with_absent_rows(scipy.sparse.csr_array(scipy.sparse.hstack(sparse, format="csr")), ~present)
         values = np.hstack([_filled(block) for block in blocks])
         values[~present] = np.nan
         return values
@@ -319,6 +322,8 @@ def _fit_date(table: RawTable, column: str, day_first: bool | None) -> DateEncod
 
 
 def _fit_text(table: RawTable, column: str) -> TextEncoder:
+    from cmvmed.features import TextView
+
     try:
         fitted = TextView(max_features=MAX_TERMS).fit(_texts(table.frame[column])).vectorizer_
     except ValueError as error:
@@ -371,16 +376,16 @@ def _filled(block: Block) -> FloatArray:
     return np.where(np.isnan(block.values), 0.0, block.values)
 
 
-def with_absent_rows(matrix: csr_array[Any], absent: BoolArray) -> csr_array[Any]:
+def with_absent_rows(matrix: Matrix, absent: BoolArray) -> Matrix:
     """The matrix with NaN stored in all columns of the absent rows."""
     if not absent.any():
         return matrix
-    n_rows, n_columns = matrix.shape
-    keep = csr_array((np.where(absent, 0.0, 1.0), (np.arange(n_rows), np.arange(n_rows))), shape=(n_rows, n_rows))
+    n_columns = matrix.shape[1]
+    keep = scipy.sparse.diags_array(np.where(absent, 0.0, 1.0))
     rows = np.repeat(np.flatnonzero(absent), n_columns)
     columns = np.tile(np.arange(n_columns), int(absent.sum()))
-    nan = csr_array((np.full(len(rows), np.nan), (rows, columns)), shape=matrix.shape)
-    return csr_array(keep @ matrix + nan)
+    nan = scipy.sparse.csr_array((np.full(len(rows), np.nan), (rows, columns)), shape=matrix.shape)
+    return scipy.sparse.csr_array(keep @ matrix + nan)
 
 
 def unseen_categories(encoder: CategoryEncoder, table: RawTable) -> str:

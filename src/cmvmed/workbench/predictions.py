@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
-from cmvmed import CMVMED
+import cmvmed
 from cmvmed.workbench.frames import BoolArray, FloatArray, Frame, pandas
 from cmvmed.workbench.project_rows import ProjectTable
 
@@ -15,7 +15,7 @@ __all__ = ["SEPARATOR", "absent_rows", "prediction_frame"]
 SEPARATOR = " | "  # between the names of classes or views in a cell
 
 
-def prediction_frame(model: CMVMED, rows: ProjectTable, *, id_name: str, alpha: float) -> Frame:
+def prediction_frame(model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: str, alpha: float) -> Frame:
     """One line per row, with the identifiers as index.
 
     ``share_*`` are the parts of :meth:`CMVMED.explain` in the score of the predicted class: positive ones speak for it.
@@ -36,7 +36,7 @@ def prediction_frame(model: CMVMED, rows: ProjectTable, *, id_name: str, alpha: 
 
 def absent_rows(view: Any) -> BoolArray:
     """Which rows of an encoded view are NaN throughout, (n,)."""
-    if not issparse(view):
+    if not scipy.sparse.issparse(view):
         return np.asarray(np.isnan(view).all(axis=1))
     matrix: Any = view
     counts = np.add.reduceat(np.append(np.isnan(matrix.data), False).astype(np.int64), matrix.indptr[:-1])

@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed import CMVMED, load, save
-from cmvmed.features import FeatureCache
+import cmvmed  # estimators are imported when they are used
+from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.workbench.checks import check_rows
 from cmvmed.workbench.column_kinds import column_kind, missing_cells
 from cmvmed.workbench.column_messages import compare_columns
@@ -200,7 +200,7 @@ class Project:
         trained : TrainedProject
         """
         table = self.read() if table is None else table
-        model = CMVMED(**{"labels_drawn": table.labels_drawn, **self.settings.model, **parameters})
+        model = cmvmed.CMVMED(**{"labels_drawn": table.labels_drawn, **self.settings.model, **parameters})
         model.set_callbacks(*callbacks).fit(table.views, table.labels, groups=table.groups)
         return TrainedProject(replace(self), model.set_callbacks())
 
@@ -302,12 +302,12 @@ class TrainedProject:
     """
 
     project: Project
-    model: CMVMED
+    model: "cmvmed.CMVMED"
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a file that :meth:`save` wrote; no code of the file is run."""
-        found = load(path)
+        found = cmvmed.load(path)
         if not isinstance(found, cls):
             raise ProjectError(
                 f"{path} holds a model without a project, so how to read files for it is not known; use cmvmed.load(path) and "
@@ -317,7 +317,7 @@ class TrainedProject:
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False, compact: bool | int = False) -> None:
         """Write model, settings and encoders to one file, which :meth:`load` and :func:`cmvmed.load` read."""
-        save(self, path, overwrite=overwrite, compact=compact)
+        cmvmed.save(self, path, overwrite=overwrite, compact=compact)
 
     def predict(
         self, rows: str | PathLike[str] | Mapping[str, str | PathLike[str]] | ProjectTable, *, alpha: float = 0.1
@@ -395,13 +395,16 @@ class TrainedProject:
         return {"settings": settings, "encoders": self.project.encoder_states(), "model": self.model}
 
     @classmethod
-    def _from_model_file(cls, settings: str, encoders: Sequence[Mapping[str, Any]], model: CMVMED) -> Self:
+    def _from_model_file(cls, settings: str, encoders: Sequence[Mapping[str, Any]], model: "cmvmed.CMVMED") -> Self:
         """The inverse of :meth:`_to_model_file`; parts that do not fit together are an error."""
         project = Project(parse_project(settings, "its project"), Path())
         project.set_encoder_states(encoders)
         names = [encoder.name for encoder in project._fitted_encoders()]
         n_features = sum(encoder.n_features for encoder in project._fitted_encoders())
-        if not isinstance(model, CMVMED) or (names, n_features) != (list(model.view_names_), model.n_features_in_):
+        if not isinstance(model, cmvmed.CMVMED) or (names, n_features) != (
+            list(model.view_names_),
+            model.n_features_in_,
+        ):
             raise ProjectError("its encoders give other features than its model takes")
         return cls(project, model)
 

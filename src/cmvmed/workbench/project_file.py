@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cmvmed.features.signal_features import check_kinds
 from cmvmed.workbench.column_kinds import KINDS
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
@@ -239,9 +238,12 @@ class _Reader:
 
     def _features(self, section: str, value: object) -> str:
         kind = str(self._typed(section, "features", value, str, '"auto" or a kind of features'))
+        if kind == AUTO:
+            return kind
+        from cmvmed.features.signal_features import check_kinds  # slow to import
+
         try:
-            if kind != AUTO:
-                check_kinds(kind)
+            check_kinds(kind)
         except ValueError as error:
             known = str(error).partition(", got")[0].replace("kind must be one of", '"auto", or one of')
             raise self.fail("features", f"features in [{section}] is {kind!r}, but must be {known}.") from error

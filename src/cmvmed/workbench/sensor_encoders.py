@@ -7,7 +7,8 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from cmvmed.features import FeatureCache, SensorFeatures, SignalFeatures
+import cmvmed.features  # its modules are imported when they are used
+from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.recordings import Recordings
 from cmvmed.workbench.frames import Block, RawTable
 from cmvmed.workbench.project_file import AUTO, DataSettings, ViewSettings
@@ -27,7 +28,7 @@ class SensorEncoder:
 
     kind: ClassVar[str] = "signals"
     sources: tuple[str, ...]
-    features: SignalFeatures
+    features: "cmvmed.features.SignalFeatures"
     compared: tuple[str, ...] = ()
     held_out_r2: tuple[float, ...] = ()
     agreement: tuple[float, ...] = ()
@@ -99,7 +100,7 @@ def fit_sensors(
         first = next(iter(sensors.values()))
         with catch_warnings(record=True) as caught:
             simplefilter("always")
-            made = SensorFeatures(kinds, memory=memory).fit(Recordings(sensors, ids=first.ids), labels)
+            made = cmvmed.features.SensorFeatures(kinds, memory=memory).fit(Recordings(sensors, ids=first.ids), labels)
     found: dict[str, list[SensorEncoder]] = {}
     said = [str(warning.message) for warning in caught]
     for sensor, features in made.features_.items():

@@ -68,20 +68,21 @@ function put(id, text) {
 
 function showStatus(status) {
   state.status = status;
-  const e = status.estimate, first = status.first;
+  const e = status.estimate, interval = (low, high) => `${Math.round(100 * e.level)} % interval ${(100 * low).toFixed(1)}–${percent(high)}`;
   put("count", `${status.labeled} of ${status.rows} rows`);
   put("unsure-count", status.unsure ? `${status.unsure} marked as unsure` : "");
   put("accuracy", e ? percent(e.mean) : "–");
-  put("interval", e ? `${Math.round(100 * e.level)} % interval ${percent(e.low)} to ${percent(e.high)}` : status.problem || "needs two labels of each class");
+  put("interval", e ? interval(e.low, e.high) : status.problem || "needs two labels of each class");
+  put("gain", e?.first ? `${percent(e.first.mean)} with the first ${e.first.n_labels} labels` : "");
+  put("held-out-title", e ? `Of ${e.n_held_out} held-out labels` : "Held-out labels");
   put("held-out", e ? `${percent(e.held_out)} predicted` : "–");
+  put("held-out-interval", e ? interval(e.held_out_low, e.held_out_high) : "");
   put("labels-only", e?.labels_only !== undefined ? `${percent(e.labels_only)} by the labels alone` : "");
-  put("gain", e && first && status.fitted_labels > first.n_labels ? points(e.mean - first.estimate.mean) : "–");
-  put("learning", status.learning ? "learning…" : first && e ? `${first.n_labels} labels then, ${status.fitted_labels} now` : "");
+  put("learning", status.learning ? "learning…" : status.fitted_labels ? "up to date" : "–");
+  put("fitted", status.fitted_labels ? `fitted to ${status.fitted_labels} labels` : "");
   put("advice", status.advice);
   showClasses(status.classes);
 }
-
-const points = (change) => `${change < 0 ? "−" : "+"}${Math.abs(100 * change).toFixed(1)} points`;
 
 function showClasses(classes) {
   const box = at("classes"), shown = classes.map((c) => `${c.name}\u0000${c.count}`).join("\u0001") + "\u0001" + (state.row?.label ?? "");
@@ -91,7 +92,7 @@ function showClasses(classes) {
   box.replaceChildren(...classes.map((c, k) => element("button", {
     type: "button", class: "class", "aria-pressed": String(c.name === state.row?.label), "data-class": c.name,
     "aria-keyshortcuts": k < 9 ? String(k + 1) : null, onclick: () => label(c.name),
-  }, element("kbd", { text: k < 9 ? String(k + 1) : "·" }), element("span", { class: "name", text: c.name }), element("span", { text: String(c.count), "aria-label": `${c.count} labels` }))));
+  }, element("kbd", { text: k < 9 ? String(k + 1) : "·" }), element("span", { class: "name", text: c.name }), element("span", { text: String(c.count) }, element("span", { class: "unseen", text: " labels" })))));
   at("class-names").replaceChildren(...classes.map((c) => element("option", { value: c.name })));
   if (focused !== undefined) [...box.children].find((b) => b.dataset.class === focused)?.focus();
   const review = at("review-class"), chosen = review.value;
@@ -242,6 +243,7 @@ function onKey(event) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
+  if (!at("keys-on").checked) return; // for speech input, whose words would act as keys
   if (event.repeat && event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
   const number = "123456789".indexOf(event.key);
   const actions = {
@@ -269,6 +271,7 @@ async function start() {
   at("strategy").replaceChildren(...Object.entries(status.strategies).map(([value, text]) => element("option", { value, text })));
   at("exports").replaceChildren("Export: ", ...status.exports.map((form) => element("button", { type: "button", text: form, onclick: () => act(() => exportLabels(form)) })));
   at("opinions-button").setAttribute("aria-pressed", String(state.opinions));
+  at("keys-on").checked = localStorage.keys !== "off";
   showStatus(status);
   await next();
   setTimeout(poll, 700);
@@ -285,6 +288,7 @@ at("clear").addEventListener("click", () => act(() => send("clear")));
 at("undo").addEventListener("click", () => act(undo));
 at("back").addEventListener("click", () => act(back));
 at("forward").addEventListener("click", () => act(next));
+at("keys-on").addEventListener("change", () => { localStorage.keys = at("keys-on").checked ? "on" : "off"; });
 document.addEventListener("keydown", onKey);
 window.addEventListener("pagehide", stopSound);
 // On narrow screens the classes are a bar at the bottom, below which nothing may be hidden.

@@ -1,0 +1,74 @@
+"""What labels have brought so far: fits of a session, what the last labels changed, and whether more of them help."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmvmed.workbench.user_errors import plural
+
+__all__ = ["Fitted", "advice", "last_change", "share_interval", "shown_estimate"]
+
+STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
+STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fit in the history of a session."""
+
+    n_labels: int
+    estimate: dict[str, float] | None
+    predicted: NDArray[np.int32]  # (n,), positions of classes in the file of labels
+
+
+def last_change(history: Sequence[Fitted]) -> tuple[int, float] | None:
+    """The last labels, and the share of rows whose class they changed; None if there are too few fits."""
+    if not history:
+        return None
+    last = history[-1]
+    at_most = last.n_labels - max(STABLE_LABELS, last.n_labels // 5)
+    before = next((fit for fit in reversed(history) if fit.n_labels <= at_most), None)
+    if before is None:
+        return None
+    return last.n_labels - before.n_labels, float(np.mean(last.predicted != before.predicted))
+
+
+def shown_estimate(history: Sequence[Fitted]) -> dict[str, Any] | None:
+    """The last estimate with the interval of the held-out share, and with the first one if it has clearly grown since."""
+    if not history or history[-1].estimate is None:
+        return None
+    last = history[-1].estimate
+    low, high = share_interval(last["held_out"], last["n_held_out"], last["level"])
+    found: dict[str, Any] = {**last, "held_out_low": low, "held_out_high": high}
+    first = next(fit for fit in history if fit.estimate is not None)
+    if first.estimate is not None and last["low"] > first.estimate["high"]:  # intervals without a common value
+        found["first"] = {"n_labels": first.n_labels, "mean": first.estimate["mean"]}
+    return found
+
+
+def share_interval(share: float, n: float, level: float) -> tuple[float, float]:
+    """Wilson's interval: the p with |share - p| ≤ z √(p (1 - p) / n), where z is the (1 + level)/2 quantile of N(0, 1)."""
+    z = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    center = (share + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
+    half = z / (1.0 + z**2 / n) * float(np.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2)))
+    return max(0.0, center - half), min(1.0, center + half)
+
+
+def advice(counts: Mapping[str, int], change: tuple[int, float] | None) -> str:
+    """What to do next, in one sentence or two; ``change`` is what the last labels changed."""
+    if len(counts) < 2:
+        return "Label rows of at least two classes; the model starts then."
+    rare = [name for name, count in counts.items() if count < 2]
+    if rare:
+        return f"Label one more row of {rare[0]!r}: a single row of a class cannot be held out to test the model."
+    if change is None:
+        return "Go on: whether more labels help can be seen after some more."
+    n_labels, share = change
+    changed = f"The last {plural(n_labels, 'label')} changed the predicted class of {share:.1%} of the rows"
+    if share > STABLE_CHANGE:
+        return f"{changed}: more labels still help."
+    return f"{changed}: more labels will change little. Review doubtful labels, or stop."

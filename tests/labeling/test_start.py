@@ -1,0 +1,70 @@
+"""The page starts fast: its own process imports neither scikit-learn nor the estimators, and reads while the other does."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cmvmed.labeling import LabelingSession
+from cmvmed.workbench.label_store import LabelStore
+from cmvmed.workbench.user_errors import ProjectError
+from tests.labeling.driven import write_table, write_texts
+
+SLOW = (
+    "sklearn",
+    "scipy.stats",
+    "scipy.signal",
+    "scipy.sparse",
+    "cmvmed.estimators",
+    "cmvmed.features.mfcc",
+    "librosa",
+)
+PROGRAM = """
+import sys
+from pathlib import Path
+from cmvmed.labeling import LabelingSession
+from cmvmed.labeling.server import build_app
+from cmvmed.workbench.label_store import LabelStore
+
+session = LabelingSession(Path("cmvmed.toml"), LabelStore(Path("labels.sqlite")), learn=False)
+build_app(session, "token", frozenset())
+assert session.next_row("random", "window") is not None
+session.row(0), session.status(), session.close()
+{more}
+print(*sys.modules)
+"""
+
+
+def imported(folder, more=""):
+    pytest.importorskip("starlette", reason="the labeling page needs cmvmed[label]")
+    program = PROGRAM.format(more=more)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=folder)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("write", [write_table, write_texts])
+def test_a_row_is_shown_without_slow_libraries(write, tmp_path):
+    write(tmp_path)
+    assert imported(tmp_path) & set(SLOW) == set()
+
+
+def test_slow_libraries_would_be_noticed(tmp_path):
+    write_table(tmp_path)
+    assert "sklearn" in imported(tmp_path, more="import cmvmed; cmvmed.CMVMED")
+
+
+def test_the_learner_ends_if_the_rows_cannot_be_read(tmp_path):
+    write_table(tmp_path)
+    (tmp_path / "windows.csv").unlink()
+    store, started = LabelStore(tmp_path / "labels.sqlite"), []
+
+    class Watched(LabelingSession):
+        def _read_rows(self, seed):
+            started.append(self._learner._process)
+            super()._read_rows(seed)
+
+    with pytest.raises(ProjectError, match=r"windows\.csv"):
+        Watched(tmp_path / "cmvmed.toml", store)
+    (process,) = started
+    process.join(timeout=30)
+    assert process.exitcode is not None
