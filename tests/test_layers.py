@@ -32,11 +32,12 @@ ALLOWED = {
     "datasets": (),
     "model_selection": (),
     "pages": (),
-    "reproduction": ("pages",),
+    "reproduction": ("pages", "_parent_process"),
     "workbench": ("features", "recordings", "pages"),
-    "labeling": ("features", "recordings", "workbench"),
+    "labeling": ("features", "recordings", "workbench", "_parent_process"),
     "_config": (),
     "_optional": (),
+    "_parent_process": (),
     "_warnings": (),
 }
 PUBLIC = (ROOT, "datasets", "features", "model_selection", "recordings")  # the modules whose names are public
