@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from cmvmed.reproduction.store import ResultStore
 
 DEFAULT_RESULTS = "cmvmed-results.sqlite"
-EXIT_CODES = "Exit codes: 0 all rows are finished, 1 rows failed or a data set is missing, 2 invalid command line, 130 interrupted."
+EXIT_CODES = (
+    "Exit codes: 0 all rows are finished, 1 rows failed or a data set is missing, 2 invalid command line, "
+    "130 interrupted, 143 terminated."
+)
 MAX_LOG_LINES = 20  # of progress per experiment, if the output is not a terminal
 
 
@@ -253,8 +256,8 @@ def _run(experiment: Experiment, store: ResultStore, executor: Executor, retry_f
         with progress(n_left) as on_row:
             run(planned.methods, store, executor, retry_failed=retry_failed, on_row=on_row)
     except KeyboardInterrupt:
-        click.echo(f"Interrupted; the finished rows are in {store.path}. The same command continues the run.", err=True)
-        raise click.exceptions.Exit(130) from None
+        click.echo(f"The finished rows are in {store.path}. The same command continues the run.", err=True)
+        raise
     return planned
 
 

@@ -198,12 +198,15 @@ class LocalRows:
             return
         waiting: deque[Future[T]] = deque()
         with blas_limit(1), ThreadPoolExecutor(threads) as pool:
-            for first, matrices in self._chunks(size):
-                waiting.append(pool.submit(function, first, matrices))
-                if len(waiting) == in_flight:
+            try:
+                for first, matrices in self._chunks(size):
+                    waiting.append(pool.submit(function, first, matrices))
+                    if len(waiting) == in_flight:
+                        yield waiting.popleft().result()
+                while waiting:
                     yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, no chunk is begun
 
     def chunk_memory(self) -> int | None:
         """Bytes that are left for chunks beside what reading takes, or an error if nothing is."""
