@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ MAX_CLASS_NAME = 100  # characters
 STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
 STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
 MAX_FOUND = 50  # rows listed by a search
+Written = TypeVar("Written", Event, Event | None)
 
 
 @dataclass(frozen=True)
@@ -138,17 +139,15 @@ class LabelingSession:
         self._check_row(row)
         if label is not None:
             label = self.check_class(label)
-        event = self._written(
+        return self._written(
             lambda: self.store.record(self.ids[row], action, label, chosen_by=chosen_by, window=window, seen=seen)
         )
-        assert event is not None
-        return event
 
     def undo(self, window: str) -> Event | None:
         """Take back the last thing that a window said."""
         return self._written(lambda: self.store.undo(window))
 
-    def _written(self, write: Callable[[], Event | None]) -> Event | None:
+    def _written(self, write: Callable[[], Written]) -> Written:
         """What was written, after it was taken into account; other windows may be those of another server."""
         try:
             with self._lock:

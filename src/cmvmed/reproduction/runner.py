@@ -30,6 +30,8 @@ from cmvmed.reproduction.result_rows import Key, ResultRow, failed_row
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.tasks import TASKS, Split, draw_split
 
+WORKER_SECONDS = 60.0  # how long to wait for the first worker of a Dask cluster
+
 Job = tuple[Key, Method, Split]
 Rows = Generator[ResultRow, None, None]
 Executor = Callable[[Iterable[Job]], Rows]
@@ -174,8 +176,12 @@ def dask_executor(address: str) -> Executor:
         except ImportError as error:
             raise ImportError("A Dask cluster needs dask.distributed: pip install 'cmvmed[dask]'") from error
         with distributed.Client(address, timeout="10s", set_as_default=False) as client:
-            if not client.nthreads():
-                raise OSError(f"The Dask scheduler at {address} has no workers; start at least one.")
+            try:
+                client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            except TimeoutError as error:
+                raise TimeoutError(
+                    f"The Dask scheduler at {address} has had no worker for {WORKER_SECONDS:g} s; start at least one."
+                ) from error
             yield from _rows_from_dask(client, distributed.as_completed([]), iter(jobs))
 
     return execute

@@ -47,8 +47,8 @@ def cases_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
 
     Columns of numbers that change within a case become signals; all others have one value per case.
     """
-    assert data.id is not None
-    assert data.time is not None
+    if data.id is None or data.time is None:
+        raise ProjectError(f"{table.source} has one row per sample, so id and time in [data] must name its columns.")
     frame = _with_seconds(table, data.time, data.day_first)
     _require(table, data.id, "id")
     channels = channel_columns(table, data, data.id)
@@ -95,8 +95,8 @@ def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path,
             end=windows.end,  # type: ignore[arg-type]
             timezone=windows.timezone,
         )
-    assert cases.times is not None
-    columns: dict[str, Any] = {RECORDING_COLUMN: cases.groups, "start": cases.times[:, 0], "end": cases.times[:, 1]}
+    start, end = np.asarray(cases.times, dtype=np.float64).T
+    columns: dict[str, Any] = {RECORDING_COLUMN: cases.groups, "start": start, "end": end}
     if table is not None and data.groups in table.frame.columns:
         columns[str(data.groups)] = _values_of_recordings(table, data, str(data.groups), cases.groups)
     if given is not None:
@@ -168,18 +168,23 @@ def _sound_recording(name: str, files: Mapping[ViewSettings, Path | None]) -> Lo
     return LongRecording(name, tracks)
 
 
-def _recordings_of_table(table: RawTable, data: DataSettings) -> list[LongRecording]:
+def _time_column(table: RawTable, data: DataSettings) -> str:
     if data.time is None:
         raise ProjectError(
             f"[windows] cuts long recordings, but {table.source} is a table without times: set time in [data] to its column of "
             f"times. Its columns are {abbreviate(table.names)}."
         )
-    frame = _with_seconds(table, data.time, data.day_first)
+    return data.time
+
+
+def _recordings_of_table(table: RawTable, data: DataSettings) -> list[LongRecording]:
+    time = _time_column(table, data)
+    frame = _with_seconds(table, time, data.day_first)
     recording = _recording_column(table, data)
     with as_project_error():
         return long_recordings_from_frame(
             frame,
-            time=data.time,
+            time=time,
             recording=recording,
             sensors=channel_columns(table, data, recording),
             sampling_rate=data.sampling_rate,
@@ -214,15 +219,14 @@ def _values_of_recordings(table: RawTable, data: DataSettings, column: str, reco
 
 def _annotations_in_table(table: RawTable, data: DataSettings, label: str) -> Any:
     """Stretches of rows with the same label."""
-    assert data.time is not None
-    frame = _with_seconds(table, data.time, data.day_first)
+    frame = _with_seconds(table, _time_column(table, data), data.day_first)
     cells = table.frame[label]
     unlabeled = missing_cells(cells, frozenset(data.unlabeled) | {""})
     texts = [as_text(cell) for cell in cells.astype(object)]
     frame[label] = ["" if empty else text for text, empty in zip(texts, unlabeled, strict=True)]
     recording = _recording_column(table, data)
     with as_project_error():
-        return annotations_from_frame(frame, time=data.time, label=label, recording=recording)
+        return annotations_from_frame(frame, time=_time_column(table, data), label=label, recording=recording)
 
 
 def _annotation_frame(path: Path, options: DelimitedOptions) -> Frame:

@@ -22,6 +22,7 @@ from cmvmed.data.sources.base import (
     Sums,
     add,
     as_numbers,
+    checked_sums,
     chunk_size,
     format_bytes,
     numbers_per_row,
@@ -179,8 +180,7 @@ class LocalRows:
         total: Sums | None = None
         for summands in self._results(function, bytes_per_row, bytes_of_sums):
             total = add(total, summands)
-        assert total is not None
-        return total
+        return checked_sums(total)
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the chunks in row order, computed lazily."""
