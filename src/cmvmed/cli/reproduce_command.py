@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from cmvmed.cli.reproduce_report import report_command
+from cmvmed.cli.reproduce_report import report_command, show_note
 
 if TYPE_CHECKING:
     from cmvmed.reproduction.experiment import Experiment
@@ -199,6 +199,7 @@ def run_experiments(
         return
     executor = _executor(jobs, dask_address)
     with ResultStore(results) as store:
+        show_note(store)
         plans = [_run(experiment, store, executor, retry_failed) for experiment in selected]
         wanted = {key for one in plans for key in one.methods}
         rows = [row for row in store.rows() if row.key in wanted]
@@ -237,6 +238,7 @@ def _print_estimate(experiments: Sequence[Experiment], results: Path, jobs: int 
 
     wanted = {key for experiment in experiments for key in plan(experiment).methods}
     with ResultStore(results, read_only=True) as store:
+        show_note(store)
         rows, done = store.rows(), store.done_keys()
     shared = {key[1:] for key in done}  # a row of another experiment is not computed again
     remaining = list({key[1:]: key for key in wanted if key[1:] not in shared}.values())

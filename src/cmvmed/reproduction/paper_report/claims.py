@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
+import numpy as np
 from scipy import stats
 
 from cmvmed.pages.formatting import format_interval, format_points, p_value_phrase, plural
@@ -184,7 +185,7 @@ def _less_variable(rows: Sequence[ResultRow]) -> Claim:
 
 def _deviation_finding(setting: Setting, ours: list[float], theirs: list[float]) -> Finding:
     p = pitman_morgan_p_value(ours, theirs)
-    our_deviation, their_deviation = (100.0 * float(stats.tstd(scores)) for scores in (ours, theirs))
+    our_deviation, their_deviation = (100.0 * float(np.std(scores, ddof=1)) for scores in (ours, theirs))
     verdict = NOT_SHOWN if p >= LEVEL else HOLDS if our_deviation < their_deviation else DOES_NOT_HOLD
     low, high = deviation_ratio_interval(ours, theirs, CONFIDENCE)
     ratio = our_deviation / their_deviation if their_deviation else 1.0
