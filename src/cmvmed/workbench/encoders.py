@@ -467,7 +467,7 @@ def _filled(block: Block) -> FloatArray:
     return np.where(np.isnan(block.values), 0.0, block.values)
 
 
-def with_absent_rows(matrix: csr_array[Any], absent: BoolArray) -> csr_array[Any]:
+def with_absent_rows(matrix: "csr_array[Any]", absent: BoolArray) -> "csr_array[Any]":
     """The matrix with NaN stored in all columns of the absent rows."""
     if not absent.any():
         return matrix
