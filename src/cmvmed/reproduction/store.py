@@ -49,7 +49,7 @@ _CREATE = {WITHOUT_CHECKSUMS: _create(COLUMNS), SCHEMA_VERSION: _create(_STORED)
 # The names of columns below are constants of this package; all values are passed as parameters.
 # A finished row is never replaced; a failed row may be.
 _INSERT = (
-    f"INSERT INTO results ({', '.join(_STORED)}) VALUES ({', '.join(f':{name}' for name in _STORED)}) "  # nosec B608
+    f"INSERT INTO results ({', '.join(_STORED)}) VALUES ({', '.join(f':{name}' for name in _STORED)}) "  # nosec B608 # constants
     f"ON CONFLICT DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _STORED if c not in Key._fields)} "
     "WHERE results.status = 'failed'"
 )
@@ -132,7 +132,7 @@ class ResultStore:
         return self._keys("failed", spec)
 
     def _keys(self, status: str, spec: str | None) -> set[Key]:
-        query = f"SELECT {_ORDER} FROM results WHERE status = ? AND ifnull(spec = ?, TRUE)"  # nosec B608: constants
+        query = f"SELECT {_ORDER} FROM results WHERE status = ? AND ifnull(spec = ?, TRUE)"  # nosec B608 # constants
         with _read_errors(self.path):
             return {Key(*record) for record in self._connection.execute(query, (status, spec))}
 
@@ -160,7 +160,7 @@ def _read_errors(path: Path) -> Iterator[None]:
 def _read_rows(connection: sqlite3.Connection, path: Path) -> Iterator[ResultRow]:
     """All rows in the order of their keys; an error names the row."""
     checksum = CHECKSUM if _version(connection) == SCHEMA_VERSION else "NULL"
-    query = f"SELECT {', '.join(COLUMNS)}, {checksum} FROM results ORDER BY {_ORDER}"  # nosec B608: constants
+    query = f"SELECT {', '.join(COLUMNS)}, {checksum} FROM results ORDER BY {_ORDER}"  # nosec B608 # constants
     number, record = 0, ()
     try:
         for record in connection.execute(query):

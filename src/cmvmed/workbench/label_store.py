@@ -85,7 +85,7 @@ class LabelStore:
 
     def _events(self, condition: str, values: Sequence[object] = ()) -> list[Event]:
         """The events that a condition selects, compared with their checksums."""
-        lines = self._lines(f"SELECT {COLUMNS} FROM events {condition}", values)  # nosec B608: constants of this module
+        lines = self._lines(f"SELECT {COLUMNS} FROM events {condition}", values)  # nosec B608 # constants
         return [event_of(line) for line in lines]
 
     def current(self) -> dict[str, Event]:
@@ -102,7 +102,7 @@ class LabelStore:
         """Whether a row that has a class got its first one after it was chosen, not drawn at random."""
         marks = ", ".join("?" * len(CHOSEN))
         found = self._lines(
-            f"SELECT 1 FROM events AS e WHERE action = 'label' AND chosen_by IN ({marks}) AND NOT EXISTS "  # nosec B608
+            f"SELECT 1 FROM events AS e WHERE action = 'label' AND chosen_by IN ({marks}) AND NOT EXISTS "  # nosec B608 # constants
             "(SELECT 1 FROM events WHERE item = e.item AND action = 'label' AND revision < e.revision) AND 'label' = "
             "(SELECT action FROM events WHERE item = e.item ORDER BY revision DESC LIMIT 1) LIMIT 1",
             CHOSEN,

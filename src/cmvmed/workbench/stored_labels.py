@@ -176,12 +176,12 @@ def _check_rows(connection: sqlite3.Connection, version: int) -> None:
     checksum = "checksum" if version == SCHEMA_VERSION else "NULL"
     columns = COLUMNS.replace("checksum", checksum)
     names = set()
-    for position, name, found in connection.execute(f"SELECT position, name, {checksum} FROM classes"):  # nosec B608
+    for position, name, found in connection.execute(f"SELECT position, name, {checksum} FROM classes"):  # nosec B608 # constants
         if found not in (None, class_checksum(name)):
             raise StoreError(f"class {shown(name)}, number {position}, does not have its checksum")
         names.add(name)
     number = 0
-    for line in connection.execute(f"SELECT {columns} FROM events ORDER BY revision"):  # nosec B608: constants
+    for line in connection.execute(f"SELECT {columns} FROM events ORDER BY revision"):  # nosec B608 # constants
         number += 1
         event = event_of(line)
         if event.revision != number:
@@ -223,7 +223,7 @@ def add_events(execute_many: Callable[[str, Iterator[tuple[object, ...]]], objec
     """Write events with the revisions that they have."""
     marks = ", ".join("?" * len(COLUMNS.split(",")))
     execute_many(
-        f"INSERT INTO events ({COLUMNS}) VALUES ({marks})",  # nosec B608: constants
+        f"INSERT INTO events ({COLUMNS}) VALUES ({marks})",  # nosec B608 # constants
         ((*astuple(event), event.checksum) for event in events),
     )
 
