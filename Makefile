@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint slow dist clean
+.PHONY: demo test lint slow dist lowest clean
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,6 +22,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/bandit -q -r src -ll
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"
@@ -35,5 +36,12 @@ dist: $(VENV)/.test
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
 
+# The fast suite with the lowest versions that pyproject.toml allows, for UV_PYTHON=3.11 or another version of Python.
+UV_PYTHON ?= 3.11
+lowest:
+	uv venv --clear --python $(UV_PYTHON) .venv-lowest
+	uv pip install --python .venv-lowest --resolution lowest-direct --editable '.[test]'
+	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto -m "not slow and not browser"
+
 clean:
-	rm -rf $(VENV) demo-output .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest demo-output .mypy_cache .pytest_cache .ruff_cache

@@ -32,11 +32,13 @@ ALLOWED = {
     "datasets": (),
     "model_selection": (),
     "pages": (),
-    "reproduction": ("pages",),
-    "workbench": ("features", "recordings", "pages"),
-    "labeling": ("features", "recordings", "workbench"),
+    "reproduction": ("pages", "_parent_process", "_sqlite_files"),
+    "workbench": ("features", "recordings", "pages", "_sqlite_files"),
+    "labeling": ("features", "recordings", "workbench", "_parent_process"),
     "_config": (),
     "_optional": (),
+    "_parent_process": (),
+    "_sqlite_files": (),
     "_warnings": (),
 }
 PUBLIC = (ROOT, "datasets", "features", "model_selection", "recordings")  # the modules whose names are public

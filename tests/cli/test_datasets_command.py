@@ -108,3 +108,10 @@ def test_the_named_loader_exists(entry):
     assert callable(getattr(datasets, entry.call.partition("(")[0]))
     assert len({file.folder for file in (*entry.files, *entry.other_files)}) <= 1
     assert all(file.url or file.homepage.startswith("https://") for file in entry.files)
+
+
+def test_what_each_data_set_is_for():
+    from cmvmed.reproduction.tasks import TASKS
+
+    known = [task for entry in CATALOG for task in entry.tasks]
+    assert sorted([*known, "footsteps", "gauss"]) == sorted(TASKS)  # the two are simulated

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from cmvmed.core.threads import blas_limit, blas_threads, parallel_map
+from cmvmed.core.linalg import LONG_ROWS, eigen_psd
+from cmvmed.core.threads import blas_limit, blas_threads, interruptible, parallel_map
 
 
 @pytest.mark.parametrize(
@@ -62,3 +66,40 @@ def test_the_smallest_limit_applies():
             assert blas_threads() == 1
         with blas_limit(None):
             assert blas_threads() == 2
+
+
+LONG_CALLS = {
+    "one call": lambda: interruptible(time.sleep, 30.0),
+    "two workers": lambda: parallel_map(2, False)(time.sleep, [30.0] * 5),
+}
+
+
+@pytest.mark.parametrize("call", LONG_CALLS.values(), ids=LONG_CALLS)
+def test_an_interrupt_ends_the_wait_for_a_long_call_at_once(call):
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert time.monotonic() - start < 2.0
+
+
+def test_results_errors_and_settings_of_the_other_thread():
+    assert interruptible(abs, -3) == 3
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda x: 1 / x, 0)
+    with np.errstate(divide="raise"):
+        assert interruptible(lambda name: np.geterr()[name], "divide") == "raise"
+    assert interruptible(lambda _: threading.current_thread(), None) is not threading.current_thread()
+    with ThreadPoolExecutor(1) as pool:  # a thread that is not interrupted computes by itself
+        ours, theirs = pool.submit(
+            lambda: (threading.get_ident(), interruptible(lambda _: threading.get_ident(), None))
+        ).result()
+    assert ours == theirs
+
+
+def test_the_eigendecomposition_is_the_same_in_another_thread():
+    A = np.random.default_rng(0).normal(size=(LONG_ROWS, 40))
+    values, vectors = eigen_psd(A @ A.T)
+    expected = np.linalg.eigh(A @ A.T)
+    np.testing.assert_array_equal(values, np.maximum(expected[0], 0.0))
+    np.testing.assert_array_equal(vectors, expected[1])

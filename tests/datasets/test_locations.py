@@ -1,7 +1,11 @@
 """Search, download and check of a file, with an artificial file."""
 
 import hashlib
+import threading
+import time
+from contextlib import suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -9,6 +13,7 @@ from cmvmed.datasets import DatasetError, DatasetNotFoundError, locations
 from cmvmed.datasets.locations import DataFile, FetchOptions, find_file, first_available, read_file
 
 CONTENT = b"rows and columns"
+INNER_DOWNLOADER = locations._downloader
 FILE = DataFile(
     name="table.bin",
     folder="tables",
@@ -31,8 +36,7 @@ def served(monkeypatch):
 
     def serve(url, output_file, pooch):
         calls.append(url)
-        with open(output_file, "wb") as stream:
-            stream.write(contents[0])
+        output_file.write(contents[0])
 
     monkeypatch.setattr(locations, "_downloader", lambda: serve)
     return contents, calls
@@ -157,6 +161,51 @@ def test_a_download_is_checked_against_each_of_several_checksums(served):
 def test_a_download_without_a_known_checksum_is_accepted(served):
     served[0].append(b"anything")
     assert read_file(replace(FILE, sha256=()), FetchOptions()) == b"anything"
+
+
+class Endless(BaseHTTPRequestHandler):
+    """A server that sends bytes until the connection is closed."""
+
+    pause, sent = 0.0, 0
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while type(self).sent < 100_000_000:
+                self.wfile.write(bytes(50 if self.pause else 10_000))
+                type(self).sent += 10_000
+                time.sleep(self.pause)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def endless(monkeypatch, isolated):
+    """A file without checksum at a server that never ends."""
+    monkeypatch.setattr(locations, "_downloader", INNER_DOWNLOADER)
+    Endless.pause, Endless.sent = 0.0, 0
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endless)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield replace(FILE, sha256=(), url=f"http://127.0.0.1:{server.server_address[1]}/table.bin", max_bytes=100_000)
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_download_ends_when_the_file_is_larger_than_it_can_be(endless, isolated):
+    with pytest.raises(DatasetError, match=r"ended after 10\d,\d{3} bytes, because the file has at most 100,000"):
+        read_file(endless, FetchOptions())
+    assert Endless.sent < 50_000_000
+    assert list(isolated.iterdir()) == []
+
+
+def test_a_download_ends_when_it_takes_too_long(endless, isolated, monkeypatch):
+    monkeypatch.setattr(locations, "MAX_DOWNLOAD_SECONDS", 0.3)
+    Endless.pause = 0.05
+    with pytest.raises(DatasetNotFoundError, match=r"download from http.* failed \(TimeoutError\)"):
+        read_file(endless, FetchOptions())
+    assert list(isolated.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT.upper(), b""], ids=["truncated", "altered", "empty"])

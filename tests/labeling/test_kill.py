@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from http.client import HTTPException
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def send_until_killed(server, seen, confirmed, rng, seconds):
                 },
                 timeout=20,
             )
-        except (OSError, ValueError):
+        except (OSError, ValueError, HTTPException):
             break  # no answer, or half of one
         seen[row], confirmed[row] = answer["revision"], (answer["revision"], label)
         count += 1

@@ -11,7 +11,7 @@ from cmvmed.reproduction.methods import ALL_METHODS, METHODS, Method
 from cmvmed.reproduction.paper_results import TABLE_1 as PAPER
 from cmvmed.reproduction.paper_results import VIEWS, paper_result
 from cmvmed.reproduction.result_rows import ResultRow
-from cmvmed.reproduction.runner import local_executor, plan, run
+from cmvmed.reproduction.runner import dask_executor, local_executor, plan, run
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.summary import format_tables, summarize
 from cmvmed.reproduction.tasks import TASKS, Task
@@ -64,6 +64,16 @@ def test_worker_processes_give_the_same_rows(store, tmp_path):
 
 def scores(row):
     return replace(row, fit_seconds=None, predict_seconds=None, peak_mib=None, finished="")
+
+
+def test_a_dask_cluster_without_workers_is_an_error(store, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs cmvmed[dask]")
+    monkeypatch.setattr(runner, "WORKER_SECONDS", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        pytest.raises(TimeoutError, match=r"no worker for 0\.2 s; start at least one"),
+    ):
+        run(plan(SMALL).methods, store, dask_executor(cluster.scheduler_address))
 
 
 def test_failures_are_rows_and_are_retried_on_request_only(store):

@@ -113,7 +113,7 @@ def test_reading_changes_no_file(path):
     with ResultStore(path, read_only=True) as store:
         assert names(path.parent) == [path.name]
         assert store.rows() == [ROW]
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        with pytest.raises(ResultStoreError, match=r"cannot be written.*read-only"):
             store.add(replace(ROW, split=4))
     assert (names(path.parent), digest(path), path.parent.stat().st_mtime_ns) == ([path.name], before, changed)
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from cmvmed.workbench import Finding
 
 
-@click.command(epilog="Exit codes: 0 at most warnings, 1 errors in the data, 2 invalid command line, 130 interrupted.")
+@click.command(
+    epilog="Exit codes: 0 at most warnings, 1 errors in the data, 2 invalid command line, 130 interrupted, 143 terminated."
+)
 @project_option
 @labels_option
 @set_option

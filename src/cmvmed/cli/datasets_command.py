@@ -22,8 +22,9 @@ COLORS = {"available": "green", "missing": "yellow", "damaged": "red"}
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the list.")
 def command(data_dir: Path | None, as_json: bool) -> None:
-    """Show which data sets are available or missing, and where to put the files.
+    """Show which data sets are available or missing, what each is for, and where to put the files.
 
+    The data sets "footsteps" and "gauss" of `cmvmed reproduce` are simulated, so they have no files and are not listed.
     Every file that is found is read and checked; nothing is downloaded. The exit code is 1 if a file is damaged, and
     0 otherwise, even if files are missing.
 
@@ -67,6 +68,7 @@ def as_dict(finding: DatasetStatus) -> dict[str, object]:
         "rows": finding.rows or None,
         "classes": finding.classes or None,
         "views": dict(finding.views) or None,
+        "reproduce": list(entry.tasks),
         "get": [{"put_as": f"{file.folder}/{file.name}", "from": file.url or file.homepage} for file in entry.files],
     }
 
@@ -85,6 +87,8 @@ def _print_finding(finding: DatasetStatus, destination: Path | None) -> None:
     entry = finding.entry
     state = click.style(f"{finding.state:9}", fg=COLORS[finding.state])
     click.echo(f"{click.style(f'{entry.name:19}', bold=True)} {state} {entry.title}")
+    used_by = f"cmvmed reproduce --datasets {' or '.join(entry.tasks)}" if entry.tasks else "Python code only"
+    click.echo(f"    for {used_by}")
     if _is_available(finding):
         views = ", ".join(f"{name} ({width})" for name, width in finding.views)
         click.echo(f"    {finding.rows:,} rows, {finding.classes} classes; views {views}")

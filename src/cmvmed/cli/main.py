@@ -5,6 +5,10 @@ called, so that help is fast. A ``ValueError``, ``OSError`` or ``ImportError`` i
 without a traceback. Any other exception is a bug and is shown with its traceback.
 """
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -31,7 +35,7 @@ SECTIONS = {
     },
 }
 COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
-EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid command line, 130 interrupted."
+EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid command line, 130 interrupted, 143 terminated."
 USER_ERRORS = (ValueError, OSError, ImportError)
 
 
@@ -72,16 +76,39 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command and show user errors in one line."""
         try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
-            raise click.exceptions.Exit(130) from None
+            with _ended_by_sigterm():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            is_terminated = isinstance(error, Terminated)
+            click.echo("Terminated." if is_terminated else "Interrupted.", err=True)
+            raise click.exceptions.Exit(143 if is_terminated else 130) from None
         except BrokenPipeError:  # the output was closed, as in `cmvmed datasets | head`
             raise
         except USER_ERRORS as error:
             if ctx.meta.get("debug"):
                 raise
             raise click.ClickException(f"{error or type(error).__name__}") from error
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does: open files are removed and worker processes end."""
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Raise an exception at SIGTERM; signals can be handled in the main thread only."""
+
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from cmvmed.cli.reproduce_report import report_command
+from cmvmed.cli.reproduce_report import report_command, show_note
 
 if TYPE_CHECKING:
     from cmvmed.reproduction.experiment import Experiment
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from cmvmed.reproduction.store import ResultStore
 
 DEFAULT_RESULTS = "cmvmed-results.sqlite"
-EXIT_CODES = "Exit codes: 0 all rows are finished, 1 rows failed or a data set is missing, 2 invalid command line, 130 interrupted."
+EXIT_CODES = (
+    "Exit codes: 0 all rows are finished, 1 rows failed or a data set is missing, 2 invalid command line, "
+    "130 interrupted, 143 terminated."
+)
 MAX_LOG_LINES = 20  # of progress per experiment, if the output is not a terminal
 
 
@@ -196,6 +199,7 @@ def run_experiments(
         return
     executor = _executor(jobs, dask_address)
     with ResultStore(results) as store:
+        show_note(store)
         plans = [_run(experiment, store, executor, retry_failed) for experiment in selected]
         wanted = {key for one in plans for key in one.methods}
         rows = [row for row in store.rows() if row.key in wanted]
@@ -234,6 +238,7 @@ def _print_estimate(experiments: Sequence[Experiment], results: Path, jobs: int 
 
     wanted = {key for experiment in experiments for key in plan(experiment).methods}
     with ResultStore(results, read_only=True) as store:
+        show_note(store)
         rows, done = store.rows(), store.done_keys()
     shared = {key[1:] for key in done}  # a row of another experiment is not computed again
     remaining = list({key[1:]: key for key in wanted if key[1:] not in shared}.values())
@@ -253,8 +258,8 @@ def _run(experiment: Experiment, store: ResultStore, executor: Executor, retry_f
         with progress(n_left) as on_row:
             run(planned.methods, store, executor, retry_failed=retry_failed, on_row=on_row)
     except KeyboardInterrupt:
-        click.echo(f"Interrupted; the finished rows are in {store.path}. The same command continues the run.", err=True)
-        raise click.exceptions.Exit(130) from None
+        click.echo(f"The finished rows are in {store.path}. The same command continues the run.", err=True)
+        raise
     return planned
 
 

@@ -1,9 +1,15 @@
 """``cmvmed reproduce report``: an HTML page of the results."""
 
+from __future__ import annotations
+
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from cmvmed.reproduction.store import ResultStore
 
 RESULTS, OUTPUT = "cmvmed-results.sqlite", "cmvmed-report.html"
 
@@ -37,15 +43,19 @@ def report_command(results: Path, output: Path, open_page: bool) -> None:
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     from cmvmed.pages.formatting import plural
     from cmvmed.reproduction.paper_report import report_page, write_page
-    from cmvmed.reproduction.store import ResultStore, ResultStoreError
+    from cmvmed.reproduction.store import ResultStore
 
-    try:
-        with ResultStore(results, read_only=True) as store:
-            rows = store.rows()
-    except ResultStoreError as error:
-        raise click.ClickException(str(error)) from error
+    with ResultStore(results, read_only=True) as store:
+        show_note(store)
+        rows = store.rows()
     write_page(report_page(rows, str(results)), output)
     n_failed = sum(row.status != "done" for row in rows)
     click.echo(f"{output}: {plural(len(rows) - n_failed, 'result')}, {plural(n_failed, 'failure')}")
     if open_page and not webbrowser.open(output.absolute().as_uri()):
         raise click.ClickException(f"The page was written to {output}, but no browser could be opened.")
+
+
+def show_note(store: ResultStore) -> None:
+    """Print what the user should know of a file of results."""
+    if store.note:
+        click.echo(store.note, err=True)

@@ -6,6 +6,7 @@ matrix. Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
@@ -77,7 +78,7 @@ class Kernel:
 
     def _values(self, first: Matrix, second: Matrix) -> Array:
         if callable(self.kind):
-            return self._called(first, second)
+            return self._called(self.kind, first, second)
         if first.shape[0] == 0:
             return np.zeros((0, second.shape[0]))
         if self.kind == "cosine":  # scikit-learn's takes very short rows for rows of zeros
@@ -104,9 +105,8 @@ class Kernel:
                 values[rows] *= 0.5
         return values
 
-    def _called(self, first: Matrix, second: Matrix) -> Array:
-        assert callable(self.kind)
-        values = np.asarray(self.kind(first, second), dtype=np.float64)
+    def _called(self, kind: Callable[..., Any], first: Matrix, second: Matrix) -> Array:
+        values = np.asarray(kind(first, second), dtype=np.float64)
         expected = (first.shape[0], second.shape[0])
         if values.shape != expected:
             raise ValueError(

@@ -11,8 +11,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
+from cmvmed.core.threads import interruptible
 from cmvmed.core.types import Array, Matrix
 
+LONG_ROWS = 500  # from which on an eigendecomposition takes long enough that someone may want to stop it
 INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower solves
 RIDGE = 1e-15  # relative to the diagonal, for each row: what rounding may take from the smallest eigenvalue
 
@@ -149,7 +151,7 @@ def eigen_psd(K: Array) -> tuple[Array, Array]:
     """Eigenvalues ω (n,), clipped at zero, and eigenvectors Q (n, n) of a positive semi-definite K = Q diag(ω) Qᵀ."""
     if K.shape[0] == 0:
         return np.empty(0), np.empty((0, 0))
-    values, vectors = np.linalg.eigh(K)
+    values, vectors = np.linalg.eigh(K) if K.shape[0] < LONG_ROWS else interruptible(np.linalg.eigh, K)
     return np.maximum(values, 0.0), vectors
 
 

@@ -1,16 +1,20 @@
 """Threads: the same work for several views or folds in parallel, and how many of them the linear algebra may use."""
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
-from threading import Lock
-from typing import Any, TypeAlias
+from threading import Lock, Thread, current_thread, main_thread
+from typing import Any, TypeAlias, TypeVar
 
 from joblib import effective_n_jobs
 from threadpoolctl import OpenBLASController, threadpool_info, threadpool_limits
 
 Mapper: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Result = TypeVar("Result")
+
+WAIT_SECONDS = 0.1  # between looks for an interrupt, where the system does not end the wait at one
 
 
 class _BlasLimits:
@@ -91,5 +95,49 @@ def _map_in_threads(workers: int, threads: int, function: Callable[[Any], Any], 
     """The function of each item, by workers that share the threads of the linear algebra."""
     items = list(items)
     workers = max(1, min(workers, len(items)))
-    with blas_limit(max(1, threads // workers)), ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, items))
+    with blas_limit(max(1, threads // workers)):
+        return _in_other_threads(workers, function, items)
+
+
+def interruptible(function: Callable[[Any], Result], argument: Any) -> Result:
+    """A long call of LAPACK or BLAS that does not hold the interpreter, so that the main thread reacts to Ctrl-C meanwhile.
+
+    The main thread, the only one that Python interrupts, waits for another one that computes. An interrupted call cannot
+    be stopped: its result is discarded, and it ends with the process at the latest.
+    """
+    if current_thread() is not main_thread():
+        return function(argument)
+    result: Result = _in_other_threads(1, function, [argument])[0]
+    return result
+
+
+def _in_other_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """The function of each item, by threads that the process does not wait for when it ends, unlike those of a pool."""
+    pending = deque(enumerate(items))
+    results: dict[int, Any] = {}
+    errors: dict[int, BaseException] = {}
+
+    def work() -> None:
+        while not errors:
+            try:
+                index, item = pending.popleft()
+            except IndexError:
+                return
+            try:
+                results[index] = function(item)
+            except BaseException as error:  # raised again by the thread that waits
+                errors[index] = error
+
+    threads = [Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(workers)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(WAIT_SECONDS)
+    except BaseException:
+        pending.clear()
+        raise
+    if errors:
+        raise errors[min(errors)]
+    return [results[index] for index in range(len(items))]

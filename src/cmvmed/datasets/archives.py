@@ -50,7 +50,8 @@ def read_tar(data: bytes, *, name: str) -> dict[str, bytes]:
             if member.name in files:
                 raise DatasetError(f"{name} has two members named {member.name!r}. Get it again.")
             stream = archive.extractfile(member)
-            assert stream is not None  # true for regular files
+            if stream is None:
+                raise tarfile.SpecialFileError(member)
             files[member.name] = stream.read()
         end = archive.offset
     # tarfile takes a damaged header for the end of the archive; only zeros may follow the real end.

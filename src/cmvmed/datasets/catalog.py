@@ -38,6 +38,8 @@ class CatalogEntry:
         Files to get if none is available; empty for a data set without files.
     other_files : tuple of DataFile
         Other versions of the same data, and optional additional files.
+    tasks : tuple of str
+        Names by which ``cmvmed reproduce --datasets`` knows it; empty for data that it does not use.
     """
 
     name: str
@@ -46,6 +48,7 @@ class CatalogEntry:
     load: Callable[..., Any]
     files: tuple[DataFile, ...] = ()
     other_files: tuple[DataFile, ...] = ()
+    tasks: tuple[str, ...] = ()
 
 
 CATALOG = (
@@ -57,6 +60,7 @@ CATALOG = (
         partial(fetch_webkb_course, preprocessed=True),
         (FEATURES_FILE,),
         (SPLITS_FILE,),
+        tasks=("webkb", "webkb12"),
     ),
     CatalogEntry(
         "ads",
@@ -65,6 +69,7 @@ CATALOG = (
         fetch_internet_ads,
         (UCI_ARCHIVE,),
         (AD_DATASET_ARCHIVE,),
+        tasks=("ads",),
     ),
     CatalogEntry(
         "sensit",
@@ -72,6 +77,7 @@ CATALOG = (
         "fetch_sensit_vehicle()",
         fetch_sensit_vehicle,
         (SUBSET_FILE,),
+        tasks=("sensit",),
     ),
     CatalogEntry(
         "sensit-full",
@@ -88,6 +94,7 @@ CATALOG = (
         fetch_multiple_features,
         (UCI_ZIP,),
         tuple(CSV_FILES.values()),
+        tasks=("mfeat",),
     ),
     CatalogEntry(
         "afpild",
@@ -97,7 +104,13 @@ CATALOG = (
         tuple(afpild_file(1, 1, kind) for kind in ("audio.wav", "annotation.csv")),
     ),
     CatalogEntry("footprintid", "footsteps at five geophones", "fetch_footprintid()", fetch_footprintid, (MAT_FILE,)),
-    CatalogEntry("digits", "halves of handwritten digits", "load_digits_views()", load_digits_views),
+    CatalogEntry(
+        "digits",
+        "halves of handwritten digits",
+        "load_digits_views()",
+        load_digits_views,
+        tasks=("digits", "digits-parity"),
+    ),
     CatalogEntry("breast-cancer", "three views of tumors", "load_breast_cancer_views()", load_breast_cancer_views),
 )
 

@@ -7,16 +7,19 @@ are the bytes that are parsed.
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import IO
 
 from cmvmed._optional import import_optional
 from cmvmed.datasets.errors import DatasetError, DatasetNotFoundError
 
 DATA_VARIABLE = "CMVMED_DATA"
-DOWNLOAD_TIMEOUT_SECONDS = 60
+DOWNLOAD_TIMEOUT_SECONDS = 60  # without an answer or further bytes
+MAX_DOWNLOAD_SECONDS = 3600  # in total, for servers that send a few bytes now and then
 
 
 @dataclass(frozen=True)
@@ -127,9 +130,11 @@ def download(file: DataFile, options: FetchOptions) -> Path:
         path=cache_folders()[0], base_url="", registry={file.name: checksum}, urls={file.name: file.url}
     )
     try:
-        path = cache.fetch(file.name, downloader=_downloader())
+        path = cache.fetch(file.name, downloader=_limited_downloader(file))
     except OSError as error:  # includes the exceptions of requests
         raise not_found(file, options, f"the download from {file.url} failed ({type(error).__name__})") from error
+    except DatasetError:
+        raise
     except ValueError as error:  # raised by pooch for a wrong checksum
         raise DatasetError(
             f"{file.name} as downloaded from {file.url} does not have the checksum {checksum}: the download was "
@@ -144,6 +149,41 @@ def _downloader() -> Callable[..., object]:
         progressbar=find_spec("tqdm") is not None, timeout=DOWNLOAD_TIMEOUT_SECONDS
     )
     return downloader
+
+
+def _limited_downloader(file: DataFile) -> Callable[..., None]:
+    """A downloader for pooch that ends when a file is larger than it can be, or takes too long."""
+    download_to = _downloader()
+
+    def fetch(url: str, output_file: str, cache: object) -> None:
+        with open(output_file, "wb") as output:
+            download_to(url, _LimitedOutput(output, file), cache)
+
+    return fetch
+
+
+class _LimitedOutput:
+    """A file that refuses more bytes than a data file can have, and bytes that come too late."""
+
+    def __init__(self, output: IO[bytes], file: DataFile) -> None:
+        self.output, self.file = output, file
+        self.size, self.deadline = 0, time.monotonic() + MAX_DOWNLOAD_SECONDS
+
+    def write(self, chunk: bytes) -> int:
+        """Write further bytes."""
+        self.size += len(chunk)
+        if self.size > self.file.max_bytes:
+            raise DatasetError(
+                f"The download of {self.file.name} from {self.file.url} was ended after {self.size:,} bytes, because the "
+                f"file has at most {self.file.max_bytes:,}. The address holds a different file: see {self.file.homepage}."
+            )
+        if time.monotonic() > self.deadline:
+            raise TimeoutError(f"the download took more than {MAX_DOWNLOAD_SECONDS} s")
+        return self.output.write(chunk)
+
+    def flush(self) -> None:
+        """Flush the file."""
+        self.output.flush()
 
 
 def not_found(file: DataFile, options: FetchOptions, why_not_downloaded: str) -> DatasetNotFoundError:

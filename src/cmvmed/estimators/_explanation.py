@@ -220,9 +220,11 @@ def of_known_rows(pooled: PooledPredictor, matrices: list[Matrix], present: list
     def known_part(part: PartScorer) -> PartScorer:
         if isinstance(part, GraphScorer) and len(part.nodes.indices) > 1:
             return replace(part, nodes=known_nodes(part.nodes))
-        assert isinstance(part, (GraphScorer, KernelScorer))
-        view = part.nodes.indices[0] if isinstance(part, GraphScorer) else part.view
-        return KnownScores(view, part.scores(matrices, usable))
+        if isinstance(part, GraphScorer):
+            return KnownScores(part.nodes.indices[0], part.scores(matrices, usable))
+        if isinstance(part, KernelScorer):
+            return KnownScores(part.view, part.scores(matrices, usable))
+        raise TypeError(f"Scores of a {type(part).__name__} cannot be explained.")
 
     neighbors, opinions = pooled.neighbors, pooled.opinions
     if neighbors is not None:

@@ -158,8 +158,9 @@ def _points(model: FittedModel, views: Views) -> list[ViewPoints]:
 def _kernel(predictor: ViewPredictor) -> Any:
     if isinstance(predictor, LowRankPredictor):
         return predictor.basis.kernel
-    assert isinstance(predictor, KernelPredictor)
-    return predictor.data.kernel
+    if isinstance(predictor, KernelPredictor):
+        return predictor.data.kernel
+    raise TypeError(f"Rows cannot be compared by a {type(predictor).__name__}.")
 
 
 def _probabilities_by_view(model: FittedModel, views: Views) -> dict[str, Array]:

@@ -76,14 +76,15 @@ class FeatureCache:
                 part.replace(self.folder / f"{key}.npy")
             finally:
                 part.unlink(missing_ok=True)
-            self._remove_oldest()
+            _remove_oldest(self.folder)
 
-    def _remove_oldest(self) -> None:
-        assert self.folder is not None
-        files = [(file.stat().st_mtime, file.stat().st_size, file) for file in self.folder.glob("*.npy")]
-        excess = sum(size for _, size, _ in files) - FOLDER_BYTES
-        for _, size, file in sorted(files)[:-1]:
-            if excess <= 0:
-                return
-            file.unlink(missing_ok=True)
-            excess -= size
+
+def _remove_oldest(folder: Path) -> None:
+    """Remove the files that were not used for the longest time, until the others take no more than they may."""
+    files = [(file.stat().st_mtime, file.stat().st_size, file) for file in folder.glob("*.npy")]
+    excess = sum(size for _, size, _ in files) - FOLDER_BYTES
+    for _, size, file in sorted(files)[:-1]:
+        if excess <= 0:
+            return
+        file.unlink(missing_ok=True)
+        excess -= size

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed._parent_process import exit_with_parent
+
 __all__ = ["Learned", "Learner"]
 
 N_SUGGESTED = 40  # rows suggested by each fit; the page asks for the next fit long before they are used up
@@ -112,7 +114,7 @@ class Learner:
 
 def _work(connection: Connection, project_file: str, parent: int) -> None:
     """The process: read the data, then fit whenever labels arrive."""
-    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+    exit_with_parent(parent)
     warnings.simplefilter("ignore")
     try:
         worker = _Worker(project_file)
@@ -121,13 +123,6 @@ def _work(connection: Connection, project_file: str, parent: int) -> None:
             connection.send(worker.fit(*connection.recv()))
     except (EOFError, OSError, KeyboardInterrupt):
         return
-
-
-def _end_with_parent(parent: int) -> None:
-    """End this process within a second of its parent's end, even in the middle of a fit."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(0)
 
 
 class _Worker:

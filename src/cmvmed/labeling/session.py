@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ RESERVED_SECONDS = 120.0  # a row that one window shows is not offered to anothe
 FIRST_SECONDS = 3.5  # after the start, until when the first row waits for the choice of rows that cover the data
 MAX_CLASS_NAME = 100  # characters
 MAX_FOUND = 50  # rows listed by a search
+Written = TypeVar("Written", Event, Event | None)
 
 
 @dataclass(frozen=True)
@@ -135,17 +136,15 @@ class LabelingSession:
         self._check_row(row)
         if label is not None:
             label = self.check_class(label)
-        event = self._written(
+        return self._written(
             lambda: self.store.record(self.ids[row], action, label, chosen_by=chosen_by, window=window, seen=seen)
         )
-        assert event is not None
-        return event
 
     def undo(self, window: str) -> Event | None:
         """Take back the last thing that a window said."""
         return self._written(lambda: self.store.undo(window))
 
-    def _written(self, write: Callable[[], Event | None]) -> Event | None:
+    def _written(self, write: Callable[[], Written]) -> Written:
         """What was written, after it was taken into account; other windows may be those of another server."""
         try:
             with self._lock:

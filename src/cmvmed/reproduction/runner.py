@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import os
 import random
-import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from importlib import import_module
 from itertools import groupby, islice
 from typing import Protocol
 
 from joblib import Parallel, delayed
 
+from cmvmed._parent_process import exit_with_parent
 from cmvmed.datasets import DatasetError
 from cmvmed.reproduction.evaluation import evaluate
 from cmvmed.reproduction.experiment import Cell, Experiment
@@ -31,6 +29,8 @@ from cmvmed.reproduction.methods import Method, methods_for
 from cmvmed.reproduction.result_rows import Key, ResultRow, failed_row
 from cmvmed.reproduction.store import ResultStore
 from cmvmed.reproduction.tasks import TASKS, Split, draw_split
+
+WORKER_SECONDS = 60.0  # how long to wait for the first worker of a Dask cluster
 
 Job = tuple[Key, Method, Split]
 Rows = Generator[ResultRow, None, None]
@@ -153,29 +153,18 @@ def local_executor(n_jobs: int) -> Executor:
 
     def execute(jobs: Iterable[Job]) -> Rows:
         # max_nbytes=None: no memory-mapped arrays; batch_size=1: each row is returned when it is finished
-        parallel = Parallel(n_jobs, return_as="generator_unordered", batch_size=1, max_nbytes=None)
-        work = delayed(evaluate if n_jobs == 1 else partial(_evaluate_in_worker, os.getpid()))
-        rows: Rows = parallel(work(*job) for job in jobs)
+        parallel = Parallel(
+            n_jobs,
+            return_as="generator_unordered",
+            batch_size=1,
+            max_nbytes=None,
+            initializer=exit_with_parent,
+            initargs=(os.getpid(),),
+        )
+        rows: Rows = parallel(delayed(evaluate)(*job) for job in jobs)
         return rows
 
     return execute
-
-
-def _evaluate_in_worker(parent: int, key: Key, method: Method, split: Split) -> ResultRow:
-    _exit_with_parent(parent)
-    return evaluate(key, method, split)
-
-
-@cache
-def _exit_with_parent(parent: int) -> None:
-    """Exit this worker when its parent process is killed; otherwise it would wait for work forever."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def dask_executor(address: str) -> Executor:
@@ -187,8 +176,12 @@ def dask_executor(address: str) -> Executor:
         except ImportError as error:
             raise ImportError("A Dask cluster needs dask.distributed: pip install 'cmvmed[dask]'") from error
         with distributed.Client(address, timeout="10s", set_as_default=False) as client:
-            if not client.nthreads():
-                raise OSError(f"The Dask scheduler at {address} has no workers; start at least one.")
+            try:
+                client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            except TimeoutError as error:
+                raise TimeoutError(
+                    f"The Dask scheduler at {address} has had no worker for {WORKER_SECONDS:g} s; start at least one."
+                ) from error
             yield from _rows_from_dask(client, distributed.as_completed([]), iter(jobs))
 
     return execute

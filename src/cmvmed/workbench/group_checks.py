@@ -1,6 +1,7 @@
 """Groups and times that order the labels."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,18 +46,18 @@ def group_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
         )
     labeled = rows.labels.labeled
     if 1 < n_groups < rows.table.n_rows and labeled.any():
-        yield from _classes_of_groups(rows, labeled, str(name))
+        yield from _classes_of_groups(rows.groups[labeled], rows.labels.values[labeled], str(name))
 
 
-def _classes_of_groups(rows: ProjectRows, labeled: NDArray[np.bool_], name: str) -> Iterator[Finding]:
-    assert rows.groups is not None
+def _classes_of_groups(groups: NDArray[Any], labels: NDArray[Any], name: str) -> Iterator[Finding]:
+    """What the groups and classes of the labeled rows have to do with each other."""
     groups_of: dict[str, set[str]] = {}
     classes_of: dict[str, set[str]] = {}
-    for group, label in zip(rows.groups[labeled], rows.labels.values[labeled], strict=True):
+    for group, label in zip(groups, labels, strict=True):
         groups_of.setdefault(label, set()).add(group)
         classes_of.setdefault(group, set()).add(label)
     if len(groups_of) > 1 and len(classes_of) > 1 and all(len(classes) == 1 for classes in classes_of.values()):
-        if len(classes_of) < labeled.sum():
+        if len(classes_of) < labels.size:
             yield Finding(
                 "warning",
                 "group_is_class",

@@ -48,7 +48,8 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
         data.separator, data.decimal, data.encoding, data.sampling_rate, may_differ=not is_training
     )
     if settings.windows is not None:
-        assert paths.common is not None
+        if paths.common is None:
+            raise ProjectError("[windows] cuts the recordings at path in [data]; set path.")
         return read_windows(settings, settings.windows, paths.common, paths.annotations if is_training else None)
     parts = []
     sound = [view for view in settings.views if view.files is not None and view.path is None]

@@ -4,38 +4,30 @@ An event is committed, and flushed to the disk, before :meth:`LabelStore.record`
 cannot overwrite each other silently: an event names the revision of the row that its author has seen.
 """
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from cmvmed.workbench.project_file import DEFAULT_NAME
+from cmvmed.workbench.stored_labels import (
+    ACTIONS,
+    CHOSEN,
+    CHOSEN_BY,
+    COLUMNS,
+    Event,
+    StoreError,
+    add_events,
+    class_checksum,
+    event_of,
+    open_labels,
+    store_errors,
+    transaction,
+)
 
 __all__ = ["ACTIONS", "CHOSEN", "Conflict", "Event", "LabelStore", "StoreError", "labels_path"]
-
-APPLICATION_ID = 0x434D564C  # "CMVL", by which SQLite files of labels are known
-SCHEMA_VERSION = 1
-ACTIONS = ("label", "unsure", "clear", "reset")  # clear: no class; reset: what the data say
-CHOSEN = ("suggest", "unsure", "disagree", "search")  # reasons by which rows are no random sample of all rows
-CHOSEN_BY = (*CHOSEN, "random", "review", "doubtful", "import")
-TABLES = """
-CREATE TABLE events (
-    revision INTEGER PRIMARY KEY AUTOINCREMENT,
-    item TEXT NOT NULL,
-    action TEXT NOT NULL,
-    label TEXT,
-    chosen_by TEXT NOT NULL,
-    window TEXT NOT NULL,
-    undoes INTEGER,
-    at TEXT NOT NULL
-);
-CREATE INDEX events_of_item ON events (item, revision);
-CREATE TABLE classes (position INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE);
-"""
 
 
 def labels_path(project_file: Path) -> Path:
@@ -44,30 +36,12 @@ def labels_path(project_file: Path) -> Path:
     return file.with_suffix(".labels.sqlite")
 
 
-class StoreError(ValueError):
-    """A file of labels that cannot be used."""
-
-
 class Conflict(ValueError):
     """The row was changed by another window since its revision was read."""
 
-    def __init__(self, current: "Event | None") -> None:
+    def __init__(self, current: Event | None) -> None:
         super().__init__("The label of this row was changed in another window.")
         self.current = current
-
-
-@dataclass(frozen=True)
-class Event:
-    """What was said of a row: its class, that it is not clear, or nothing any more."""
-
-    revision: int
-    item: str
-    action: str
-    label: str | None
-    chosen_by: str
-    window: str
-    undoes: int | None
-    at: str
 
 
 class LabelStore:
@@ -76,34 +50,16 @@ class LabelStore:
     Parameters
     ----------
     path : path of the SQLite file, which is made if there is none
+
+    Attributes
+    ----------
+    note : what the user should know of the file; empty if there is nothing
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
-        try:
-            self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10.0)
-            self._open()
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{path} is not a file of labels: {error}. Move it away, or name another file.") from error
-
-    def _open(self) -> None:
-        execute = self._connection.execute
-        execute("PRAGMA journal_mode = WAL")
-        execute("PRAGMA synchronous = FULL")
-        with self._transaction():
-            (n_tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if n_tables == 0:
-                execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                for statement in filter(str.strip, TABLES.split(";")):
-                    execute(statement)
-        (application,) = execute("PRAGMA application_id").fetchone()
-        (version,) = execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION_ID:
-            raise StoreError(f"{self.path} is an SQLite file, but not one of labels. Name another file.")
-        if version > SCHEMA_VERSION:
-            raise StoreError(f"{self.path} was written by a later release of cmvmed; install it to go on.")
+        self._connection, self.note = open_labels(path)
 
     def close(self) -> None:
         """Close the file."""
@@ -119,50 +75,44 @@ class LabelStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All statements or none; other processes wait."""
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
+        with self._lock, store_errors(self.path), transaction(self._connection, "BEGIN IMMEDIATE"):
+            yield
+
+    def _lines(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """The rows of a query."""
+        with self._lock, store_errors(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    def _events(self, condition: str, values: Sequence[object] = ()) -> list[Event]:
+        """The events that a condition selects, compared with their checksums."""
+        lines = self._lines(f"SELECT {COLUMNS} FROM events {condition}", values)  # nosec B608 # constants
+        return [event_of(line) for line in lines]
 
     def current(self) -> dict[str, Event]:
         """The last event of every row that has one, in the order of their revisions."""
-        with self._lock:
-            lines = self._connection.execute(
-                "SELECT * FROM events WHERE revision IN (SELECT max(revision) FROM events GROUP BY item) ORDER BY revision"
-            ).fetchall()
-        return {event.item: event for event in (Event(*line) for line in lines)}
+        events = self._events("WHERE revision IN (SELECT max(revision) FROM events GROUP BY item) ORDER BY revision")
+        return {event.item: event for event in events}
 
     def last(self, item: str) -> Event | None:
         """The last event of a row."""
-        with self._lock:
-            line = self._connection.execute(
-                "SELECT * FROM events WHERE item = ? ORDER BY revision DESC LIMIT 1", (item,)
-            ).fetchone()
-        return None if line is None else Event(*line)
+        return next(iter(self._events("WHERE item = ? ORDER BY revision DESC LIMIT 1", (item,))), None)
 
     @property
     def any_chosen(self) -> bool:
         """Whether a row that has a class got its first one after it was chosen, not drawn at random."""
         marks = ", ".join("?" * len(CHOSEN))
-        with self._lock:
-            found = self._connection.execute(
-                f"SELECT 1 FROM events AS e WHERE action = 'label' AND chosen_by IN ({marks}) AND NOT EXISTS "
-                "(SELECT 1 FROM events WHERE item = e.item AND action = 'label' AND revision < e.revision) AND 'label' = "
-                "(SELECT action FROM events WHERE item = e.item ORDER BY revision DESC LIMIT 1) LIMIT 1",
-                CHOSEN,
-            ).fetchone()
-        return found is not None
+        found = self._lines(
+            f"SELECT 1 FROM events AS e WHERE action = 'label' AND chosen_by IN ({marks}) AND NOT EXISTS "  # nosec B608 # constants
+            "(SELECT 1 FROM events WHERE item = e.item AND action = 'label' AND revision < e.revision) AND 'label' = "
+            "(SELECT action FROM events WHERE item = e.item ORDER BY revision DESC LIMIT 1) LIMIT 1",
+            CHOSEN,
+        )
+        return bool(found)
 
     @property
     def revision(self) -> int:
         """The last revision of all rows; 0 if there is no event."""
-        with self._lock:
-            (revision,) = self._connection.execute("SELECT coalesce(max(revision), 0) FROM events").fetchone()
-        return int(revision)
+        return int(self._lines("SELECT coalesce(max(revision), 0) FROM events")[0][0])
 
     def record(
         self, item: str, action: str, label: str | None, *, chosen_by: str, window: str, seen: int | None
@@ -186,14 +136,14 @@ class LabelStore:
     def undo(self, window: str) -> Event | None:
         """Take back the last event of a window that it has not taken back; None if there is none."""
         with self._transaction():
-            line = self._connection.execute(
-                "SELECT * FROM events WHERE window = ? AND undoes IS NULL AND revision NOT IN "
+            own = self._events(
+                "WHERE window = ? AND undoes IS NULL AND revision NOT IN "
                 "(SELECT undoes FROM events WHERE undoes IS NOT NULL) ORDER BY revision DESC LIMIT 1",
                 (window,),
-            ).fetchone()
-            if line is None:
+            )
+            if not own:
                 return None
-            event = Event(*line)
+            event = own[0]
             last = self.last(event.item)
             if last is not None and last.window != window:
                 raise Conflict(last)
@@ -203,36 +153,36 @@ class LabelStore:
             return self._append(event.item, action, label, chosen_by, window, event.revision)
 
     def _before(self, event: Event) -> Event | None:
-        line = self._connection.execute(
-            "SELECT * FROM events WHERE item = ? AND revision < ? ORDER BY revision DESC LIMIT 1",
-            (event.item, event.revision),
-        ).fetchone()
-        return None if line is None else Event(*line)
+        condition = "WHERE item = ? AND revision < ? ORDER BY revision DESC LIMIT 1"
+        return next(iter(self._events(condition, (event.item, event.revision))), None)
 
     def _append(
         self, item: str, action: str, label: str | None, chosen_by: str, window: str, undoes: int | None
     ) -> Event:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        cursor = self._connection.execute(
-            "INSERT INTO events (item, action, label, chosen_by, window, undoes, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (item, action, label, chosen_by, window, undoes, at),
-        )
+        event = Event(self.revision + 1, item, action, label, chosen_by, window, undoes, at)
+        add_events(self._connection.executemany, iter([event]))
         if label is not None:
-            self._connection.execute("INSERT OR IGNORE INTO classes (name) VALUES (?)", (label,))
-        return Event(int(cursor.lastrowid or 0), item, action, label, chosen_by, window, undoes, at)
+            self._add_classes([label])
+        return event
+
+    def _add_classes(self, names: Sequence[str]) -> None:
+        known = set(self.classes)
+        self._connection.executemany(
+            "INSERT INTO classes (name, checksum) VALUES (?, ?)",
+            [(name, class_checksum(name)) for name in dict.fromkeys(names) if name not in known],
+        )
 
     def add_classes(self, names: Sequence[str]) -> None:
         """Add classes that are not there yet, in their order."""
         with self._transaction():
-            self._connection.executemany("INSERT OR IGNORE INTO classes (name) VALUES (?)", [(name,) for name in names])
+            self._add_classes(names)
 
     @property
     def classes(self) -> list[str]:
         """Names of the classes in the order in which they were added."""
-        with self._lock:
-            return [name for (name,) in self._connection.execute("SELECT name FROM classes ORDER BY position")]
+        return [name for (name,) in self._lines("SELECT name FROM classes ORDER BY position")]
 
     def events(self) -> list[Event]:
         """Everything that was said, in its order."""
-        with self._lock:
-            return [Event(*line) for line in self._connection.execute("SELECT * FROM events ORDER BY revision")]
+        return self._events("ORDER BY revision")

@@ -149,9 +149,10 @@ class _Reader:
                 what = f"[{section}] has no key {key!r}" if section else f"there is no section [{key}]"
                 raise self.fail(key, f"{what}.{did_you_mean(key, names)} It may have: {', '.join(names)}.")
 
-    def table(self, section: str, entry: object) -> None:
+    def table(self, section: str, entry: object) -> dict[str, Any]:
         if not isinstance(entry, dict):
             raise self.fail(section, f"{section} must be a section [{section}], but is {entry!r}.")
+        return entry
 
     def data(self, entries: Mapping[str, Any]) -> DataSettings:
         self.known("data", entries, tuple(f.name for f in fields(DataSettings)))
@@ -203,13 +204,10 @@ class _Reader:
 
     def view(self, name: str, entry: object) -> ViewSettings:
         section = f"views.{name}"
-        if isinstance(entry, (str, list)):
-            entry = {"columns": entry}
-        self.table(section, entry)
-        assert isinstance(entry, dict)
-        self.known(section, entry, tuple(f.name for f in fields(ViewSettings) if f.name != "name"))
+        entries = self.table(section, {"columns": entry} if isinstance(entry, (str, list)) else entry)
+        self.known(section, entries, tuple(f.name for f in fields(ViewSettings) if f.name != "name"))
         given: dict[str, Any] = {}
-        for key, value in entry.items():
+        for key, value in entries.items():
             if key == "columns":
                 given[key] = self._texts(section, key, value)
             elif key == "channel":

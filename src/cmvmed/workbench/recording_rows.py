@@ -22,6 +22,7 @@ from cmvmed.workbench.recording_sources import (
     open_recordings,
     recording_column,
     require_column,
+    time_column,
     with_seconds,
 )
 from cmvmed.workbench.user_errors import ProjectError, as_project_error, plural
@@ -37,8 +38,8 @@ def cases_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
 
     Columns of numbers that change within a case become signals; all others have one value per case.
     """
-    assert data.id is not None
-    assert data.time is not None
+    if data.id is None or data.time is None:
+        raise ProjectError(f"{table.source} has one row per sample, so id and time in [data] must name its columns.")
     frame = with_seconds(table, data.time, data.day_first)
     require_column(table, data.id, "id")
     channels = channel_columns(table, data, data.id)
@@ -75,8 +76,8 @@ def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path,
             end=windows.end,  # type: ignore[arg-type]
             timezone=windows.timezone,
         )
-    assert cases.times is not None
-    columns: dict[str, Any] = {RECORDING_COLUMN: cases.groups, "start": cases.times[:, 0], "end": cases.times[:, 1]}
+    start, end = np.asarray(cases.times, dtype=np.float64).T
+    columns: dict[str, Any] = {RECORDING_COLUMN: cases.groups, "start": start, "end": end}
     if table is not None and data.groups in table.frame.columns:
         columns[str(data.groups)] = _values_of_recordings(table, data, str(data.groups), cases.groups)
     if given is not None:
@@ -117,15 +118,14 @@ def _values_of_recordings(table: RawTable, data: DataSettings, column: str, reco
 
 def _annotations_in_table(table: RawTable, data: DataSettings, label: str) -> Any:
     """Stretches of rows with the same label."""
-    assert data.time is not None
-    frame = with_seconds(table, data.time, data.day_first)
+    frame = with_seconds(table, time_column(table, data), data.day_first)
     cells = table.frame[label]
     unlabeled = missing_cells(cells, frozenset(data.unlabeled) | {""})
     texts = [as_text(cell) for cell in cells.astype(object)]
     frame[label] = ["" if empty else text for text, empty in zip(texts, unlabeled, strict=True)]
     recording = recording_column(table, data)
     with as_project_error():
-        return annotations_from_frame(frame, time=data.time, label=label, recording=recording)
+        return annotations_from_frame(frame, time=time_column(table, data), label=label, recording=recording)
 
 
 def _annotation_frame(path: Path, options: DelimitedOptions) -> Any:

@@ -167,18 +167,24 @@ def _track_of(view: ViewSettings, file: Path, opened: LongRecording) -> Continuo
     return tracks[view.channel or 0]
 
 
-def _recordings_of_table(table: RawTable, data: DataSettings) -> list[LongRecording]:
+def time_column(table: RawTable, data: DataSettings) -> str:
+    """The column of times, which a table of long recordings must have."""
     if data.time is None:
         raise ProjectError(
             f"[windows] cuts long recordings, but {table.source} is a table without times: set time in [data] to its column of "
             f"times. Its columns are {abbreviate(table.names)}."
         )
-    frame = with_seconds(table, data.time, data.day_first)
+    return data.time
+
+
+def _recordings_of_table(table: RawTable, data: DataSettings) -> list[LongRecording]:
+    time = time_column(table, data)
+    frame = with_seconds(table, time, data.day_first)
     recording = recording_column(table, data)
     with as_project_error():
         return long_recordings_from_frame(
             frame,
-            time=data.time,
+            time=time,
             recording=recording,
             sensors=channel_columns(table, data, recording),
             sampling_rate=data.sampling_rate,

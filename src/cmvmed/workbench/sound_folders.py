@@ -35,10 +35,7 @@ def read_sound_folder(folder: Path, views: Sequence[ViewSettings]) -> RawTable:
     if not folder.is_dir():
         raise ProjectError(f"There is no folder {str(folder)!r}; views with sound files need the folder as path.")
     found = sound_files(folder)
-    files: dict[str, dict[str, Path]] = {}
-    for view in views:
-        assert view.files is not None
-        files[view.name] = match_files(folder, view.files, found)
+    files = {view.name: match_files(folder, view.files, found) for view in views if view.files is not None}
     if not any(files.values()):
         patterns = abbreviate(view.files for view in views)
         have = abbreviate(file.relative_to(folder).as_posix() for file in found) or "no sound file"

@@ -14,6 +14,7 @@ import pytest
 from distributed import Client, LocalCluster, wait
 from scipy import sparse
 
+from cmvmed import CMVMED
 from cmvmed.data.layout import layout_of_widths
 from cmvmed.data.sources import dask_rows
 from cmvmed.data.sources.base import CHUNK_COPIES
@@ -148,3 +149,36 @@ def test_a_killed_worker_changes_nothing(cluster, views, persisted):
     kill.join()
     assert victim not in cluster.run(os.getpid).values()
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@pytest.fixture
+def empty_cluster():
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as scheduler, Client(scheduler) as client:
+        yield client
+
+
+def test_a_cluster_without_workers_is_waited_for_and_then_an_error(empty_cluster, views):
+    array = da.from_array(views[0], chunks=300)
+    with dask.config.set({"cmvmed.worker-timeout": "200ms"}):
+        with pytest.raises(TimeoutError, match=r"inproc.* has had no worker for 200ms\. Start a worker"):
+            dask_rows([array])
+        y = np.where(views[0][:, 0] > 0, 1, 0)
+        with pytest.raises(TimeoutError, match="Start a worker"):
+            CMVMED(views=[2, 1]).fit(array, y)
+
+
+def test_a_late_worker_is_waited_for(empty_cluster, views):
+    late = threading.Timer(0.5, empty_cluster.cluster.scale, [1])
+    late.start()
+    check_moments(dask_rows([da.from_array(view, chunks=300) for view in views]), views)
+    late.join()
+
+
+def test_workers_that_are_gone_when_chains_are_made(empty_cluster, views):
+    empty_cluster.cluster.scale(1)
+    source = dask_rows([da.from_array(view, chunks=300) for view in views])
+    empty_cluster.cluster.scale(0)
+    while empty_cluster.nthreads():
+        time.sleep(0.01)
+    with dask.config.set({"cmvmed.worker-timeout": "200ms"}), pytest.raises(TimeoutError, match="Start a worker"):
+        source.reduce(moments)

@@ -1,6 +1,8 @@
 """Tables in files hold what was written, block by block, and say which file, column or row is wrong."""
 
 import itertools
+import os
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ import zarr
 
 from cmvmed.data.sources import LocalRows
 from cmvmed.data.sources.files import open_files, open_zarr
-from cmvmed.data.sources.opening import labels_in_column
+from cmvmed.data.sources.opening import labels_in_column, open_table
 
 N_ROWS, COLUMNS = 1000, ["a", "b", "c"]
 PIECES = (0, 300, 650, N_ROWS)  # where one file ends and the next begins
@@ -230,3 +232,28 @@ def test_small_row_groups_take_less(tmp_path, matrix):
         pyarrow.parquet.write_table(arrow_table(matrix), tmp_path / "all.parquet", row_group_size=rows)
         sizes.append(open_files(tmp_path / "all.parquet").reading_bytes)
     assert sizes[0] < sizes[1]
+
+
+class _MakesFolder:
+    """An object whose pickle makes a folder when it is loaded."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+@pytest.mark.parametrize("as_array", [True, False])
+def test_pickled_objects_are_not_loaded(tmp_path, as_array):
+    path, folder = tmp_path / "x.npy", tmp_path / "made"
+    objects = _MakesFolder(str(folder))
+    if as_array:
+        np.save(path, np.array([[objects]], dtype=object), allow_pickle=True)
+    else:
+        path.write_bytes(pickle.dumps(objects))
+    with pytest.raises(ValueError, match=r"x\.npy cannot be read"):
+        open_table(path)
+    assert not folder.exists()
+    pickle.loads(pickle.dumps(objects))
+    assert folder.exists()

@@ -22,6 +22,7 @@ from cmvmed.data.sources.base import (
     Sums,
     add,
     as_numbers,
+    checked_sums,
     chunk_size,
     format_bytes,
     numbers_per_row,
@@ -179,8 +180,7 @@ class LocalRows:
         total: Sums | None = None
         for summands in self._results(function, bytes_per_row, bytes_of_sums):
             total = add(total, summands)
-        assert total is not None
-        return total
+        return checked_sums(total)
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the chunks in row order, computed lazily."""
@@ -198,12 +198,15 @@ class LocalRows:
             return
         waiting: deque[Future[T]] = deque()
         with blas_limit(1), ThreadPoolExecutor(threads) as pool:
-            for first, matrices in self._chunks(size):
-                waiting.append(pool.submit(function, first, matrices))
-                if len(waiting) == in_flight:
+            try:
+                for first, matrices in self._chunks(size):
+                    waiting.append(pool.submit(function, first, matrices))
+                    if len(waiting) == in_flight:
+                        yield waiting.popleft().result()
+                while waiting:
                     yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, no chunk is begun
 
     def chunk_memory(self) -> int | None:
         """Bytes that are left for chunks beside what reading takes, or an error if nothing is."""

@@ -88,6 +88,13 @@ def parts_of(first_row: int, matrices: list[Matrix], size: int) -> Iterator[tupl
         yield first_row + start, [matrix[start : start + size] for matrix in matrices]
 
 
+def checked_sums(total: Sums | None) -> Sums:
+    """Sums over rows, or an error if there was none."""
+    if total is None:
+        raise ValueError("There are no rows to compute sums of.")
+    return total
+
+
 def add(total: Sums | None, summands: Sums) -> Sums:
     """Elementwise sums; the first summands start the total. The total is changed in place."""
     if total is None:

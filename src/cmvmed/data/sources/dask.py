@@ -29,11 +29,15 @@ from cmvmed.data.sources.base import (
     Sums,
     add,
     as_numbers,
+    checked_sums,
     chunk_size,
     parts_of,
     row_bytes,
     stacked,
 )
+
+TIMEOUT_KEY = "cmvmed.worker-timeout"  # in dask's configuration: how long to wait for the first worker of a cluster
+DEFAULT_TIMEOUT = "60s"
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,7 @@ class DaskRows:
         sums: Sums | None = None
         for result in results:
             sums = add(sums, result)
-        assert sums is not None
-        return sums
+        return checked_sums(sums)
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the blocks in row order, a few of them at a time."""
@@ -159,6 +162,8 @@ def dask_rows(
     origin: Any = None,
 ) -> DaskRows:
     """A source of one dask array or DataFrame for all views, or of one per view; the lengths of DataFrames are computed."""
+    if (client := current_client()) is not None:
+        wait_for_workers(client)
     arrays = [_as_array(collection) for collection in collections]
     rows = [int(array.shape[0]) for array in arrays]
     if len(set(rows)) > 1:
@@ -189,7 +194,21 @@ def cluster_threads() -> dict[str, int]:
     client = current_client()
     if client is None:
         return {"": import_dask().config.get("num_workers", None) or cpu_count()}
+    wait_for_workers(client)
     return {str(address): int(n) for address, n in sorted(client.nthreads().items())}
+
+
+def wait_for_workers(client: Any) -> None:
+    """Wait until the cluster has a worker, for at most ``cmvmed.worker-timeout`` of dask's configuration."""
+    dask = import_dask()
+    limit = dask.config.get(TIMEOUT_KEY, DEFAULT_TIMEOUT)
+    try:
+        client.wait_for_workers(1, timeout=dask.utils.parse_timedelta(limit))
+    except TimeoutError as error:
+        raise TimeoutError(
+            f"The Dask scheduler at {client.scheduler.address} has had no worker for {limit}. Start a worker, or wait longer: "
+            f'dask.config.set({{"{TIMEOUT_KEY}": "10 min"}}).'
+        ) from error
 
 
 def block_holders(collection: Any) -> dict[int, str]:
@@ -257,7 +276,7 @@ def _accumulated(shipped: _Shipped, before: Sums | None, first_row: int, *blocks
     total: Sums | None = None
     for summands in shipped.results(first_row, blocks):
         total = add(total, summands)
-    assert total is not None  # blocks have rows
+    total = checked_sums(total)
     return total if before is None else add(total, before)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
+import numpy as np
 from scipy import stats
 
 from cmvmed.pages.formatting import format_interval, format_points, p_value_phrase, plural
@@ -184,7 +185,7 @@ def _less_variable(rows: Sequence[ResultRow]) -> Claim:
 
 def _deviation_finding(setting: Setting, ours: list[float], theirs: list[float]) -> Finding:
     p = pitman_morgan_p_value(ours, theirs)
-    our_deviation, their_deviation = (100.0 * float(stats.tstd(scores)) for scores in (ours, theirs))
+    our_deviation, their_deviation = (100.0 * float(np.std(scores, ddof=1)) for scores in (ours, theirs))
     verdict = NOT_SHOWN if p >= LEVEL else HOLDS if our_deviation < their_deviation else DOES_NOT_HOLD
     low, high = deviation_ratio_interval(ours, theirs, CONFIDENCE)
     ratio = our_deviation / their_deviation if their_deviation else 1.0
@@ -201,7 +202,7 @@ def _paper_accuracy_reached(rows: Sequence[ResultRow]) -> Claim:
         paper = paper_result(setting.dataset, setting.n_labeled, CMV_MED)
         ours = summaries(members, "accuracy").get(CMV_MED)
         if paper and ours and ours.deviation:
-            findings.append(_paper_finding(setting, ours, paper))
+            findings.append(_paper_finding(setting, ours, ours.deviation, paper))
     return Claim(
         text=f"The accuracy that the paper reports for {CMV_MED} can be reached on the same data.",
         source="Table 1",
@@ -214,17 +215,16 @@ def _paper_accuracy_reached(rows: Sequence[ResultRow]) -> Claim:
     )
 
 
-def _paper_finding(setting: Setting, ours: Summary, paper: PaperResult) -> Finding:
-    """Welch's interval of the difference of two means with unequal variances."""
-    assert ours.deviation is not None
+def _paper_finding(setting: Setting, ours: Summary, deviation: float, paper: PaperResult) -> Finding:
+    """Welch's interval of the difference of two means with unequal variances; ``deviation`` is that of ours."""
     difference = ours.mean - paper.mean / 100.0
-    variances = ours.deviation**2 / ours.n, (paper.deviation / 100.0) ** 2 / N_SPLITS
+    variances = deviation**2 / ours.n, (paper.deviation / 100.0) ** 2 / N_SPLITS
     degrees = sum(variances) ** 2 / (variances[0] ** 2 / (ours.n - 1) + variances[1] ** 2 / (N_SPLITS - 1))
     half_width = float(stats.t.ppf(0.5 + CONFIDENCE / 2.0, degrees)) * sqrt(sum(variances))
     low, high = difference - half_width, difference + half_width
     verdict = DOES_NOT_HOLD if high < 0.0 else HOLDS if low > -MAX_SIMILAR_DIFFERENCE else NOT_SHOWN
     evidence = (
-        f"{100.0 * ours.mean:.1f} ± {100.0 * ours.deviation:.1f} here, {paper.mean:.1f} ± {paper.deviation:.1f} in the "
+        f"{100.0 * ours.mean:.1f} ± {100.0 * deviation:.1f} here, {paper.mean:.1f} ± {paper.deviation:.1f} in the "
         f"paper, {format_points(difference)} points, {format_interval((low, high))}, {plural(ours.n, 'split')}"
     )
     return Finding(setting_label(setting), guarded(verdict, ours.n), evidence, difference, (low, high), ours.n)

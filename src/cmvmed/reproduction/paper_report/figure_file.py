@@ -23,7 +23,7 @@ def figure_file(title: str, panels: Sequence[tuple[str, str]]) -> str:
         Charts as returned by ``line_chart`` or ``dot_chart``.
     """
     style = read_template("charts.css")
-    charts = [ElementTree.fromstring(markup) for _, markup in panels]
+    charts = [ElementTree.fromstring(markup) for _, markup in panels]  # nosec B314 # made by this package
     sizes = [_size(chart) for chart in charts]
     width = sum(w for w, _ in sizes) + GAP * (len(sizes) + 1)
     height = max(h for _, h in sizes) + TITLE_HEIGHT + GAP

@@ -54,7 +54,7 @@ def _panel(setting: Setting, members: Sequence[ResultRow], bins: dict[str, list[
     curves = [_series(method, curve_style(method, list(bins)), splits) for method, splits in bins.items()]
     drawn = [curve for curve in curves if curve.points]
     lowest = min((curve.points[0][0] for curve in drawn), default=50.0)
-    ticks = [float(value) for value in range(10 * int(lowest // 10), 101, 10)]
+    ticks = [float(value) for value in range(10 * int(min(lowest, 90.0) // 10), 101, 10)]
     chart = Chart(
         slug("figure calibration", *setting),
         f"Calibration on {setting.title}",

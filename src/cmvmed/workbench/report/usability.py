@@ -40,7 +40,7 @@ def verdict(facts: ModelFacts) -> Verdict:
     estimate = facts.estimate
     if estimate is None:
         return Verdict(kind, label, "The accuracy of this model is not known", (_no_estimate(facts),), "")
-    return Verdict(kind, label, _headline(estimate), tuple(_sentences(facts)), _figure(facts))
+    return Verdict(kind, label, _headline(estimate), tuple(_sentences(facts, estimate)), _figure(facts, estimate))
 
 
 def _headline(estimate: AccuracyEstimate) -> str:
@@ -77,9 +77,8 @@ def _no_estimate(facts: ModelFacts) -> str:
     return "No labels were held out when it was trained; train it with calibrate = true in [model]."
 
 
-def _sentences(facts: ModelFacts) -> list[str]:
-    estimate, (name, share) = facts.estimate, facts.largest_class
-    assert estimate is not None
+def _sentences(facts: ModelFacts, estimate: AccuracyEstimate) -> list[str]:
+    name, share = facts.largest_class
     groups = facts.group_name
     which = "rows like the unlabeled ones" if facts.table.groups is None else f"rows of new groups ({groups})"
     found = [
@@ -97,10 +96,9 @@ def _sentences(facts: ModelFacts) -> list[str]:
     ]
 
 
-def _figure(facts: ModelFacts) -> str:
+def _figure(facts: ModelFacts, estimate: AccuracyEstimate) -> str:
     """The model, the labels alone, and the largest class, on one axis."""
-    estimate, (name, share) = facts.estimate, facts.largest_class
-    assert estimate is not None
+    name, share = facts.largest_class
     described = f"this model {100 * estimate.mean:.1f}, interval {100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
     rows = [DotRow("this model", "complete", (_mark(estimate.mean, (estimate.low, estimate.high)),))]
     if not np.isnan(estimate.labels_only):

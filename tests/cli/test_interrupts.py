@@ -1,0 +1,91 @@
+"""Ctrl-C and SIGTERM during the longest computation of a fit: the command ends soon, and leaves no files."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cmvmed.cli.main import Terminated, main
+
+pytest.importorskip("pandas", reason="projects need cmvmed[workbench]")
+
+from tests.workbench.jobs import write_windows
+
+PROJECT = """
+[data]
+path = "windows.csv"
+id = "window_id"
+labels = "stroke"
+unlabeled = ["unknown"]
+ignore = ["timestamp", "subject"]
+
+[views.accelerometer]
+columns = "acc_*"
+[views.gyroscope]
+columns = "gyr_*"
+
+[model]
+approximation = "exact"
+"""
+FITTING = """
+import sys
+from cmvmed.core import linalg
+from cmvmed.cli.main import main
+
+inner = linalg.np.linalg.eigh
+def eigh(K):
+    print(len(K), file=sys.stderr, flush=True)
+    return inner(K)
+linalg.np.linalg.eigh = eigh
+main(["train", "--project", sys.argv[1]])
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Two views of 3000 rows, 60 of them labeled."""
+    write_windows(tmp_path, n=3000, share_labeled=0.02)
+    (tmp_path / "cmvmed.toml").write_text(PROJECT)
+    return tmp_path / "cmvmed.toml"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs signals of POSIX")
+@pytest.mark.parametrize(("number", "code", "word"), [("SIGINT", 130, b"Interrupted"), ("SIGTERM", 143, b"Terminated")])
+def test_a_signal_during_an_exact_fit_of_3000_rows_ends_the_command_in_two_seconds(project, number, code, word):
+    psutil = pytest.importorskip("psutil", reason="measures processor time; comes with cmvmed[dask]")
+    before = sorted(os.listdir(project.parent))
+    process = subprocess.Popen(
+        [sys.executable, "-c", FITTING, str(project)], stderr=subprocess.PIPE, cwd=project.parent
+    )
+    while (line := process.stderr.readline()) and not line.strip().isdigit():
+        pass
+    assert int(line) > 2900  # within the eigendecomposition
+    time.sleep(0.3)
+    start, before_signal = time.monotonic(), psutil.Process(process.pid).cpu_times()
+    process.send_signal(getattr(signal, number))
+    assert word in process.stderr.readline()
+    assert time.monotonic() - start < 2.0
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stderr.close()
+    assert process.returncode == code
+    assert used.ru_utime + used.ru_stime - before_signal.user - before_signal.system < 2.0
+    assert sorted(os.listdir(project.parent)) == before
+
+
+def test_sigterm_is_handled_during_a_command_only(monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def terminated(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("cmvmed.datasets.catalog.searched_folders", terminated)
+    with pytest.raises(SystemExit) as caught:
+        main(["datasets"])
+    assert caught.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert issubclass(Terminated, KeyboardInterrupt)  # so that what cleans up after Ctrl-C does so here
