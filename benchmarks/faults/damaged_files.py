@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.faults.campaign import CLEAR_ERROR, HELD, NOT_DETECTABLE, Fault, fresh_folder, workspace
 from benchmarks.faults.formats import FORMATS, digest
 
-CASES = {"ci": 60 * len(FORMATS), "nightly": 3000 * len(FORMATS)}
+CASES = {"ci": 40 * len(FORMATS), "nightly": 3000 * len(FORMATS)}
 DAMAGES = ("flip", "flip", "flips", "truncate", "zeros", "noise", "remove", "repeat", "delete", "empty")
 MAX_BLOCK = 512  # bytes
 READ_SECONDS = 30.0
