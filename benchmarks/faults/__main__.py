@@ -17,8 +17,7 @@ import os
 import time
 from pathlib import Path
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")  # before numpy is imported: problems are small
+from threadpoolctl import threadpool_limits
 
 from benchmarks.faults.campaign import NAMES, Campaign, Fault, campaign, draw_case, run_case, run_number, script
 from benchmarks.faults.results import Record, merged, read_records, table, write_records
@@ -69,12 +68,16 @@ def read_part(text: str) -> tuple[int, int]:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--campaign", nargs="+", choices=NAMES, default=list(NAMES), metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument(
+        "--campaign", nargs="+", choices=NAMES, default=list(NAMES), metavar="NAME", help=", ".join(NAMES)
+    )
     parser.add_argument("--size", choices=("ci", "nightly"), default="ci")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, help="cases of each campaign; by default as the size says")
     parser.add_argument("--case", type=int, help="run this case only, and print it")
-    parser.add_argument("--part", type=read_part, default=(0, 1), help="such as 2/4: every fourth case, from the second")
+    parser.add_argument(
+        "--part", type=read_part, default=(0, 1), help="such as 2/4: every fourth case, from the second"
+    )
     parser.add_argument("--seconds", type=float, help="time limit of each campaign")
     parser.add_argument("--restart", action="store_true", help="forget what the file has of these campaigns and seed")
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -91,6 +94,15 @@ def main(arguments: list[str] | None = None) -> int:
     if given.merge:
         write_records(given.output, merged([records, *map(read_records, given.merge)]))
         return 0
+    with threadpool_limits(1):  # problems are small
+        os.environ["OMP_NUM_THREADS"] = "1"  # of processes that campaigns start
+        records, n_failures = run_campaigns(given, records)
+    print(f"\n{table([one for one in records if one.seed == given.seed])}")
+    return int(n_failures > 0)
+
+
+def run_campaigns(given: argparse.Namespace, records: list[Record]) -> tuple[list[Record], int]:
+    """Run the campaigns that are asked for; all records, and the number of failures."""
     n_failures = 0
     for name in given.campaign:
         of = campaign(name)
@@ -104,9 +116,11 @@ def main(arguments: list[str] | None = None) -> int:
         run_campaign(of, record, n_part, given.output, others, deadline)
         records = [*others, record]
         n_failures += len(record.tally.failures)
-        print(f"{name}: {record.n_done} cases in {record.seconds:.0f} s, {len(record.tally.failures)} failures", flush=True)
-    print(f"\n{table([one for one in records if one.seed == given.seed])}")
-    return int(n_failures > 0)
+        print(
+            f"{name}: {record.n_done} cases in {record.seconds:.0f} s, {len(record.tally.failures)} failures",
+            flush=True,
+        )
+    return records, n_failures
 
 
 if __name__ == "__main__":

@@ -121,7 +121,8 @@ def fit(case: Case, **parameters: Any) -> Fit:
     rng = np.random.default_rng(case.seed)
     codes = np.r_[np.arange(case.n_classes), rng.integers(case.n_classes, size=case.n_rows - case.n_classes)]
     views = [
-        rng.normal(size=(case.n_rows, 3)) + 1.5 * rng.normal(size=(case.n_classes, 3))[codes] for _ in range(case.n_views)
+        rng.normal(size=(case.n_rows, 3)) + 1.5 * rng.normal(size=(case.n_classes, 3))[codes]
+        for _ in range(case.n_views)
     ]
     if case.missing and case.n_views > 1:
         views[0][rng.integers(case.n_classes, case.n_rows, size=3)] = np.nan

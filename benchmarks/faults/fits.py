@@ -61,7 +61,9 @@ def draw(rng: np.random.Generator, number: int) -> Case:
     method = str(rng.choice(METHODS)) if estimator == "CMVMED" and rng.random() < 0.25 else ""
     names = problem["form"] in ("dict", "frame", "frames")
     parameters = draw_parameters(rng, estimator, len(problem["widths"]), names_known=names)
-    return Case(**problem, estimator=estimator, parameters=parameters, method=method, repeated=rng.random() < REPEATED_SHARE)
+    return Case(
+        **problem, estimator=estimator, parameters=parameters, method=method, repeated=rng.random() < REPEATED_SHARE
+    )
 
 
 def check(case: Case) -> str:

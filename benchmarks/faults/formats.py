@@ -92,7 +92,9 @@ def _read_workbench(path: Path) -> dict[str, Any]:
 
     found = read_table(path, DelimitedOptions())
     columns = [found.frame[name].to_numpy() for name in found.frame.columns]
-    signals = [[None if item is None else np.asarray(item) for item in signal.items] for signal in found.signals.values()]
+    signals = [
+        [None if item is None else np.asarray(item) for item in signal.items] for signal in found.signals.values()
+    ]
     return {"values": [columns, signals], "names": [list(found.frame.columns), list(found.signals)]}
 
 
@@ -157,7 +159,9 @@ def _write_edf(path: Path) -> None:
 
     header = pyedflib.highlevel.make_signal_header
     with pyedflib.EdfWriter(str(path), 2) as writer:
-        writer.setSignalHeaders([header(name, sample_frequency=100, physical_min=-1, physical_max=1) for name in ("a", "b")])
+        writer.setSignalHeaders(
+            [header(name, sample_frequency=100, physical_min=-1, physical_max=1) for name in ("a", "b")]
+        )
         writer.writeSamples(list(_signals()))
 
 

@@ -187,7 +187,12 @@ def _label_store(case: Case, folder: Path, room: int) -> str:
 
 
 def _append_rows(
-    case: Case, path: Path, room: int, open_store: Any, append: Callable[[Any, int], None], read: Callable[[Any], set[int]]
+    case: Case,
+    path: Path,
+    room: int,
+    open_store: Any,
+    append: Callable[[Any, int], None],
+    read: Callable[[Any], set[int]],
 ) -> str:
     """Rows that are written one by one: those that were confirmed are there when there is room again."""
     confirmed: set[int] = set()

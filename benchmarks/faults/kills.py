@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -116,7 +117,7 @@ def run_to_end(command: Command, folder: Path) -> Any:
 def reference(name: str) -> tuple[Any, float]:
     """Results and time of an undisturbed run."""
     folder = workspace() / f"reference-{name.replace(' ', '-')}"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     COMMANDS[name].prepare(folder)
     begin = time.monotonic()
     found = run_to_end(COMMANDS[name], folder)
@@ -156,7 +157,5 @@ def _command_line(pid: int) -> str:
 
 
 def _kill(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

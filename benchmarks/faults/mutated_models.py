@@ -9,8 +9,10 @@ import copy
 import io
 import json
 import sys
+import warnings
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,7 +25,18 @@ from benchmarks.faults.campaign import CLEAR_ERROR, HELD, Fault, workspace
 CASES = {"ci": 300, "nightly": 10_000}
 DOCUMENT = "model.json"
 MAX_MUTATIONS = 4
-FORBIDDEN = ("exec", "import", "os.", "subprocess.", "socket.", "pickle.", "marshal.", "ctypes.", "shutil.", "webbrowser.")
+FORBIDDEN = (
+    "exec",
+    "import",
+    "os.",
+    "subprocess.",
+    "socket.",
+    "pickle.",
+    "marshal.",
+    "ctypes.",
+    "shutil.",
+    "webbrowser.",
+)
 ALLOWED = ("os.listdir", "os.scandir")
 VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 1, 2**63, 2**70, 1e308, -0.0, "", "os.system", "__reduce__", "../../x", "builtins.eval", [], {}, [[]],
@@ -87,11 +100,8 @@ def check(case: Case) -> str:
         raise Fault(f"loading did {events[0]}", ", ".join(events[:5]))
     if model is None:
         return CLEAR_ERROR
-    with audited() as events:
-        try:
-            model.predict(_rows(case.model))
-        except Exception:  # a model that was changed on purpose may fail, but not act
-            pass
+    with audited() as events, suppress(Exception):  # a model that was changed on purpose may fail, but not act
+        model.predict(_rows(case.model))
     if events:
         raise Fault(f"predicting did {events[0]}", ", ".join(events[:5]))
     return HELD
@@ -102,8 +112,6 @@ def whole_file(name: str) -> dict[str, bytes]:
     """Entries of the file of a model."""
     path = workspace() / f"{name.split(',')[0]}-{len(name)}.cmvmed"
     y = np.where(np.arange(30) < 10, np.arange(30) % 2, -1)
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         MODELS[name]().fit(_rows(name), y).save(path, overwrite=True)
@@ -118,10 +126,8 @@ def warm_up(name: str) -> None:
     path.write_bytes(packed(whole_file(name)))
     cmvmed.load(path).predict(_rows(name))
     path.write_bytes(b"no archive")
-    try:
+    with suppress(ValueError):
         cmvmed.load(path)
-    except ValueError:
-        pass
     install_hook()
 
 

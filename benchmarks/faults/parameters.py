@@ -30,7 +30,16 @@ VALID: dict[str, dict[str, list[Any]]] = {
         "class_prior": ["auto", "labels", None, 0.5, 1e-6, [0.3, 0.7], [0.2, 0.3, 0.5], {0: 0.4, 1: 0.6}],
         "view_weights": ["agreement", "uniform", [1.0, 3.0], [0.0, 1.0], {"view0": 2.0, "view1": 1.0}],
         "n_neighbors": [5, 1, None, 100],
-        "opinions": ["auto", "consensus", "linear", "rbf", "views", "graph", ["consensus", "view_graphs"], ["rbf", "graph"]],
+        "opinions": [
+            "auto",
+            "consensus",
+            "linear",
+            "rbf",
+            "views",
+            "graph",
+            ["consensus", "view_graphs"],
+            ["rbf", "graph"],
+        ],
         "labels_drawn": ["unknown", "random", "per_class", "chosen"],
         "algorithm": ["bohning", "jaakkola", "exact", "newton", "printed"],
         "n_stages": [1, 2, 8],
@@ -58,7 +67,23 @@ VALID: dict[str, dict[str, list[Any]]] = {
         "bias_variance": BIASES,
     },
 }
-INVALID: list[Any] = [None, "word", "", -1, -0.5, 0, float("nan"), float("inf"), [], {}, [1.0], {"other": 1.0}, True, 1e400, "1"]
+INVALID: list[Any] = [
+    None,
+    "word",
+    "",
+    -1,
+    -0.5,
+    0,
+    float("nan"),
+    float("inf"),
+    [],
+    {},
+    [1.0],
+    {"other": 1.0},
+    True,
+    1e400,
+    "1",
+]
 ESTIMATORS = tuple(VALID)
 
 
@@ -76,5 +101,7 @@ def _value(rng: np.random.Generator, estimator: str, name: str, n_views: int, na
     values = VALID[estimator][name]
     if name in PER_VIEW and estimator != "MED" and rng.random() < 0.15:
         picked = [values[int(rng.integers(len(values)))] for _ in range(n_views)]
-        return picked if not names_known or rng.random() < 0.5 else {f"view{i}": value for i, value in enumerate(picked)}
+        return (
+            picked if not names_known or rng.random() < 0.5 else {f"view{i}": value for i, value in enumerate(picked)}
+        )
     return values[int(rng.integers(len(values)))]

@@ -8,7 +8,19 @@ import pandas as pd
 from scipy import sparse
 
 FORMS = ("list", "dict", "table", "sparse", "frame", "frames", "precomputed")
-DTYPES = ("float64", "float32", "float16", "int64", "int8", "uint8", "bool", "object", "longdouble", "complex128", "str")
+DTYPES = (
+    "float64",
+    "float32",
+    "float16",
+    "int64",
+    "int8",
+    "uint8",
+    "bool",
+    "object",
+    "longdouble",
+    "complex128",
+    "str",
+)
 SCALES = (1.0, 1e-3, 1e6, 1e-30, 1e30, 1e-160, 1e160, 1e-310, 1e300)
 CELLS = (
     "constant column",
@@ -47,7 +59,18 @@ LABELS = (
     "fractions",
     "wrong length",
 )
-WEIGHTS = ("random", "whole numbers", "some zero", "all zero", "negative", "nan", "tiny", "huge", "labeled zero", "wrong length")
+WEIGHTS = (
+    "random",
+    "whole numbers",
+    "some zero",
+    "all zero",
+    "negative",
+    "nan",
+    "tiny",
+    "huge",
+    "labeled zero",
+    "wrong length",
+)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,9 @@ def check(case: Case) -> str:
             check_clear(error)
             return CLEAR_ERROR
     if not difference <= tolerance:
-        raise Fault(f"{case.relation}, {case.estimator}: predictions differ", f"by {difference:.3g} (allowed {tolerance:g})")
+        raise Fault(
+            f"{case.relation}, {case.estimator}: predictions differ", f"by {difference:.3g} (allowed {tolerance:g})"
+        )
     return HELD
 
 
@@ -96,7 +98,8 @@ def inputs(case: Case) -> Inputs:
     rng = np.random.default_rng(case.seed)
     codes = np.r_[np.arange(case.n_classes), rng.integers(case.n_classes, size=N_ROWS - case.n_classes)]
     views = tuple(
-        rng.normal(size=(N_ROWS, 3 + i)) + 2.0 * rng.normal(size=(case.n_classes, 3 + i))[codes] for i in range(case.n_views)
+        rng.normal(size=(N_ROWS, 3 + i)) + 2.0 * rng.normal(size=(case.n_classes, 3 + i))[codes]
+        for i in range(case.n_views)
     )
     if case.gaps:
         views[0][rng.random(N_ROWS) < 0.15] = np.nan

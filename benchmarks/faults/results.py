@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.campaign import CLEAR_ERROR, HELD, NAMES, NOT_DETECTABLE, SKIPPED, Failure, Tally
+from benchmarks.faults.campaign import CLEAR_ERROR, HELD, KNOWN, NAMES, NOT_DETECTABLE, SKIPPED, Failure, Tally
 
 TITLES = {
     "fits": "fuzzed fits",
@@ -20,7 +20,16 @@ TITLES = {
     "dask_workers": "Dask workers",
     "kills": "kills",
 }
-HEAD = ["campaign", "of", "cases", "held", "clear error", "change that no checksum shows", "failures"]
+HEAD = [
+    "campaign",
+    "of",
+    "cases",
+    "held",
+    "clear error",
+    "change that no checksum shows",
+    "fault of a decoder",
+    "failures",
+]
 
 
 @dataclass
@@ -92,7 +101,7 @@ def _groups(records: Sequence[Record], name: str) -> dict[str, dict[str, int]]:
 
 
 def _numbers(counts: dict[str, int]) -> list[int]:
-    shown = [counts.get(outcome, 0) for outcome in (HELD, CLEAR_ERROR, NOT_DETECTABLE, "failure")]
+    shown = [counts.get(outcome, 0) for outcome in (HELD, CLEAR_ERROR, NOT_DETECTABLE, KNOWN, "failure")]
     return [sum(counts.values()) - counts.get(SKIPPED, 0), *shown]
 
 
