@@ -1,6 +1,7 @@
 """What the campaigns share: outcomes, faults, the run of one case, and the search for a simpler case of a failure."""
 
 import atexit
+import os
 import shutil
 import tempfile
 import time
@@ -19,9 +20,11 @@ CLEAR_ERROR = "clear error"  # the library refuses, with a message that says why
 NOT_DETECTABLE = "not detectable"  # a changed value where the format has no checksum
 KNOWN = "known"  # a fault of a package below this one, described in docs/robustness.md
 SKIPPED = "skipped"  # cannot be tried here
+FAILURE = "failure"  # counted, but no outcome of a check
 OUTCOMES = (HELD, CLEAR_ERROR, NOT_DETECTABLE, KNOWN, SKIPPED)
 SHRINK_SECONDS = 20.0
 MAX_MESSAGE = 600  # characters
+KEPT_FAILURES = 3  # of one kind
 
 NAMES = (
     "fits",
@@ -69,7 +72,7 @@ class Failure:
 
 @dataclass
 class Tally:
-    """Outcomes by group, and failures."""
+    """Outcomes by group, and the first failures of each kind."""
 
     outcomes: dict[str, dict[str, int]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
@@ -78,6 +81,11 @@ class Tally:
         """Count one case."""
         counts = self.outcomes.setdefault(group, {})
         counts[outcome] = counts.get(outcome, 0) + 1
+
+    @property
+    def n_failures(self) -> int:
+        """Number of failures."""
+        return sum(counts.get(FAILURE, 0) for counts in self.outcomes.values())
 
 
 def campaign(name: str) -> Campaign:
@@ -104,17 +112,20 @@ def run_case(of: Campaign, case: Any) -> str | Fault:
     return outcome
 
 
-def run_number(of: Campaign, seed: int, number: int, tally: Tally, known: set[str]) -> Failure | None:
-    """Run a case and count it; the failure, if it is one, with a simpler case if its kind is not in ``known``."""
+def run_number(of: Campaign, seed: int, number: int, tally: Tally) -> Failure | None:
+    """Run a case and count it; the failure, if it is one of the first of its kind, the very first with a simpler case."""
     case = draw_case(of, seed, number)
     found = run_case(of, case)
     if not isinstance(found, Fault):
         tally.add(case.group, found)
         return None
-    tally.add(case.group, "failure")
-    simple = case if found.kind in known else shrink(of, case, found.kind)
-    known.add(found.kind)
-    failure = Failure(of.name, number, case.group, found.kind, str(found), script(of, simple))
+    tally.add(case.group, FAILURE)
+    earlier = [failure for failure in tally.failures if failure.kind == found.kind]
+    if len(earlier) == KEPT_FAILURES:
+        return None
+    simple = case if earlier else shrink(of, case, found.kind)
+    message = str(found).replace(f"{workspace()}{os.sep}", "")
+    failure = Failure(of.name, number, case.group, found.kind, message, script(of, simple))
     tally.failures.append(failure)
     return failure
 

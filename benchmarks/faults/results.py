@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.campaign import CLEAR_ERROR, HELD, KNOWN, NAMES, NOT_DETECTABLE, SKIPPED, Failure, Tally
+from benchmarks.faults.campaign import CLEAR_ERROR, FAILURE, HELD, KNOWN, NAMES, NOT_DETECTABLE, SKIPPED, Failure, Tally
 
 TITLES = {
     "fits": "fuzzed fits",
@@ -101,7 +101,7 @@ def _groups(records: Sequence[Record], name: str) -> dict[str, dict[str, int]]:
 
 
 def _numbers(counts: dict[str, int]) -> list[int]:
-    shown = [counts.get(outcome, 0) for outcome in (HELD, CLEAR_ERROR, NOT_DETECTABLE, KNOWN, "failure")]
+    shown = [counts.get(outcome, 0) for outcome in (HELD, CLEAR_ERROR, NOT_DETECTABLE, KNOWN, FAILURE)]
     return [sum(counts.values()) - counts.get(SKIPPED, 0), *shown]
 
 

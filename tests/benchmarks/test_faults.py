@@ -232,6 +232,7 @@ def test_a_run_continues_and_parts_are_joined(tmp_path, capsys):
 
 def test_a_failure_prints_a_script_that_repeats_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(cmvmed.CMVMED, "predict_proba_by_view", lambda self, X: {"view0": np.full((len(X[0]), 2), 0.5)})
+    monkeypatch.setattr("benchmarks.faults.campaign.shrink", lambda of, case, kind: case)  # tested above
     assert run(tmp_path, "--campaign", "certificates", "--cases", "2") == 1
     printed = capsys.readouterr().out
     assert "1 failures" in printed
