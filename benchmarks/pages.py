@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.accuracy import IN_THE_PAPER
+from benchmarks.faults.results import read_records, table
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
 from cmvmed.reproduction.paper_report.claims import table_claims
@@ -164,6 +165,7 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
+    fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling_user", (RESULTS / "labeling_user.md").read_text())

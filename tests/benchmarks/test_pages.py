@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.faults.results import read_records, table
 from benchmarks.pages import RESULTS, ROOT, accuracy_grid, fill, markdown, suite_table, variants_table
 
 ACCURACY = (RESULTS / "accuracy.md").read_text()
@@ -37,6 +38,7 @@ def part(page, mark):
         ("docs/features.md", "feature_cost", (RESULTS / "feature_cost.md").read_text()),
         ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
         ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),
+        ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
         ("docs/onnx.md", "onnx", (RESULTS / "onnx.md").read_text()),
     ],
 )

@@ -48,6 +48,9 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         yield part
         os.replace(part, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk
+        raise
     finally:
         with suppress(FileNotFoundError):
             part.unlink()

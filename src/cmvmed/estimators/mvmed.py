@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed._warnings import warn_user
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import solve_mvmed
+from cmvmed.core.linalg import OVERFLOW_ADVICE, numerical_errors
 from cmvmed.core.types import Array
 from cmvmed.data.predictors import KernelPredictor
 from cmvmed.data.view_data import ViewData
@@ -135,7 +136,10 @@ class MVMED(MultiViewClassifier):
         settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
         data = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labeled)
-        coefficients, violation = _solve(data, Y, partition.hinge[labeled], c)
+        with numerical_errors():
+            coefficients, violation = _solve(data, Y, partition.hinge[labeled], c)
+        if not all(np.isfinite(tau).all() for tau in coefficients):
+            raise ValueError(f"The dual has no finite solution: {OVERFLOW_ADVICE}")
         if violation > KKT_TOLERANCE:
             warn_user(
                 f"The dual was solved only to a violation of {violation:.1e} of its optimality conditions; a smaller c or "

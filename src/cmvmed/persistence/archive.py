@@ -51,8 +51,11 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
             file.close()
             _check_target(path, overwrite)
             os.replace(part, path)
-        except BaseException:
-            file.close()
+        except BaseException as error:
+            if isinstance(error, OSError) and error.filename is None:
+                error.filename = os.fspath(path)  # a full disk
+            with suppress(OSError):  # what could not be written is tried once more
+                file.close()
             with suppress(FileNotFoundError):
                 part.unlink()
             raise

@@ -25,7 +25,7 @@ GROUP_NAMES = ("groups", "group", "subject", "subjects", "recording", "recording
 
 @contextmanager
 def open_hdf5(path: str | PathLike[str]) -> Iterator[Any]:
-    """Open a file for reading."""
+    """Open a file for reading; errors of HDF5 while it is read name the file."""
     h5py = import_optional("h5py", "recordings", "Reading HDF5 files")
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no file '{path}'. Relative paths start at '{Path.cwd()}'.")
@@ -34,7 +34,10 @@ def open_hdf5(path: str | PathLike[str]) -> Iterator[Any]:
     except OSError as error:
         raise ValueError(f"'{path}' is empty or damaged and cannot be read as an HDF5 file: {error}") from error
     with file:
-        yield file
+        try:
+            yield file
+        except (OSError, RuntimeError, KeyError) as error:  # those of h5py; checks of this library raise ValueError
+            raise ValueError(f"'{path}' is damaged and cannot be read as an HDF5 file: {error}") from error
 
 
 @dataclass(frozen=True)

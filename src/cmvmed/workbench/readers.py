@@ -1,6 +1,7 @@
 """Files as tables: csv and tsv, Parquet, Feather, npz, HDF5, and the .ts format of sktime and the UCR archive."""
 
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -118,10 +119,11 @@ def _read_arrow(path: Path, suffix: str) -> RawTable:
     module = import_optional(f"pyarrow.{kind.lower()}", "workbench", f"Reading {kind} files")
     try:
         content = module.read_table(path)
-    except (arrow.ArrowInvalid, OSError) as error:
+        content.validate(full=True)  # offsets of a damaged file would lead outside of memory
+        frame = content.to_pandas(ignore_metadata=False)
+    except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
         raise ProjectError(f"{path.name} cannot be read as a {kind} file ({error}); write it again.") from error
     check_column_names(path.name, content.column_names)
-    frame = content.to_pandas(ignore_metadata=False)
     if frame.index.name is not None and str(frame.index.name) not in frame.columns:
         frame = frame.reset_index()
     frame.columns = [str(name) for name in frame.columns]
@@ -133,8 +135,8 @@ def _read_npz(path: Path) -> RawTable:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             arrays: dict[str, NDArray[Any]] = {name: content[name] for name in content.files}
-    except zipfile.BadZipFile as error:
-        raise ProjectError(f"{path.name} is not an npz file; write it with numpy.savez.") from error
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
+        raise ProjectError(f"{path.name} is not an npz file, or is damaged; write it with numpy.savez.") from error
     except ValueError as error:
         raise ProjectError(
             f"{path.name} holds Python objects, which are not read because they can run code; save arrays of numbers or "

@@ -207,7 +207,7 @@ def test_zarr(tmp_path, matrix):
 
 
 def test_zarr_must_have_columns(tmp_path):
-    with pytest.raises(ValueError, match=r"rows and columns, but this one has the shape \(5,\)"):
+    with pytest.raises(ValueError, match=r"rows and columns, but .* has the shape \(5,\)"):
         open_zarr(zarr.zeros((5,), chunks=(5,)))
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,7 @@ class ZarrTable:
 
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
-        yield from rebatch(self._stored(), size, self.n_rows, "the Zarr array")
+        yield from rebatch(self._stored(), size, self.n_rows, _name(self.array))
         self.stamps.check()
 
     def take(self, rows: IntArray) -> Matrix:
@@ -179,19 +180,25 @@ class ZarrTable:
             stop = start + self.array.chunks[0]
             first, last = np.searchsorted(rows, [start, stop])
             if last > first:
-                taken.append(as_numbers(self.array[start:stop])[rows[first:last] - start])
+                taken.append(self._rows(start, stop)[rows[first:last] - start])
         self.stamps.check()
         return np.concatenate(taken)
 
     def _stored(self) -> Iterator[Array]:
         step = self.array.chunks[0]
-        return (as_numbers(self.array[start : start + step]) for start in range(0, self.n_rows, step))
+        return (self._rows(start, start + step) for start in range(0, self.n_rows, step))
+
+    def _rows(self, start: int, stop: int) -> Array:
+        with file_errors(_name(self.array)):
+            stored = self.array[start:stop]
+        return as_numbers(stored)
 
 
 def open_files(place: Any) -> FileTable:
     """The table in a file, in a folder of files of one format, or in a pyarrow dataset, with all of its columns."""
     dataset = _dataset_of(place)
-    names = dataset.schema.names
+    with file_errors(dataset.files[0] if dataset.files else "the dataset"):
+        names = dataset.schema.names  # which a damaged file may not have as text
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
     if repeated:
         raise ValueError(f"{dataset.files[0]} has two columns named {repeated[0]!r}; give each column its own name.")
@@ -214,9 +221,16 @@ def open_zarr(place: Any) -> ZarrTable:
         with file_errors(fspath(place)):
             stamps, place = FileStamps.below(place), zarr.open_array(fspath(place), mode="r")
     if len(place.shape) != 2:
-        raise ValueError(f"A Zarr array must have rows and columns, but this one has the shape {tuple(place.shape)}.")
+        raise ValueError(
+            f"A Zarr array must have rows and columns, but {_name(place)} has the shape {tuple(place.shape)}."
+        )
     _check_chunks(place)
     return ZarrTable(place, stamps)
+
+
+def _name(array: Any) -> str:
+    """Where a Zarr array is stored."""
+    return str(array.store_path).removeprefix("file://")
 
 
 def _check_chunks(array: Any) -> None:
@@ -224,8 +238,8 @@ def _check_chunks(array: Any) -> None:
     n_stored, n_chunks = int(array.nchunks_initialized), int(array.nchunks)
     if n_stored < n_chunks:
         raise ValueError(
-            f"{n_chunks - n_stored} of the {n_chunks} chunks of the Zarr array are not stored and would be read as "
-            f"{array.fill_value}. If they were lost, restore them; if they hold nothing else, write the array again under "
+            f"{n_chunks - n_stored} of the {n_chunks} chunks of the Zarr array {_name(array)} are not stored and would be read "
+            f"as {array.fill_value}. If they were lost, restore them; if they hold nothing else, write the array again under "
             "zarr.config.set({'array.write_empty_chunks': True})."
         )
 
@@ -242,9 +256,14 @@ def file_errors(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError) as error:  # pyarrow's and Zarr's errors are of these kinds
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"{path} cannot be read: {reason}. Replace the file or leave it out.") from error
+    except (OSError, ValueError, KeyError, RuntimeError, EOFError, TokenError) as error:  # of pyarrow, Zarr and numpy
+        raise ValueError(f"{path} cannot be read: {_reason(error)}. Replace the file or leave it out.") from error
+    except MemoryError as error:  # also if a damaged file declares an absurd size
+        raise MemoryError(f"{path} cannot be read: {_reason(error)}. It is damaged, or memory is short.") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def rebatch(matrices: Iterator[Array], size: int, n_rows: int, place: str) -> Iterator[Array]:
@@ -389,9 +408,11 @@ def _batches(fragment: Any, schema: Any, columns: list[str], size: int) -> Itera
                 for batch in reader.iter_batches(size, columns=columns, use_threads=False):
                     yield batch.select(columns)
         else:
-            yield from fragment.to_batches(
+            for batch in fragment.to_batches(
                 schema, columns=columns, batch_size=size, batch_readahead=1, use_threads=False
-            )
+            ):
+                batch.validate(full=True)  # offsets of a damaged Feather file would lead outside of memory
+                yield batch
 
 
 def _as_matrix(batch: Any, path: str) -> Array:
