@@ -80,7 +80,7 @@ def fetch_internet_ads(
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` is a CSR array of shape (3279, 1554), or (3279, 1558) with
+        A Bunch as :func:`load_digits_views` returns; ``data`` is a CSR array of shape (3279, 1554), or (3279, 1558) with
         geometry.
 
     Raises

@@ -69,7 +69,7 @@ def fetch_multiple_features(
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has shape (2000, 649).
+        A Bunch as :func:`load_digits_views` returns; ``data`` has shape (2000, 649).
 
     Raises
     ------

@@ -84,7 +84,7 @@ def fetch_sensit_vehicle(
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has 100 columns. The subset also has ``groups``
+        A Bunch as :func:`load_digits_views` returns; ``data`` has 100 columns. The subset also has ``groups``
         (n_rows,), the node of each row, and ``group_names``; the full version ``is_test`` (n_rows,).
 
     Raises

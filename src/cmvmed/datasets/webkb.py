@@ -107,7 +107,7 @@ def fetch_webkb_course(
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` is a CSR array with 1051 rows. Raw: ``page_names`` (1051,).
+        A Bunch as :func:`load_digits_views` returns; ``data`` is a CSR array with 1051 rows. Raw: ``page_names`` (1051,).
         Preprocessed: ``splits``, shape (100, 12), or None if PAGELINK.mat is not available.
 
     Raises
