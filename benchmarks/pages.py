@@ -163,7 +163,8 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
-    fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
+    for page in (ROOT / "README.md", ROOT / "docs" / "guides" / "sensor_table.md"):
+        fill(page, "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
     labeling = (RESULTS / "active_learning.md").read_text()

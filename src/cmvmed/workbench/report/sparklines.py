@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cmvmed.pages.svg import Axis, element, path, svg_root, to_markup
+from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.audio_files import read_audio
 from cmvmed.workbench.frames import FloatArray, Signal
 from cmvmed.workbench.project_rows import ProjectRows
@@ -42,7 +43,7 @@ def _samples(signal: Signal, row: int) -> FloatArray | None:
     item: Any = signal.items[row]
     if item is None:
         return None
-    if not signal.is_sound:
+    if not signal.is_sound or isinstance(signal.items, SensorSignals):
         samples = np.asarray(item, dtype=np.float64).ravel()
         return samples[np.isfinite(samples)]
     try:
