@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import comparison, tuned_numbers
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
 from cmvmed.reproduction.method_names import MAJORITY_CLASS
@@ -167,6 +168,8 @@ def fill_from_results() -> None:
         fill(page, "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
+    fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
+    fill(ROOT / "docs" / "defaults.md", "tuning", tuned_numbers.table())
     labeling = (RESULTS / "active_learning.md").read_text()
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     headings = {
