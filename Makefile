@@ -36,6 +36,7 @@ slow: $(VENV)/.test
 
 docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky -b html docs docs/_build/html
+	$(BIN)/python docs/_extensions/internal_links.py docs/_build/html
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/reference/generated docs/reference/examples docs/sg_execution_times.rst

@@ -25,7 +25,9 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "subscripts",
 ]
+default_role = "literal"
 html_math_renderer = "mathml"
 exclude_patterns = ["_build", "_templates", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 templates_path = ["_templates"]
