@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint slow docs clean
+.PHONY: demo test lint slow docs review clean
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -37,6 +37,12 @@ slow: $(VENV)/.test
 docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky -b html docs docs/_build/html
 	$(BIN)/python docs/_extensions/internal_links.py docs/_build/html
+
+# The checks of the Scientific Python development guide, and spelling
+review: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet 'sp-repo-review[cli]' codespell
+	$(BIN)/repo-review .
+	$(BIN)/codespell
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/reference/generated docs/reference/examples docs/sg_execution_times.rst

@@ -81,7 +81,7 @@ class Commands(click.Group):
         except USER_ERRORS as error:
             if ctx.meta.get("debug"):
                 raise
-            raise click.ClickException(f"{error or type(error).__name__}") from error
+            raise click.ClickException(str(error) or type(error).__name__) from error
 
 
 def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
