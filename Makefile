@@ -1,9 +1,9 @@
-# Two commands do everything: `make demo` and `make test`. Each sets up what it needs in .venv first.
+# `make demo`, `make test` and `make docs` do everything. Each sets up what it needs in .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint slow dist lowest clean
+.PHONY: demo test lint slow docs review dist lowest clean
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -13,6 +13,11 @@ $(VENV)/.demo: pyproject.toml
 $(VENV)/.test: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(VENV)/.docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 demo: $(VENV)/.demo
@@ -30,6 +35,16 @@ test: lint
 slow: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m slow
 
+docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky -b html docs docs/_build/html
+	$(BIN)/python docs/_extensions/internal_links.py docs/_build/html
+
+# The checks of the Scientific Python development guide, and spelling
+review: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet 'sp-repo-review[cli]' codespell
+	$(BIN)/repo-review .
+	$(BIN)/codespell
+
 dist: $(VENV)/.test
 	rm -rf dist
 	$(BIN)/python -m build
@@ -44,4 +59,5 @@ lowest:
 	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto -m "not slow and not browser"
 
 clean:
-	rm -rf $(VENV) .venv-lowest demo-output .mypy_cache .pytest_cache .ruff_cache
+	rm -rf docs/_build docs/auto_examples docs/reference/generated docs/reference/examples docs/sg_execution_times.rst
+	rm -rf $(VENV) .venv-lowest dist demo-output .mypy_cache .pytest_cache .ruff_cache

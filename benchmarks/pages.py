@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import comparison, tuned_numbers
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.faults.results import read_records, table
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
@@ -164,11 +165,14 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
-    fill(ROOT / "README.md", "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
+    for page in (ROOT / "README.md", ROOT / "docs" / "guides" / "sensor_table.md"):
+        fill(page, "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling_user", (RESULTS / "labeling_user.md").read_text())
+    fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
+    fill(ROOT / "docs" / "defaults.md", "tuning", tuned_numbers.table())
     labeling = (RESULTS / "active_learning.md").read_text()
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     headings = {

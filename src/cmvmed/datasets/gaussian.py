@@ -99,7 +99,7 @@ def make_multiview_gaussian(
 
     Notes
     -----
-    The errors are exact, also for unequal classes and K > 2: see :func:`cmvmed.datasets.simplex.simplex_bayes_error`.
+    The errors are exact, also for unequal classes and K > 2: see ``cmvmed.datasets.simplex``.
     ``make_multiview_gaussian(separation=(1.1, 0.8))`` has r = 1.36 and a Bayes accuracy of Phi(1.36) = 91.3 %.
 
     Examples

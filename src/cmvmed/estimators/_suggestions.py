@@ -40,6 +40,15 @@ class Suggestions:
         as it becomes similar and as its class is uncertain. It falls from row to row.
     reasons : list of str
         Why each was chosen.
+
+    Examples
+    --------
+    >>> from cmvmed import suggest_first
+    >>> from cmvmed.datasets import load_breast_cancer_views
+    >>> data = load_breast_cancer_views()
+    >>> first = suggest_first(data.data, 3, views=data.views)
+    >>> len(first.rows), bool(first.scores[0] >= first.scores[2]), first.reasons[0].startswith("typical")
+    (3, True, True)
     """
 
     rows: IntArray

@@ -190,12 +190,12 @@ class CMVMED(
     n_views_ : int
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
-    objective_history_ : ndarray of shape (n_iter_,)
+    objective_history_ : ndarray of shape (`n_iter_`,)
         Objective of the consensus after each sweep. It falls within a stage, except for algorithm "printed", and up to
         the error of the class shares in sweeps over rows in chunks. Between stages it is another function.
     history_ : dict of ndarrays
         Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, consensus_term
-        (the part of the objective that ties the views to the consensus), kl_by_view (of shape (n_iter_, n_views_), the
+        (the part of the objective that ties the views to the consensus), kl_by_view (of shape (`n_iter_`, `n_views_`), the
         mean over unlabeled rows of the divergence KL(consensus ‖ view) at the sweep's temperature), dual_gap, entropy
         (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
     support_ : dict from view name to ndarray of shape (n_support,)
@@ -224,7 +224,7 @@ class CMVMED(
         By view, how many single NaN in the training rows were filled with the mean of their column; of the rows that
         were annealed, if that was a sample. A row without any number of a view lacks the view and is not filled.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Only if X is made of data frames with string column names.
 
     References

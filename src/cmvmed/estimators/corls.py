@@ -64,7 +64,7 @@ class CoRLS(MultiViewClassifier):
     n_imputed_cells_ : dict of str to int
         By view, how many single NaN in the training rows were filled with the mean of their column.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Only if X is made of data frames with string column names.
 
     References

@@ -57,7 +57,7 @@ class MED(MultiViewClassifier):
     n_imputed_cells_ : dict of str to int
         By view, how many single NaN in the training rows were filled with the mean of their column.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Only if X is a data frame with string column names.
 
     See Also

@@ -25,7 +25,7 @@ KKT_TOLERANCE = 1e-5
 class SVM2K(MultiViewClassifier):
     """SVM-2K: a support vector machine in each of two views, trained jointly with a penalty on the difference of their scores.
 
-    Minimizes ½‖w_A‖² + ½‖w_B‖² + Σ C_A[1 - y f_A]₊ + Σ C_B[1 - y f_B]₊ + D Σ [|f_A - f_B| - ε]₊, where each f has an
+    Minimizes ½‖w_A‖² + ½‖w_B‖² + Σ C_A[1 - y f_A]₊ + Σ C_B[1 - y f_B]₊ + D Σ [abs(f_A - f_B) - ε]₊, where each f has an
     unpenalized bias, and predicts the sign of f_A + f_B. More than two classes are learned one-vs-rest. A single view
     makes it a support vector machine. Needs piqp: ``pip install 'cmvmed[baselines]'``.
 
@@ -69,7 +69,7 @@ class SVM2K(MultiViewClassifier):
     n_imputed_cells_ : dict of str to int
         By view, how many single NaN in the training rows were filled with the mean of their column.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Only if X is made of data frames with string column names.
 
     References

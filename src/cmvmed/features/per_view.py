@@ -112,6 +112,14 @@ class ViewsTransformer(FeatureUnion):
         For ``views=`` of an estimator after DataFrame output; known before ``fit``.
     view_slices_ : dict of view name -> slice
         For ``views=`` of an estimator after array or CSR output.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from cmvmed.features import ViewsTransformer, views_transformer
+    >>> to_views = views_transformer(left=(StandardScaler(), ["a"]), right=(StandardScaler(), ["b", "c"]))
+    >>> isinstance(to_views, ViewsTransformer), to_views.views
+    (True, {'left': 'left__', 'right': 'right__'})
     """
 
     @property

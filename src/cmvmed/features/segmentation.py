@@ -17,7 +17,17 @@ MIN_RELATIVE_POWER = 1e-12  # power of a silent background, relative to the loud
 
 
 class Segments(NamedTuple):
-    """Segments of a recording and their start times; unpacks as ``signals, start_seconds``."""
+    """Segments of a recording and their start times; unpacks as ``signals, start_seconds``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.features import segment_windows
+    >>> segments = segment_windows(np.zeros((2, 100)), 10.0, seconds=5.0)
+    >>> signals, start_seconds = segments
+    >>> signals.shape, start_seconds.tolist()
+    ((2, 2, 50), [0.0, 5.0])
+    """
 
     signals: NDArray[Any]  # (n_segments, n_channels, n_samples)
     start_seconds: NDArray[np.float64]  # (n_segments,)
@@ -103,6 +113,16 @@ def segment_events(
     Segments
         ``signals`` (n_events, n_channels, n_samples of a segment) in the order of time, ``start_seconds``
         (n_events,). Both are empty (zero rows) if there is no event.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.features import segment_events
+    >>> recording = 0.01 * np.random.default_rng(0).normal(size=4000)
+    >>> recording[2000:2050] *= 100.0  # a bang after two seconds, at 1000 samples per second
+    >>> segments = segment_events(recording, 1000.0, seconds=0.4)
+    >>> segments.signals.shape, segments.start_seconds.round(1).tolist()
+    ((1, 1, 400), [1.9])
     """
     channels = _as_channels(recording, sampling_rate)
     length = _n_samples(seconds, sampling_rate, "seconds")

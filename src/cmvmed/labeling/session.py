@@ -49,13 +49,26 @@ class Choice:
 
 
 class LabelingSession:
-    """Everything the page asks for.
+    r"""Everything the page asks for.
 
     Parameters
     ----------
     project_file : path of the project file
     store : the labels
     learn : whether a model learns in the background
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.labeling import LabelingSession
+    >>> from cmvmed.workbench import init
+    >>> from cmvmed.workbench.label_store import LabelStore
+    >>> _ = Path("cmvmed.toml").write_text(init("windows.csv").text)
+    >>> session = LabelingSession(Path("cmvmed.toml"), LabelStore(Path("labels.sqlite")), learn=False)
+    >>> session.ids
+    ['1', '2', '3']
+    >>> session.close()
     """
 
     def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True, seed: int = 0) -> None:

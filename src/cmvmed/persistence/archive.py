@@ -28,7 +28,19 @@ READ_BYTES = 1 << 20  # at a time
 
 
 class ModelFileError(ValueError):
-    """A file is no model file, is damaged, was written in a later version of the format, or exceeds the memory limit."""
+    """A file is no model file, is damaged, was written in a later version of the format, or exceeds the memory limit.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import cmvmed
+    >>> _ = Path("notes.txt").write_text("no model")
+    >>> try:
+    ...     cmvmed.load("notes.txt")
+    ... except cmvmed.ModelFileError as error:
+    ...     print(type(error).__name__)
+    ModelFileError
+    """
 
 
 class UnsupportedModelFile(ModelFileError):

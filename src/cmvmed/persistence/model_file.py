@@ -139,6 +139,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         A ``ValueError``: the file is no model file, is damaged, was written in a later version of the format, or exceeds
         the memory limit.
+
+    Examples
+    --------
+    >>> import cmvmed, numpy as np
+    >>> X, y = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
+    >>> cmvmed.save(cmvmed.MED().fit(X, y), "small.cmvmed", overwrite=True)
+    >>> cmvmed.load("small.cmvmed").predict(X).shape
+    (20,)
     """
     limit = read_memory_limit(configured_memory_limit())
     with open(path, "rb") as file:

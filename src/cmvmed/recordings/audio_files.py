@@ -45,6 +45,15 @@ def read_audio(path: str | PathLike[str], *, sampling_rate: float | None = None)
         The full scale of an integer format is 1.0.
     sampling_rate : float
         Rate of ``samples`` in Hz.
+
+    Examples
+    --------
+    >>> import numpy as np, soundfile
+    >>> from cmvmed.features import read_audio
+    >>> soundfile.write("two_channels.wav", np.zeros((800, 2)), 4000)
+    >>> samples, rate = read_audio("two_channels.wav")
+    >>> samples.shape, rate
+    ((2, 800), 4000.0)
     """
     header = audio_header(path)
     if header.frames * header.channels > MAX_FILE_SAMPLES:

@@ -39,6 +39,14 @@ class SensorSignals:
         Name of the sensor, for error messages.
     ids : sequence of str, optional
         Identifiers of the cases, for error messages; :class:`Recordings` sets them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.recordings import SensorSignals
+    >>> left = SensorSignals([np.zeros((3, 50)), None], 25.0, ("x", "y", "z"))  # the second case lacks the sensor
+    >>> len(left), left[0].shape, left[1] is None
+    (2, (3, 50), True)
     """
 
     signals: Sequence[SignalArray | None]
@@ -189,6 +197,15 @@ class Recordings:
     labels : ndarray of object, shape (n,)
         ``y`` of the estimators.
     groups : ndarray or None, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.recordings import Recordings, SensorSignals
+    >>> left = SensorSignals(list(np.zeros((4, 3, 50))), 25.0, ("x", "y", "z"))
+    >>> cases = Recordings({"left": left}, labels=["walk", None, "run", None], groups=["ann", "ann", "bob", "bob"])
+    >>> len(cases), cases[:2].labels.tolist(), cases["left"].sampling_rate
+    (4, ['walk', None], 25.0)
     """
 
     sensors: Mapping[str, SensorSignals]

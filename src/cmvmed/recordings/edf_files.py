@@ -85,6 +85,17 @@ def read_edf_annotations(
     """Annotations in an EDF+ file as (recording, start, end, label), for :func:`cut_windows`.
 
     Those without a duration are left out. ``recording`` is its name, by default the name of the file without ending.
+
+    Examples
+    --------
+    >>> import numpy as np, pyedflib
+    >>> from cmvmed.recordings import read_edf_annotations
+    >>> with pyedflib.EdfWriter("night.edf", 1, file_type=pyedflib.FILETYPE_EDFPLUS) as writer:
+    ...     writer.setSamplefrequency(0, 100)
+    ...     writer.writeSamples([np.zeros(1000)])
+    ...     _ = writer.writeAnnotation(2.0, 3.0, "awake")
+    >>> read_edf_annotations("night.edf")
+    [('night', 2.0, 5.0, 'awake')]
     """
     name = Path(path).stem if recording is None else recording
     with open_edf(path) as reader:

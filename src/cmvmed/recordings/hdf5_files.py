@@ -105,6 +105,18 @@ def read_hdf5(
     Notes
     -----
     A signal with NaN in it makes the sensor missing in that case. Empty labels (``""``, NaN) are unlabeled.
+
+    Examples
+    --------
+    >>> import h5py, numpy as np
+    >>> from cmvmed.recordings import read_hdf5
+    >>> with h5py.File("cases.h5", "w") as file:
+    ...     file["wrist"] = np.zeros((5, 3, 100))
+    ...     file["labels"] = ["walk", "run", "", "", ""]
+    ...     file.attrs["sampling_rate"] = 50.0
+    >>> cases = read_hdf5("cases.h5")
+    >>> len(cases), cases["wrist"].sampling_rate, cases.labels.tolist()
+    (5, 50.0, ['walk', 'run', None, None, None])
     """
     with open_hdf5(path) as file:
         names = list(file)

@@ -34,6 +34,14 @@ class LongRecording:
         Times are in seconds from the start of the recording.
     start : float, optional
         Start of the recording in seconds since 1970 UTC, if it is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.recordings import long_recording
+    >>> day = long_recording("monday", {"wrist": np.zeros((3, 1000))}, 50.0)
+    >>> day.name, list(day.sensors)
+    ('monday', ['wrist'])
     """
 
     name: str

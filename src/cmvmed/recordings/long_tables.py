@@ -111,6 +111,15 @@ def long_recordings_from_frame(
         See :func:`from_frame`. Gaps stay gaps: a sensor is missing in the windows that touch them.
     offsets : mapping of sensor name -> float, optional
         Seconds to add to the times of sensors; see :meth:`LongRecording.with_offsets`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from cmvmed.recordings import cut_windows, long_recordings_from_frame
+    >>> frame = pd.DataFrame({"time": np.arange(100) / 10, "acc_x": 0.0, "acc_y": 1.0})
+    >>> recordings = long_recordings_from_frame(frame, time="time", sensors={"acc": ["acc_x", "acc_y"]})
+    >>> cut_windows(recordings, length=2.0)["acc"][0].shape
+    (2, 20)
     """
     table = _LongTable.read(frame, recording, time, sensors, (), timezone)
     rates = table.rates(sampling_rate)
@@ -148,6 +157,14 @@ def annotations_from_frame(
     Returns
     -------
     list of (recording, start, end, label)
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cmvmed.recordings import annotations_from_frame
+    >>> frame = pd.DataFrame({"time": [0.0, 0.5, 1.0, 1.5], "activity": ["walk", "walk", "run", "run"]})
+    >>> annotations_from_frame(frame, time="time", label="activity")
+    [('recording', 0.0, 1.0, 'walk'), ('recording', 1.0, 2.0, 'run')]
     """
     native = nw.from_native(frame, eager_only=True)
     for name in (time, label, *([] if recording is None else [recording])):

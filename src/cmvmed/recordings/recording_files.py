@@ -51,6 +51,15 @@ def read_recording(
         Zone of dates without one; None: UTC.
     offsets : mapping of sensor name -> float, optional
         Seconds to add to the times of sensors; see :meth:`LongRecording.with_offsets`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.recordings import cut_windows, read_recording
+    >>> np.save("monday.npy", np.zeros((2, 600)))
+    >>> day = read_recording("monday.npy", ["left", "right"], sampling_rate=100.0)
+    >>> len(cut_windows(day, length=2.0))
+    3
     """
     file = Path(fspath(path))
     suffix = file.suffix.lower()

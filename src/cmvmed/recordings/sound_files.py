@@ -66,6 +66,18 @@ def read_sounds(
     labels : dict of identifier -> label, sequence, or "folder", optional
         "folder": the name of the folder that holds the file.
     groups : dict of identifier -> group, optional
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np, soundfile
+    >>> from cmvmed.recordings import read_sounds
+    >>> for name in ("left/step1.wav", "right/step1.wav", "left/step2.wav"):
+    ...     Path("sounds", name).parent.mkdir(parents=True, exist_ok=True)
+    ...     soundfile.write(Path("sounds", name), np.zeros(400), 4000)
+    >>> cases = read_sounds("sounds", labels={"step1": "human"})
+    >>> cases.ids.tolist(), cases.labels.tolist(), cases["right"][1] is None
+    (['step1', 'step2'], ['human', None], True)
     """
     place = Path(folder)
     if not place.is_dir():

@@ -77,7 +77,7 @@ def read_ts(
     sensors: dict[str, ChannelKey] | list[str] | None = None,
     gaps: Gaps = "missing",
 ) -> Recordings:
-    """Read a .ts file.
+    r"""Read a .ts file.
 
     Parameters
     ----------
@@ -87,6 +87,16 @@ def read_ts(
     sensors, gaps
         See :func:`from_array`. The label ``?`` is unlabeled. Dimensions of a case that differ in length are padded as in
         an array.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from cmvmed.recordings import read_ts
+    >>> lines = ["@problemName small", "@univariate true", "@classLabel true a b", "@data", "1.0,2.0,3.0:a", "3.0,2.0,1.0:b"]
+    >>> _ = Path("small.ts").write_text("\n".join(lines))
+    >>> cases = read_ts("small.ts", sampling_rate=10.0)
+    >>> cases.labels.tolist()
+    ['a', 'b']
     """
     file = Path(path)
     if not file.is_file():

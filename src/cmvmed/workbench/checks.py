@@ -18,7 +18,19 @@ __all__ = ["check_rows", "describe_rows"]
 
 
 def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
-    """All findings about the rows of a project, errors first."""
+    r"""All findings about the rows of a project, errors first.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import Project, check_rows, init
+    >>> _ = Path("cmvmed.toml").write_text(init("windows.csv").text)
+    >>> project = Project.load("cmvmed.toml")
+    >>> findings = check_rows(project.rows(), project.settings.data)
+    >>> all(finding.message for finding in findings)
+    True
+    """
     findings = [
         *label_findings(rows, data),
         *column_findings(rows),
@@ -34,7 +46,19 @@ def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
 
 
 def describe_rows(rows: ProjectRows) -> dict[str, Any]:
-    """Counts of rows, labels per class, columns and gaps per view."""
+    r"""Counts of rows, labels per class, columns and gaps per view.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import Project, describe_rows, init
+    >>> _ = Path("cmvmed.toml").write_text(init("windows.csv").text)
+    >>> project = Project.load("cmvmed.toml")
+    >>> facts = describe_rows(project.rows())
+    >>> facts["rows"], facts["labeled"], facts["labels_per_class"]
+    (3, 2, {'a': 1, 'b': 1})
+    """
     n_rows = rows.table.n_rows
     views = {}
     for name, columns in rows.roles.views.items():

@@ -22,6 +22,13 @@ class Finding:
         Name of the check.
     message : str
         One or two sentences with the view, column or row, and what to do.
+
+    Examples
+    --------
+    >>> from cmvmed.workbench import Finding
+    >>> finding = Finding("warning", "constant", "Column 'acc_x' is constant; leave it out.")
+    >>> finding.level, finding.code
+    ('warning', 'constant')
     """
 
     level: Level

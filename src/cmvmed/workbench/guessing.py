@@ -56,7 +56,16 @@ TIME_WORDS = ("time", "timestamp", "datetime", "date", "t", "epoch")
 
 @dataclass(frozen=True)
 class Guess:
-    """Something that was guessed, and the line of the project file that says it."""
+    r"""Something that was guessed, and the line of the project file that says it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import init
+    >>> init("windows.csv").guesses[0].line
+    'id = "id"'
+    """
 
     what: str
     line: str
@@ -64,7 +73,17 @@ class Guess:
 
 @dataclass(frozen=True)
 class Guesses:
-    """A guessed project."""
+    r"""A guessed project.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import init
+    >>> guesses = init("windows.csv")
+    >>> guesses.settings.data.labels, "[views.acc]" in guesses.text
+    ('label', True)
+    """
 
     settings: ProjectSettings
     guesses: tuple[Guess, ...]
@@ -73,7 +92,7 @@ class Guesses:
 
 
 def init(path: str | PathLike[str], project: str | PathLike[str] = DEFAULT_NAME) -> Guesses:
-    """Look at data and guess a project file; nothing is written.
+    r"""Look at data and guess a project file; nothing is written.
 
     Parameters
     ----------
@@ -81,6 +100,16 @@ def init(path: str | PathLike[str], project: str | PathLike[str] = DEFAULT_NAME)
         File, folder or pattern of files.
     project : path
         Where the project file is to be: paths in it are relative to its folder.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import init
+    >>> guesses = init("windows.csv")
+    >>> _ = Path("cmvmed.toml").write_text(guesses.text)
+    >>> [view.name for view in guesses.settings.views]
+    ['acc', 'gyr']
     """
     place = Path(path)
     if not is_pattern(str(place)) and not place.exists():

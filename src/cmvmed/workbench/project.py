@@ -292,13 +292,25 @@ class Project:
 
 @dataclass(frozen=True)
 class TrainedProject:
-    """A project with fitted encoders and the model of its rows; one file holds both.
+    r"""A project with fitted encoders and the model of its rows; one file holds both.
 
     Attributes
     ----------
     project : Project
         Settings and encoders. After loading, the folder of the data is unknown, and not needed to predict.
     model : CMVMED
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from cmvmed.workbench import Project, TrainedProject, init
+    >>> lines = [f"{i},{i % 9},{i % 7},{'ab'[i % 9 > 4] if i < 20 else ''}" for i in range(60)]
+    >>> _ = Path("rows.csv").write_text("\n".join(["id,acc_x,gyr_x,label", *lines]), encoding="utf-8")
+    >>> _ = Path("cmvmed.toml").write_text(init("rows.csv").text, encoding="utf-8")
+    >>> Project.load("cmvmed.toml").train().save("model.cmvmed", overwrite=True)
+    >>> trained = TrainedProject.load("model.cmvmed")
+    >>> trained.model.classes_.tolist()
+    ['a', 'b']
     """
 
     project: Project

@@ -28,7 +28,14 @@ LABEL_COLUMN = "label"  # of the windows of annotated recordings
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Section ``[data]``."""
+    """Section ``[data]``.
+
+    Examples
+    --------
+    >>> from cmvmed.workbench import DataSettings
+    >>> DataSettings(path="windows.csv", labels="stroke").unlabeled
+    ('',)
+    """
 
     path: str | None = None  # file, folder or pattern of files; None: each view has its own
     id: str | None = None
@@ -50,7 +57,14 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class WindowSettings:
-    """Section ``[windows]``: rows are windows of long recordings."""
+    """Section ``[windows]``: rows are windows of long recordings.
+
+    Examples
+    --------
+    >>> from cmvmed.workbench import WindowSettings
+    >>> WindowSettings(length=2.0).label
+    'majority'
+    """
 
     length: float = 0.0  # seconds
     step: float | None = None  # seconds; None: length
@@ -63,7 +77,14 @@ class WindowSettings:
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """Section ``[views.<name>]``: columns of the table, of a file of its own, or sound files."""
+    """Section ``[views.<name>]``: columns of the table, of a file of its own, or sound files.
+
+    Examples
+    --------
+    >>> from cmvmed.workbench import ViewSettings
+    >>> ViewSettings("gyroscope", columns=("gyr_*",)).columns
+    ('gyr_*',)
+    """
 
     name: str
     columns: tuple[str, ...] = ()  # names, prefixes or patterns; () is all columns of ``path``
@@ -77,7 +98,16 @@ class ViewSettings:
 
 @dataclass(frozen=True)
 class ProjectSettings:
-    """What a project file says."""
+    """What a project file says.
+
+    Examples
+    --------
+    >>> from cmvmed.workbench import DataSettings, ProjectSettings, ViewSettings
+    >>> data = DataSettings(path="windows.csv", labels="stroke")
+    >>> settings = ProjectSettings(data, (ViewSettings("acc", ("acc_*",)),), model={"temperature": 0.3})
+    >>> [view.name for view in settings.views]
+    ['acc']
+    """
 
     data: DataSettings
     views: tuple[ViewSettings, ...]

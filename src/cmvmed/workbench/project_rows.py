@@ -17,7 +17,19 @@ __all__ = ["ProjectRows", "ProjectTable"]
 
 @dataclass(frozen=True)
 class ProjectRows:
-    """Rows of a project before they are encoded."""
+    r"""Rows of a project before they are encoded.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import Project, init
+    >>> _ = Path("cmvmed.toml").write_text(init("windows.csv").text)
+    >>> project = Project.load("cmvmed.toml")
+    >>> rows = project.rows()
+    >>> rows.ids.tolist(), rows.present("gyr").tolist()
+    (['1', '2', '3'], [True, True, True])
+    """
 
     table: RawTable
     ids: NDArray[np.object_]
@@ -36,7 +48,7 @@ class ProjectRows:
 
 @dataclass(frozen=True)
 class ProjectTable:
-    """Rows of a project as an estimator takes them.
+    r"""Rows of a project as an estimator takes them.
 
     Attributes
     ----------
@@ -52,6 +64,17 @@ class ProjectTable:
     labels_drawn : str
         Parameter of ``CMVMED``: that of the project file, or "chosen" if it says "unknown" and rows were labeled on the
         page, or after `cmvmed suggest`, because of what they are.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n4,0.2,2.0,b\n5,0.2,1.5,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import Project, init
+    >>> _ = Path("cmvmed.toml").write_text(init("windows.csv").text)
+    >>> project = Project.load("cmvmed.toml")
+    >>> table = project.read()
+    >>> table.labels.tolist(), table.views["acc"].shape
+    (['a', 'b', 'a', 'b', None], (5, 1))
     """
 
     ids: NDArray[np.object_]

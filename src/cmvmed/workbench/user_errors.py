@@ -10,7 +10,17 @@ SHOWN = 6  # names listed before the rest is counted
 
 
 class ProjectError(ValueError):
-    """A project file or a data file that cannot be used as it is."""
+    """A project file or a data file that cannot be used as it is.
+
+    Examples
+    --------
+    >>> from cmvmed.workbench import Project, ProjectError
+    >>> try:
+    ...     Project.load("no_such_file.toml")
+    ... except ProjectError as error:
+    ...     print("no_such_file.toml" in str(error))
+    True
+    """
 
 
 @contextmanager
