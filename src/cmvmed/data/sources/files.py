@@ -191,7 +191,7 @@ class ZarrTable:
     def _rows(self, start: int, stop: int) -> Array:
         with file_errors(_name(self.array)):
             stored = self.array[start:stop]
-        return as_numbers(stored)
+        return np.asarray(as_numbers(stored))
 
 
 def open_files(place: Any) -> FileTable:
