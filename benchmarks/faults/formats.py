@@ -138,7 +138,7 @@ def _write_sound(path: Path) -> None:
 def _write_hdf5(path: Path, checksum: bool) -> None:
     import h5py
 
-    with h5py.File(path, "w") as file:
+    with h5py.File(path, "w", libver="latest" if checksum else None) as file:  # the latest has checksums of metadata
         for name, signal in zip(("mic", "geo"), _signals(), strict=True):
             made = file.create_dataset(name, data=signal[None], chunks=(1, 100), fletcher32=checksum)
             made.attrs["sampling_rate"] = 100.0

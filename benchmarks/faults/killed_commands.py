@@ -250,7 +250,7 @@ COMMANDS: dict[str, Command] = {
         _check_labels,
         _send_labels,
         _status,
-        exit_codes=(130, -2),
+        exit_codes=(0, 130, -2),  # 0 where SIGINT is ignored from the start, as in a background job
     ),
     "streamed fit": Command(_write_rows, lambda _: ["streamed.py"], _probabilities, _check_complete),
     "Dask fit": Command(_write_rows, lambda _: ["with_dask.py"], _probabilities, _check_complete),
