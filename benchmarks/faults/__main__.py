@@ -6,8 +6,8 @@ into benchmarks/results/faults.json, from which ``python -m benchmarks.pages`` m
 Cases that the file has are not repeated, so that an interrupted run continues (``--restart`` begins again), and
 ``--part 2/4`` runs every fourth case, for another machine; ``--merge`` joins the files of parts.
 
-    python -m benchmarks.faults                                  about five minutes on two cores
-    python -m benchmarks.faults --size nightly --jobs 2          hours
+    python -m benchmarks.faults                                  all campaigns, minutes on two idle cores
+    python -m benchmarks.faults --size nightly                   hours; split it with --part
     python -m benchmarks.faults --campaign fits --cases 20000
     python -m benchmarks.faults --campaign fits --seed 1 --case 1234    one case, with its description
 """
