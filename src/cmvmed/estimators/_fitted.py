@@ -24,12 +24,14 @@ from cmvmed.core.nystroem import Basis, residual
 from cmvmed.core.objective import Sweep
 from cmvmed.core.problem import Problem
 from cmvmed.core.types import Array, IntArray
+from cmvmed.data.fit_view import FitView
 from cmvmed.data.labels import Labels
 from cmvmed.data.predictors import view_predictors
 from cmvmed.data.sources.base import FLOAT_BYTES
 from cmvmed.data.training_data import TrainingData
 from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import model_attributes
+from cmvmed.estimators._fit_order import FitOrder
 from cmvmed.estimators._prediction import FittedModel, FittedOpinions
 from cmvmed.scale.passes import StreamedRows
 from cmvmed.scale.sampling import Sample
@@ -46,9 +48,19 @@ class FitViews:
     """The views of a fit in memory and the problem that they make."""
 
     training: TrainingData
-    data: list[ViewData]
+    views: list[FitView]
     bases: list[Basis] | None  # None if kernels are exact
     problem: Problem  # of the sensors alone
+
+    @property
+    def data(self) -> list[ViewData]:
+        """The views' training rows, first the labeled ones."""
+        return [view.data for view in self.views]
+
+    @property
+    def whole(self) -> list[ViewData]:
+        """The views' training rows in the order of the table."""
+        return [view.whole for view in self.views]
 
 
 def fitted_model(
@@ -59,13 +71,13 @@ def fitted_model(
     combined: Combined | None,
 ) -> FittedModel:
     """The model of a result; without ``combined`` it is the consensus alone, uncalibrated."""
-    predictor, opinions = None, None
+    predictor, opinions, order = None, None, FitOrder(fit.training, fit.views)
     if neighbors is not None:
-        state = result.states[-1]
-        predictor = NeighborPredictor(neighbors.nodes, neighbors.nodes.of_nodes(np.concatenate([state.m_L, state.m_U])))
+        state, nodes = result.states[-1], order.nodes(neighbors.nodes)
+        predictor = NeighborPredictor(nodes, nodes.of_nodes(np.concatenate([state.m_L, state.m_U])))
     if combined is not None and combined.parts.supervised is not None:
         names = tuple(opinion.name for opinion in combined.parts.supervised.candidates.opinions)
-        scorer, with_consensus = combined.parts.supervised.scorer(), combined.parts.with_consensus
+        scorer, with_consensus = order.pool(combined.parts.supervised.scorer()), combined.parts.with_consensus
         opinions = FittedOpinions(names, scorer, combined.pool_offset, combined.mixture, with_consensus)
     return FittedModel(
         schema=fit.training.schema,

@@ -127,6 +127,7 @@ class FitSettings:
     n_components: int | None
     n_jobs: int | None
     random_state: object
+    warm_start: bool
     tuning: Tuning
 
     @classmethod
@@ -157,6 +158,7 @@ class FitSettings:
             n_components=None if e.n_components is None else check_integer("n_components", e.n_components, 1),
             n_jobs=e.n_jobs,
             random_state=e.random_state,
+            warm_start=check_choice("warm_start", e.warm_start, (True, False)),
             tuning=current_tuning(),
         )
 
