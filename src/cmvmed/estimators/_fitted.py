@@ -26,7 +26,7 @@ from cmvmed.core.problem import Problem
 from cmvmed.core.types import Array, IntArray
 from cmvmed.data.fit_view import FitView
 from cmvmed.data.labels import Labels
-from cmvmed.data.predictors import view_predictors
+from cmvmed.data.predictors import ViewPredictor, view_predictors
 from cmvmed.data.sources.base import FLOAT_BYTES
 from cmvmed.data.training_data import TrainingData
 from cmvmed.data.view_data import ViewData
@@ -62,6 +62,11 @@ class FitViews:
         """The views' training rows in the order of the table."""
         return [view.whole for view in self.views]
 
+    def predictors(self, plan: Plan, result: AnnealingResult) -> tuple[ViewPredictor, ...]:
+        """The fitted views; landmarks are numbered in the order of the table."""
+        views = self.data if self.bases is None else self.whole
+        return view_predictors(views, self.bases, plan.problem, result)
+
 
 def fitted_model(
     fit: FitViews,
@@ -83,7 +88,7 @@ def fitted_model(
         schema=fit.training.schema,
         classes=fit.training.labels.classes,
         class_prior=plan.class_prior,
-        predictors=view_predictors(fit.data, fit.bases, plan.problem, result),
+        predictors=fit.predictors(plan, result),
         pool_weights=result.view_weights,
         offset=result.consensus.offset,
         temperature=result.temperature / (1.0 if combined is None else combined.consensus_scale),
@@ -205,10 +210,10 @@ def continue_on_all_rows(
         raise ValueError("Only a fit on a sample, with low-rank features, can be continued on all rows.")
     if result.consensus_weight > 0.0 and not result.stopped:
         rows = [part for part in (sample.intermediate, sample.all_rows) if part is not None]
-        preprocessors = [view.preprocessor for view in fit.data]
+        preprocessors = [view.preprocessor for view in fit.whole]
         streamed = run_streamed_stage(rows, preprocessors, fit.bases, plan, result)
     else:
-        streamed = StreamedResult(result, view_predictors(fit.data, fit.bases, plan.problem, result))
+        streamed = StreamedResult(result, fit.predictors(plan, result))
     model = fitted_model(fit, plan, None, streamed.result, combined)
     return streamed.result, replace(model, predictors=streamed.predictors)
 

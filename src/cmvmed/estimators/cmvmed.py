@@ -147,7 +147,7 @@ class CMVMED(
         algorithm "bohning". "auto" is exact up to 2000 unlabeled rows.
     n_components : int or None, default=None
         Number of landmark rows of each view with "nystroem"; None takes nine times the square root of the number of
-        unlabeled rows, but at least 600 and at most 1000.
+        rows, but at least 600 and at most 1000.
     n_jobs : int or None, default=None
         Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with
         "nystroem" and else one.
