@@ -12,9 +12,10 @@ from cmvmed.auto.opinions.graph import find_nodes
 from cmvmed.auto.opinions.supervised import fit_supervised
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.problem import Problem, build_problem, partition_rows
+from cmvmed.data.fit_view import FitView
 from cmvmed.data.labels import Labels
 from cmvmed.data.training_data import TrainingData
-from cmvmed.data.view_data import ViewData, ViewSettings, read_view
+from cmvmed.data.view_data import ViewSettings
 
 TUNING = Tuning()
 
@@ -24,8 +25,18 @@ class Training:
     """What the automatic choices are made for."""
 
     data: TrainingData
-    views: list[ViewData]
+    fit_views: list[FitView]
     problem: Problem
+
+    @property
+    def views(self):
+        """The views, with the labeled rows first."""
+        return [view.data for view in self.fit_views]
+
+    @property
+    def whole(self):
+        """The views, with rows in the order of the table."""
+        return [view.whole for view in self.fit_views]
 
     @property
     def partition(self):
@@ -55,8 +66,8 @@ class Training:
         return np.where(np.arange(self.block.size) < self.partition.block_L.size, 0.0, self.weights)
 
     def nodes(self, n_neighbors=5):
-        """The nodes of the graph by all views together."""
-        return view_nodes(self.views, self.partition.block_L.size, self.weights, n_neighbors)
+        """The nodes of the graph by all views together, of rows in the order of the table."""
+        return view_nodes(self.whole, 0, self.partition.weights[self.data.rows], n_neighbors)
 
     def labeled_rows(self, tuning=TUNING):
         return read_labeled_rows(self.data, tuning, np.random.default_rng(0))
@@ -66,16 +77,16 @@ class Training:
 
     def candidates(self, kinds=KINDS, n_neighbors=5, tuning=TUNING, used=None, *, per_class=False):
         used = np.ones(len(self.views), dtype=bool) if used is None else np.asarray(used)
-        rows, rng = self.labeled_rows(tuning), np.random.default_rng(0)
+        rows = self.labeled_rows(tuning)
         return build_candidates(
             self.data,
-            self.views,
+            self.whole,
             rows,
             used,
             kinds,
             n_neighbors,
             tuning.max_graph_rows,
-            rng,
+            0,
             tuning,
             per_class=per_class,
         )
@@ -94,18 +105,18 @@ def read_training(
     matrices, codes, *, weights=None, groups=None, kernel="linear+rbf", scaling="standard", shared_curvature=True
 ):
     """A training set from one matrix per view, with NaN where a row lacks it, and class codes, -1 for no label."""
-    n, n_classes, rng = codes.size, int(codes.max()) + 1, np.random.default_rng(0)
+    n, n_classes = codes.size, int(codes.max()) + 1
     weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     present = [
         np.ones(n, dtype=bool) if not isinstance(matrix, np.ndarray) else ~np.isnan(matrix).all(axis=1)
         for matrix in matrices
     ]
     partition = partition_rows(codes, n_classes, present, weights, np.where(codes >= 0, weights, 0.0))
-    views = []
-    for i, (matrix, own) in enumerate(zip(matrices, present, strict=True)):
-        settings = ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000, 2000)
-        views.append(read_view(settings, matrix, own, partition.block_L, partition.block_U, weights, rng))
     data = TrainingData(None, list(matrices), present, Labels(np.arange(n_classes), codes), partition, groups)
+    views = [
+        data.fit_view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000, 2000), 0)
+        for i in range(len(matrices))
+    ]
     Y = data.signed_labels(partition.block_L)
     return Training(data, views, build_problem(views, partition, Y, n_classes, shared_curvature=shared_curvature))
 

@@ -12,8 +12,8 @@ from cmvmed.auto.neighbors import (
     NeighborEvidence,
     NeighborPredictor,
     add_neighbor_view,
-    graph_blocks,
     laplacian_kernel,
+    neighbor_view,
 )
 from cmvmed.core.exact import CholeskyView, SpectralView
 from cmvmed.core.posterior import supervised_state
@@ -47,7 +47,8 @@ def test_the_kernel_is_the_squared_inverse_of_the_laplacian():
 def check_blocks(blocks, training, nodes, bias):
     """The kernel of all rows in the order of the blocks, plus the bias."""
     n_L, K = training.partition.block_L.size, laplacian_kernel(nodes, REGULARIZATION) + bias
-    rows = K[np.ix_(nodes.node_of_row, nodes.node_of_row)]
+    node = nodes.node_of_row[training.data.order]
+    rows = K[np.ix_(node, node)]
     np.testing.assert_allclose(blocks.LL, rows[:n_L, :n_L], rtol=1e-12)
     np.testing.assert_allclose(blocks.UL, rows[n_L:, :n_L], rtol=1e-12)
     np.testing.assert_allclose(blocks.UU, rows[n_L:, n_L:], rtol=1e-12)
@@ -60,7 +61,7 @@ def test_blocks_hold_the_kernel_of_all_rows_with_the_mean_settings_of_the_views(
         for view, variance in zip(training.views, (1.0, 3.0), strict=True)
     ]
     nodes = training.nodes(4)
-    blocks = graph_blocks(nodes, views, 15, np.ones(60), REGULARIZATION)
+    blocks = neighbor_view(nodes, views, training.data, TUNING).exact_model(np.ones(60), shared_curvature=True).blocks
     assert blocks.prior_variance == 2.0
     check_blocks(blocks, training, nodes, 0.1 / 2.0)
     rejects(check_blocks, blocks, training, nodes, 0.0)
@@ -70,7 +71,7 @@ def plan_with_neighbors(weight=0.4, *, chosen=(), surrogate=None):
     training = draw_training(missing=0.2)
     plan = make_plan(training.problem, chosen=chosen, surrogate=surrogate)
     evidence = NeighborEvidence(training.nodes(4), weight)
-    return plan, add_neighbor_view(plan, evidence, training.views, training.partition, TUNING)
+    return plan, add_neighbor_view(plan, evidence, training.views, training.data, TUNING)
 
 
 def test_neighbors_are_the_last_view_and_the_others_share_the_rest():
@@ -101,7 +102,7 @@ def test_only_an_automatic_consensus_weight_is_lowered():
 def check_predictor(known, means, training, nodes, scores):
     """Training rows have the scores of their nodes; rows without any view have none."""
     np.testing.assert_array_equal(known, np.arange(training.block.size))
-    np.testing.assert_allclose(means, scores[nodes.node_of_row], atol=1e-12)
+    np.testing.assert_allclose(means, scores[nodes.node_of_row[training.data.order]], atol=1e-12)
 
 
 def test_new_rows_have_the_mean_of_their_nearest_and_equal_ones_their_scores():

@@ -46,7 +46,7 @@ def neighbors_of(training, weight=0.6):
 
 
 def chosen_plan(training, settings, tuning=TUNING, **evidence):
-    return choose_plan(training.problem, training.views, training.partition, settings, tuning, **evidence)
+    return choose_plan(training.problem, training.views, training.data, settings, tuning, **evidence)
 
 
 def plan_of(training, settings, tuning=TUNING, **evidence):

@@ -1,11 +1,20 @@
-"""Inverses from the Cholesky factor, solutions with singular matrices, and whitening."""
+"""Inverses from the Cholesky factor, solutions with singular matrices, whitening, and products."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from cmvmed.core.linalg import cholesky, inverse_diagonal, inverse_lower_half, solve_semidefinite, whitening
+from cmvmed.core import linalg
+from cmvmed.core.linalg import (
+    MAX_NARROW,
+    cholesky,
+    inverse_diagonal,
+    inverse_lower_half,
+    narrow_product,
+    solve_semidefinite,
+    whitening,
+)
 from tests.core.factories import rejects
 
 
@@ -78,3 +87,19 @@ def test_solution_with_a_matrix_that_rounding_has_made_indefinite():
 def test_an_indefinite_matrix_gives_the_plain_solution():
     A = np.array([[1.0, 3.0], [3.0, 1.0]])
     np.testing.assert_allclose(A @ solve_semidefinite(A, np.ones(2)), np.ones(2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_columns", [0, 1, 3, MAX_NARROW, MAX_NARROW + 1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_narrow_product_is_the_product(n_columns, dtype, transposed, monkeypatch):
+    monkeypatch.setattr(linalg, "NARROW_BYTES", 1000)  # several parts
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 37)).astype(dtype)
+    A = A.T if transposed else A
+    B = rng.normal(size=(A.shape[1], n_columns)).astype(dtype)
+    found = narrow_product(A, B)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, A.astype(float) @ B.astype(float), rtol=0.0, atol=100 * np.finfo(dtype).eps)
+    sliced = rng.normal(size=(20, 30))[::2, ::3]
+    np.testing.assert_allclose(narrow_product(sliced, np.eye(10)[:, :2]), sliced[:, :2])

@@ -10,7 +10,7 @@ import pytest
 from cmvmed.core.annealing import Schedule, anneal
 from cmvmed.core.exact import KernelBlocks, SpectralView
 from cmvmed.core.kernels import Kernel
-from cmvmed.core.low_rank import LowRankConditioned, LowRankView
+from cmvmed.core.low_rank import LowRankConditioned, LowRankView, gather_features
 from cmvmed.core.nystroem import TrainingRows, fit_basis
 from cmvmed.core.posterior import supervised_state, update_view
 from cmvmed.core.surrogates import Bohning
@@ -29,15 +29,15 @@ from tests.core.test_posterior import check_same_gaussian
 BIAS = 0.2
 
 
-def feature_view(sensor, view=LowRankView, **changed):
+def feature_view(sensor, view=LowRankView, *, single=False, **changed):
     blocks = sensor.blocks
     given = {
         "weights": blocks.weights,
         "prior_variance": blocks.prior_variance,
-        "double_precision_rows": 2000,
         **changed,
     }
-    return view(sensor.Phi_L, np.array_split(sensor.Phi_U, 3), **given)
+    features = gather_features(np.array_split(sensor.Phi_U, 3), given["weights"], sensor.Phi_U.shape[1], single=single)
+    return view(sensor.Phi_L, features, np.arange(len(sensor.Phi_U)), **given)
 
 
 class ExactShape:
@@ -61,9 +61,9 @@ def test_features_equal_their_kernel(n_features, weighted):
 class WithoutRotation(LowRankView):
     """Uses the eigenvalues of G with features that are not rotated."""
 
-    def __init__(self, Z_L, parts_U, weights, prior_variance, **named):
-        super().__init__(Z_L, parts_U, weights, prior_variance, **named)
-        self.blocks = replace(self.blocks, Z_U=np.concatenate(parts_U))
+    def __init__(self, Z_L, features, *given, **named):
+        super().__init__(Z_L, features, *given, **named)
+        self.blocks = replace(self.blocks, Z_U=features.Z)
 
     def condition(self, lam, a):
         return LowRankConditioned(self.space, self.blocks, lam, a[0])
@@ -126,9 +126,8 @@ def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=
             )
         )
         basis = fit_basis(rows, np.concatenate([L, U])[:n_landmarks], BIAS)
-        low_rank.append(
-            LowRankView(basis.features(X[L]), [basis.features(X[U])], weights, 2.0, double_precision_rows=2000)
-        )
+        features = gather_features([basis.features(X[U])], weights, basis.rank, single=False)
+        low_rank.append(LowRankView(basis.features(X[L]), features, np.arange(U.size), weights, 2.0))
     return replace(problem, models=tuple(exact)), replace(problem, models=tuple(low_rank))
 
 
@@ -213,7 +212,7 @@ def test_total_variance_is_the_sum_over_rows():
 def test_features_of_many_rows_are_kept_in_single_precision_with_the_same_results():
     sensor = draw_sensor(0, n_features=12, weighted=True)
     double = feature_view(sensor)
-    single = feature_view(sensor, double_precision_rows=0)
+    single = feature_view(sensor, single=True)
     assert (single.blocks.Z_U.dtype, double.blocks.Z_U.dtype) == (np.float32, np.float64)
     Y = draw_labels(0, len(sensor.Phi_L))
     box = np.full(len(Y), 1.3)
@@ -231,6 +230,6 @@ def test_features_of_many_rows_are_kept_in_single_precision_with_the_same_result
 
 def test_features_beyond_the_range_of_single_precision_stay_in_double():
     sensor = draw_sensor(0)
-    view = feature_view(replace(sensor, Phi_U=1e20 * sensor.Phi_U), double_precision_rows=0)
+    view = feature_view(replace(sensor, Phi_U=1e20 * sensor.Phi_U), single=True)
     assert view.blocks.Z_U.dtype == np.float64
     assert np.isfinite(view.blocks.diagonal_U).all()

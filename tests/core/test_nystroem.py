@@ -96,34 +96,23 @@ def test_residual_falls_with_landmarks_and_vanishes_with_all_rows():
     assert lost[-1] < 1e-9
 
 
-def chosen_landmarks(rows, preferred, others, weights, n_components, rng=None):
+def chosen_landmarks(rows, weights, n_components, rng=None):
     rng = np.random.default_rng(0) if rng is None else rng
-    return choose_landmarks(rows, preferred, others, weights, n_components, rng, rounds=10, candidates=20)
+    return choose_landmarks(rows, weights, n_components, rng, rounds=10, candidates=20)
 
 
 @pytest.mark.parametrize("kind", ["rbf", "sparse rbf", "precomputed"])
-def test_landmarks_are_different_rows_of_positive_weight_and_include_the_labeled_ones(kind):
+def test_landmarks_are_different_rows_of_positive_weight(kind):
     rows = training_rows(kind, draw_rows(n=300))
     weights = np.random.default_rng(2).integers(0, 3, 300).astype(float)
-    labeled = np.arange(8)
-    chosen = chosen_landmarks(rows, labeled, np.arange(8, 300), weights, 60)
+    chosen = chosen_landmarks(rows, weights, 60)
     assert chosen.size == np.unique(chosen).size == 60
-    np.testing.assert_array_equal(chosen[:8], labeled)
-    assert (weights[chosen[8:]] > 0.0).all()
+    assert (weights[chosen] > 0.0).all()
+    np.testing.assert_array_equal(chosen_landmarks(rows, weights, 300), np.flatnonzero(weights))
 
 
-def test_at_most_half_of_the_landmarks_are_labeled_if_there_are_others():
-    rows, weights = training_rows("rbf", draw_rows(n=300)), np.ones(300)
-    chosen = chosen_landmarks(rows, np.arange(100), np.arange(100, 300), weights, 60)
-    assert (chosen < 100).sum() == 30
-    few_others = chosen_landmarks(rows, np.arange(295), np.arange(295, 300), weights, 60)
-    assert (few_others < 295).sum() == 55
-    all_rows = chosen_landmarks(rows, np.arange(5), np.arange(5, 9), weights, 60)
-    np.testing.assert_array_equal(all_rows, np.arange(9))
-
-
-def uniform_landmarks(rows, preferred, others, weights, n_components, rng):
-    return weighted_sample(others, weights[others], n_components, rng)
+def uniform_landmarks(rows, weights, n_components, rng):
+    return weighted_sample(np.arange(weights.size), weights, n_components, rng)
 
 
 def far_rows_chosen(choose, seed):
@@ -132,7 +121,7 @@ def far_rows_chosen(choose, seed):
     cluster = 0.1 * rng.normal(size=(1000, 2))
     small = 10.0 * np.arange(1, 11)[:, None] + 0.1 * rng.normal(size=(10, 2))
     rows = TrainingRows(Kernel("v", "rbf", gamma=1.0), np.vstack([cluster, small]))
-    chosen = choose(rows, np.empty(0, np.intp), np.arange(1010), np.ones(1010), 60, rng)
+    chosen = choose(rows, np.ones(1010), 60, rng)
     return int((chosen >= 1000).sum())
 
 

@@ -169,7 +169,7 @@ TUNING = Tuning()
 
 
 def chosen(approximation, algorithm, n_rows, n_components=None):
-    return choose_approximation(approximation, n_components, algorithm, n_rows, TUNING)
+    return choose_approximation(approximation, n_components, algorithm, n_rows, n_rows, TUNING)
 
 
 @pytest.mark.parametrize(

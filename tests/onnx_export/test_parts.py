@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmvmed.auto.opinions.graph import SAME_POINT, TIE_TOLERANCE, nearest_shares
+from cmvmed.auto.opinions.nearest import SAME_POINT, TIE_TOLERANCE, nearest_shares
 from cmvmed.core.linalg import unit_rows
 from cmvmed.data.scaling import Scaling, fit_scaling
 from cmvmed.onnx_export.graph_builder import GraphBuilder

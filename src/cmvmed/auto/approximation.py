@@ -7,10 +7,9 @@ import numpy as np
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.nystroem import Basis
-from cmvmed.core.problem import RowPartition
 from cmvmed.core.threads import Mapper
+from cmvmed.data.fit_view import FitView
 from cmvmed.data.training_data import checked_random_state
-from cmvmed.data.view_data import ViewData, landmark_basis
 
 MAX_ROWS_WITHOUT_LOW_RANK = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
 
@@ -28,10 +27,10 @@ class Approximation:
 
 
 def choose_approximation(
-    approximation: str, n_components: int | None, algorithm: str, n_unlabeled: int, tuning: Tuning
+    approximation: str, n_components: int | None, algorithm: str, n_rows: int, n_unlabeled: int, tuning: Tuning
 ) -> Approximation:
-    """The choice for ``n_unlabeled`` rows; only algorithm "bohning" has a low-rank form."""
-    low_rank = Approximation(n_components or default_components(n_unlabeled, tuning))
+    """The choice for ``n_rows`` rows with weight, of which some are unlabeled; only algorithm "bohning" has a low-rank form."""
+    low_rank = Approximation(n_components or default_components(n_rows, tuning))
     if approximation == "exact":
         return Approximation(None)
     if algorithm == "bohning":
@@ -49,19 +48,14 @@ def choose_approximation(
     return Approximation(None)
 
 
-def default_components(n_unlabeled: int, tuning: Tuning) -> int:
+def default_components(n_rows: int, tuning: Tuning) -> int:
     """Number of landmarks: proportional to √n, within bounds."""
-    root = tuning.components_per_root * np.sqrt(n_unlabeled)
+    root = tuning.components_per_root * np.sqrt(n_rows)
     return int(np.clip(round(root), tuning.min_components, tuning.max_components))
 
 
 def view_bases(
-    views: Sequence[ViewData],
-    partition: RowPartition,
-    approximation: Approximation,
-    random_state: object,
-    tuning: Tuning,
-    map_views: Mapper,
+    views: Sequence[FitView], approximation: Approximation, random_state: object, tuning: Tuning, map_views: Mapper
 ) -> list[Basis] | None:
     """The views' low-rank features, None if kernels are exact."""
     n_components = approximation.n_components
@@ -70,13 +64,8 @@ def view_bases(
     seeds = checked_random_state(random_state).randint(2**31, size=len(views))
 
     def basis(i: int) -> Basis:
-        return landmark_basis(
-            views[i],
-            partition,
-            n_components,
-            np.random.default_rng(seeds[i]),
-            rounds=tuning.landmark_rounds,
-            candidates=tuning.candidates_per_landmark,
+        return views[i].basis(
+            n_components, int(seeds[i]), rounds=tuning.landmark_rounds, candidates=tuning.candidates_per_landmark
         )
 
     return list(map_views(basis, range(len(views))))

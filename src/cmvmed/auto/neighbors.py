@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from cmvmed.auto.opinions.graph import Nodes, nearest_shares
+from cmvmed.auto.opinions.graph import Nodes
+from cmvmed.auto.opinions.nearest import nearest_shares
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
-from cmvmed.core.exact import CholeskyView, KernelBlocks, SpectralView
-from cmvmed.core.posterior import ViewModel, supervised_state
-from cmvmed.core.problem import RowPartition
+from cmvmed.core.posterior import supervised_state
 from cmvmed.core.types import Array, IntArray, Matrix
+from cmvmed.data.fit_view import KernelOfRows
+from cmvmed.data.training_data import TrainingData
 from cmvmed.data.view_data import ViewData
 
 
@@ -28,23 +29,25 @@ from cmvmed.data.view_data import ViewData
 class NeighborEvidence:
     """The graph of nearest rows, and the weight that held-out labels give it."""
 
-    nodes: Nodes
+    nodes: Nodes  # of rows in the order of the table
     weight: float
 
 
 def add_neighbor_view(
-    plan: Plan, evidence: NeighborEvidence, views: Sequence[ViewData], partition: RowPartition, tuning: Tuning
+    plan: Plan, evidence: NeighborEvidence, views: Sequence[ViewData], training: TrainingData, tuning: Tuning
 ) -> Plan:
     """The plan with the neighbors as its last view."""
-    problem, n_L, weight = plan.problem, partition.block_L.size, evidence.weight
-    blocks = graph_blocks(evidence.nodes, views, n_L, problem.weights_U, tuning.graph_regularization)
-    model: ViewModel = (SpectralView if plan.surrogate.shared_curvature else CholeskyView)(blocks)
+    problem, partition, weight = plan.problem, training.partition, evidence.weight
+    n_L, n_U = partition.block_L.size, partition.block_U.size
+    model = neighbor_view(evidence.nodes, views, training, tuning).exact_model(
+        problem.weights_U, shared_curvature=plan.surrogate.shared_curvature
+    )
     hinge = float(np.mean([view.settings.C for view in views])) * partition.hinge[partition.block_L]
     joined = replace(
         problem,
         models=(*problem.models, model),
         rows_L=(*problem.rows_L, np.arange(n_L)),
-        rows_U=(*problem.rows_U, np.arange(partition.block_U.size)),
+        rows_U=(*problem.rows_U, np.arange(n_U)),
         box=(*problem.box, hinge),
     )
     schedule = plan.schedule
@@ -60,21 +63,18 @@ def add_neighbor_view(
     )
 
 
-def graph_blocks(
-    nodes: Nodes, views: Sequence[ViewData], n_L: int, weights_U: Array, regularization: float
-) -> KernelBlocks:
-    """The kernel (Λ + εI)⁻² of all rows as blocks, with the mean settings of the views."""
+def neighbor_view(nodes: Nodes, views: Sequence[ViewData], training: TrainingData, tuning: Tuning) -> KernelOfRows:
+    """The kernel (Λ + εI)⁻² of all rows, with the mean settings of the views."""
     prior_variance = float(np.mean([view.settings.prior_variance for view in views]))
     bias = float(np.mean([view.settings.bias_variance for view in views])) / prior_variance
-    K = nodes.of_rows(nodes.of_rows(laplacian_kernel(nodes, regularization)).T) + bias
-    return KernelBlocks(
-        LL=np.ascontiguousarray(K[:n_L, :n_L]),
-        UL=np.ascontiguousarray(K[n_L:, :n_L]),
-        UU=np.ascontiguousarray(K[n_L:, n_L:]),
-        weights=weights_U,
-        prior_variance=prior_variance,
-        view="neighbors",
-    )
+
+    def compute() -> Array:
+        return nodes.of_rows(nodes.of_rows(laplacian_kernel(nodes, tuning.graph_regularization)).T) + bias
+
+    key = ("neighbors", nodes.indices, nodes.n_neighbors, prior_variance, bias)
+    weights, n_L = training.partition.weights[training.rows], training.partition.block_L.size
+    order = training.order
+    return KernelOfRows("neighbors", key, compute, weights, order[:n_L], order[n_L:], prior_variance, training.cache)
 
 
 def laplacian_kernel(nodes: Nodes, regularization: float) -> Array:

@@ -11,9 +11,10 @@ from cmvmed.auto.class_prior import ShareEstimate, empirical_bayes_share, label_
 from cmvmed.auto.neighbors import NeighborEvidence, add_neighbor_view
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, supervised_start
-from cmvmed.core.problem import Problem, RowPartition
+from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import Surrogate
 from cmvmed.core.types import Array
+from cmvmed.data.training_data import TrainingData
 from cmvmed.data.view_data import ViewData
 
 
@@ -59,7 +60,7 @@ class ChosenPlan:
 def choose_plan(
     problem: Problem,
     views: Sequence[ViewData],
-    partition: RowPartition,
+    training: TrainingData,
     settings: PlanSettings,
     tuning: Tuning,
     inferred: Array | None = None,
@@ -72,7 +73,7 @@ def choose_plan(
     inferred : class shares (K,) from opinions learned from the labels; None if there are none
     neighbors : the graph of nearest rows as a further view; None for none
     """
-    start = supervised_start(problem)
+    start, partition = supervised_start(problem), training.partition
     if isinstance(settings.view_weights, str):
         weights = agreement_weights(start.agreement, problem.known_views, tuning)
     else:
@@ -85,7 +86,7 @@ def choose_plan(
     shares = None if settings.class_prior is None else prior
     plan = Plan(problem, start, settings.surrogate, settings.schedule(lam), weights, prior, shares, chosen)
     if neighbors is not None:
-        plan = add_neighbor_view(plan, neighbors, views, partition, tuning)
+        plan = add_neighbor_view(plan, neighbors, views, training, tuning)
     if problem.weights_U.sum() * prior.min() < 1.0:  # not one row of the rarest class is expected
         return ChosenPlan(replace(plan, shares=None), settings, None)
     if not settings.infers_shares or problem.n_classes > 2:

@@ -73,7 +73,7 @@ class Tuning:
     opinion_strength: float = 0.5
     """Labels for each opinion that the prior of the weights counts as."""
     max_graph_rows: int = 2000
-    """Rows that are nodes of the graphs: as many as have exact kernels, so that nothing changes up to there."""
+    """Rows that are nodes of the graphs, beside labeled ones: as many as have exact kernels, so that all are nodes up to there."""
     max_streamed_graph_rows: int = 1000
     """The same if all rows are predicted in chunks, each compared with every node: as many as landmarks. Not compared."""
     max_opinion_labels: int = 1000
@@ -145,7 +145,7 @@ class Tuning:
     compact_rows: int = 300
     """Training rows of each view that a compact model file keeps (benchmarks.model_files)."""
     components_per_root: float = 9.0
-    """Landmarks per square root of the number of unlabeled rows (benchmarks.agreement)."""
+    """Landmarks per square root of the number of rows (benchmarks.agreement)."""
     min_components: int = 600
     """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.agreement)."""
     max_components: int = 1000

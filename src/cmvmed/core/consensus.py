@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import entr, expit, log_softmax, logit, softmax
+from scipy.special import entr, expit, logit
 
 from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
+from cmvmed.core.softmax import log_softmax, softmax
 from cmvmed.core.types import Array, IntArray
 
 BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
@@ -101,11 +102,12 @@ def pool(means: Sequence[Array], rows: Sequence[IntArray], weights: Array, n_row
     scores : (n_rows, F), Σ π_i m_i / Σ π_i over the present views; zero where no view is present
     coverage : (n_rows,), ψ = Σ π_i over the present views
     """
-    total = np.zeros((n_rows, means[0].shape[1]))
+    total = np.zeros((n_rows, means[0].shape[1]), order="F")
     coverage = np.zeros(n_rows)
     for mean, index, weight in zip(means, rows, weights, strict=True):
-        total[index] += weight * mean
-        coverage[index] += weight
+        own = slice(None) if index.size == n_rows else index  # rows ascend
+        total[own] += weight * mean
+        coverage[own] += weight
     return total / np.where(coverage > 0.0, coverage, 1.0)[:, None], coverage
 
 
@@ -114,7 +116,7 @@ def soft_labels(scores: Array, offset: Array, temperature: float) -> Array:
     if scores.shape[1] == 1:  # the same as the softmax, but exact complements
         p = expit((scores + offset) / temperature)
         return np.hstack([expit(-(scores + offset) / temperature), p])
-    return np.asarray(softmax((scores + offset) / (2.0 * temperature), axis=1))
+    return softmax((scores + offset) / (2.0 * temperature))
 
 
 def prior_scores(prior: Array, temperature: float) -> Array:
@@ -134,7 +136,7 @@ def divergence(q: Array, m: Array, offset: Array, temperature: float) -> Array:
 
     q is the normalized geometric mean Π p_i^{π_i} of the views' distributions, which minimizes Σ π_i KL(q ‖ p_i).
     """
-    log_p = log_softmax(class_scores(m + offset) / (2.0 * temperature), axis=1)
+    log_p = log_softmax(class_scores(m + offset) / (2.0 * temperature))
     return np.asarray(np.maximum(-entropy(q) - (q * log_p) @ np.ones(q.shape[1]), 0.0))
 
 
@@ -199,7 +201,7 @@ def _newton_balance(scores: Array, share: Array, prior: Array, scale: float, off
     """Newton steps on φ at one temperature, each shortened until φ's slope along it has not turned steeply upwards."""
 
     def imbalance(o: Array) -> tuple[Array, Array]:
-        q = np.asarray(softmax((scores + o) / scale, axis=1))
+        q = softmax((scores + o) / scale)
         return share @ q - prior, q
 
     gradient, q = imbalance(offset)

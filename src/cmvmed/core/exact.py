@@ -20,12 +20,13 @@ from cmvmed.core.linalg import (
     eigen_psd,
     inverse_diagonal,
     log_determinant,
+    narrow_product,
     product,
     solve_cholesky,
     solve_lower,
 )
 from cmvmed.core.posterior import KEPT_GAUSSIANS, Conditioned
-from cmvmed.core.types import Array
+from cmvmed.core.types import Array, IntArray
 
 Factors = TypeVar("Factors")
 
@@ -63,16 +64,57 @@ class KernelBlocks:
         return float((tau * m_L).sum() + (gamma * m_U).sum())
 
 
-class SpectralView:
-    """√w K_UU √w = Q diag(ω) Qᵀ once; conditioning at any λ and any constant a is then diagonal."""
+@dataclass(frozen=True)
+class Spectrum:
+    """√w K √w = Q diag(ω) Qᵀ over rows of a view."""
 
-    def __init__(self, blocks: KernelBlocks) -> None:
+    omega: Array  # (n,)
+    Q: Array  # (n, n)
+
+
+def fit_spectrum(K: Array, weights: Array, view: str) -> Spectrum:
+    """The eigendecomposition for a kernel (n, n), bias included, and weights (n,) > 0; errors name the view."""
+    root = np.sqrt(weights)
+    scaled = K * root * root[:, None] if (weights != 1.0).any() else K
+    return Spectrum(*_factorized(eigen_psd, scaled, view))
+
+
+class SpectralView:
+    """One eigendecomposition; conditioning at any λ and any constant a is then diagonal.
+
+    The eigendecomposition may be one of more rows than the unlabeled ones, so that it does not depend on which of them
+    have labels. With M = (I + ρ√wK√w)⁻¹ over all its rows and o those that are not unlabeled, the inverse of the part B
+    that belongs to the unlabeled rows is a Schur complement, equation (B″):
+
+        B⁻¹ = M_UU - M_Uo M_oo⁻¹ M_oU,   log|B| = Σ log(1 + ρω) + log|M_oo|.
+
+    Parameters
+    ----------
+    blocks : the kernel of the view's labeled and unlabeled rows
+    spectrum : the eigendecomposition, of the unlabeled rows alone if None
+    index_U : (u,), which of its rows are the unlabeled ones; all in order if None
+    """
+
+    def __init__(self, blocks: KernelBlocks, spectrum: Spectrum | None = None, index_U: IntArray | None = None) -> None:
+        spectrum = fit_spectrum(blocks.UU, blocks.weights, blocks.view) if spectrum is None else spectrum
+        self.omega, self.Q = spectrum.omega, spectrum.Q
+        self.index_U = np.arange(self.omega.size) if index_U is None else index_U
+        self.Q_o = np.delete(self.Q, self.index_U, axis=0)  # (n - u, n)
         self.root = np.sqrt(blocks.weights)
-        scaled = blocks.UU * self.root * self.root[:, None] if (blocks.weights != 1.0).any() else blocks.UU
-        self.omega, self.Q = _factorized(eigen_psd, scaled, blocks.view)
-        self.G = self.Q.T @ (self.root[:, None] * blocks.UL)  # (u, l)
         self.blocks = blocks
+        self.G = self.project(blocks.UL)  # (n, l)
         self._conditioned = lru_cache(KEPT_GAUSSIANS)(partial(SpectralConditioned, self))
+
+    def project(self, values: Array) -> Array:
+        """Q_Uᵀ √w values, (n, k), for values (u, k) of the unlabeled rows."""
+        padded = np.zeros((self.omega.size, values.shape[1]))
+        padded[self.index_U] = self.root[:, None] * values
+        return np.asarray(narrow_product(self.Q.T, padded))
+
+    @cached_property
+    def squares(self) -> Array:
+        """Q∘Q."""
+        return self.Q * self.Q
 
     def condition(self, lam: float, a: Array) -> Conditioned:
         """The Gaussian at ``lam`` and a constant curvature; kept for the fits of a short schedule, which share theirs."""
@@ -80,41 +122,57 @@ class SpectralView:
 
 
 class SpectralConditioned:
-    """Equation (B′): with ρ = λσ²a and d = 1/(1 + ρω), S_LL = σ²(K_LL - ρGᵀdG) is σ² times K-tilde, paper eqs. (6), (7).
+    """Equations (B′) and (B″): with ρ = λσ²a and d = 1/(1 + ρω), S_LL = σ²(K_LL - ρGᵀQᵀB⁻¹QG) is σ² times K-tilde.
 
-    S_UU = σ² Q diag(ωd) Qᵀ and S_UL = σ² Q diag(d) G, rows divided by √w.
+    K-tilde is that of paper eqs. (6) and (7).
     """
 
     def __init__(self, view: SpectralView, lam: float, rho: float) -> None:
         self.view, self.lam, self.rho = view, lam, rho
         self.d = 1.0 / (1.0 + rho * view.omega)
         self.sigma2 = view.blocks.prior_variance
-        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ (self.d[:, None] * view.G)))
-        self.log_det = float(np.log1p(rho * view.omega).sum())
+        M_oo = product(view.Q_o * self.d, view.Q_o.T)
+        self.factor = _factorized(cholesky, np.asfortranarray(M_oo), view.blocks.view)
+        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ self._inverse(view.G)))
+        self.log_det = float(np.log1p(rho * view.omega).sum()) + log_determinant(self.factor)
+
+    def _inverse(self, projected: Array) -> Array:
+        """Qᵀ(B⁻¹v, 0) = d(p - Q_oᵀ M_oo⁻¹ Q_o d p) for p = Q_Uᵀv (n, k)."""
+        scaled = self.d[:, None] * projected
+        if self.factor.size == 0:
+            return scaled
+        inner = solve_cholesky(self.factor, narrow_product(self.view.Q_o, scaled))
+        return np.asarray(scaled - self.d[:, None] * narrow_product(self.view.Q_o.T, inner))
 
     @cached_property
     def variance_U(self) -> Array:
-        """σ² Σ_k Q²_mk ω_k d_k / w_m."""
+        """σ²(Σ_k Q²_mk ω_k d_k + ρ‖M_oo^{-1/2} Q_o diag(ωd) Qᵀ_m‖²) / w_m."""
         view = self.view
-        return np.asarray(self.sigma2 * ((view.Q**2) @ (view.omega * self.d)) / view.blocks.weights)
+        weighted = view.omega * self.d
+        own = view.squares @ weighted
+        if self.factor.size:
+            W = solve_lower(self.factor, np.asfortranarray((view.Q_o * weighted) @ view.Q.T))
+            own = own + self.rho * np.einsum("ij,ij->j", W, W)
+        return np.asarray(self.sigma2 * own[view.index_U] / view.blocks.weights)
 
     def project_response(self, b: Array) -> Array:
-        """λQᵀ√w b."""
-        return np.asarray(self.lam * (self.view.Q.T @ (self.view.root[:, None] * b)))
+        """λQ_Uᵀ√w b."""
+        return self.lam * self.view.project(b)
 
     def labeled_mean(self, projected: Array) -> Array:
-        """σ² Gᵀ d projected."""
-        return np.asarray(self.sigma2 * (self.view.G.T @ (self.d[:, None] * projected)))
+        """σ² Gᵀ Qᵀ B⁻¹ Q projected."""
+        return np.asarray(self.sigma2 * (self.view.G.T @ self._inverse(projected)))
 
     def coefficients(self, projected: Array, tau: Array) -> Array:
-        """√w Q d (projected - ρGτ)."""
+        """√w B⁻¹ Q_U(projected - ρGτ)."""
         view = self.view
-        return np.asarray(view.root[:, None] * (view.Q @ (self.d[:, None] * (projected - self.rho * (view.G @ tau)))))
+        solution = narrow_product(view.Q, self._inverse(projected - self.rho * (view.G @ tau)))
+        return np.asarray(view.root[:, None] * solution[view.index_U])
 
     def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
         """σ²(K_UL τ + K_UU γ)."""
         blocks = self.view.blocks
-        return np.asarray(self.sigma2 * (blocks.UL @ tau + blocks.UU @ gamma))
+        return np.asarray(self.sigma2 * (blocks.UL @ tau + narrow_product(blocks.UU, gamma)))
 
 
 class CholeskyView:

@@ -6,8 +6,10 @@ Fortran-ordered work array they are given, which is what makes them fast.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
@@ -16,6 +18,8 @@ from cmvmed.core.types import Array, Matrix
 
 LONG_ROWS = 500  # from which on an eigendecomposition takes long enough that someone may want to stop it
 INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower solves
+MAX_NARROW = 6  # columns up to which a product with each of them is faster than one with all
+NARROW_BYTES = 2**19  # of a matrix, that stay in the cache
 RIDGE = 1e-15  # relative to the diagonal, for each row: what rounding may take from the smallest eigenvalue
 
 
@@ -140,6 +144,26 @@ def product(A: Array, B: Array) -> Array:
     transposed = [not matrix.flags.f_contiguous for matrix in (A, B)]
     a, b = (matrix.T if flip else matrix for matrix, flip in zip((A, B), transposed, strict=True))
     return np.asarray(blas.dgemm(1.0, a, b, trans_a=transposed[0], trans_b=transposed[1]))
+
+
+def narrow_product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
+    """A B, column by column if B has few: a product of matrices would rearrange A first, which takes longer.
+
+    Some rows of A, or of its transpose if that is in C order, are taken at a time, and stay in the cache meanwhile.
+    """
+    if B.shape[1] > MAX_NARROW:
+        return np.asarray(A @ B)
+    by_rows, columns = A.flags.c_contiguous, np.ascontiguousarray(B.T)
+    found = np.zeros((B.shape[1], A.shape[0]), dtype=np.result_type(A, B))
+    width, n = (A.shape[1], A.shape[0]) if by_rows else A.shape
+    step = max(1, NARROW_BYTES // max(1, width * A.itemsize))
+    for part in (slice(start, start + step) for start in range(0, n, step)):
+        for out, column in zip(found, columns, strict=True):
+            if by_rows:
+                np.dot(A[part], column, out=out[part])
+            else:
+                out += A[:, part] @ column[part]
+    return found.T
 
 
 def log_determinant(factor: Array) -> float:

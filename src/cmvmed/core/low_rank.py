@@ -19,9 +19,9 @@ from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
-from cmvmed.core.linalg import eigen_psd
+from cmvmed.core.linalg import eigen_psd, narrow_product
 from cmvmed.core.posterior import KEPT_GAUSSIANS
-from cmvmed.core.types import Array, Single
+from cmvmed.core.types import Array, IntArray, Single
 
 ROTATED_ROWS = 512  # rows rotated at a time
 SQUARED_ROWS = 128  # rows squared at a time
@@ -55,11 +55,11 @@ class FeatureBlocks:
 
     def scores(self, theta: Array) -> Array:
         """Z_U θ, (u, F)."""
-        return np.asarray(self.Z_U @ theta.astype(self.Z_U.dtype, copy=False), dtype=np.float64)
+        return np.asarray(narrow_product(self.Z_U, theta.astype(self.Z_U.dtype, copy=False)), dtype=np.float64)
 
     def sums(self, values: Array) -> Array:
         """Z_Uᵀ values, (r, F)."""
-        return np.asarray(self.Z_U.T @ values.astype(self.Z_U.dtype, copy=False), dtype=np.float64)
+        return np.asarray(narrow_product(self.Z_U.T, values.astype(self.Z_U.dtype, copy=False)), dtype=np.float64)
 
     def squared_sums(self, weights: Array) -> Array:
         """Σ_k weights_k z_k² of the unlabeled rows, (u,), some at a time so that their squares stay in the cache."""
@@ -113,46 +113,16 @@ class WeightGaussian:
         return float(self.space.prior_variance * (self.space.omega @ self.d))
 
 
-class LowRankView:
-    """G = V diag(ω) Vᵀ once; with the features rotated by V, conditioning at any λ and any constant a is then diagonal.
+@dataclass(frozen=True)
+class Features:
+    """The features of rows of a view, and G = Σ w z zᵀ in double precision."""
 
-    Parameters
-    ----------
-    Z_L : (l, r), features of the labeled rows
-    parts_U : features of the unlabeled rows, some rows at a time
-    weights : (u,), how often each unlabeled row counts, > 0
-    prior_variance : σ²
-    view : its name, for errors
-    double_precision_rows : unlabeled rows up to which features are kept in double precision
-    """
-
-    def __init__(
-        self,
-        Z_L: Array,
-        parts_U: Iterable[Array],
-        weights: Array,
-        prior_variance: float,
-        view: str = "",
-        *,
-        double_precision_rows: int,
-    ) -> None:
-        Z_U, G = _gather(parts_U, weights, Z_L.shape[1], single=weights.size > double_precision_rows)
-        omega, self.rotation = eigen_psd(G)
-        rotation = self.rotation.astype(Z_U.dtype)
-        for start in range(0, len(Z_U), ROTATED_ROWS):
-            rows = slice(start, start + ROTATED_ROWS)
-            Z_U[rows] = np.matmul(Z_U[rows], rotation)
-        self.space = WeightSpace(Z_L @ self.rotation, omega, prior_variance)
-        self.blocks = FeatureBlocks(self.space.Z_L, Z_U, weights, prior_variance, view)
-        self._conditioned = lru_cache(KEPT_GAUSSIANS)(partial(LowRankConditioned, self.space, self.blocks))
-
-    def condition(self, lam: float, a: Array) -> "LowRankConditioned":
-        """The Gaussian at ``lam`` and a constant curvature; kept for the fits of a short schedule, which share theirs."""
-        return self._conditioned(lam, float(a[0]) if a.size else 0.0)
+    Z: Array | Single  # (n, r)
+    G: Array  # (r, r)
 
 
-def _gather(parts: Iterable[Array], weights: Array, rank: int, *, single: bool) -> tuple[Array | Single, Array]:
-    """The features of all rows, (u, r), in single or double precision, and G = Σ w z zᵀ in double."""
+def gather_features(parts: Iterable[Array], weights: Array, rank: int, *, single: bool) -> Features:
+    """The features of all rows from those of some at a time, in single or double precision; weights (n,)."""
     Z = np.empty((weights.size, rank), dtype=np.float32 if single else np.float64)
     G, root, start = np.zeros((rank, rank)), np.sqrt(weights)[:, None], 0
     for part in parts:
@@ -162,7 +132,38 @@ def _gather(parts: Iterable[Array], weights: Array, rank: int, *, single: bool) 
         if Z.dtype == np.float32 and np.abs(part).max(initial=0.0) > MAX_SINGLE:
             Z = Z.astype(np.float64)
         Z[rows], start = part, rows.stop
-    return Z, G
+    return Features(Z, G)
+
+
+class LowRankView:
+    """G = V diag(ω) Vᵀ once; with the features rotated by V, conditioning at any λ and any constant a is then diagonal.
+
+    Parameters
+    ----------
+    Z_L : (l, r), features of the labeled rows
+    features : those of all rows, with the sum G over the unlabeled ones
+    index_U : (u,), which rows are the unlabeled ones
+    weights : (u,), how often each unlabeled row counts, > 0
+    prior_variance : σ²
+    view : its name, for errors
+    """
+
+    def __init__(
+        self, Z_L: Array, features: Features, index_U: IntArray, weights: Array, prior_variance: float, view: str = ""
+    ) -> None:
+        omega, self.rotation = eigen_psd(features.G)
+        rotation = self.rotation.astype(features.Z.dtype)
+        Z_U = np.empty((index_U.size, omega.size), dtype=features.Z.dtype)
+        for start in range(0, len(Z_U), ROTATED_ROWS):
+            rows = slice(start, start + ROTATED_ROWS)
+            np.matmul(features.Z[index_U[rows]], rotation, out=Z_U[rows])
+        self.space = WeightSpace(Z_L @ self.rotation, omega, prior_variance)
+        self.blocks = FeatureBlocks(self.space.Z_L, Z_U, weights, prior_variance, view)
+        self._conditioned = lru_cache(KEPT_GAUSSIANS)(partial(LowRankConditioned, self.space, self.blocks))
+
+    def condition(self, lam: float, a: Array) -> "LowRankConditioned":
+        """The Gaussian at ``lam`` and a constant curvature; kept for the fits of a short schedule, which share theirs."""
+        return self._conditioned(lam, float(a[0]) if a.size else 0.0)
 
 
 class LowRankConditioned(WeightGaussian):

@@ -132,34 +132,24 @@ def residual(diagonal: Array, kept: Array) -> float:
 
 
 def choose_landmarks(
-    rows: TrainingRows,
-    preferred: IntArray,
-    others: IntArray,
-    weights: Array,
-    n_components: int,
-    rng: np.random.Generator,
-    *,
-    rounds: int,
-    candidates: int,
+    rows: TrainingRows, weights: Array, n_components: int, rng: np.random.Generator, *, rounds: int, candidates: int
 ) -> IntArray:
-    """Numbers of the landmark rows, at most ``n_components``.
+    """Numbers of the landmark rows, at most ``n_components``, ascending.
+
+    They are drawn in rounds among some candidates, each as often as its weight says, and rows far from those already
+    chosen rather than others, as in k-means++.
 
     Parameters
     ----------
-    preferred : rows that come first (labeled ones); more than half of the landmarks only if there are not enough others
-    others : the rest, of which rows far from those chosen are drawn, as in k-means++, each as often as its weight says
     weights : (n,), sample weight of each row of the view
     rounds : rounds in which landmarks are drawn
     candidates : rows per landmark among which it is drawn
     """
-    if preferred.size + others.size <= n_components:
-        return np.concatenate([preferred, others])
-    room = max(n_components // 2, n_components - others.size)
-    if preferred.size > room:
-        preferred = np.sort(rng.choice(preferred, room, replace=False))
-    others = weighted_sample(others, weights[others], candidates * n_components, rng)
-    chosen = _kmeans_pp(rows, preferred, others, weights[others], n_components - preferred.size, rounds, rng)
-    return np.concatenate([preferred, chosen])
+    every = np.flatnonzero(weights > 0.0)
+    if every.size <= n_components:
+        return every
+    possible = weighted_sample(every, weights[every], candidates * n_components, rng)
+    return _kmeans_pp(rows, possible, weights[possible], n_components, rounds, rng)
 
 
 def weighted_sample(rows: IntArray, mass: Array, n: int, rng: np.random.Generator) -> IntArray:
@@ -172,24 +162,18 @@ def weighted_sample(rows: IntArray, mass: Array, n: int, rng: np.random.Generato
 
 
 def _kmeans_pp(
-    rows: TrainingRows,
-    preferred: IntArray,
-    others: IntArray,
-    mass: Array,
-    n: int,
-    rounds: int,
-    rng: np.random.Generator,
+    rows: TrainingRows, possible: IntArray, mass: Array, n: int, rounds: int, rng: np.random.Generator
 ) -> IntArray:
     """Rows drawn in rounds, with probabilities in the ratio of their squared distance to the nearest landmark so far."""
-    own = rows.diagonal(others)
-    distance = np.full(others.size, np.inf)
-    chosen, batch = np.empty(0, dtype=np.intp), preferred
+    own = rows.diagonal(possible)
+    distance = np.full(possible.size, np.inf)
+    chosen, batch = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
     for left in range(rounds, 0, -1):
         if batch.size:
-            to_batch = own[:, None] + rows.diagonal(batch) - 2.0 * rows.cross(others, batch)
+            to_batch = own[:, None] + rows.diagonal(batch) - 2.0 * rows.cross(possible, batch)
             distance = np.minimum(distance, np.maximum(to_batch.min(axis=1), 0.0))
-        distance[np.isin(others, batch)] = 0.0
+        distance[np.isin(possible, batch)] = 0.0
         likely = mass * (distance if np.isfinite(distance).all() else 1.0)
-        batch = weighted_sample(others, likely, -(-(n - chosen.size) // left), rng)
+        batch = weighted_sample(possible, likely, -(-(n - chosen.size) // left), rng)
         chosen = np.concatenate([chosen, batch])
     return np.sort(chosen)

@@ -1,5 +1,6 @@
-"""Which rows are equal."""
+"""Which rows, and which tables, are equal."""
 
+from hashlib import blake2b
 from itertools import pairwise
 
 import numpy as np
@@ -25,3 +26,12 @@ def numbers_of_equal(contents: list[tuple[bytes | None, ...]]) -> IntArray:
     """A number for each row, the same for equal contents, counted from 0 in the order of the rows."""
     seen: dict[tuple[bytes | None, ...], int] = {}
     return np.array([seen.setdefault(content, len(seen)) for content in contents], dtype=np.intp)
+
+
+def checksum(matrix: Matrix) -> bytes:
+    """A checksum of an array or sparse matrix; equal ones are of equal shape, type and content."""
+    parts = (matrix.data, matrix.indices, matrix.indptr) if is_sparse(matrix) else (matrix,)
+    digest = blake2b(repr((matrix.shape, *(part.dtype.str for part in parts))).encode())
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.digest()

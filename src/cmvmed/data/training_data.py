@@ -1,7 +1,8 @@
 """What a fit works on: matrices, labels and weights of the training rows, read and checked."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -10,7 +11,10 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cmvmed._warnings import warn_user
 from cmvmed.core.problem import RowPartition, partition_rows
+from cmvmed.core.row_cache import RowCache
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.contents import checksum
+from cmvmed.data.fit_view import FitView
 from cmvmed.data.groups import read_groups
 from cmvmed.data.labels import Labels
 from cmvmed.data.layout import column_label, per_view
@@ -41,6 +45,17 @@ class TrainingData:
     labels: Labels
     partition: RowPartition
     groups: IntArray | None = None  # (n,)
+    cache: RowCache = field(default_factory=RowCache)
+
+    @property
+    def rows(self) -> IntArray:
+        """Numbers of the rows that have any view, ascending."""
+        return np.sort(np.concatenate([self.partition.block_L, self.partition.block_U]))
+
+    @property
+    def order(self) -> IntArray:
+        """Where the rows of the labeled block, and then those of the unlabeled one, are among ``rows``."""
+        return np.searchsorted(self.rows, np.concatenate([self.partition.block_L, self.partition.block_U]))
 
     def view_data(
         self, settings: Sequence[ViewSettings], block_L: IntArray, block_U: IntArray, random_state: object
@@ -54,6 +69,29 @@ class TrainingData:
         for view, names in zip(views, self.schema.known_columns, strict=True):
             _warn_of_gaps(view, names)
         return views
+
+    def fit_views(self, settings: Sequence[ViewSettings], random_state: object) -> list[FitView]:
+        """The views of a fit to all rows."""
+        views = [self.fit_view(i, s, random_state) for i, s in enumerate(settings)]
+        for view, names in zip(views, self.schema.known_columns, strict=True):
+            _warn_of_gaps(view.whole, names)
+        return views
+
+    def whole_view(self, i: int, settings: ViewSettings, random_state: object) -> ViewData:
+        """View i with all its rows in their own order, scaled, with its kernel; it does not depend on labels."""
+
+        def compute() -> ViewData:
+            nothing, rng = np.empty(0, dtype=np.intp), generator(random_state)
+            weights = self.partition.weights
+            return read_view(settings, self.matrices[i], self.present[i], nothing, self.rows, weights, rng)
+
+        return self.cache.get(("view", i, settings.key), compute)
+
+    def fit_view(self, i: int, settings: ViewSettings, random_state: object) -> FitView:
+        """View i of a fit."""
+        whole, partition = self.whole_view(i, settings, random_state), self.partition
+        data, order = whole.arranged(self.rows, partition.block_L, partition.block_U)
+        return FitView(data, whole, order, partition.weights[self.rows[whole.rows_U]], self.cache)
 
     def signed_labels(self, rows: IntArray) -> Array:
         """Labels ±1 of each function, (n, F): of the second class if there are two, of each class otherwise.
@@ -119,6 +157,19 @@ def training_data(
             "that has a view."
         )
     return TrainingData(schema, matrices, present, labels, partition, weights.groups)
+
+
+def row_content(training: TrainingData, kernel: object, random_state: object, *further: Hashable) -> Hashable:
+    """What the results for rows depend on, whatever their labels: the rows, their weights and the random state.
+
+    Rows and weights enter by a checksum of their content. None if a second fit may differ all the same: because a
+    kernel is a function, or by the random state.
+    """
+    kernels = per_view(kernel, training.schema.view_names, "kernel")
+    if any(callable(k) for k in kernels) or not isinstance(random_state, Integral):
+        return None
+    parts = [*training.matrices, *training.present, training.partition.weights]
+    return (*(checksum(part) for part in parts), int(random_state), *further)
 
 
 def read_weights(sample_weight: object, class_weight: object, labels: Labels, groups: object = None) -> RowWeights:

@@ -1,21 +1,17 @@
-"""A view's training rows: from raw rows to kernel blocks or features."""
+"""A view's training rows: from raw rows to scaled ones with a kernel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmvmed.core.exact import CholeskyView, KernelBlocks, SpectralView
+from cmvmed.core.exact import KernelBlocks
 from cmvmed.core.kernels import Kernel, fit_kernel
 from cmvmed.core.linalg import is_sparse
-from cmvmed.core.low_rank import LowRankView
-from cmvmed.core.nystroem import Basis, TrainingRows, choose_landmarks, fit_basis
-from cmvmed.core.problem import RowPartition
+from cmvmed.core.nystroem import TrainingRows
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.imputation import Imputation, fit_imputation
 from cmvmed.data.scaling import Scaling, fit_scaling
-
-FEATURE_ROWS = 512  # rows whose features are computed at a time
 
 
 @dataclass(frozen=True)
@@ -34,6 +30,11 @@ class ViewSettings:
     median_sample: int
     double_precision_rows: int
     wide_clip: float = np.inf
+
+    @property
+    def key(self) -> "ViewSettings":
+        """Settings that can be a key during a fit: a given kernel function is named by its identity."""
+        return replace(self, kernel=f"function {id(self.kernel)}") if callable(self.kernel) else self
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,6 @@ class ViewData:
         """Unlabeled rows of ``train``."""
         return np.arange(self.rows_L.size, self.rows_L.size + self.rows_U.size)
 
-    def exact_model(self, weights_U: Array, *, shared_curvature: bool) -> SpectralView | CholeskyView:
-        """The view with its kernel held whole."""
-        blocks = self.blocks(weights_U)
-        return SpectralView(blocks) if shared_curvature else CholeskyView(blocks)
-
     def blocks(self, weights_U: Array) -> KernelBlocks:
         """Kernel blocks with the bias, given the sample weights of the unlabeled block."""
         L, U = self.index_L, self.index_U
@@ -95,17 +91,22 @@ class ViewData:
         """The rows as the kernel sees them."""
         return TrainingRows(self.kernel, self.train)
 
-    def low_rank_model(self, basis: Basis, weights_U: Array) -> LowRankView:
-        """The view through low-rank features."""
-        starts = range(0, self.rows_U.size, FEATURE_ROWS)
-        return LowRankView(
-            Z_L=basis.features(self.train[self.index_L]),
-            parts_U=(basis.features(self.train[self.index_U[start : start + FEATURE_ROWS]]) for start in starts),
-            weights=weights_U[self.rows_U],
-            prior_variance=self.settings.prior_variance,
-            view=self.settings.name,
-            double_precision_rows=self.settings.double_precision_rows,
-        )
+    def arranged(self, rows: IntArray, block_L: IntArray, block_U: IntArray) -> tuple["ViewData", IntArray]:
+        """The view with rows in the order of other blocks, and where each was in ``train``.
+
+        Parameters
+        ----------
+        rows : (n,), row numbers of all rows of this view's own blocks, the labeled ones first
+        block_L, block_U : row numbers of the labeled and unlabeled block
+        """
+        place = np.full(int(max(rows.max(initial=-1), block_L.max(initial=-1), block_U.max(initial=-1))) + 1, -1)
+        place[rows[np.concatenate([self.rows_L, self.rows_U])]] = np.arange(self.train.shape[0])
+        rows_L, rows_U = np.flatnonzero(place[block_L] >= 0), np.flatnonzero(place[block_U] >= 0)
+        order = np.concatenate([place[block_L[rows_L]], place[block_U[rows_U]]])
+        if self.columns is None:
+            return replace(self, train=self.train[order], rows_L=rows_L, rows_U=rows_U), order
+        square = np.asarray(self.train[np.ix_(order, order)])
+        return replace(self, train=square, columns=self.columns[order], rows_L=rows_L, rows_U=rows_U), order
 
     @property
     def preprocessor(self) -> "ViewPreprocessor":
@@ -221,29 +222,3 @@ def _square_part(view: str, matrix: Matrix, used: IntArray) -> Array:
         )
     dense = matrix.toarray() if is_sparse(matrix) else matrix
     return np.asarray(dense[np.ix_(used, used)])
-
-
-def landmark_basis(
-    view: ViewData,
-    partition: RowPartition,
-    n_components: int,
-    rng: np.random.Generator,
-    *,
-    rounds: int,
-    candidates: int,
-) -> Basis:
-    """Low-rank features of a view, with its labeled rows and some of its unlabeled ones as landmarks."""
-    used = np.concatenate([partition.block_L[view.rows_L], partition.block_U[view.rows_U]])
-    weights = partition.weights[used]
-    labeled = view.index_L[weights[view.index_L] > 0.0]
-    chosen = choose_landmarks(
-        view.training_rows,
-        labeled,
-        view.index_U,
-        weights,
-        n_components,
-        rng,
-        rounds=rounds,
-        candidates=candidates,
-    )
-    return fit_basis(view.training_rows, chosen, view.bias)

@@ -255,7 +255,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Set all that a fit has learned, at its end: a fit that fails before leaves an earlier model as it was."""
         for name, value in fitted.items():
             setattr(self, name, value)
-        for name in ("feature_names_in_", "compaction_"):  # of an earlier fit
+        for name in ("feature_names_in_", "compaction_", "_row_cache"):  # of an earlier fit
             if name not in fitted and hasattr(self, name):
                 delattr(self, name)
 

@@ -124,7 +124,7 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
     """Fit the opinions that the settings ask for; ``complete`` if all rows are in memory."""
     training, tuning, rng = fit.training, settings.tuning, generator(settings.random_state)
     partition, view_weights = training.partition, plan_settings.view_weights
-    used = np.ones(len(fit.data), dtype=bool) if isinstance(view_weights, str) else view_weights > 0.0
+    used = np.ones(len(fit.views), dtype=bool) if isinstance(view_weights, str) else view_weights > 0.0
     rows = read_labeled_rows(training, tuning, rng, used)
     folds = held_out_folds(fit.problem, rows, tuning.n_folds, grouped=training.groups is not None, used=used)
     mass = np.concatenate([np.zeros(partition.block_L.size), partition.weights[partition.block_U]])
@@ -135,13 +135,13 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
         max_graph_rows = tuning.max_graph_rows if complete else tuning.max_streamed_graph_rows
         candidates = build_candidates(
             training,
-            fit.data,
+            fit.whole,
             rows,
             used,
             kinds,
             settings.n_neighbors,
             max_graph_rows,
-            rng,
+            settings.random_state,
             tuning,
             per_class=per_class,
         )

@@ -24,12 +24,14 @@ from cmvmed.core.nystroem import Basis, residual
 from cmvmed.core.objective import Sweep
 from cmvmed.core.problem import Problem
 from cmvmed.core.types import Array, IntArray
+from cmvmed.data.fit_view import FitView
 from cmvmed.data.labels import Labels
-from cmvmed.data.predictors import view_predictors
+from cmvmed.data.predictors import ViewPredictor, view_predictors
 from cmvmed.data.sources.base import FLOAT_BYTES
 from cmvmed.data.training_data import TrainingData
 from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import model_attributes
+from cmvmed.estimators._fit_order import FitOrder
 from cmvmed.estimators._prediction import FittedModel, FittedOpinions
 from cmvmed.scale.passes import StreamedRows
 from cmvmed.scale.row_change import RowChange, remaining_change
@@ -47,9 +49,24 @@ class FitViews:
     """The views of a fit in memory and the problem that they make."""
 
     training: TrainingData
-    data: list[ViewData]
+    views: list[FitView]
     bases: list[Basis] | None  # None if kernels are exact
     problem: Problem  # of the sensors alone
+
+    @property
+    def data(self) -> list[ViewData]:
+        """The views' training rows, first the labeled ones."""
+        return [view.data for view in self.views]
+
+    @property
+    def whole(self) -> list[ViewData]:
+        """The views' training rows in the order of the table."""
+        return [view.whole for view in self.views]
+
+    def predictors(self, plan: Plan, result: AnnealingResult) -> tuple[ViewPredictor, ...]:
+        """The fitted views; landmarks are numbered in the order of the table."""
+        views = self.data if self.bases is None else self.whole
+        return view_predictors(views, self.bases, plan.problem, result)
 
 
 def fitted_model(
@@ -60,19 +77,19 @@ def fitted_model(
     combined: Combined | None,
 ) -> FittedModel:
     """The model of a result; without ``combined`` it is the consensus alone, uncalibrated."""
-    predictor, opinions = None, None
+    predictor, opinions, order = None, None, FitOrder(fit.training, fit.views)
     if neighbors is not None:
-        state = result.states[-1]
-        predictor = NeighborPredictor(neighbors.nodes, neighbors.nodes.of_nodes(np.concatenate([state.m_L, state.m_U])))
+        state, nodes = result.states[-1], order.nodes(neighbors.nodes)
+        predictor = NeighborPredictor(nodes, nodes.of_nodes(np.concatenate([state.m_L, state.m_U])))
     if combined is not None and combined.parts.supervised is not None:
         names = tuple(opinion.name for opinion in combined.parts.supervised.candidates.opinions)
-        scorer, with_consensus = combined.parts.supervised.scorer(), combined.parts.with_consensus
+        scorer, with_consensus = order.pool(combined.parts.supervised.scorer()), combined.parts.with_consensus
         opinions = FittedOpinions(names, scorer, combined.pool_offset, combined.mixture, with_consensus)
     return FittedModel(
         schema=fit.training.schema,
         classes=fit.training.labels.classes,
         class_prior=plan.class_prior,
-        predictors=view_predictors(fit.data, fit.bases, plan.problem, result),
+        predictors=fit.predictors(plan, result),
         pool_weights=result.view_weights,
         offset=result.consensus.offset,
         temperature=result.temperature / (1.0 if combined is None else combined.consensus_scale),
@@ -213,7 +230,7 @@ def continue_on_more_rows(
     start, n_annealed = fitted_model(fit, plan, None, result, combined), fit.training.partition.block_U.size
     if result.consensus_weight == 0.0 or result.stopped:
         return Continued(result, start, n_annealed)
-    preprocessors = [view.preprocessor for view in fit.data]
+    preprocessors = [view.preprocessor for view in fit.whole]
     samples = chain(sample.larger or (), [sample.all_rows])
     held_out = None if sample.larger is None or rows_tol is None else sample.larger.held_out()
     at = Continued(result, start, n_annealed)

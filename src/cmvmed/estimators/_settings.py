@@ -129,6 +129,7 @@ class FitSettings:
     rows_tol: float | None  # None: all rows
     n_jobs: int | None
     random_state: object
+    warm_start: bool
     tuning: Tuning
 
     @classmethod
@@ -160,6 +161,7 @@ class FitSettings:
             rows_tol=_read_rows_tol(e.rows, e.rows_tol),
             n_jobs=e.n_jobs,
             random_state=e.random_state,
+            warm_start=check_choice("warm_start", e.warm_start, (True, False)),
             tuning=current_tuning(),
         )
 

@@ -1,5 +1,6 @@
 """CMVMED: several views, many unlabeled rows and few labels."""
 
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -17,11 +18,12 @@ from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.core.consensus import class_scores
 from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.problem import build_problem
+from cmvmed.core.row_cache import RowCache
 from cmvmed.core.threads import Mapper, blas_limit, parallel_map
 from cmvmed.core.types import Array, BoolArray, Matrix
 from cmvmed.data.inputs import TrainingInput, open_training
 from cmvmed.data.predictors import CurvatureKind
-from cmvmed.data.training_data import TrainingData, read_weights
+from cmvmed.data.training_data import TrainingData, read_weights, row_content
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
@@ -145,7 +147,7 @@ class CMVMED(
         algorithm "bohning". "auto" is exact up to 2000 unlabeled rows.
     n_components : int or None, default=None
         Number of landmark rows of each view with "nystroem"; None takes nine times the square root of the number of
-        unlabeled rows, but at least 600 and at most 1000.
+        rows, but at least 600 and at most 1000.
     rows : {"enough", "all"}, default="enough"
         How many of very many unlabeled rows the consensus is learned from. "enough" sweeps over samples of them, each
         four times larger than the one before, until ``rows_tol`` is met; all rows are then predicted. "all" sweeps
@@ -159,6 +161,10 @@ class CMVMED(
     random_state : int, RandomState instance or None, default=0
         Draws the rows whose median distance is taken if there are more than a thousand, the landmarks, and the rows
         that are annealed if there are too many.
+    warm_start : bool, default=False
+        Whether what the next ``fit`` to the same X can use is kept: all that does not depend on labels, such as kernels,
+        eigendecompositions, landmarks and graphs. The result is the same, bit by bit. A fit to other rows, or with other
+        parameters, computes anew what is not the same. What is kept takes memory, and is not part of a pickle or a file.
 
     Attributes
     ----------
@@ -276,6 +282,7 @@ class CMVMED(
         rows_tol: float = 2e-3,
         n_jobs: int | None = None,
         random_state: object = 0,
+        warm_start: bool = False,
     ) -> None:
         self.views = views
         self.kernel = kernel
@@ -304,6 +311,7 @@ class CMVMED(
         self.rows_tol = rows_tol
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.warm_start = warm_start
 
     @classmethod
     def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
@@ -363,7 +371,8 @@ class CMVMED(
         """
         settings = FitSettings.read(self)
         data, sample, approximation = _read_sample(X, y, sample_weight, groups, settings)
-        low_rank, training = approximation.n_components is not None, sample.training
+        cache = self._new_row_cache(sample.training, settings)
+        low_rank, training = approximation.n_components is not None, replace(sample.training, cache=cache)
         map_parallel = parallel_map(settings.n_jobs, low_rank)
         with numerical_errors():
             fit = _build_views(training, approximation, settings, map_parallel)
@@ -376,7 +385,7 @@ class CMVMED(
             chosen = choose_plan(
                 fit.problem,
                 fit.data,
-                training.partition,
+                training,
                 plan_settings,
                 settings.tuning,
                 evidence.shares,
@@ -404,9 +413,21 @@ class CMVMED(
             warn_user(message, category)
         for message in evidence.warnings(chosen, combined):
             warn_user(message)
-        self._set_fitted_attributes(fitted)
+        self._set_fitted_attributes(fitted | ({"_row_cache": cache.finish()} if settings.warm_start else {}))
         report.finish(fitted)
         return self
+
+    def _new_row_cache(self, training: TrainingData, settings: FitSettings) -> RowCache:
+        """The results for these rows that are known from an earlier fit, if any."""
+        if not settings.warm_start:
+            return RowCache()
+        content = row_content(training, settings.views.kernel, settings.random_state, settings.tuning)
+        return RowCache(content, getattr(self, "_row_cache", None))
+
+    def __getstate__(self) -> Any:
+        """The state for a pickle or a copy, without what is kept for the next fit."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_row_cache"}
 
     def predict_proba(self, X: object) -> Any:
         """Probability of the classes of each row: the mixture of the pooled opinions and the consensus, calibrated.
@@ -589,9 +610,9 @@ def _read_sample(
     """X and y, the rows to anneal on in memory, and how kernels are handled."""
     data = open_training(X, y, settings.input)
     weights = read_weights(sample_weight, settings.class_weight, data.labels, groups)
-    n_unlabeled = count_unlabeled(data.labels, weights)
+    n_rows, n_unlabeled = int((weights.sample > 0.0).sum()), count_unlabeled(data.labels, weights)
     approximation = choose_approximation(
-        settings.approximation, settings.n_components, settings.algorithm, n_unlabeled, settings.tuning
+        settings.approximation, settings.n_components, settings.algorithm, n_rows, n_unlabeled, settings.tuning
     )
     sample = draw_sample(
         data,
@@ -611,10 +632,10 @@ def _build_views(
     """Scale the rows of each view, and compute its kernel blocks or features."""
     labels, partition, tuning = training.labels, training.partition, settings.tuning
     view_settings = settings.views.by_view(training.schema.view_names, labels.n_classes, tuning)
-    data = training.view_data(view_settings, partition.block_L, partition.block_U, settings.random_state)
-    bases = view_bases(data, partition, approximation, settings.random_state, tuning, map_views)
+    views = training.fit_views(view_settings, settings.random_state)
+    bases = view_bases(views, approximation, settings.random_state, tuning, map_views)
     problem = build_problem(
-        data,
+        views,
         partition,
         training.signed_labels(partition.block_L),
         labels.n_classes,
@@ -622,4 +643,4 @@ def _build_views(
         bases=bases,
         map_views=map_views,
     )
-    return FitViews(training, data, bases, problem)
+    return FitViews(training, views, bases, problem)

@@ -126,13 +126,15 @@ def _work(connection: Connection, project_file: str, parent: int) -> None:
 
 
 class _Worker:
-    """The encoded rows of a project."""
+    """The encoded rows of a project, and a model that keeps what its fits to them have in common."""
 
     def __init__(self, project_file: str) -> None:
+        from cmvmed import CMVMED
         from cmvmed.workbench import Project
 
         project = replace(Project.load(project_file), page_labels=None)
-        self.parameters = project.model_parameters
+        self.model = CMVMED(**(project.model_parameters | {"warm_start": True}))
+        self.drawn = self.model.labels_drawn
         self.views: dict[str, Any] = {}
         self.groups, self.problem = None, None
         try:
@@ -152,18 +154,15 @@ class _Worker:
 
     def fit(self, revision: int, labels: list[str | None], chosen: bool) -> Learned:
         """Fit to the labels."""
-        from cmvmed import CMVMED
-
         if self.problem is not None:
             return Learned(revision, problem=self.problem)
         if len(set(labels) - {None}) < 2:
             return Learned(revision, problem="A first fit needs labels of two classes.")
-        drawn = self.parameters["labels_drawn"]
-        parameters = self.parameters | {"labels_drawn": "chosen" if chosen and drawn == "unknown" else drawn}
+        self.model.labels_drawn = "chosen" if chosen and self.drawn == "unknown" else self.drawn
         start = time.perf_counter(), time.process_time()
         try:
-            model = CMVMED(**parameters).fit(self.views, np.array(labels, dtype=object), groups=self.groups)
-            return self._result(revision, labels, model, start)
+            self.model.fit(self.views, np.array(labels, dtype=object), groups=self.groups)
+            return self._result(revision, labels, self.model, start)
         except ValueError as error:
             return Learned(revision, problem=str(error))
 

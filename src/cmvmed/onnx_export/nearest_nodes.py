@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cmvmed.auto.opinions.graph import SAME_POINT, TIE_TOLERANCE, Nodes
+from cmvmed.auto.opinions.graph import Nodes
+from cmvmed.auto.opinions.nearest import SAME_POINT, TIE_TOLERANCE
 from cmvmed.core.types import Array
 from cmvmed.onnx_export.compared_rows import ComparedRows
 from cmvmed.onnx_export.graph_builder import Tensor, sum_of

@@ -13,8 +13,10 @@ from typing import Any
 FORMAT = "cmvmed model"
 FORMAT_VERSION = 1
 
-# What concerns fits only, and is not written: callbacks, their state during a fit, and requests of metadata routing.
+# What concerns fits only, and is not written: callbacks, their state during a fit, requests of metadata routing, and what
+# is kept for the next fit.
 NOT_SAVED = (
+    "_row_cache",
     "_skl_callbacks",
     "_skl_callbacks_to_teardown",
     "_callback_fit_ctx",

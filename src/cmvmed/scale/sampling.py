@@ -23,8 +23,9 @@ MAX_LABELED_ROWS = 20_000  # whose covariance is a square matrix
 SAMPLE_MEMORY = 2
 LARGER_MEMORY = 4  # the largest of the larger samples takes at most this part of the memory for chunks
 ROWS_PER_COMPONENT = 20  # of the first larger sample, whose sums of products all of them use
-SAMPLE_COPIES = 3  # of the sample's rows, as they are given and while they are scaled
-FEATURE_COPIES = 1  # of the sample's features
+# Copies of the sample's rows: as they are given, while they are scaled, in their own order and in that of a fit
+SAMPLE_COPIES = 4
+FEATURE_COPIES = 1  # in double precision of the sample's features, which are kept in single precision twice
 SQUARE_MATRICES = 7  # (p, p) per view: features, rotated twice, their Gram matrix, and what eigendecompositions take
 COVARIANCES = 4  # (l, l) per view: before and, twice, after conditioning, and in a dual
 BYTES_PER_ROW = 32  # its class, weights and scores, which are kept

@@ -37,8 +37,12 @@ def test_at_most_so_many_rows_are_nodes_and_the_labeled_ones_always_are():
     training = draw_training()
     (opinion,) = training.candidates(["graph"], tuning=replace(TUNING, max_graph_rows=30)).opinions
     nodes = opinion.kernels[0].nodes
-    assert nodes.size == 30 < training.nodes().size
-    assert (nodes.node_of_row[training.labeled_rows().positions] >= 0).all()
+    assert 30 < nodes.size < 45 < training.nodes().size
+    assert (nodes.node_of_row[training.data.order[:15]] >= 0).all()
+    gram = opinion.kernels[0].gram()
+    np.testing.assert_allclose(gram, gram.T, atol=1e-8)
+    np.testing.assert_allclose(np.diagonal(gram).mean(), 1.0, rtol=1e-9)
+    assert np.linalg.eigvalsh(gram).min() > -1e-8
     scores = opinion.kernels[0].scores(np.ones((training.labeled_rows().codes.size, 1)))
     assert scores.shape[0] == training.block.size
     assert np.abs(scores[nodes.present & (nodes.node_of_row < 0)]).min() > 0.0  # rows that are no nodes have scores too

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cmvmed.auto.opinions.centered_kernels import center, view_rows
+from cmvmed.auto.opinions.centered_kernels import center, kernel_mean, view_rows
 from cmvmed.core.kernels import Kernel
 from tests.auto.factories import draw_rows, read_training
 from tests.core.factories import rejects
@@ -28,20 +28,29 @@ def sparse_rows():
     return [sparse.random(75, 12, 0.2, format="csr", rng=rng)]
 
 
-def read_case(*, weighted=True, as_sparse=False, max_reference=1000):
+def read_case(*, weighted=True, as_sparse=False):
     """A training set with rows of zero weight and without views, and which rows its first view has."""
     matrices, codes, _ = draw_rows(missing=0.4)
     weights = np.where(codes >= 0, np.maximum(WEIGHTS, 0.5), WEIGHTS) if weighted else np.ones(75)
     scaling = "unit" if as_sparse else "standard"
     training = read_training(sparse_rows() if as_sparse else matrices, codes, weights=weights, scaling=scaling)
-    n_L, labeled = training.partition.block_L.size, training.labeled_rows().positions
-    rng = np.random.default_rng(0)
-    return training, view_rows(0, training.views[0], n_L, labeled, training.weights, max_reference, rng)
+    return training, rows_of(training, training.labeled_rows().positions)
+
+
+def rows_of(training, labeled):
+    return view_rows(0, training.views[0], training.partition.block_L.size, labeled, training.weights.size)
+
+
+def mean_of(training, kernel, max_reference=1000):
+    view = training.views[0]
+    members = np.concatenate([view.rows_L, training.partition.block_L.size + view.rows_U])
+    return kernel_mean(view, kernel, training.weights[members], max_reference, np.random.default_rng(0))
 
 
 def read_kernel(kernel, **case):
     training, rows = read_case(**case)
-    return training, center(rows, training.views[0], kernel, training.labeled_rows().weights)
+    weights = training.labeled_rows().weights
+    return training, center(rows, training.views[0], kernel, mean_of(training, kernel), weights)
 
 
 def centered_by_hand(training, kernel):
@@ -71,9 +80,8 @@ def test_the_kernel_is_centered_and_scaled(name):
     training, centered = read_kernel(KERNELS[name])
     check_centered(centered, training, KERNELS[name])
     for broken in (
-        replace(centered, total=0.0),
-        replace(centered, mean_L=0.0 * centered.mean_L),
-        replace(centered, shares=0.0 * centered.shares),
+        replace(centered, mean=replace(centered.mean, total=0.0)),
+        replace(centered, mean=replace(centered.mean, of_rows=0.0 * centered.mean.of_rows)),
         replace(centered, scale=1.1 * centered.scale),
     ):
         rejects(check_centered, broken, training, KERNELS[name])
@@ -83,7 +91,7 @@ def test_the_kernel_is_centered_and_scaled(name):
 def test_sparse_rows_are_centered_too(name):
     training, centered = read_kernel(KERNELS[name], as_sparse=True)
     check_centered(centered, training, KERNELS[name])
-    assert sparse.issparse(centered.basis)
+    assert sparse.issparse(centered.scorer(np.ones((15, 1))).basis)
 
 
 def test_precomputed_kernels_are_centered():
@@ -92,8 +100,8 @@ def test_precomputed_kernels_are_centered():
     features, given = np.nan_to_num(matrices[0]), KERNELS["rbf"]
     table = given.cross(features, features)
     training = read_training([table], codes, kernel="precomputed")
-    rows = view_rows(0, training.views[0], 15, np.arange(15), training.weights, 1000, np.random.default_rng(0))
-    centered = center(rows, training.views[0], training.views[0].kernel, np.ones(15))
+    view, rows = training.views[0], rows_of(training, np.arange(15))
+    centered = center(rows, view, view.kernel, mean_of(training, view.kernel), np.ones(15))
     H = np.eye(75) - 1.0 / 75
     expected = H @ table @ H
     expected /= np.diagonal(expected)[:15].mean()
@@ -131,7 +139,7 @@ def test_new_rows_that_equal_training_rows_have_their_scores(name, as_sparse):
     new = scorer.scores(training.matrices, training.present)
     check_scorer(new, training, centered, coefficients)
     rejects(check_scorer, new - scorer.constant, training, centered, coefficients)
-    n_reference = 1 if name == "linear" else centered.rows.reference.size
+    n_reference = 1 if name == "linear" else centered.mean.shares.size
     assert scorer.n_basis_rows == centered.rows.labeled.size + n_reference
 
 
@@ -142,9 +150,9 @@ def test_a_row_of_weight_two_is_the_row_twice_and_one_of_zero_weight_is_none(nam
 
     def gram(order, weights):
         training = read_training([matrices[0][order]], codes[order], weights=weights)
-        n_L, labeled = training.partition.block_L.size, training.labeled_rows().positions
-        rows = view_rows(0, training.views[0], n_L, labeled, training.weights, 1000, np.random.default_rng(0))
-        return center(rows, training.views[0], KERNELS[name], np.ones(labeled.size)).gram()
+        kernel, labeled = KERNELS[name], training.labeled_rows().positions
+        mean, rows = mean_of(training, kernel), rows_of(training, labeled)
+        return center(rows, training.views[0], kernel, mean, np.ones(labeled.size)).gram()
 
     weighted = gram(np.arange(75), times * 1.0)
     repeated = np.repeat(np.arange(75), times)
@@ -153,18 +161,18 @@ def test_a_row_of_weight_two_is_the_row_twice_and_one_of_zero_weight_is_none(nam
 
 
 def test_of_many_rows_a_sample_drawn_by_weight_is_the_reference():
-    _, rows = read_case(max_reference=20)
-    assert rows.reference.size == 20
-    np.testing.assert_allclose(rows.shares, 1.0 / 20)
-    training, everything = read_case()
+    training, _ = read_case()
+    some, everything = (mean_of(training, KERNELS["rbf"], n) for n in (20, 1000))
+    assert some.index.size == 20
+    np.testing.assert_allclose(some.shares, 1.0 / 20)
     members = np.flatnonzero(training.present[0])
-    np.testing.assert_array_equal(training.weights[members[everything.reference]] > 0.0, True)
+    np.testing.assert_array_equal(training.weights[members[everything.index]] > 0.0, True)
     np.testing.assert_allclose(everything.shares.sum(), 1.0, rtol=1e-12)
 
 
 def test_a_constant_view_has_a_kernel_of_zeros():
     training = read_training([np.ones((20, 2))], np.where(np.arange(20) < 6, np.arange(20) % 2, -1))
-    rows = view_rows(0, training.views[0], 6, np.arange(6), np.ones(20), 1000, np.random.default_rng(0))
+    rows = rows_of(training, np.arange(6))
     for kernel in KERNELS.values():
-        gram = center(rows, training.views[0], kernel, np.ones(6)).gram()
+        gram = center(rows, training.views[0], kernel, mean_of(training, kernel), np.ones(6)).gram()
         np.testing.assert_allclose(gram, 0.0, atol=1e-9)

@@ -43,7 +43,7 @@ def fit_all(n_classes=2, *, settings=SETTINGS):
     training = draw_training(n_classes=n_classes, n_labeled=20, missing=0.2)
     supervised = training.supervised()
     plan = choose_plan(
-        training.problem, training.views, training.partition, settings, TUNING, inferred=supervised.pool.share
+        training.problem, training.views, training.data, settings, TUNING, inferred=supervised.pool.share
     )
     return Fit(training, supervised, plan, anneal(plan.plan))
 

@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
-from cmvmed.auto.opinions.graph import graph_kernel, nearest_shares, within_nearest
+from cmvmed.auto.opinions.graph import find_nodes, graph_kernel, with_nodes
+from cmvmed.auto.opinions.nearest import nearest_shares, within_nearest
 from cmvmed.core.kernels import Kernel
 from cmvmed.data.scaling import Scaling
 from cmvmed.data.view_data import ViewData, ViewSettings
@@ -171,7 +172,7 @@ def test_rows_without_any_of_the_views_have_zeros():
     values = nodes.of_rows(np.ones((4, 1)))
     assert values.ravel().tolist() == [1.0, 1.0, 0.0, 1.0, 1.0, 0.0]
     kernel = graph_kernel(nodes, np.array([0, 2]), np.ones(2), REGULARIZATION)
-    assert kernel.nodes_L.tolist() == [0, -1]
+    np.testing.assert_array_equal(kernel.shares_L.toarray(), [[1.0, 0.0, 0.0, 0.0], [0.0] * 4])
     np.testing.assert_array_equal(kernel.columns[:, 1], 0.0)
     np.testing.assert_array_equal(kernel.gram()[1], 0.0)
 
@@ -180,8 +181,8 @@ def scores_of(matrices, codes, weights, coefficients):
     """Scores of the labeled rows, by their numbers, and the kernel."""
     training = read_training(matrices, codes, weights=weights)
     rows = training.labeled_rows()
-    kernel = graph_kernel(training.nodes(4), rows.positions, rows.weights, REGULARIZATION)
-    return training, kernel, kernel.scores(coefficients)
+    kernel = graph_kernel(training.nodes(4), training.data.order[rows.positions], rows.weights, REGULARIZATION)
+    return training, kernel, kernel.scores(coefficients)[training.data.order]
 
 
 def test_a_row_of_weight_two_is_the_row_twice_and_one_of_zero_weight_changes_nothing():
@@ -228,3 +229,27 @@ def test_a_new_row_has_the_mean_score_of_its_nearest_nodes(monkeypatch):
     monkeypatch.setattr("cmvmed.auto.opinions.graph.row_blocks", lambda n, m: (slice(i, i + 1) for i in range(n)))
     np.testing.assert_allclose(scorer.scores([new], present), expected, atol=1e-12)
     assert not scorer.scores([new], [np.zeros(10, dtype=bool)]).any()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("tied", [False, True])
+def test_nodes_that_are_added_make_the_graph_of_all_of_them(missing, tied):
+    """Adjacency and shares are those of a graph that had the nodes from the beginning, up to their order."""
+    matrices, codes, _ = draw_rows(missing=missing)
+    if tied:
+        matrices = [np.round(matrix) for matrix in matrices]
+    training = read_training(matrices, codes)
+    rng = np.random.default_rng(0)
+    some, further = rng.permutation(75)[:30], np.sort(rng.permutation(75)[:12])
+    weights = rng.uniform(0.5, 2.0, 75)
+    base = find_nodes(training.whole, [0, 1], 0, np.where(np.isin(np.arange(75), some), weights, 0.0), 4)
+    extended = with_nodes(base, further, weights[further])
+    every = np.where(np.isin(np.arange(75), [*some, *further]), weights, 0.0)
+    whole = find_nodes(training.whole, [0, 1], 0, every, 4)
+    assert extended.size == whole.size > base.size
+    row = np.flatnonzero(extended.node_of_row >= 0)
+    order = np.empty(whole.size, dtype=int)
+    order[extended.node_of_row[row]] = whole.node_of_row[row]
+    np.testing.assert_array_equal(extended.adjacency.toarray(), whole.adjacency.toarray()[np.ix_(order, order)])
+    np.testing.assert_allclose(extended.row_shares.toarray(), whole.row_shares.toarray()[:, order], atol=1e-15)
+    assert with_nodes(extended, further, weights[further]) is extended

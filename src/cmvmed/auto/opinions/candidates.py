@@ -24,13 +24,20 @@ from typing import Protocol
 import numpy as np
 
 from cmvmed.auto.labeled_rows import LabeledRows
-from cmvmed.auto.opinions.centered_kernels import CenteredKernel, ViewRows, center, view_rows
-from cmvmed.auto.opinions.graph import GraphKernel, find_nodes, graph_kernel
+from cmvmed.auto.opinions.centered_kernels import (
+    CenteredKernel,
+    KernelMean,
+    ViewRows,
+    center,
+    kernel_mean,
+    view_rows,
+)
+from cmvmed.auto.opinions.graph import GraphKernel, Nodes, find_nodes, graph_kernel, with_nodes
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.data.training_data import TrainingData
-from cmvmed.data.view_data import ViewData, read_view
+from cmvmed.data.training_data import TrainingData, generator
+from cmvmed.data.view_data import ViewData
 
 KINDS = ("linear", "rbf", "views", "graph", "view_graphs")
 USES_UNLABELED = ("graph", "view_graphs")  # kinds that learn from unlabeled rows
@@ -95,23 +102,27 @@ def row_factors(present: Sequence[BoolArray]) -> Array:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The opinions of a fit, on its training rows: those of the labeled block, then those of the unlabeled one."""
+    """The opinions of a fit.
+
+    Their kernels have the training rows in the order of the table, so that what they share does not depend on labels.
+    """
 
     opinions: tuple[Opinion, ...]
     rows: LabeledRows
+    order: IntArray  # (n,) where the rows of the labeled block, then those of the unlabeled one, are in that order
 
     @property
     def labeled(self) -> IntArray:
-        """(l,) rows of the labeled block that opinions learn from."""
-        return self.rows.positions
+        """(l,) training rows that opinions learn from, in the order of the table."""
+        return self.order[self.rows.positions]
 
     def scores(self, j: int, coefficients: Array) -> Array:
-        """Scores (n, F) of all training rows by opinion j, for coefficients (l, F)."""
+        """Scores (n, F) of the rows of the labeled block, then of the unlabeled one, by opinion j, for coefficients (l, F)."""
         opinion = self.opinions[j]
         d = opinion.row_factors()
         scaled = opinion.factor * d[self.labeled][:, None] * coefficients
         total = sum(kernel.scores(scaled) for kernel in opinion.kernels) * d[:, None]
-        return np.asarray(total + opinion.constant * coefficients.sum(axis=0))
+        return np.asarray(total[self.order] + opinion.constant * coefficients.sum(axis=0))
 
     def scorer(self, j: int, coefficients: Array) -> OpinionScorer:
         """The scores of new rows by opinion j, for coefficients (l, K)."""
@@ -130,7 +141,7 @@ def build_candidates(
     kinds: Sequence[str],
     n_neighbors: int | None,
     max_graph_rows: int,
-    rng: np.random.Generator,
+    random_state: object,
     tuning: Tuning,
     *,
     per_class: bool = False,
@@ -139,14 +150,14 @@ def build_candidates(
 
     Parameters
     ----------
-    views : the views with the user's scaling and kernels
+    views : the views with the user's scaling and kernels, and rows in the order of the table
     used : (V,), views that take part
     kinds : some of ``KINDS``
     n_neighbors : of the graphs; None for no graphs
-    max_graph_rows : so many rows are nodes of the graphs at most: the labeled ones, and others at random
+    max_graph_rows : so many rows are nodes of the graphs at most, drawn at random, and the labeled ones beside them
     per_class : whether labels were drawn class by class
     """
-    build = _Builder(training, list(views), used, rows.positions, max_graph_rows, rng, tuning)
+    build = _Builder(training, list(views), used, rows, max_graph_rows, random_state, tuning)
     has_features = all(isinstance(views[i].settings.kernel, str) for i in build.indices) and all(
         views[i].settings.kernel != "precomputed" for i in build.indices
     )
@@ -170,34 +181,30 @@ def build_candidates(
         if "view_graphs" in kinds and len(build.indices) > 1:
             opinions.append(build.view_graphs(far, n_neighbors))
     total, constant = sum(opinion.prior for opinion in opinions), float(per_class)
-    return Candidates(
-        tuple(replace(opinion, prior=opinion.prior / total, constant=constant) for opinion in opinions), rows
-    )
+    every = tuple(replace(opinion, prior=opinion.prior / total, constant=constant) for opinion in opinions)
+    return Candidates(every, rows, training.order)
 
 
 class _Builder:
-    """The kernels and opinions of a fit, one at a time."""
+    """The kernels and opinions of a fit, one at a time; what does not depend on labels is kept by its cache."""
 
     def __init__(
         self,
         training: TrainingData,
         views: list[ViewData],
         used: BoolArray,
-        labeled: IntArray,
+        rows: LabeledRows,
         max_graph_rows: int,
-        rng: np.random.Generator,
+        random_state: object,
         tuning: Tuning,
     ) -> None:
-        partition = training.partition
-        self.training, self.views, self.tuning, self.rng = training, views, tuning, rng
-        self.indices = [i for i, view in enumerate(views) if used[i] and view.rows_L.size + view.rows_U.size]
-        self.n_L, self.labeled = partition.block_L.size, labeled
-        self.weights = partition.weights[np.concatenate([partition.block_L, partition.block_U])]
-        self.weights_L = self.weights[labeled]
-        self.graph_weights = _restricted(self.weights, labeled, max_graph_rows, rng)
-        self.rows: dict[int, ViewRows] = {
-            i: view_rows(i, views[i], self.n_L, labeled, self.weights, tuning.median_sample, rng) for i in self.indices
-        }
+        self.training, self.views, self.tuning = training, views, tuning
+        self.random_state, self.max_graph_rows = random_state, max_graph_rows
+        self.indices = [i for i, view in enumerate(views) if used[i] and view.rows_U.size]
+        self.weights = training.partition.weights[training.rows]
+        self.labeled, self.weights_L = training.order[rows.positions], rows.weights
+        n_rows = self.weights.size
+        self.rows: dict[int, ViewRows] = {i: view_rows(i, views[i], 0, self.labeled, n_rows) for i in self.indices}
 
     def with_bandwidth(self) -> dict[int, ViewData]:
         """The views with a bandwidth."""
@@ -222,20 +229,18 @@ class _Builder:
         settings = replace(self.views[i].settings, clip=clip, kernel="linear+rbf", gamma="median")
         if settings.scaling is None:
             settings = replace(settings, scaling="magnitude")
-        partition = self.training.partition
-        return read_view(
-            settings,
-            self.training.matrices[i],
-            self.training.present[i],
-            partition.block_L,
-            partition.block_U,
-            partition.weights,
-            self.rng,
-        )
+        return self.training.whole_view(i, settings, self.random_state)
 
     def kernel(self, i: int, data: ViewData, kernel: Kernel) -> CenteredKernel:
         """A kernel of view i."""
-        return center(self.rows[i], data, kernel, self.weights_L)
+
+        def compute() -> KernelMean:
+            own, rng = self.weights[data.rows_U], generator(self.random_state)
+            return kernel_mean(data, kernel, own, self.tuning.median_sample, rng)
+
+        kind = kernel.kind if isinstance(kernel.kind, str) else id(kernel.kind)
+        mean = self.training.cache.get(("mean", i, data.settings.key, kind, kernel.gamma), compute)
+        return center(self.rows[i], data, kernel, mean, self.weights_L)
 
     def joint(self, kind: str, kernels: list[CenteredKernel], ridge: float) -> Opinion:
         """The mean of one kernel per view."""
@@ -262,18 +267,22 @@ class _Builder:
         return Opinion("view_graphs", "view_graphs", kernels, 1.0, True, self.tuning.graph_ridge, 1.0)
 
     def _graph_kernel(self, views: list[ViewData], indices: list[int], n_neighbors: int) -> GraphKernel:
-        nodes = find_nodes(views, indices, self.n_L, self.graph_weights, n_neighbors)
+        def compute() -> Nodes:
+            weights = _restricted(self.weights, self.max_graph_rows, generator(self.random_state))
+            return find_nodes(views, indices, 0, weights, n_neighbors)
+
+        key = ("nodes", tuple(indices), *(view.settings.key for view in views), n_neighbors, self.max_graph_rows)
+        nodes = with_nodes(self.training.cache.get(key, compute), self.labeled, self.weights_L)
         return graph_kernel(nodes, self.labeled, self.weights_L, self.tuning.graph_regularization)
 
 
-def _restricted(weights: Array, labeled: IntArray, n: int, rng: np.random.Generator) -> Array:
-    """The weights (n,), zero for all but the labeled rows and so many others drawn at random that ``n`` are left."""
-    others = np.setdiff1d(np.flatnonzero(weights > 0.0), labeled)
-    if others.size + labeled.size <= n:
+def _restricted(weights: Array, n: int, rng: np.random.Generator) -> Array:
+    """The weights (n,), zero for all but ``n`` rows drawn at random."""
+    counted = np.flatnonzero(weights > 0.0)
+    if counted.size <= n:
         return weights
-    chosen = rng.choice(others, max(0, n - labeled.size), replace=False)
+    chosen = rng.choice(counted, n, replace=False)
     restricted = np.zeros_like(weights)
-    restricted[labeled] = weights[labeled]
     restricted[chosen] = weights[chosen]
     return restricted
 

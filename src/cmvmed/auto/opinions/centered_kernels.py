@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from cmvmed.core.kernels import Kernel
+from cmvmed.core.kernels import Kernel, row_blocks
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.view_data import ViewData, ViewPreprocessor
@@ -21,11 +21,7 @@ from cmvmed.data.view_data import ViewData, ViewPreprocessor
 
 @dataclass(frozen=True)
 class ViewRows:
-    """Which training rows have a view, and which of its rows are labeled rows and reference rows of the kernels.
-
-    Training rows are those of the labeled block, then those of the unlabeled one. The labeled rows are those of the
-    labeled block that opinions learn from.
-    """
+    """Which training rows have a view, and which of its rows are the labeled rows that opinions learn from."""
 
     view: int
     members: IntArray  # the training rows that have the view, in the order of its ``train``
@@ -33,8 +29,6 @@ class ViewRows:
     n_labeled: int
     labeled: IntArray  # (l_v,) which of the labeled rows have the view
     index_L: IntArray  # (l_v,) where those are in ``train``
-    reference: IntArray  # (r,) rows of ``train`` whose mean is the center
-    shares: Array  # (r,) their weights, which sum to 1
 
     @property
     def present(self) -> BoolArray:
@@ -71,20 +65,27 @@ class KernelScorer:
 
 
 @dataclass(frozen=True)
-class CenteredKernel:
-    """A kernel of one view, centered and scaled.
+class KernelMean:
+    """The mean μ of a kernel's reference rows, which does not depend on labels.
 
-    ``index`` says which rows of ``basis`` are the labeled rows, first, and the reference rows; None means all in order.
+    ``index`` says which rows of ``basis`` are the reference rows; None means all.
     """
+
+    basis: Matrix
+    index: IntArray | None
+    shares: Array  # (r,) weights of the reference rows
+    of_rows: Array  # (m,) μ(x) of the view's training rows
+    total: float  # ‖μ‖²
+
+
+@dataclass(frozen=True)
+class CenteredKernel:
+    """A kernel of one view, centered and scaled."""
 
     rows: ViewRows
     data: ViewData
     kernel: Kernel
-    basis: Matrix
-    index: IntArray | None
-    shares: Array  # (r,) weights of the reference rows
-    mean_L: Array  # (l_v,) μ(x_l)
-    total: float  # ‖μ‖²
+    mean: KernelMean
     scale: float
 
     @property
@@ -95,85 +96,89 @@ class CenteredKernel:
     def gram(self) -> Array:
         """The kernel of the labeled rows, (l, l), with zeros for those without the view."""
         gram = np.zeros((self.rows.n_labeled, self.rows.n_labeled))
-        gram[np.ix_(self.rows.labeled, self.rows.labeled)] = self._values(self.data.train[self.rows.index_L])
+        gram[np.ix_(self.rows.labeled, self.rows.labeled)] = self._values(self.rows.index_L)
         return gram
 
     def scores(self, coefficients: Array) -> Array:
         """Scores (n, F) of all training rows, for coefficients (l, F) of the labeled rows."""
         scores = np.zeros((self.rows.n_rows, coefficients.shape[1]))
-        scores[self.rows.members] = self._values(self.data.train) @ coefficients[self.rows.labeled]
+        every = np.arange(self.data.train.shape[0])
+        scores[self.rows.members] = self._values(every) @ coefficients[self.rows.labeled]
         return scores
 
     def scorer(self, coefficients: Array) -> KernelScorer:
         """The scores of new rows for coefficients (l, K)."""
         a = self.scale * coefficients[self.rows.labeled]
-        total = a.sum(axis=0)
-        extended = np.concatenate([a, -np.outer(self.shares, total)])
-        constant = self.total * total - self.mean_L @ a
-        return KernelScorer(
-            self.rows.view, self.data.preprocessor, self.kernel, self.basis, self.index, extended, constant
-        )
+        total, mean = a.sum(axis=0), self.mean
+        extended = np.concatenate([a, -np.outer(mean.shares, total)])
+        constant = mean.total * total - mean.of_rows[self.rows.index_L] @ a
+        own, basis, index = self.rows.index_L, self.data.train, None
+        if mean.index is None:
+            basis = _stacked(basis[own], mean.basis)
+        else:
+            index = np.concatenate([own, mean.index])
+        return KernelScorer(self.rows.view, self.data.preprocessor, self.kernel, basis, index, extended, constant)
 
-    def _values(self, points: Matrix) -> Array:
-        """k̃ between points and the labeled rows, (m, l_v)."""
-        values = self.kernel.cross(points, self.basis, self.index)
-        n_L = self.rows.labeled.size
-        centered = values[:, :n_L] - (values[:, n_L:] @ self.shares)[:, None] - self.mean_L + self.total
-        return np.asarray(self.scale * centered)
+    def _values(self, own: IntArray) -> Array:
+        """k̃ between some rows of ``train`` and the labeled rows, (m, l_v)."""
+        values = self.kernel.cross(self.data.train[own], self.data.train, self.rows.index_L)
+        mean = self.mean.of_rows
+        return np.asarray(self.scale * (values - mean[own][:, None] - mean[self.rows.index_L] + self.mean.total))
 
 
-def view_rows(
-    view: int, data: ViewData, n_L: int, labeled: IntArray, weights: Array, max_reference: int, rng: np.random.Generator
-) -> ViewRows:
-    """Which rows of a view take part, and its reference rows: all that have weight, or a sample drawn by weight.
+def view_rows(view: int, data: ViewData, n_L: int, labeled: IntArray, n_rows: int) -> ViewRows:
+    """Which rows of a view take part.
 
     Parameters
     ----------
     n_L : number of rows of the labeled block
-    labeled : (l,), rows of the labeled block that opinions learn from
-    weights : (n,), sample weight of each training row
+    labeled : (l,), training rows that opinions learn from
+    n_rows : number of training rows
     """
     members = np.concatenate([data.rows_L, n_L + data.rows_U])
-    place = np.full(weights.size, -1)
+    place = np.full(n_rows, -1)
     place[members] = np.arange(members.size)
     has = np.flatnonzero(place[labeled] >= 0)
-    own = weights[members]
-    reference = np.flatnonzero(own > 0.0)
+    return ViewRows(view, members, n_rows, labeled.size, has, place[labeled[has]])
+
+
+def kernel_mean(
+    data: ViewData, kernel: Kernel, weights: Array, max_reference: int, rng: np.random.Generator
+) -> KernelMean:
+    """The mean of all rows of a view that have weight, or of a sample drawn by weight; weights (m,) of its rows."""
+    reference = np.flatnonzero(weights > 0.0)
     if reference.size > max_reference:
-        p = own[reference] / own[reference].sum()
+        p = weights[reference] / weights[reference].sum()
         reference = np.sort(rng.choice(reference, max_reference, replace=False, p=p))
-        own = np.ones(members.size)
-    shares = own[reference] / own[reference].sum() if reference.size else np.zeros(0)
-    return ViewRows(view, members, weights.size, labeled.size, has, place[labeled[has]], reference, shares)
-
-
-def center(rows: ViewRows, data: ViewData, kernel: Kernel, weights_L: Array) -> CenteredKernel:
-    """The centered form of a kernel; ``weights_L`` (l,) are the labeled rows' weights in the mean that the scale sets to 1."""
+        weights = np.ones(weights.size)
+    shares = weights[reference] / weights[reference].sum() if reference.size else np.zeros(0)
     if kernel.kind == "linear":  # the mean of linear kernel functions is that of the mean row
-        basis, index, shares = _with_mean_row(rows, data), None, np.ones(1)
-        mean_rows = basis[rows.index_L.size :]
+        basis, index, shares = _mean_row(data.train[reference], shares), None, np.ones(1)
+        mean_rows = basis
     else:
-        basis, shares = data.train, rows.shares
-        index = np.concatenate([rows.index_L, rows.reference])
-        mean_rows = data.train[rows.reference]
-    n_L = rows.labeled.size
-    to_mean = kernel.cross(mean_rows, basis, index)
-    total = float(shares @ to_mean[:, n_L:] @ shares) if shares.size else 0.0
-    values = kernel.cross(data.train[rows.index_L], basis, index)
-    mean_L = values[:, n_L:] @ shares
-    diagonal = np.diagonal(values) - 2.0 * mean_L + total
+        basis, index, mean_rows = data.train, reference, data.train[reference]
+    total = float(shares @ kernel.cross(mean_rows, basis, index) @ shares) if shares.size else 0.0
+    blocks = row_blocks(data.train.shape[0], max(shares.size, 1))
+    parts = [kernel.cross(data.train[rows], basis, index) @ shares for rows in blocks]
+    return KernelMean(basis, index, shares, np.concatenate([np.empty(0), *parts]), total)
+
+
+def center(rows: ViewRows, data: ViewData, kernel: Kernel, mean: KernelMean, weights_L: Array) -> CenteredKernel:
+    """The centered form of a kernel; ``weights_L`` (l,) are the labeled rows' weights in the mean that the scale sets to 1."""
+    values, own = kernel.cross(data.train[rows.index_L], data.train, rows.index_L), mean.of_rows[rows.index_L]
+    diagonal = np.diagonal(values) - 2.0 * own + mean.total
     w = weights_L[rows.labeled]
-    mean = float(w @ diagonal / w.sum()) if w.sum() > 0.0 else 0.0
-    negligible = max(1e-9 * float(np.abs(values).max(initial=0.0)), float(np.finfo(np.float64).tiny))
-    return CenteredKernel(
-        rows, data, kernel, basis, index, shares, mean_L, total, 1.0 / mean if mean > negligible else 1.0
-    )
+    size = float(w @ diagonal / w.sum()) if w.sum() > 0.0 else 0.0
+    largest = max(float(np.abs(values).max(initial=0.0)), float(np.abs(own).max(initial=0.0)))
+    negligible = max(1e-9 * largest, float(np.finfo(np.float64).tiny))
+    return CenteredKernel(rows, data, kernel, mean, 1.0 / size if size > negligible else 1.0)
 
 
-def _with_mean_row(rows: ViewRows, data: ViewData) -> Matrix:
-    """The labeled rows, and below them the mean of the reference rows."""
-    labeled, reference = data.train[rows.index_L], data.train[rows.reference]
-    mean = rows.shares[None, :] @ reference
-    if is_sparse(data.train):
-        return sparse.vstack([labeled, sparse.csr_matrix(mean)]).tocsr()
-    return np.concatenate([labeled, mean])
+def _mean_row(rows: Matrix, shares: Array) -> Matrix:
+    """The mean of some rows as a matrix of one row."""
+    mean = shares[None, :] @ rows
+    return sparse.csr_matrix(mean) if is_sparse(rows) else mean
+
+
+def _stacked(first: Matrix, second: Matrix) -> Matrix:
+    return sparse.vstack([first, second]).tocsr() if is_sparse(first) else np.concatenate([first, second])

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from cmvmed.auto.cross_fitting import consensus_logits, cross_fit
 from cmvmed.auto.labeled_rows import LabeledRows
@@ -13,6 +12,7 @@ from cmvmed.auto.opinions.supervised import SupervisedFit, SupervisedPool
 from cmvmed.auto.plan import ChosenPlan
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import AnnealingResult
+from cmvmed.core.softmax import softmax
 from cmvmed.core.threads import Mapper
 from cmvmed.core.types import Array, BoolArray, IntArray
 
@@ -168,7 +168,7 @@ def opinions_table(combined: Combined) -> dict[str, Any]:
         if held_out is None:
             add("consensus", weight, np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0))
         else:
-            p = softmax(mixture.scales[-1] * held_out.logits[-1], axis=1)
+            p = softmax(mixture.scales[-1] * held_out.logits[-1])
             own = p[np.arange(held_out.codes.size), held_out.codes]
             add("consensus", weight, own, p.argmax(axis=1) == held_out.codes, held_out.weights)
     return {"name": columns["name"], **{k: np.array(v) for k, v in columns.items() if k != "name"}}

@@ -11,20 +11,19 @@ conjugate gradients: the condition number of Λ + εI is at most (2 + ε)/ε, wh
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
+from cmvmed.auto.opinions.nearest import SAME_POINT, NearestLists, nearest_shares
 from cmvmed.core.kernels import row_blocks, squared_distances
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.contents import numbers_of_equal, row_contents
 from cmvmed.data.view_data import ViewData
 
-SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
-TIE_TOLERANCE = 1e-6  # of a squared distance; rounding, even of features in single precision, must not choose neighbors
 RESOLUTION = 1e-7  # of features in units of the median distance; beyond, they are rounding
 ROUNDING_EDGE = 0.118  # keeps common numbers away from the edges of rounding
 CG_TOLERANCE = 1e-10  # of a residual, relative to the right-hand side
@@ -128,29 +127,52 @@ class Nodes:
 
         A row of zero weight is no node, nor is every row if they are many: it has the mean of its nearest nodes.
         """
-        values = np.where(self.node_of_row[:, None] >= 0, node_values[self.node_of_row], 0.0)
-        without_node = np.flatnonzero(self.present & (self.node_of_row < 0))
-        for block in row_blocks(without_node.size, self.size):
-            loose = without_node[block]
-            points, rows = [], []
-            for view, members in zip(self.views, self.members, strict=True):
-                own = np.flatnonzero(np.isin(loose, members))
-                points.append(view.train[np.searchsorted(members, loose[own])])
-                rows.append(own)
-            distances = self.distances(points, rows, loose.size)
-            values[loose] = nearest_shares(distances, self.n_neighbors) @ node_values
-        return np.asarray(values)
+        return np.asarray(self.row_shares @ node_values)
+
+    @cached_property
+    def row_shares(self) -> sparse.csr_matrix:
+        """How much of each node a training row has, (n, m): its own node, or equal shares of its nearest ones."""
+        own = np.flatnonzero(self.node_of_row >= 0)
+        shares, i, j = self.lists_of_rows.shares()
+        values = np.concatenate([np.ones(own.size), shares])
+        rows = np.concatenate([own, self.without_node[i]])
+        columns = np.concatenate([self.node_of_row[own], j])
+        return sparse.csr_matrix((values, (rows, columns)), shape=(self.node_of_row.size, self.size))
+
+    @property
+    def without_node(self) -> IntArray:
+        """The training rows that have one of the views but are no nodes."""
+        return np.flatnonzero(self.present & (self.node_of_row < 0))
+
+    @cached_property
+    def lists_of_rows(self) -> NearestLists:
+        """The nearest nodes of the rows that are no nodes."""
+        blocks = (self.distances_of(self.without_node[b]) for b in row_blocks(self.without_node.size, self.size))
+        return NearestLists.gather(blocks, self.n_neighbors)
+
+    @cached_property
+    def lists_of_nodes(self) -> NearestLists:
+        """The nearest nodes of each node."""
+        return NearestLists.gather(self._distances_to_others(), self.n_neighbors)
+
+    def _distances_to_others(self) -> Iterator[Array]:
+        for chosen, distances in self._blocks():
+            distances[np.arange(chosen.size), chosen] = np.inf
+            yield distances
+
+    def distances_of(self, chosen: IntArray) -> Array:
+        """Distances between some training rows and all nodes, (c, m)."""
+        points, rows = [], []
+        for view, members in zip(self.views, self.members, strict=True):
+            own = np.flatnonzero(np.isin(chosen, members))
+            points.append(view.train[np.searchsorted(members, chosen[own])])
+            rows.append(own)
+        return self.distances(points, rows, chosen.size)
 
     @cached_property
     def adjacency(self) -> sparse.csr_matrix:
         """Which nodes are joined, (m, m): each with its nearest, in either direction."""
-        rows, columns = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
-        for chosen, distances in self._blocks():
-            distances[np.arange(chosen.size), chosen] = np.inf
-            i, j = np.nonzero(within_nearest(distances, self.n_neighbors))
-            rows.append(chosen[i])
-            columns.append(j)
-        i, j = np.concatenate(rows), np.concatenate(columns)
+        i, j = self.lists_of_nodes.pairs()
         directed = sparse.csr_matrix((np.ones(i.size), (i, j)), shape=(self.size, self.size))
         return sparse.csr_matrix(directed.maximum(directed.T))
 
@@ -212,7 +234,7 @@ class GraphKernel:
     """The columns of the labeled rows of a centered and scaled graph kernel."""
 
     nodes: Nodes
-    nodes_L: IntArray  # (l,) the node of each labeled row, -1 if it has none
+    shares_L: sparse.csr_matrix  # (l, m) how much of each node the labeled rows have
     columns: Array  # (m, l)
 
     @property
@@ -221,8 +243,8 @@ class GraphKernel:
         return self.nodes.present
 
     def gram(self) -> Array:
-        """The kernel of the labeled rows, (l, l), with zeros for those without node."""
-        return np.where(self.nodes_L[:, None] >= 0, self.columns[self.nodes_L], 0.0)
+        """The kernel of the labeled rows, (l, l), with zeros for those without any of the views."""
+        return np.asarray(self.shares_L @ self.columns)
 
     def scores(self, coefficients: Array) -> Array:
         """Scores (n, F) of all training rows, for coefficients (l, F) of the labeled rows."""
@@ -261,6 +283,47 @@ def find_nodes(views: Sequence[ViewData], indices: Sequence[int], n_L: int, weig
     return Nodes(tuple(views), tuple(indices), members, tuple(place), present, node_of_row, mass, n_neighbors)
 
 
+def with_nodes(nodes: Nodes, rows: IntArray, weights: Array) -> Nodes:
+    """The graph in which some training rows (r,), with weights (r,), are nodes too, unless they equal others.
+
+    Only distances to them are computed: the nearest nodes of all others are known up to the new ones.
+    """
+    has_view = nodes.present[rows] & (nodes.node_of_row[rows] < 0)
+    to_nodes = nodes.distances_of(rows[has_view])
+    apart = (to_nodes > SAME_POINT).all(axis=1)
+    rows, weights, to_nodes = rows[has_view][apart], weights[has_view][apart], to_nodes[apart]
+    among = _nodes_of(nodes, rows, weights).distances_of(rows)
+    first = ~np.tril(among <= SAME_POINT, -1).any(axis=1)
+    rows, weights, to_nodes, among = rows[first], weights[first], to_nodes[first], among[np.ix_(first, first)]
+    if rows.size == 0:
+        return nodes
+    added = _nodes_of(nodes, rows, weights)
+    numbers, node_of_row = np.arange(nodes.size, nodes.size + rows.size), nodes.node_of_row.copy()
+    node_of_row[rows] = numbers
+    place = tuple(np.concatenate(pair) for pair in zip(nodes.place, added.place, strict=True))
+    extended = replace(nodes, place=place, node_of_row=node_of_row, weights=np.concatenate([nodes.weights, weights]))
+    np.fill_diagonal(among, np.inf)
+    left = nodes.lists_of_rows.of_rows(~np.isin(nodes.without_node, rows))
+    known = vars(extended)  # the lists that would else be computed from all distances
+    known["lists_of_rows"] = left.with_points(numbers, added.distances_of(extended.without_node))
+    of_nodes = nodes.lists_of_nodes.with_points(numbers, to_nodes.T)
+    of_added = NearestLists.gather([np.concatenate([to_nodes, among], axis=1)], nodes.n_neighbors)
+    known["lists_of_nodes"] = of_nodes.followed_by(of_added)
+    return extended
+
+
+def _nodes_of(nodes: Nodes, rows: IntArray, weights: Array) -> Nodes:
+    """Nodes of the same views that are these training rows alone."""
+    place = []
+    for members in nodes.members:
+        where = np.full(nodes.node_of_row.size, -1)
+        where[members] = np.arange(members.size)
+        place.append(where[rows])
+    node_of_row = np.full(nodes.node_of_row.size, -1)
+    node_of_row[rows] = np.arange(rows.size)
+    return replace(nodes, place=tuple(place), node_of_row=node_of_row, weights=weights)
+
+
 def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularization: float) -> GraphKernel:
     """The kernel H of the graph, its columns of the labeled rows centered and scaled to a mean diagonal of one.
 
@@ -270,23 +333,20 @@ def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularizati
     weights_L : (l,), their weights in the mean diagonal
     regularization : ε
     """
-    nodes_L, m = nodes.node_of_row[labeled], nodes.size
-    root, shifted = nodes.root_degrees, nodes.shifted_laplacian(regularization)
-    distinct, column = np.unique(nodes_L[nodes_L >= 0], return_inverse=True)
-    right = np.zeros((m, distinct.size + 1))
-    right[distinct, np.arange(distinct.size)] = 1.0 / root[distinct]
+    m, root, shifted = nodes.size, nodes.root_degrees, nodes.shifted_laplacian(regularization)
+    shares_L = sparse.csr_matrix(nodes.row_shares[labeled])
+    known = np.flatnonzero(np.asarray(shares_L.sum(axis=1)).ravel() > 0.0)
     mass = nodes.weights / nodes.weights.sum() if nodes.weights.any() else np.full(m, 1.0 / max(m, 1))
-    right[:, -1] = mass / root
+    right = np.column_stack([shares_L[known].toarray().T, mass]) / root[:, None]
     H = _solve(shifted, _solve(shifted, right)) / root[:, None]
     means = H[:, -1]  # mean of a node's kernel over all rows
-    centered = H[:, :-1] - means[:, None] - means[distinct] + mass @ means
-    has_node = nodes_L >= 0
-    w, diagonal = weights_L[has_node], centered[nodes_L[has_node], column]
+    centered = H[:, :-1] - means[:, None] - shares_L[known] @ means + mass @ means
+    w, diagonal = weights_L[known], np.asarray(shares_L[known].multiply(centered.T).sum(axis=1)).ravel()
     mean = float(w @ diagonal / w.sum()) if w.sum() > 0.0 else 0.0
     columns = np.zeros((m, labeled.size))
     negligible = 1e-9 * float(np.abs(H).max(initial=0.0))
-    columns[:, has_node] = centered[:, column] / (mean if mean > negligible else 1.0)
-    return GraphKernel(nodes, nodes_L, columns)
+    columns[:, known] = centered / (mean if mean > negligible else 1.0)
+    return GraphKernel(nodes, shares_L, columns)
 
 
 def _solve(A: sparse.csr_matrix, B: Array) -> Array:
@@ -305,27 +365,6 @@ def _solve(A: sparse.csr_matrix, B: Array) -> Array:
         last, square = square, np.einsum("ij,ij->j", R, R)
         P = R + np.divide(square, last, out=np.zeros_like(square), where=last > 0.0) * P
     return X
-
-
-def within_nearest(distances: Array, n_neighbors: int) -> BoolArray:
-    """Which columns are among the nearest of each row, with all ties; never one at infinite distance."""
-    k = min(n_neighbors, distances.shape[1]) - 1
-    if k < 0:
-        return np.zeros(distances.shape, dtype=bool)
-    reach = np.partition(distances, k, axis=1)[:, k : k + 1] * (1.0 + TIE_TOLERANCE) + SAME_POINT
-    return np.asarray(distances <= np.minimum(reach, np.finfo(np.float64).max))
-
-
-def nearest_shares(distances: Array, n_neighbors: int) -> sparse.csr_matrix:
-    """Equal shares of the nearest columns of each row; of the columns equal to it alone, if there are any."""
-    rows, columns = np.nonzero(within_nearest(distances, n_neighbors))
-    equal = distances[rows, columns] <= SAME_POINT
-    has_equal = np.zeros(len(distances), dtype=bool)
-    has_equal[rows[equal]] = True
-    kept = equal | ~has_equal[rows]
-    rows, columns = rows[kept], columns[kept]
-    share = 1.0 / np.bincount(rows, minlength=len(distances))[rows]
-    return sparse.csr_matrix((share, (rows, columns)), shape=distances.shape)
 
 
 def _contents_of_rows(views: Sequence[ViewData], members: Sequence[IntArray], n: int) -> list[tuple[bytes | None, ...]]:

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import logsumexp
 from scipy.stats import beta, binomtest
 
 from cmvmed.auto.opinions.stacking import stacking_weights
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.consensus import balancing_offset
+from cmvmed.core.softmax import log_softmax, softmax
 from cmvmed.core.types import Array, IntArray
 
 CHANCE = 0.1  # probability above which a difference may be chance
@@ -45,12 +46,12 @@ class Mixture:
 
     def log_probabilities(self, logits: Sequence[Array]) -> Array:
         """log p (n, K), of the logits (n, K) of each part."""
-        return np.asarray(log_softmax(self.scale * mix(logits, self.weights, self.scales), axis=1))
+        return log_softmax(self.scale * mix(logits, self.weights, self.scales))
 
 
 def mix(logits: Sequence[Array], weights: Array, scales: Array) -> Array:
     """log Σ_k w_k softmax(c_k z_k), (n, K)."""
-    log_p = [log_softmax(c * z, axis=1) for c, z in zip(scales, logits, strict=True)]
+    log_p = [log_softmax(c * z) for c, z in zip(scales, logits, strict=True)]
     if len(log_p) == 1:
         return np.asarray(log_p[0])
     with np.errstate(divide="ignore"):
@@ -67,9 +68,9 @@ def scale_posterior(logits: Array, codes: IntArray, weights: Array, center: floa
     z, y, w = logits[used], codes[used], weights[used]
     smoothing = tuning.label_smoothing / (float(w.sum()) + 2.0)
     for i, log_scale in enumerate(LOG_SCALES):
-        log_p = log_softmax(np.exp(log_scale) * z, axis=1)
+        log_p = log_softmax(np.exp(log_scale) * z)
         log_posterior[i] += w @ ((1.0 - smoothing) * log_p[np.arange(y.size), y] + smoothing * log_p.mean(axis=1))
-    return np.asarray(softmax(log_posterior))
+    return softmax(log_posterior)
 
 
 def fit_scale(logits: Array, codes: IntArray, weights: Array, center: float, sd: float, tuning: Tuning) -> float:
@@ -109,7 +110,7 @@ def fit_mixture(held_out: HeldOut | None, centers: Array, prior: Array, tuning: 
     )
     if len(z) == 1:
         return Mixture(prior, scales, 1.0)
-    p = np.stack([softmax(c * part, axis=1)[np.arange(y.size), y] for c, part in zip(scales, z, strict=True)], axis=1)
+    p = np.stack([softmax(c * part)[np.arange(y.size), y] for c, part in zip(scales, z, strict=True)], axis=1)
     weights = stacking_weights(p, w, prior, tuning.mixture_strength)
     scale = fit_scale(mix(list(z), weights, scales), y, w, 1.0, tuning.last_scale_sd, tuning)
     return Mixture(weights, scales, scale)

@@ -8,11 +8,11 @@ shares, like that of a few labels of each class.
 """
 
 import numpy as np
-from scipy.special import softmax
 
 from cmvmed.auto.class_prior import empirical_bayes_share
 from cmvmed.auto.opinions.stacking import fit_logits
 from cmvmed.auto.tuning import Tuning
+from cmvmed.core.softmax import softmax
 from cmvmed.core.types import Array, IntArray
 
 MIN_SHARE = 1e-9  # of a class, in logarithms
@@ -55,12 +55,12 @@ def infer_shares(
     """
     if mass.sum() == 0.0:
         return empirical_bayes_share(counts)
-    predicted = mass @ softmax(log_p_U, axis=1) / mass.sum()
+    predicted = mass @ softmax(log_p_U) / mass.sum()
     estimates = [predicted, consistent_shares(left_out, log_p_U, mass, codes, weights, counts, tuning)]
     if not per_class:
         estimates.append(empirical_bayes_share(counts))
     weight = counts.sum() / (counts.sum() + tuning.share_prior_labels * counts.size)
-    return np.asarray(softmax(weight * np.mean(np.log(np.maximum(estimates, MIN_SHARE)), axis=0)))
+    return softmax(weight * np.mean(np.log(np.maximum(estimates, MIN_SHARE)), axis=0))
 
 
 def consistent_shares(
@@ -76,7 +76,7 @@ def consistent_shares(
     centered = left_out - left_out.mean(axis=1, keepdims=True)
     none = np.zeros(n_classes)
     c, b = fit_logits(centered[None], codes, weights, none, np.ones(1), sd, sd, tuning)
-    P = softmax(c[0] * log_p_U + b[0], axis=1)
+    P = softmax(c[0] * log_p_U + b[0])
     of_labels = (counts + 0.5) / (counts.sum() + 0.5 * n_classes)
     r = of_labels
     for _ in range(EM_STEPS):

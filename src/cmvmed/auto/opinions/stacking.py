@@ -1,9 +1,9 @@
 """From scores to probabilities, and the weights of several opinions: both learned from labels that were left out."""
 
 import numpy as np
-from scipy.special import log_softmax
 
 from cmvmed.auto.tuning import Tuning
+from cmvmed.core.softmax import log_softmax
 from cmvmed.core.types import Array, IntArray
 
 MAX_NEWTON_STEPS = 30
@@ -57,7 +57,7 @@ def fit_logits(
     target = smoothed_targets(codes[used], float(w.sum()), K, tuning)
 
     def value(t: Array, b: Array) -> tuple[Array, Array]:
-        log_p = log_softmax(np.exp(t)[:, None, None] * M + log_prior + b[:, None], axis=2)
+        log_p = log_softmax(np.exp(t)[:, None, None] * M + log_prior + b[:, None])
         fit = np.einsum("nk,n,jnk->j", target, w, log_p)
         return fit - 0.5 * ((t - start) / scale_sd) ** 2 - 0.5 * (b**2).sum(axis=1) / offset_sd**2, np.exp(log_p)
 
@@ -131,4 +131,4 @@ def stacking_weights(likelihood: Array, weights: Array, prior: Array, strength: 
 
 def log_linear_pool(log_p: Array, weights: Array) -> Array:
     """log Π_j p_j^{w_j}, normalized, (n, K), of log-probabilities (J, n, K)."""
-    return np.asarray(log_softmax(np.tensordot(weights, log_p, 1), axis=1))
+    return log_softmax(np.asarray(np.tensordot(weights, log_p, 1), dtype=np.float64))

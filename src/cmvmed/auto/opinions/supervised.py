@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_softmax
 
 from cmvmed.auto.class_prior import empirical_bayes_share, label_share
 from cmvmed.auto.labeled_rows import LabeledRows
@@ -20,6 +19,7 @@ from cmvmed.auto.opinions.ridge import fit_ridge, inverse
 from cmvmed.auto.opinions.shares import infer_shares
 from cmvmed.auto.opinions.stacking import fit_logits, log_linear_pool, stacking_weights
 from cmvmed.auto.tuning import Tuning
+from cmvmed.core.softmax import log_softmax
 from cmvmed.core.types import Array, BoolArray, Matrix
 
 
@@ -55,7 +55,7 @@ class PoolScorer:
     def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> list[Array]:
         """The log-probabilities (m, K) of each opinion, of rows given by view, with which rows have which view."""
         return [
-            np.asarray(log_softmax(scale * scorer.scores(matrices, present) + offset, axis=1))
+            log_softmax(scale * scorer.scores(matrices, present) + offset)
             for scorer, scale, offset in zip(self.scorers, self.scales, self.offsets, strict=True)
         ]
 
@@ -161,7 +161,7 @@ def _pool(
     offsets = b + log_r
 
     def log_probabilities(values: Array) -> Array:
-        return np.asarray(log_softmax(scales[:, None, None] * values + offsets[:, None], axis=2))
+        return log_softmax(scales[:, None, None] * values + offsets[:, None])
 
     out, every = log_probabilities(left_out), log_probabilities(scores)
     likelihood = np.exp(out[:, np.arange(rows.codes.size), rows.codes]).T
