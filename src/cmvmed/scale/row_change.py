@@ -9,8 +9,9 @@ proportional to 1/n - 1/N, and the errors of nested samples differ by 1/n - 1/(r
 for differences of probabilities and for the share of rows whose class changes. The accuracy that is lost is of second
 order, since rows whose class changes are almost as probable in one class as in the other: it is multiplied by the ratio.
 
-The bounds allow for the draw of the held-out rows and of the samples. Those of probabilities and classes also allow for
-sweeps that ended by ``tol`` and would go on over more rows: they assume that more rows change as much as the last did.
+The bounds allow for the draw of the held-out rows and of the samples, and for sweeps that ended by ``tol`` and would go
+on over more rows: those of probabilities and classes assume that more rows change as much as the last did, that of the
+accuracy is of first order too.
 """
 
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def remaining_change(before: Array, after: Array, n_before: int, n_after: int, n
     moved, moved_bound = _mean_and_limit(0.5 * np.abs(after - before).sum(axis=1))
     return RowChange(
         accuracy=ratio * lost,
-        accuracy_bound=ratio * DRAW_RATIO * lost_bound,
+        accuracy_bound=root * DRAW_RATIO * lost_bound,
         classes=root * classes,
         classes_bound=max(root, 1.0) * draws * classes_bound,
         probability=root * moved,
