@@ -21,7 +21,14 @@ from tests.persistence.version_1 import FOLDER
 
 onnx = pytest.importorskip("onnx")
 
-WITHOUT_FEATURES = ("precomputed", "waveforms", "documents", "documents as counts")
+WITHOUT_FEATURES = (
+    "precomputed",
+    "waveforms",
+    "sensors",
+    "statistics of sensors",
+    "documents",
+    "documents as counts",
+)
 NAMES = [name for name in EXAMPLES if name not in WITHOUT_FEATURES]
 
 

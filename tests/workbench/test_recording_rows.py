@@ -54,7 +54,7 @@ def write_annotated_sounds(folder, seed=0):
     rng = np.random.default_rng(seed)
     rows = []
     for day in range(2):
-        t = np.arange(4000 * 60) / 4000
+        t = np.arange(2000 * 60) / 2000
         x = 0.05 * rng.normal(size=len(t))
         for event in range(6):
             at = (t >= 10 * event + 1) & (t < 10 * event + 5)
@@ -64,7 +64,7 @@ def write_annotated_sounds(folder, seed=0):
         for mic in ("left", "right"):
             (folder / "sounds" / mic).mkdir(parents=True, exist_ok=True)
             if (day, mic) != (1, "right"):
-                soundfile.write(folder / "sounds" / mic / f"day{day}.wav", x, 4000)
+                soundfile.write(folder / "sounds" / mic / f"day{day}.wav", x, 2000)
     table = pd.DataFrame(rows, columns=["recording", "start", "end", "label"])
     table.to_csv(folder / "sounds" / "annotations.csv", index=False)
 
