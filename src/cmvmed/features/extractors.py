@@ -10,6 +10,7 @@ hydra           how often each of some competing random convolutions is the larg
 catch22         22 statistics of shape, dependence and spectrum, with mean and standard deviation [4]_
 mfcc            mel-frequency cepstral coefficients (:class:`cmvmed.features.MFCC`)
 statistics      statistics and spectral bands (:class:`cmvmed.features.WindowFeatures`)
+ranks           the same statistics, each as the normal score of its rank among those of the sample
 ==============  ========================================================================================
 
 The first four are those of aeon (``pip install 'cmvmed[timeseries]'``); hydra also needs torch.
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from cmvmed._optional import import_optional
 from cmvmed.features.mfcc import MFCC
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-KINDS = ("minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics")
+KINDS = ("minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics", "ranks")
 CONVOLUTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "minirocket": ("MiniRocket", {"n_kernels": 2500}),
     "multirocket": ("MultiRocket", {"n_kernels": 320}),
@@ -82,6 +84,8 @@ def make_extractor(
         import_optional(package, extra, f'Features of kind "{kind}"')
     if kind == "statistics":
         return Statistics(sampling_rate, tuple(channel_names))
+    if kind == "ranks":
+        return Ranks(Statistics(sampling_rate, tuple(channel_names)))
     if kind == "mfcc":
         return Cepstra(sampling_rate, tuple(channel_names))
     if kind == "catch22":
@@ -158,6 +162,46 @@ class Statistics:
     def names(self) -> list[str]:
         """Return ``<channel>_<feature>``."""
         return [str(name) for name in self.transform.get_feature_names_out()]
+
+
+class Ranks:
+    """Statistics as normal scores of their ranks among those of the sample.
+
+    Classes of machines and events often differ in whether a statistic passes a threshold, which may lie anywhere in a
+    skewed distribution. Like trees, and unlike linear functions and distances of the statistics themselves, scores do
+    not depend on the unit or a monotone transform, and no outlier is far from the others.
+    """
+
+    def __init__(self, statistics: Statistics) -> None:
+        self.statistics = statistics
+
+    def fit(self, sample: Sequence[FloatArray]) -> Ranks:
+        """Learn the values of each statistic in the sample."""
+        self.statistics.fit(sample)
+        self.sorted = np.sort(np.vstack([self.statistics.features(signal[np.newaxis]) for signal in sample]), axis=0)
+        return self
+
+    def features(self, signals: FloatArray) -> FloatArray:
+        """Return the (n, n_features) features of (n, n_channels, n_samples) signals."""
+        return normal_scores(self.statistics.features(signals), self.sorted)
+
+    def names(self) -> list[str]:
+        """Return ``<channel>_<feature>_rank``."""
+        return [f"{name}_rank" for name in self.statistics.names()]
+
+
+def normal_scores(values: FloatArray, reference: FloatArray) -> FloatArray:
+    """Return Φ⁻¹(r/(m + 1)) for the rank r, 1 to m, of each value among m sorted reference values of its column.
+
+    The rank is interpolated between reference values; of several equal ones it is the mean.
+    """
+    share = np.arange(1, len(reference) + 1) / (len(reference) + 1)
+    shares = np.empty(values.shape)
+    for j, column in enumerate(reference.T):
+        of_last = np.interp(values[:, j], column, share)
+        of_first = -np.interp(-values[:, j], -column[::-1], -share[::-1])
+        shares[:, j] = 0.5 * (of_first + of_last)
+    return np.asarray(ndtri(shares), dtype=np.float64)
 
 
 class Cepstra:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -32,9 +33,10 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    kind : {"minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics"}
+    kind : {"minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics", "ranks"}
         Random convolutions and catch22 are those of aeon and need ``pip install 'cmvmed[timeseries]'``, "hydra" also
-        torch; "mfcc" needs ``[audio]``. Several kinds joined by ``"+"`` are computed side by side.
+        torch; "mfcc" needs ``[audio]``. Several kinds joined by ``"+"`` are side by side, narrow ones repeated until all
+        have about the same number of columns: standardized, each kind then has the same weight in kernels and distances.
     sampling_rate : float, optional
         Samples per second of signals given as arrays; None: 1.
     memory : str, path or joblib.Memory, optional
@@ -101,7 +103,7 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         self._extractors = [
             _fitted(extractor, sample, kind, signals, rows) for kind, extractor in zip(kinds, extractors, strict=True)
         ]
-        self._names = [name for extractor in self._extractors for name in extractor.names()]
+        self._names = side_by_side_names([extractor.names() for extractor in self._extractors])
         self._state = _state(self.kind, self.random_state, signals.sampling_rate, sample)
         self.n_features_out_ = len(self._names)
         return self
@@ -120,12 +122,15 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
                 f"Sensor {signals.name!r} has {signals.n_channels} channels, but the data of fit had {len(self.channel_names_)}: "
                 f"{', '.join(self.channel_names_)}."
             )
+        widths = [len(extractor.names()) for extractor in self._extractors]
+        columns = side_by_side(widths)
         if self.memory is None:
-            return compute_features(self._extractors, self.n_features_out_, signals)
+            return compute_features(self._extractors, sum(widths), signals)[:, columns]
         memory = joblib.Memory(self.memory, verbose=0) if not hasattr(self.memory, "cache") else self.memory
         cached = memory.cache(_kept_features, ignore=["extractors", "n_features", "signals"])
         key = f"{self._state}-{content_hash(signals, len(self.channel_names_))}"
-        return np.asarray(cached(key, extractors=self._extractors, n_features=self.n_features_out_, signals=signals))
+        kept = cached(key, extractors=self._extractors, n_features=sum(widths), signals=signals)
+        return np.asarray(kept)[:, columns]
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the names of the features."""
@@ -147,6 +152,24 @@ def check_kinds(kind: object) -> list[str]:
         wrong = unknown[0] if unknown else kind
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, or several joined by '+', got {wrong!r}.")
     return kinds
+
+
+def side_by_side(widths: Sequence[int]) -> NDArray[np.intp]:
+    """Return the columns of kinds of features of these widths, narrow ones repeated to about the largest width."""
+    parts = np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
+    return np.concatenate([np.tile(part, round(max(widths) / part.size)) for part in parts])
+
+
+def side_by_side_names(names: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names of these columns, repeated ones with a number."""
+    every = [name for kind in names for name in kind]
+    seen: Counter[str] = Counter()
+    result = []
+    for column in side_by_side([len(kind) for kind in names]):
+        name = every[column]
+        result.append(f"{name}_{seen[name] + 1}" if seen[name] else name)
+        seen[name] += 1
+    return result
 
 
 def compute_features(
