@@ -4,7 +4,7 @@ Sets: racket sports and the hydraulic test rig (files of CMVMED_DATA/suite), and
 sensors), machine vibration and body-worn sensors. Each split has at most 400 training cases, of which 2, 5 or 10 per
 class on average are labeled, drawn at random; accuracy is that on the other training cases and on held-out ones.
 
-Features do not depend on labels, except for the choice of their kind, and are computed once for all cases of a set.
+Features do not depend on labels, except for the choice of their kinds, and are computed once for all cases of a set.
 Methods with "auto" features use the kinds that ``SensorFeatures`` chooses from the labels of the split; "plain"
 features are MFCC for sensors of 1000 Hz or more and ``WindowFeatures`` for others. LightGBM has only these, because it
 takes a minute for each fit to thousands of columns. MiniRocket, MultiRocket and Hydra are the classifiers of aeon, a

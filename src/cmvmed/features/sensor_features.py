@@ -1,4 +1,4 @@
-"""Features of recordings of several sensors: one view per sensor, of a kind that is chosen automatically."""
+"""Features of recordings of several sensors: one view per sensor, of kinds that are chosen automatically."""
 
 from __future__ import annotations
 
