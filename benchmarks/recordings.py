@@ -4,7 +4,7 @@ Sets: racket sports and the hydraulic test rig (files of CMVMED_DATA/suite), and
 sensors), machine vibration and body-worn sensors. Each split has at most 400 training cases, of which 2, 5 or 10 per
 class on average are labeled, drawn at random; accuracy is that on the other training cases and on held-out ones.
 
-Features do not depend on labels, except for the choice of their kind, and are computed once for all cases of a set.
+Features do not depend on labels, except for the choice of their kinds, and are computed once for all cases of a set.
 Methods with "auto" features use the kinds that ``SensorFeatures`` chooses from the labels of the split; "plain"
 features are MFCC for sensors of 1000 Hz or more and ``WindowFeatures`` for others. LightGBM has only these, because it
 takes a minute for each fit to thousands of columns. MiniRocket, MultiRocket and Hydra are the classifiers of aeon, a
@@ -42,6 +42,7 @@ from cmvmed.datasets import make_body_motion, make_footsteps, make_machine_vibra
 from cmvmed.features import SignalFeatures
 from cmvmed.features.feature_choice import choose_kinds
 from cmvmed.features.sensor_features import MIN_SOUND_RATE
+from cmvmed.features.signal_features import side_by_side
 from cmvmed.reproduction.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
 
 N_ROWS, SEED = 400, 0
@@ -120,7 +121,7 @@ def load(name: str) -> RecordingSet:
 def candidates(rate: float) -> list[str]:
     """The kinds that "auto" compares for a sensor."""
     aeon = ["minirocket"] if find_spec("aeon") else []
-    return ["statistics", *aeon, *(["mfcc"] if rate >= MIN_SOUND_RATE else [])]
+    return ["ranks", *aeon, *(["mfcc"] if rate >= MIN_SOUND_RATE else [])]
 
 
 @cache
@@ -181,7 +182,13 @@ def auto_split(name: str, rows: Split, folder: str) -> tuple[Split, dict[str, st
     data, train = load(name), rows.X[:, 0]
     every = {s: {k: features(name, s, k, folder) for k in candidates(rate)} for s, rate in data.rates.items()}
     chosen, _ = choose_kinds({s: {k: v[train] for k, v in kinds.items()} for s, kinds in every.items()}, rows.y)
-    return with_features(rows, {s: every[s][kind] for s, kind in chosen.items()}), chosen
+    return with_features(rows, {s: joined(every[s], kinds) for s, kinds in chosen.items()}), chosen
+
+
+def joined(by_kind: dict[str, Any], kinds: str) -> Any:
+    """Several kinds side by side as by ``SignalFeatures``."""
+    parts = [by_kind[kind] for kind in kinds.split("+")]
+    return np.hstack(parts)[:, side_by_side([part.shape[1] for part in parts])]
 
 
 def plain_split(name: str, rows: Split, folder: str) -> Split:
@@ -303,15 +310,16 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _choices(rows: Sequence[dict[str, Any]], sets: Sequence[str]) -> str:
-    """How often each kind was chosen, by set."""
+    """How often each kind was among those of a sensor, by set."""
     parts = []
     for name in sets:
-        kinds = [
+        chosen = [
             k for row in rows if row["set"] == name and row["method"] == "CMVMED, auto" for k in row["kinds"].values()
         ]
-        counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-        parts.append(f"{name}: " + ", ".join(f"{k} {100 * c / len(kinds):.0f} %" for k, c in counts.items()))
-    return f"Chosen kinds, over sensors, splits and budgets: {'; '.join(parts)}."
+        kinds = [kind for joined_kinds in chosen for kind in joined_kinds.split("+")]
+        shares = {kind: 100 * kinds.count(kind) / len(chosen) for kind in dict.fromkeys(kinds)}
+        parts.append(f"{name}: " + ", ".join(f"{kind} {share:.0f} %" for kind, share in shares.items()))
+    return f"Sensors that have each kind, over splits and budgets: {'; '.join(parts)}."
 
 
 def report_cost() -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cmvmed.features.feature_choice import RIDGE, _alignment, _held_out_r2, _kernel, choose_kinds
+from cmvmed.features.feature_choice import EVIDENCE, RIDGE, _alignment, _held_out_r2, _kernel, _left_out, choose_kinds
 
 
 def problem(n=80, seed=0):
@@ -39,6 +39,32 @@ def test_informative_features_are_chosen():
     own = next(s for s in scores if s.sensor == "a" and s.kind == "good")
     other = next(s for s in scores if s.sensor == "b" and s.kind == "good")
     assert own.score == pytest.approx(0.5 * own.held_out_r2 + 0.25 * (own.held_out_r2 + other.held_out_r2))
+
+
+def test_kinds_that_labels_do_not_reject_are_joined():
+    """The likelihood ratio of the left-out labels decides: the same difference of R² rejects only with enough labels."""
+    features, codes = problem()
+    _, scores = choose_kinds(features, codes)
+    score = {s.kind: s.score for s in scores if s.sensor == "a"}
+    ratio = ((1 - score["bad"]) / (1 - score["good"])) ** (20 / 2)
+    assert ratio > EVIDENCE
+    few = np.full_like(codes, -1)
+    for c in (0, 1):
+        few[np.flatnonzero(codes == c)[:2]] = c
+    chosen, scores = choose_kinds(features, few)
+    for sensor in "ab":
+        own = {s.kind: s for s in scores if s.sensor == sensor}
+        best = min(1 - s.score for s in own.values())
+        kept = [k for k, s in own.items() if ((1 - s.score) / best) ** (4 / 2) <= EVIDENCE]
+        assert chosen[sensor] == "+".join(kept)
+        assert [k for k, s in own.items() if s.chosen] == kept
+    assert chosen["a"] == "bad+good"
+
+
+def test_labels_of_single_classes_are_not_counted():
+    codes = np.array([0, 0, 1, 1, 1, 2, -1])
+    np.testing.assert_array_equal(_left_out(codes), [0, 1, 2, 3, 4])
+    assert _left_out(np.array([0, 0, 1, -1])).size == 0
 
 
 def test_without_labels_agreement_decides():

@@ -66,28 +66,30 @@ def test_pipeline_with_missing_sensors_and_unequal_lengths():
 
 def test_choices_are_reported(monkeypatch):
     made = motion(8)
-    features = SensorFeatures(sampling_rate=made.sampling_rates, candidates=["statistics", "statistics+statistics"])
-    features.fit(made.signals, hidden(made.target, 30))
+    features = SensorFeatures(sampling_rate=made.sampling_rates, candidates=["statistics", "ranks"])
+    result = features.fit_transform(made.signals, hidden(made.target, 30))
     assert features.choices_["sensor"] == ["wrist", "wrist", "ankle", "ankle", "chest", "chest"]
-    chosen = np.array(features.choices_["chosen"])
-    assert chosen.sum() == 3
-    assert features.kinds_ == dict(
-        zip(np.array(features.choices_["sensor"])[chosen], np.array(features.choices_["kind"])[chosen], strict=True)
-    )
+    table = zip(*(features.choices_[column] for column in ("sensor", "kind", "chosen")), strict=True)
+    kept = [(sensor, kind) for sensor, kind, chosen in table if chosen]
+    assert features.kinds_ == {s: "+".join(kind for sensor, kind in kept if sensor == s) for s in made.signals}
+    for sensor, kind in features.kinds_.items():
+        own = SignalFeatures(kind, sampling_rate=made.sampling_rates[sensor]).fit_transform(made.signals[sensor])
+        np.testing.assert_array_equal(result[sensor], own)
+    assert "statistics+ranks" in features.kinds_.values()
 
 
 def test_with_aeon_random_convolutions_are_compared():
     made = motion()
     features = SensorFeatures(sampling_rate=made.sampling_rates).fit(made.signals, hidden(made.target))
-    assert set(features.choices_["kind"]) == {"statistics", "minirocket"}
+    assert set(features.choices_["kind"]) == {"ranks", "minirocket"}
 
 
 def test_without_aeon_the_user_is_told_once(monkeypatch):
-    monkeypatch.setattr(module, "is_available", lambda kind: kind in ("statistics", "mfcc"))
+    monkeypatch.setattr(module, "is_available", lambda kind: kind in ("ranks", "mfcc"))
     made = motion()
     with pytest.warns(UserWarning, match=r"cmvmed\[timeseries\]") as told:
         features = SensorFeatures(sampling_rate=made.sampling_rates).fit(made.signals, hidden(made.target))
-    assert features.kinds_ == dict.fromkeys(made.signals, "statistics")
+    assert features.kinds_ == dict.fromkeys(made.signals, "ranks")
     assert len(told) == 1
 
 

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from aeon.transformations.collection.convolution_based import MiniRocket
+from scipy.stats import norm, rankdata
 
 from cmvmed.features import FeatureCache, SignalFeatures, WindowFeatures, views_transformer
 from cmvmed.features import feature_cache as caching
-from cmvmed.features.extractors import extend, reference_length, windows
-from cmvmed.features.signal_features import content_hash
+from cmvmed.features.extractors import extend, normal_scores, reference_length, windows
+from cmvmed.features.signal_features import content_hash, side_by_side
 from cmvmed.features.signals_by_length import as_sensor_signals, blocks_of_equal_length
 from cmvmed.recordings import Recordings, SensorSignals
 
@@ -19,7 +20,7 @@ def signals_of(lengths, n_channels=2, seed=0):
     return [None if length is None else rng.normal(size=(n_channels, length)) for length in lengths]
 
 
-@pytest.fixture(params=["statistics", "mfcc", "minirocket", *COMPILED])
+@pytest.fixture(params=["statistics", "ranks", "mfcc", "minirocket", *COMPILED])
 def kind(request):
     return request.param
 
@@ -32,6 +33,28 @@ def test_statistics_are_those_of_window_features():
     X = np.random.default_rng(0).normal(size=(5, 3, 60))
     expected = WindowFeatures(50.0).fit_transform(X)
     np.testing.assert_allclose(SignalFeatures("statistics", sampling_rate=50.0).fit_transform(X), expected, rtol=1e-5)
+
+
+def test_ranks_are_normal_scores_of_the_statistics():
+    X = np.random.default_rng(0).normal(size=(25, 2, 60))
+    X[:, 1] = X[0, 1]  # one signal in all cases: equal statistics, rank in the middle
+    statistics = SignalFeatures("statistics", sampling_rate=50.0).fit_transform(X)
+    expected = norm.ppf(rankdata(statistics, axis=0) / 26)
+    np.testing.assert_allclose(SignalFeatures("ranks", sampling_rate=50.0).fit_transform(X), expected, atol=1e-6)
+
+
+def test_ranks_of_new_values_are_interpolated_and_bounded():
+    reference = np.array([[0.0, 5.0], [1.0, 5.0], [10.0, 5.0]])
+    scores = normal_scores(np.array([[-9.0, 4.0], [0.5, 5.0], [99.0, 6.0]]), reference)
+    expected = norm.ppf(np.array([[1.0, 1.0], [1.5, 2.0], [3.0, 3.0]]) / 4)
+    np.testing.assert_allclose(scores, expected)
+
+
+def test_ranks_do_not_depend_on_a_monotone_transform():
+    rng = np.random.default_rng(0)
+    reference, values = np.sort(rng.normal(size=(40, 3)), axis=0), rng.permutation(40)[:9]
+    scores = normal_scores(reference[values], reference)
+    np.testing.assert_allclose(normal_scores(np.exp(3 * reference[values]), np.exp(3 * reference)), scores)
 
 
 def test_rows_do_not_depend_on_others(kind):
@@ -79,9 +102,20 @@ def test_missing_package_is_named(monkeypatch):
 
 def test_kinds_side_by_side():
     X = np.random.default_rng(0).normal(size=(5, 1, 1500))
-    both = SignalFeatures("statistics+mfcc", sampling_rate=1000.0).fit_transform(X)
-    parts = [SignalFeatures(kind, sampling_rate=1000.0).fit_transform(X) for kind in ("statistics", "mfcc")]
-    np.testing.assert_array_equal(both, np.hstack(parts))
+    both = SignalFeatures("statistics+mfcc", sampling_rate=1000.0).fit(X)
+    parts = [SignalFeatures(kind, sampling_rate=1000.0).fit(X) for kind in ("statistics", "mfcc")]
+    twenty, forty = (part.transform(X) for part in parts)
+    np.testing.assert_array_equal(both.transform(X), np.hstack([twenty, twenty, forty]))
+    names = [list(part.get_feature_names_out()) for part in parts]
+    assert list(both.get_feature_names_out()) == [*names[0], *(f"{name}_2" for name in names[0]), *names[1]]
+
+
+def test_kinds_side_by_side_have_the_same_weight_in_a_kernel():
+    rng = np.random.default_rng(0)
+    narrow, wide = rng.normal(size=(6, 4)), rng.normal(size=(6, 400))
+    rows = np.hstack([narrow, wide])[:, side_by_side([4, 400])]
+    expected = narrow @ narrow.T / 4 + wide @ wide.T / 400
+    np.testing.assert_allclose(rows @ rows.T / 400, expected)
 
 
 @pytest.mark.parametrize("kind", ["wavelet", "", None, "statistics+wavelet"])

@@ -48,7 +48,7 @@ np.save("found.npy", cmvmed.load("model.cmvmed").predict_proba(X))
 """
 
 
-@pytest.mark.parametrize("kind", ["minirocket+statistics", *SLOW])
+@pytest.mark.parametrize("kind", ["minirocket+statistics", "ranks", *SLOW])
 def test_another_process_predicts_the_same(kind, tmp_path):
     model, X = saved_model(kind, 3, tmp_path / "model.cmvmed")
     arrays = {f"{s}{i}": np.empty(0) if x is None else x for s, signals in X.items() for i, x in enumerate(signals)}

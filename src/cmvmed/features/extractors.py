@@ -11,6 +11,7 @@ hydra           how often each of some competing random convolutions is the larg
 catch22         22 statistics of shape, dependence and spectrum, with mean and standard deviation [4]_
 mfcc            mel-frequency cepstral coefficients (:class:`cmvmed.features.MFCC`)
 statistics      statistics and spectral bands (:class:`cmvmed.features.WindowFeatures`)
+ranks           the same statistics, each as the normal score of its rank among those of the sample
 ==============  ========================================================================================
 
 The first four are those of aeon (``pip install 'cmvmed[timeseries]'``); hydra also needs torch.
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from cmvmed._optional import import_optional
 from cmvmed.features.mfcc import MFCC
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-KINDS = ("minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics")
+KINDS = ("minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics", "ranks")
 CONVOLUTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "minirocket": ("MiniRocket", {"n_kernels": 2500}),
     "multirocket": ("MultiRocket", {"n_kernels": 320}),
@@ -99,8 +101,9 @@ def fit_extractor(kind: str, settings: ExtractorSettings, sample: Sequence[Float
     for package, extra in NEEDS.get(kind, ()):
         import_optional(package, extra, f'Features of kind "{kind}"')
     if kind == "statistics":
-        n_bands = min(MAX_BANDS, reference_length(sample, 2) // 2)  # at most half the samples of the shorter signals
-        return Statistics(settings.sampling_rate, settings.channel_names, n_bands)
+        return fit_statistics(settings, sample)
+    if kind == "ranks":
+        return fit_ranks(settings, sample)
     if kind == "mfcc":
         return Cepstra(settings.sampling_rate, settings.channel_names)
     if kind == "catch22":
@@ -235,6 +238,60 @@ class Statistics:
         return [str(name) for name in self.transform.get_feature_names_out()]
 
 
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Statistics as normal scores of their ranks among those of the sample.
+
+    Classes of machines and events often differ in whether a statistic passes a threshold, which may lie anywhere in a
+    skewed distribution. Like trees, and unlike linear functions and distances of the statistics themselves, scores do
+    not depend on the unit or a monotone transform, and no outlier is far from the others.
+    """
+
+    statistics: Statistics
+    reference: FloatArray  # (m, n_features), the sorted values of each statistic in the sample
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.statistics, Statistics) or np.shape(self.reference)[1:] != (
+            len(self.statistics.names()),
+        ):
+            raise ValueError("Ranks need statistics and a column of reference values for each of them.")
+
+    def features(self, signals: FloatArray) -> FloatArray:
+        """Return the (n, n_features) features of (n, n_channels, n_samples) signals."""
+        return normal_scores(self.statistics.features(signals), self.reference)
+
+    def names(self) -> list[str]:
+        """Return ``<channel>_<feature>_rank``."""
+        return [f"{name}_rank" for name in self.statistics.names()]
+
+
+def fit_statistics(settings: ExtractorSettings, sample: Sequence[FloatArray]) -> Statistics:
+    """Return the statistics with as many bands as the signals of the sample allow."""
+    n_bands = min(MAX_BANDS, reference_length(sample, 2) // 2)  # at most half the samples of the shorter signals
+    return Statistics(settings.sampling_rate, settings.channel_names, n_bands)
+
+
+def fit_ranks(settings: ExtractorSettings, sample: Sequence[FloatArray]) -> Ranks:
+    """Return the ranks among the statistics of the sample."""
+    statistics = fit_statistics(settings, sample)
+    values = [np.asarray(statistics.features(signal[np.newaxis]), dtype=np.float64) for signal in sample]
+    return Ranks(statistics, np.sort(np.vstack(values), axis=0))
+
+
+def normal_scores(values: FloatArray, reference: FloatArray) -> FloatArray:
+    """Return Φ⁻¹(r/(m + 1)) for the rank r, 1 to m, of each value among m sorted reference values of its column.
+
+    The rank is interpolated between reference values; of several equal ones it is the mean.
+    """
+    share = np.arange(1, len(reference) + 1) / (len(reference) + 1)
+    shares = np.empty(values.shape)
+    for j, column in enumerate(reference.T):
+        of_last = np.interp(values[:, j], column, share)
+        of_first = -np.interp(-values[:, j], -column[::-1], -share[::-1])
+        shares[:, j] = 0.5 * (of_first + of_last)
+    return np.asarray(ndtri(shares), dtype=np.float64)
+
+
 @dataclass(frozen=True)
 class Cepstra:
     """Mel-frequency cepstral coefficients of each channel, with the level of the signal in decibels."""
@@ -286,6 +343,7 @@ EXTRACTORS: dict[str, type[Any]] = {
     **dict.fromkeys(CONVOLUTIONS, Convolutions),
     "catch22": Catch22,
     "mfcc": Cepstra,
+    "ranks": Ranks,
     "statistics": Statistics,
 }
 

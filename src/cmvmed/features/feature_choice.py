@@ -1,4 +1,4 @@
-r"""Which kind of features a sensor gets: by held-out labels, and without labels by what it shares with other sensors.
+r"""Which kinds of features a sensor gets: by held-out labels, and without labels by what it shares with other sensors.
 
 For each sensor and kind, over a sample of the rows and with a linear kernel K of mean diagonal one:
 
@@ -9,10 +9,14 @@ For each sensor and kind, over a sample of the rows and with a linear kernel K o
   the share of the variance of the labels that is predicted without them. It uses how far a prediction is off, not only
   whether it is right, which matters with ten labels. The score is the mean of a sensor's own R² and the mean R² of the
   kind over all sensors, since the sensors of a recording record the same events and one sensor alone has few labels.
+
+  Few labels cannot say which kind is best, and kinds together have a smaller variance than one that was picked by
+  chance. So the kinds of a sensor are those that the labels do not reject: all but those of which l left-out labels are
+  EVIDENCE times less likely than of the best kind, with normal residuals: ((1 - R²_k) / (1 - R²_best))^(l/2) > EVIDENCE.
 * *agreement*: the correlation of K with the kernels of the other sensors over pairs of different rows (the unbiased
   centered kernel alignment of Song et al. 2012), the largest over their kinds, averaged over the sensors. Sensors share
   the event but not their noise, so it is high for features that represent the event. It does not say which property of the
-  event, so it decides only where labels cannot: if no class has two, or between kinds of the same score.
+  event, so it decides only where labels cannot: if no class has two, the kind of the highest agreement is taken.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ FloatArray = NDArray[np.float64]
 
 RIDGE = 0.1  # relative to the mean diagonal of the kernel
 CLIP = 5.0  # standard deviations
+LEAST_VARIANCE = 1e-6  # share of the labels' variance below which it is rounding
+EVIDENCE = 20.0  # likelihood ratio that is called strong evidence (Kass and Raftery 1995)
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class KindScore:
 def choose_kinds(
     features: Mapping[str, Mapping[str, NDArray[Any]]], codes: NDArray[np.intp]
 ) -> tuple[dict[str, str], list[KindScore]]:
-    """Choose one kind for each sensor.
+    """Choose the kinds of each sensor.
 
     Parameters
     ----------
@@ -54,7 +60,7 @@ def choose_kinds(
 
     Returns
     -------
-    chosen : dict of sensor -> kind
+    chosen : dict of sensor -> kind, or several kinds joined by "+"
     scores : list of KindScore
         All of them, sensor by sensor.
     """
@@ -68,13 +74,21 @@ def choose_kinds(
     scores: list[KindScore] = []
     for sensor, kinds in kernels.items():
         value = {kind: _score(r2, sensor, kind) for kind in kinds}
-        # NaN: no evidence. The first kind wins among equals, so the order of the kinds is the last resort.
-        chosen[sensor] = max(kinds, key=lambda k: (_or_lowest(value[k]), _or_lowest(agreement[sensor][k])))
+        n_labels = max(_left_out(codes[present]).size for _, present in kinds.values())
+        kept = _not_rejected(value, n_labels) or [max(kinds, key=lambda k: _or_lowest(agreement[sensor][k]))]
+        chosen[sensor] = "+".join(kept)
         scores += [
-            KindScore(sensor, kind, r2[sensor][kind], agreement[sensor][kind], value[kind], kind == chosen[sensor])
+            KindScore(sensor, kind, r2[sensor][kind], agreement[sensor][kind], value[kind], kind in kept)
             for kind in kinds
         ]
     return chosen, scores
+
+
+def _not_rejected(score: Mapping[str, float], n_labels: int) -> list[str]:
+    """Kinds that left-out labels do not reject; none if none could be left out."""
+    unexplained = {kind: max(1.0 - value, LEAST_VARIANCE) for kind, value in score.items() if not np.isnan(value)}
+    least = min(unexplained.values(), default=1.0)
+    return [k for k, rest in unexplained.items() if 0.5 * n_labels * np.log(rest / least) <= np.log(EVIDENCE)]
 
 
 def _score(r2: Mapping[str, Mapping[str, float]], sensor: str, kind: str) -> float:
@@ -103,15 +117,21 @@ def _kernel(features: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
 def _held_out_r2(K: FloatArray, present: NDArray[np.bool_], codes: NDArray[np.intp]) -> float:
     """R² of labels that were left out one by one; NaN if fewer than two classes have two labels."""
     own = codes[present]
-    classes, counts = np.unique(own[own >= 0], return_counts=True)
-    labeled = np.flatnonzero(np.isin(own, classes[counts > 1]))
-    if np.count_nonzero(counts > 1) < 2:
+    labeled = _left_out(own)
+    if labeled.size == 0:
         return np.nan
-    Y = (own[labeled][:, np.newaxis] == classes[counts > 1]).astype(np.float64)
+    Y = (own[labeled][:, np.newaxis] == np.unique(own[labeled])).astype(np.float64)
     Y -= Y.mean(axis=0)
     A = np.linalg.inv(K[np.ix_(labeled, labeled)] + RIDGE * np.eye(labeled.size))
     residual = (A @ Y) / np.diagonal(A)[:, np.newaxis]  # Y - M
     return float(1.0 - np.sum(residual**2) / np.sum(Y**2))
+
+
+def _left_out(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Labeled rows of the classes that have at least two; none if these are fewer than two classes."""
+    classes, counts = np.unique(codes[codes >= 0], return_counts=True)
+    repeated = classes[counts > 1]
+    return np.flatnonzero(np.isin(codes, repeated)) if repeated.size > 1 else np.zeros(0, dtype=np.intp)
 
 
 def _agreement(

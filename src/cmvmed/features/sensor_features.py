@@ -1,4 +1,4 @@
-"""Features of recordings of several sensors: one view per sensor, of a kind that is chosen automatically."""
+"""Features of recordings of several sensors: one view per sensor, of kinds that are chosen automatically."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kind : "auto", str or dict of sensor name -> str
-        A kind of :class:`SignalFeatures` for all or for each of the sensors. "auto" compares statistics and spectra,
-        random convolutions (MiniRocket, if aeon is installed) and, for sensors of 1000 Hz or more, cepstra, and takes
-        for each sensor the kind that predicts held-out labels best; see ``choices_``.
+        A kind of :class:`SignalFeatures` for all or for each of the sensors. "auto" compares ranks of statistics and
+        spectra, random convolutions (MiniRocket, if aeon is installed) and, for sensors of 1000 Hz or more, cepstra, and
+        joins for each sensor the kinds that held-out labels do not reject; see ``choices_``.
     candidates : iterable of str, optional
         The kinds that "auto" compares; None: those above.
     sampling_rate : float or dict of sensor name -> float, optional
@@ -52,7 +52,7 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     kinds_ : dict of sensor name -> str
-        The kind of each sensor.
+        The kind of each sensor, or several joined by "+".
     choices_ : dict of str -> list
         Columns ``sensor``, ``kind``, ``held_out_r2``, ``agreement``, ``score``, ``chosen``: how "auto" compared them,
         empty for given kinds. ``pandas.DataFrame(model.choices_)`` shows them as a table.
@@ -147,7 +147,10 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.choices_ = {
             column: [row[column] for row in map(asdict, scores)] for column in KindScore.__dataclass_fields__
         }
-        self.features_ = {name: fitted[name][kind] for name, kind in self.kinds_.items()}
+        self.features_ = {
+            name: fitted[name][kind] if kind in fitted[name] else self._signal_features(kind).fit(sensors[name])
+            for name, kind in self.kinds_.items()
+        }
         result: SensorFeatureArrays = {}
         for name, signals in sensors.items() if transform else ():
             task = report.subcontext(task_name=f"features of {name}")
@@ -197,7 +200,7 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             check_kinds("+".join(kinds))
             return kinds
         is_sound = signals.sampling_rate >= MIN_SOUND_RATE and is_available("mfcc")
-        return ["statistics", *filter(is_available, WITH_AEON), *(["mfcc"] if is_sound else [])]
+        return ["ranks", *filter(is_available, WITH_AEON), *(["mfcc"] if is_sound else [])]
 
     def _tell_what_is_missing(self) -> None:
         kinds = self.kind.values() if isinstance(self.kind, Mapping) else [self.kind]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Self
@@ -32,9 +33,10 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    kind : {"minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics"}
+    kind : {"minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics", "ranks"}
         Random convolutions and catch22 are those of aeon and need ``pip install 'cmvmed[timeseries]'``, "hydra" also
-        torch; "mfcc" needs ``[audio]``. Several kinds joined by ``"+"`` are computed side by side.
+        torch; "mfcc" needs ``[audio]``. Several kinds joined by ``"+"`` are side by side, narrow ones repeated until all
+        have about the same number of columns: standardized, each kind then has the same weight in kernels and distances.
     sampling_rate : float, optional
         Samples per second of signals given as arrays; None: 1.
     memory : path or FeatureCache, optional
@@ -116,16 +118,18 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
                 f"Sensor {signals.name!r} has {signals.n_channels} channels, but the data of fit had {len(self.channel_names_)}: "
                 f"{', '.join(self.channel_names_)}."
             )
+        widths = [len(extractor.names()) for extractor in self._extractors]
+        columns = side_by_side(widths)
         if self.memory is None:
-            return compute_features(self._extractors, self.n_features_out_, signals)
+            return compute_features(self._extractors, sum(widths), signals)[:, columns]
         cache = self.memory if isinstance(self.memory, FeatureCache) else FeatureCache(self.memory)
         key = f"{extractor_hash(self._extractors)}-{content_hash(signals, len(self.channel_names_))}"
-        return cache.get(key, lambda: compute_features(self._extractors, self.n_features_out_, signals))
+        return cache.get(key, lambda: compute_features(self._extractors, sum(widths), signals))[:, columns]
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the names of the features."""
         check_is_fitted(self)
-        return np.array([name for extractor in self._extractors for name in extractor.names()], dtype=object)
+        return np.array(side_by_side_names([extractor.names() for extractor in self._extractors]), dtype=object)
 
     def _from_model_file(self, learned: dict[str, Any]) -> dict[str, Any]:
         """What a model file says was learned; parts that do not fit together are an error."""
@@ -155,6 +159,24 @@ def check_kinds(kind: object) -> list[str]:
         wrong = unknown[0] if unknown else kind
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, or several joined by '+', got {wrong!r}.")
     return kinds
+
+
+def side_by_side(widths: Sequence[int]) -> NDArray[np.intp]:
+    """Return the columns of kinds of features of these widths, narrow ones repeated to about the largest width."""
+    parts = np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
+    return np.concatenate([np.tile(part, round(max(widths) / part.size)) for part in parts])
+
+
+def side_by_side_names(names: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names of these columns, repeated ones with a number."""
+    every = [name for kind in names for name in kind]
+    seen: Counter[str] = Counter()
+    result = []
+    for column in side_by_side([len(kind) for kind in names]):
+        name = every[column]
+        result.append(f"{name}_{seen[name] + 1}" if seen[name] else name)
+        seen[name] += 1
+    return result
 
 
 def compute_features(

@@ -171,6 +171,7 @@ PARTS = {
         ("kind", "random_state", "n_jobs", "length", "mean", "deviation", "learned", "n_features"),
     ),
     "statistics": SavedPart("cmvmed.features.extractors.Statistics", ("sampling_rate", "channel_names", "n_bands")),
+    "ranks": SavedPart("cmvmed.features.extractors.Ranks", ("statistics", "reference")),
     "cepstra": SavedPart("cmvmed.features.extractors.Cepstra", ("sampling_rate", "channel_names")),
     "catch22": SavedPart("cmvmed.features.extractors.Catch22", ("channel_names", "n_jobs")),
     "fitted_model": SavedPart(
