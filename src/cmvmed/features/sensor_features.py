@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed._warnings import warn_user
 from cmvmed.features.extractors import is_available
 from cmvmed.features.feature_choice import KindScore, choose_kinds
-from cmvmed.features.signal_features import SignalFeatures, check_kinds
+from cmvmed.features.signal_features import SignalFeatures, check_kinds, side_by_side
 from cmvmed.features.signals_by_length import Rates, as_sensors
 from cmvmed.recordings.container import Recordings, SensorSignals
 
@@ -147,21 +147,29 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.choices_ = {
             column: [row[column] for row in map(asdict, scores)] for column in KindScore.__dataclass_fields__
         }
-        self.features_ = {
-            name: fitted[name][kind] if kind in fitted[name] else self._signal_features(kind).fit(sensors[name])
-            for name, kind in self.kinds_.items()
-        }
+        self.features_ = {name: self._joined(kind, fitted[name]) for name, kind in self.kinds_.items()}
         result: SensorFeatureArrays = {}
         for name, signals in sensors.items() if transform else ():
             task = report.subcontext(task_name=f"features of {name}")
             task.call_on_fit_task_begin(estimator=self, X=X, y=y)
             if compared and len(rows) == len(signals):  # in their order
-                result[name] = compared[name][self.kinds_[name]]
+                parts = [compared[name][kind] for kind in self._parts(self.kinds_[name], fitted[name])]
+                result[name] = np.hstack(parts)[:, side_by_side([part.shape[1] for part in parts])]
             else:
                 result[name] = self.features_[name].transform(signals)
             task.call_on_fit_task_end(estimator=self, X=X, y=y)
         report.call_on_fit_task_end(estimator=self, X=X, y=y)
         return result
+
+    def _parts(self, kind: str, fitted: Mapping[str, SignalFeatures]) -> list[str]:
+        """The candidates that a chosen kind consists of."""
+        return [kind] if kind in fitted else kind.split("+")
+
+    def _joined(self, kind: str, fitted: Mapping[str, SignalFeatures]) -> SignalFeatures:
+        """The features of a chosen kind, from those of the candidates that it consists of."""
+        if kind in fitted:
+            return fitted[kind]
+        return self._signal_features(kind)._join([fitted[part] for part in self._parts(kind, fitted)])
 
     def _compared(
         self,

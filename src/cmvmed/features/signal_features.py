@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -104,6 +105,13 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         self.n_features_out_ = len(self.get_feature_names_out())
         return self
 
+    def _join(self, parts: Sequence[SignalFeatures]) -> Self:
+        """Take over what was learned for each of the kinds alone, from the same signals."""
+        self.sampling_rate_, self.channel_names_ = parts[0].sampling_rate_, parts[0].channel_names_
+        self._extractors = [extractor for part in parts for extractor in part._extractors]
+        self.n_features_out_ = len(self.get_feature_names_out())
+        return self
+
     def transform(self, X: SensorInput) -> NDArray[np.floating[Any]]:
         """Return the (n_cases, n_features) features; cases without the sensor are rows of NaN."""
         check_is_fitted(self)
@@ -123,8 +131,14 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         if self.memory is None:
             return compute_features(self._extractors, sum(widths), signals)[:, columns]
         cache = self.memory if isinstance(self.memory, FeatureCache) else FeatureCache(self.memory)
-        key = f"{extractor_hash(self._extractors)}-{content_hash(signals, len(self.channel_names_))}"
-        return cache.get(key, lambda: compute_features(self._extractors, sum(widths), signals))[:, columns]
+        content = content_hash(signals, len(self.channel_names_))
+        parts = [
+            cache.get(
+                f"{extractor_hash([extractor])}-{content}", partial(compute_features, [extractor], width, signals)
+            )
+            for extractor, width in zip(self._extractors, widths, strict=True)
+        ]
+        return np.hstack(parts)[:, columns]
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the names of the features."""
