@@ -30,6 +30,16 @@ class FeatureCache:
     ----------
     folder : path, optional
         It is made when the first features are written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmvmed.features import FeatureCache, SignalFeatures
+    >>> signals = np.random.default_rng(0).normal(size=(5, 2, 100))
+    >>> cache = FeatureCache()
+    >>> features = SignalFeatures("statistics", sampling_rate=50, memory=cache).fit(signals)
+    >>> features.transform(signals).shape  # a second call takes them from the cache
+    (5, 40)
     """
 
     def __init__(self, folder: str | PathLike[str] | None = None) -> None:

@@ -105,6 +105,13 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         self.n_features_out_ = len(self.get_feature_names_out())
         return self
 
+    @property
+    def n_features_by_kind(self) -> dict[str, int]:
+        """Number of features of each of the kinds, repeated columns not counted."""
+        check_is_fitted(self)
+        kinds = check_kinds(self.kind)
+        return {kind: len(extractor.names()) for kind, extractor in zip(kinds, self._extractors, strict=True)}
+
     def _join(self, parts: Sequence[SignalFeatures]) -> Self:
         """Take over what was learned for each of the kinds alone, from the same signals."""
         self.sampling_rate_, self.channel_names_ = parts[0].sampling_rate_, parts[0].channel_names_

@@ -124,12 +124,14 @@ def why_chosen(encoder: SensorEncoder) -> str:
     kind = f"features of kind {encoder.features.kind!r}"
     if not encoder.compared:
         return f"{kind}, with nothing to choose from"
-    measure, values = "predict held-out labels best (R² of this and all views", encoder.score
+    joined = "+" in encoder.features.kind
+    measure = "held-out labels do not reject" if joined else "predicts held-out labels best"
+    measure, values = f"{measure} (R² of this and all views", encoder.score
     if np.isnan(encoder.score).any():
         if np.isnan(encoder.agreement).any():
             return (
                 f"{kind}, the first of {', '.join(encoder.compared)}, because there are too few labels to compare them"
             )
-        measure, values = "agree most with the other sensors (correlation", encoder.agreement
+        measure, values = "agrees most with the other sensors (correlation", encoder.agreement
     listed = ", ".join(f"{name} {value:.2f}" for name, value in zip(encoder.compared, values, strict=True))
     return f"{kind}, which {measure}: {listed})"

@@ -73,22 +73,17 @@ def feature_lines(facts: ModelFacts) -> list[FeatureLine]:
 
 
 def _kinds(view: str, encoder: SensorEncoder) -> list[FeatureLine]:
-    chosen, n_features = encoder.features.kind, f"{encoder.n_features:,}"
+    chosen = encoder.features.n_features_by_kind
     if not encoder.compared:
-        return [FeatureLine(view, chosen, n_features, DASH, DASH, DASH, True)]
+        return [FeatureLine(view, encoder.features.kind, f"{sum(chosen.values()):,}", DASH, DASH, DASH, True)]
     columns = (encoder.compared, encoder.held_out_r2, encoder.agreement, encoder.score)
-    return [
-        FeatureLine(
-            view,
-            kind,
-            n_features if kind == chosen else DASH,
-            _fixed(r2),
-            _fixed(agreement),
-            _fixed(score),
-            kind == chosen,
-        )
-        for kind, r2, agreement, score in zip(*columns, strict=True)
-    ]
+    lines = []
+    for compared, r2, agreement, score in zip(*columns, strict=True):
+        kinds = compared.split("+")
+        is_chosen = all(kind in chosen for kind in kinds)
+        n_features = f"{sum(chosen[kind] for kind in kinds):,}" if is_chosen else DASH
+        lines.append(FeatureLine(view, compared, n_features, _fixed(r2), _fixed(agreement), _fixed(score), is_chosen))
+    return lines
 
 
 def _fixed(value: float) -> str:
