@@ -114,7 +114,7 @@ def test_cases_in_every_form(write, tmp_path):
     trained.save(tmp_path / "m")
     for encoder in trained.project.encoders:
         for sensor in encoder.columns:
-            assert {"statistics", "minirocket"} <= set(sensor.compared)
+            assert {"ranks", "minirocket"} <= set(sensor.compared)
     predicted = TrainedProject.load(tmp_path / "m").predict(tmp_path / data)
     assert np.mean(predicted["class"].to_numpy() == TRUTH) > 0.9
 
