@@ -31,6 +31,7 @@ columns = "gyr_*"
 approximation = "exact"
 """
 FITTING = """
+import signal
 import sys
 from cmvmed.core import linalg
 from cmvmed.cli.main import main
@@ -40,6 +41,7 @@ def eigh(K):
     print(len(K), file=sys.stderr, flush=True)
     return inner(K)
 linalg.np.linalg.eigh = eigh
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have set it to be ignored
 main(["train", "--project", sys.argv[1]])
 """
 
