@@ -1,7 +1,6 @@
 """Progress through the callbacks of scikit-learn, and views that are set up in parallel."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from cmvmed import CMVMED, SemiSupervisedKFold
 from cmvmed.auto.anchors import anchor_evidence
 from cmvmed.auto.class_prior import ShareEstimate
 from cmvmed.auto.tuning import Tuning, tuning_context
+from cmvmed.core import threads as threads_module
 from cmvmed.model_selection import labeled_scorer
 
 WIDTHS = [3, 2]
@@ -220,17 +220,16 @@ def test_threads_change_nothing(settings, n_jobs, partly_three):
     ("settings", "threads"), [({}, [2, 2, 5]), ({"n_jobs": 1}, []), ({"approximation": "exact"}, [])]
 )
 def test_low_rank_views_share_the_threads_of_the_linear_algebra(settings, threads, partly_three, monkeypatch):
-    used = []
+    used, inner = [], threads_module._in_other_threads
 
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, n):
-            used.append(n)
-            super().__init__(n)
+    def recorded(workers, function, items):
+        used.append(workers)
+        return inner(workers, function, items)
 
     model = CMVMED(views=WIDTHS, n_stages=2, approximation="nystroem", n_components=20, n_jobs=1)
     alone = clone(model).fit(partly_three.X, partly_three.y).predict_proba(partly_three.X)
     monkeypatch.setattr("cmvmed.core.threads.blas_threads", lambda: 5)
-    monkeypatch.setattr("cmvmed.core.threads.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("cmvmed.core.threads._in_other_threads", recorded)
     together = model.set_params(**{"n_jobs": None, **settings}).fit(partly_three.X, partly_three.y)
     assert used == threads
     if model.approximation == "nystroem":
