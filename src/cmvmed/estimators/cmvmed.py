@@ -406,7 +406,7 @@ class CMVMED(
         if not settings.warm_start:
             return RowCache()
         content = row_content(training, settings.views.kernel, settings.random_state, settings.tuning)
-        return RowCache(content, getattr(self, "_row_cache", None))
+        return RowCache(content, vars(self).get("_row_cache"))
 
     def __getstate__(self) -> Any:
         """The state for a pickle or a copy, without what is kept for the next fit."""
