@@ -29,8 +29,8 @@ def observable(conditioned, b, tau):
         "variance_U": conditioned.variance_U,
         "log_det": np.array(conditioned.log_det),
         "mean_L": conditioned.labeled_mean(projected),
-        "mean_U": conditioned.unlabeled_mean(zeros, conditioned.coefficients(projected, zeros)),
-        "spread": conditioned.unlabeled_mean(tau, conditioned.coefficients(np.zeros_like(projected), tau)),
+        "mean_U": conditioned.unlabeled(projected, zeros)[1],
+        "spread": conditioned.unlabeled(np.zeros_like(projected), tau)[1],
     }
 
 

@@ -399,6 +399,7 @@ def test_the_parameter_names_users_rely_on():
         *("class_prior", "view_weights", "n_neighbors", "algorithm", "n_stages", "max_iter", "tol", "calibrate"),
         *("opinions", "labels_drawn"),
         *("scaling", "unlabeled", "class_weight", "approximation", "n_components", "n_jobs", "random_state"),
+        *("rows", "rows_tol", "warm_start"),
     }
     assert promised == CMVMED().get_params().keys()
     assert {"kernel", "gamma", "prior_variance", "C", "bias_variance"} <= MED().get_params().keys()

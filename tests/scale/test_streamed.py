@@ -16,9 +16,11 @@ from cmvmed.core.nystroem import Basis, fit_basis, weighted_sample
 from cmvmed.core.objective import objective
 from cmvmed.core.problem import Problem, build_problem, partition_rows
 from cmvmed.core.surrogates import Bohning
+from cmvmed.data.labels import Labels
 from cmvmed.data.sources import memory_rows
+from cmvmed.data.training_data import TrainingData
 from cmvmed.data.validation import RowCheck
-from cmvmed.data.view_data import ViewData, ViewSettings, read_view
+from cmvmed.data.view_data import ViewData, ViewSettings
 from cmvmed.scale.passes import ChunkView, GramPass, StreamedRows, SweepPass, SweepSums, UnlabeledRows
 from cmvmed.scale.sampling import LargerSamples, random_rows, rows_with_weights
 from cmvmed.scale.streamed import streamed_stages
@@ -111,14 +113,13 @@ def make_case(
     codes = codes[numbers]
     partition = partition_rows(codes, n_classes, present, sample_weights, np.where(codes >= 0, 1.0, 0.0))
     settings = [view_settings(name, gamma) for name in check.views]
-    data = [
-        read_view(s, matrix, seen, partition.block_L, partition.block_U, partition.weights, rng)
-        for s, matrix, seen in zip(settings, taken, present, strict=True)
-    ]
+    training = TrainingData(None, taken, present, Labels(np.arange(n_classes), codes), partition)
+    views = [training.fit_view(i, s, 0) for i, s in enumerate(settings)]
+    data = [view.data for view in views]
     bases = [draw_basis(view, partition, n_components, rng) for view in data]
     one_hot = codes[partition.block_L][:, None] == np.arange(n_classes)
     Y = np.where(one_hot[:, 1:] if n_classes == 2 else one_hot, 1.0, -1.0)
-    problem = build_problem(data, partition, Y, n_classes, shared_curvature=True, bases=bases)
+    problem = build_problem(views, partition, Y, n_classes, shared_curvature=True, bases=bases)
     return Case(rows, data, bases, problem, matrices)
 
 

@@ -133,7 +133,8 @@ class SpectralConditioned:
         self.sigma2 = view.blocks.prior_variance
         M_oo = product(view.Q_o * self.d, view.Q_o.T)
         self.factor = _factorized(cholesky, np.asfortranarray(M_oo), view.blocks.view)
-        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ self._inverse(view.G)))
+        self.solved = self._inverse(view.G)  # (n, l)
+        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ self.solved))
         self.log_det = float(np.log1p(rho * view.omega).sum()) + log_determinant(self.factor)
 
     def _inverse(self, projected: Array) -> Array:
@@ -160,19 +161,17 @@ class SpectralConditioned:
         return self.lam * self.view.project(b)
 
     def labeled_mean(self, projected: Array) -> Array:
-        """σ² Gᵀ Qᵀ B⁻¹ Q projected."""
-        return np.asarray(self.sigma2 * (self.view.G.T @ self._inverse(projected)))
+        """σ² (B⁻¹G)ᵀ projected."""
+        return np.asarray(self.sigma2 * (self.solved.T @ projected))
 
-    def coefficients(self, projected: Array, tau: Array) -> Array:
-        """√w B⁻¹ Q_U(projected - ρGτ)."""
+    def unlabeled(self, projected: Array, tau: Array) -> tuple[Array, Array]:
+        """γ = √w B⁻¹ Q_U(projected - ρGτ), and σ²(K_UL τ + K_UU γ): Q times p = Qᵀγ/√w, and times ωp, over √w."""
         view = self.view
-        solution = narrow_product(view.Q, self._inverse(projected - self.rho * (view.G @ tau)))
-        return np.asarray(view.root[:, None] * solution[view.index_U])
-
-    def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
-        """σ²(K_UL τ + K_UU γ)."""
-        blocks = self.view.blocks
-        return np.asarray(self.sigma2 * (blocks.UL @ tau + narrow_product(blocks.UU, gamma)))
+        p = self._inverse(projected - self.rho * (view.G @ tau))
+        both = narrow_product(view.Q, np.hstack([p, view.omega[:, None] * p]))[view.index_U]
+        gamma, scaled = np.hsplit(both, 2)
+        root = view.root[:, None]
+        return root * gamma, np.asarray(self.sigma2 * (view.blocks.UL @ tau + scaled / root))
 
 
 class CholeskyView:
@@ -221,15 +220,12 @@ class CholeskyConditioned:
             self.W_L.T, solve_lower(self.factor, np.array(projected, order="F"))
         )
 
-    def coefficients(self, projected: Array, tau: Array) -> Array:
-        """r B⁻¹(projected - r K_UL τ)."""
-        r = np.maximum(self.r, MIN_ROOT)[:, None]
-        return np.asarray(r * solve_cholesky(self.factor, projected - r * product(self.blocks.UL, tau)))
-
-    def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
-        """σ²(K_UL τ + K_UU γ)."""
-        blocks = self.blocks
-        return blocks.prior_variance * (product(blocks.UL, tau) + product(blocks.UU, gamma))
+    def unlabeled(self, projected: Array, tau: Array) -> tuple[Array, Array]:
+        """γ = r B⁻¹(projected - r K_UL τ), and σ²(K_UL τ + K_UU γ)."""
+        blocks, r = self.blocks, np.maximum(self.r, MIN_ROOT)[:, None]
+        by_labels = product(blocks.UL, tau)
+        gamma = np.asarray(r * solve_cholesky(self.factor, projected - r * by_labels))
+        return gamma, blocks.prior_variance * (by_labels + product(blocks.UU, gamma))
 
 
 def factor_B(K_UU: Array, r: Array, view: str = "") -> Array:

@@ -147,11 +147,11 @@ def product(A: Array, B: Array) -> Array:
 
 
 def narrow_product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
-    """A B, column by column if B has few: a product of matrices would rearrange A first, which takes longer.
+    """A B, column by column if B has a few: a product of matrices would rearrange A first, which takes longer.
 
     Some rows of A, or of its transpose if that is in C order, are taken at a time, and stay in the cache meanwhile.
     """
-    if B.shape[1] > MAX_NARROW:
+    if not 1 < B.shape[1] <= MAX_NARROW:
         return np.asarray(A @ B)
     by_rows, columns = A.flags.c_contiguous, np.ascontiguousarray(B.T)
     found = np.zeros((B.shape[1], A.shape[0]), dtype=np.result_type(A, B))

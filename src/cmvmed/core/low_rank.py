@@ -182,6 +182,7 @@ class LowRankConditioned(WeightGaussian):
         """λ Z_Uᵀ wb."""
         return self.lam * self.blocks.sums(self.blocks.weights[:, None] * b)
 
-    def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
-        """Z_U θ with θ = σ²(Z_Lᵀτ + γ)."""
-        return self.blocks.scores(self.blocks.mean_weights(tau, gamma))
+    def unlabeled(self, projected: Array, tau: Array) -> tuple[Array, Array]:
+        """γ, and Z_U θ with θ = σ²(Z_Lᵀτ + γ)."""
+        gamma = self.coefficients(projected, tau)
+        return gamma, self.blocks.scores(self.blocks.mean_weights(tau, gamma))

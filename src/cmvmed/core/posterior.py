@@ -84,11 +84,11 @@ class Conditioned(Protocol):
     def labeled_mean(self, projected: Array) -> Array:
         """m⁰_L = λS_LU wb, (l, F)."""
 
-    def coefficients(self, projected: Array, tau: Array) -> Array:
-        """γ with Ψᵀγ = λΦ_Uᵀw(b - a∘m_U), (g, F), from a linear system: the difference loses digits to cancellation."""
+    def unlabeled(self, projected: Array, tau: Array) -> tuple[Array, Array]:
+        """γ (g, F) with Ψᵀγ = λΦ_Uᵀw(b - a∘m_U), and m_U = σ²(K_UL τ + Φ_U Ψᵀγ), (u, F).
 
-    def unlabeled_mean(self, tau: Array, gamma: Array) -> Array:
-        """m_U = σ²(K_UL τ + Φ_U Ψᵀγ), (u, F)."""
+        γ is from a linear system: the difference loses digits to cancellation.
+        """
 
 
 class ViewModel(Protocol):
@@ -178,8 +178,7 @@ def _update_functions(
     conditioned = model.condition(lam, a[:, 0])
     projected = conditioned.project_response(b)
     tau, m_L, gap = solve_dual(conditioned.S_LL, conditioned.labeled_mean(projected), Y, box, alpha)
-    gamma = conditioned.coefficients(projected, tau)
-    m_U = conditioned.unlabeled_mean(tau, gamma)
+    gamma, m_U = conditioned.unlabeled(projected, tau)
     if not np.abs(m_U).max(initial=0.0) <= MAX_SCORE:
         raise ValueError(
             f"The scores of view {model.blocks.view!r} diverge: its kernel is so large that rounding takes over. Use "

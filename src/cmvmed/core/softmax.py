@@ -9,17 +9,17 @@ def softmax(z: Array) -> Array:
     """exp(z) / Σ exp(z) over the last axis."""
     p = np.exp(_shifted(z))
     p /= p.sum(axis=0)
-    return np.moveaxis(p, 0, -1)
+    return p.T
 
 
 def log_softmax(z: Array) -> Array:
     """z - log Σ exp(z) over the last axis."""
     shifted = _shifted(z)
     shifted -= np.log(np.exp(shifted).sum(axis=0))
-    return np.moveaxis(shifted, 0, -1)
+    return shifted.T
 
 
 def _shifted(z: Array) -> Array:
-    """z less its largest value over the last axis, which comes first."""
-    by_class = np.ascontiguousarray(np.moveaxis(z, -1, 0))
+    """z less its largest value over the last axis, with the axes in reverse order."""
+    by_class = np.ascontiguousarray(z.T)
     return np.asarray(by_class - by_class.max(axis=0))

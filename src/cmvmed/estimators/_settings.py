@@ -126,7 +126,8 @@ class FitSettings:
     class_weight: object
     approximation: str
     n_components: int | None
-    rows_tol: float | None  # None: all rows
+    rows: str
+    rows_tol: float
     n_jobs: int | None
     random_state: object
     warm_start: bool
@@ -158,7 +159,8 @@ class FitSettings:
             class_weight=e.class_weight,
             approximation=check_choice("approximation", e.approximation, APPROXIMATIONS),
             n_components=None if e.n_components is None else check_integer("n_components", e.n_components, 1),
-            rows_tol=_read_rows_tol(e.rows, e.rows_tol),
+            rows=check_choice("rows", e.rows, ROWS),
+            rows_tol=check_number("rows_tol", e.rows_tol),
             n_jobs=e.n_jobs,
             random_state=e.random_state,
             warm_start=check_choice("warm_start", e.warm_start, (True, False)),
@@ -189,12 +191,6 @@ class FitSettings:
 def _number_or(word: str, name: str, value: object) -> float | str:
     """A number of at least 0, or the word."""
     return check_choice(name, value, (word,)) if isinstance(value, str) else check_number(name, value)
-
-
-def _read_rows_tol(rows: object, rows_tol: object) -> float | None:
-    """The accuracy that may be lost by sampling, None if all rows are used."""
-    tolerance = check_number("rows_tol", rows_tol)
-    return None if check_choice("rows", rows, ROWS) == "all" else tolerance
 
 
 def _read_opinions(given: object) -> tuple[str, ...]:

@@ -401,7 +401,8 @@ class CMVMED(
             reference = reference_of(training, fitted["_model"], fitted["label_distributions_"], settings.tuning)
         continued = None
         if sample.all_rows is not None:
-            continued = continue_on_more_rows(sample, fit, chosen.plan, result, combined, settings.rows_tol)
+            rows_tol = None if settings.rows == "all" else settings.rows_tol
+            continued = continue_on_more_rows(sample, fit, chosen.plan, result, combined, rows_tol)
             result = continued.result
             fitted = attributes_after(result, combined)
             memory_limit = settings.input.memory_limit
@@ -422,7 +423,7 @@ class CMVMED(
         if not settings.warm_start:
             return RowCache()
         content = row_content(training, settings.views.kernel, settings.random_state, settings.tuning)
-        return RowCache(content, getattr(self, "_row_cache", None))
+        return RowCache(content, vars(self).get("_row_cache"))
 
     def __getstate__(self) -> Any:
         """The state for a pickle or a copy, without what is kept for the next fit."""

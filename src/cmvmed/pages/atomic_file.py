@@ -20,7 +20,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             error.filename = str(path)  # a full disk
         temporary.unlink()
         raise

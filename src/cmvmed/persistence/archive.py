@@ -64,7 +64,7 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
             _check_target(path, overwrite)
             os.replace(part, path)
         except BaseException as error:
-            if isinstance(error, OSError) and error.filename is None:
+            if isinstance(error, OSError) and error.errno is not None and error.filename is None:
                 error.filename = os.fspath(path)  # a full disk
             with suppress(OSError):  # what could not be written is tried once more
                 file.close()

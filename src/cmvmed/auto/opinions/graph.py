@@ -361,9 +361,11 @@ def _solve(A: sparse.csr_matrix, B: Array) -> Array:
         curvature = np.einsum("ij,ij->j", P, AP)
         step = np.divide(square, curvature, out=np.zeros_like(square), where=curvature > 0.0)
         X += step * P
-        R -= step * AP
+        AP *= step
+        R -= AP
         last, square = square, np.einsum("ij,ij->j", R, R)
-        P = R + np.divide(square, last, out=np.zeros_like(square), where=last > 0.0) * P
+        P *= np.divide(square, last, out=np.zeros_like(square), where=last > 0.0)
+        P += R
     return X
 
 

@@ -73,7 +73,8 @@ class NearestLists:
     def shares(self) -> tuple[Array, IntArray, IntArray]:
         """As :func:`nearest_shares`: the shares, and which row has which point."""
         found = nearest_shares(self.distances, self.n_neighbors).tocoo()
-        return np.asarray(found.data), np.asarray(found.row, dtype=np.intp), self.points[found.row, found.col]
+        rows = np.asarray(found.row, dtype=np.intp)
+        return np.asarray(found.data), rows, self.points[rows, found.col]
 
     def _shortest(self) -> "NearestLists":
         """The lists without points that are too far."""
