@@ -161,12 +161,12 @@ class Reader:
         """The digests of what the library reads, or its error; a fault if the process dies or does not answer."""
         if self._process is None:
             self._start()
-        self._connection.send((name, str(path)))
         try:
+            self._connection.send((name, str(path)))
             if self._connection.poll(READ_SECONDS):
                 found: dict[str, Any] = self._connection.recv()
                 return found
-        except EOFError:
+        except (EOFError, ConnectionError):
             code = self._end()
             raise DecoderFault(f"{name}: the reading process died", f"exit code {code}") from None
         self._end()

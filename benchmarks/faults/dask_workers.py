@@ -126,7 +126,7 @@ def cluster() -> Any:
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     made = LocalCluster(
-        n_workers=N_WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
+        n_workers=N_WORKERS, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=logging.CRITICAL
     )
     client = Client(made)
     atexit.register(_close, made, client)

@@ -212,7 +212,7 @@ if __name__ == "__main__":
     frame = pd.concat([pd.read_parquet(f"rows/{i}.parquet") for i in range(3)], ignore_index=True)
     X = da.from_array(frame.drop(columns="label").to_numpy(), chunks=(100, -1))
     small = replace(Tuning(), sample_rows=200, max_exact_rows=100, min_components=20, max_components=20)
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
         with Client(cluster), tuning_context(small):
             model = cmvmed.CMVMED(views=[3, 3], n_stages=2, max_iter=10).fit(X, frame["label"].to_numpy())
     model.save("model.cmvmed", overwrite=True)
