@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from threading import Lock, Thread, current_thread, main_thread
+from threading import enumerate as enumerate_threads
 from typing import Any, TypeAlias, TypeVar
 
 from joblib import effective_n_jobs
@@ -14,6 +15,7 @@ from threadpoolctl import OpenBLASController, threadpool_info, threadpool_limits
 Mapper: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Result = TypeVar("Result")
 
+THREAD_NAME = "cmvmed linear algebra"
 WAIT_SECONDS = 0.1  # between looks for an interrupt, where the system does not end the wait at one
 
 
@@ -111,6 +113,11 @@ def interruptible(function: Callable[[Any], Result], argument: Any) -> Result:
     return result
 
 
+def is_computing() -> bool:
+    """Whether a call that was interrupted still runs; the interpreter cannot end in order beside it."""
+    return any(thread.name == THREAD_NAME for thread in enumerate_threads())
+
+
 def _in_other_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """The function of each item, by threads that the process does not wait for when it ends, unlike those of a pool."""
     pending = deque(enumerate(items))
@@ -128,7 +135,7 @@ def _in_other_threads(workers: int, function: Callable[[Any], Any], items: Seque
             except BaseException as error:  # raised again by the thread that waits
                 errors[index] = error
 
-    threads = [Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(workers)]
+    threads = [Thread(target=copy_context().run, args=(work,), name=THREAD_NAME, daemon=True) for _ in range(workers)]
     try:
         for thread in threads:
             thread.start()
