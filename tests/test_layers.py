@@ -36,6 +36,7 @@ ALLOWED = {
     "workbench": ("features", "recordings", "pages", "_sqlite_files"),
     "labeling": ("features", "recordings", "workbench", "_parent_process"),
     "_config": (),
+    "_npy_errors": (),
     "_optional": (),
     "_parent_process": (),
     "_sqlite_files": (),
@@ -50,7 +51,7 @@ ALLOWED_MODULES = {
     "workbench": (*PUBLIC, "data.labels"),
     "labeling": PUBLIC,
 }  # no other module of their parts
-HELPERS = ("_config", "_optional", "_warnings")  # small modules that any part but these may import
+HELPERS = ("_config", "_npy_errors", "_optional", "_warnings")  # small modules that any part but these may import
 WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")

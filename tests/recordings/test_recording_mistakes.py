@@ -51,6 +51,12 @@ def written(name, content=b""):
     return name
 
 
+def bad_header(name):
+    """An npy file whose header is no complete expression, at which Python's tokenizer fails."""
+    np.save(name, X[0])
+    return written(name, Path(name).read_bytes().replace(b"}", b" "))
+
+
 def two_sounds(**second):
     sound("f/a.wav")
     sound("f/b.wav", **second)
@@ -147,6 +153,7 @@ MISTAKES = {
     "wav_without_samples": (lambda: read_recording(sound("a.wav", 0)), "'a.wav' is empty"),
     "truncated_wav": (lambda: list(cut_windows(truncated(), length=1)["channel0"]), "'t.wav' is truncated"),
     "empty_npy": (lambda: read_recording(written("a.npy"), sampling_rate=1), "'a.npy' is empty or damaged"),
+    "npy_header": (lambda: read_recording(bad_header("a.npy"), sampling_rate=1), "'a.npy' is empty or damaged"),
     "npy_without_rate": (lambda: (np.save("a.npy", X[0]), read_recording("a.npy")), "'a.npy' has no sampling rate"),
     "npy_of_cases": (lambda: (np.save("a.npy", X), read_recording("a.npy", sampling_rate=1)), "shape (3, 2, 20)"),
     "empty_hdf5": (lambda: read_hdf5(written("a.h5")), "'a.h5' is empty or damaged"),

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed._npy_errors import NPY_ERRORS
+
 Features = NDArray[np.floating[Any]]
 
 MEMORY_BYTES = 2**28  # of the features that are kept in memory; the last ones are kept in any case
@@ -67,7 +69,7 @@ class FeatureCache:
         if self.folder is None:
             return None
         file = self.folder / f"{key}.npy"
-        with suppress(OSError, ValueError, EOFError):  # no file, or a damaged one
+        with suppress(OSError, *NPY_ERRORS):  # no file, or a damaged one
             features: Features = np.load(file, allow_pickle=False)
             with suppress(OSError):
                 os.utime(file)

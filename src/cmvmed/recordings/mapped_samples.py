@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed._npy_errors import NPY_ERRORS
 from cmvmed.recordings.container import SignalArray
 from cmvmed.recordings.signal_values import as_signal
 
@@ -60,7 +61,7 @@ def _mapped(path: str | PathLike[str]) -> NDArray[Any]:
         raise FileNotFoundError(f"There is no file '{file}'. Relative paths start at '{Path.cwd()}'.")
     try:
         values: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except NPY_ERRORS as error:
         raise ValueError(f"'{file}' is empty or damaged and no .npy file of numbers: {error}") from error
     if values.ndim not in (1, 2):
         raise ValueError(f"'{file}' must hold (n_channels, n_samples) of one recording, but has shape {values.shape}.")

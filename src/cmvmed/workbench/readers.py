@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed._npy_errors import HEADER_ERRORS
 from cmvmed._optional import import_optional
 from cmvmed.recordings import Recordings, SensorSignals, read_hdf5
 from cmvmed.recordings.hdf5_files import HDF5_FORMATS
@@ -135,7 +136,7 @@ def _read_npz(path: Path) -> RawTable:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             arrays: dict[str, NDArray[Any]] = {name: content[name] for name in content.files}
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, *HEADER_ERRORS) as error:
         raise ProjectError(f"{path.name} is not an npz file, or is damaged; write it with numpy.savez.") from error
     except ValueError as error:
         raise ProjectError(

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 
+from cmvmed._npy_errors import NPY_ERRORS
 from cmvmed._optional import import_optional
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers
@@ -256,7 +256,7 @@ def file_errors(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, RuntimeError, EOFError, TokenError) as error:  # of pyarrow, Zarr and numpy
+    except (OSError, KeyError, RuntimeError, *NPY_ERRORS) as error:  # of pyarrow, Zarr and numpy
         raise ValueError(f"{path} cannot be read: {_reason(error)}. Replace the file or leave it out.") from error
     except MemoryError as error:  # also if a damaged file declares an absurd size
         raise MemoryError(f"{path} cannot be read: {_reason(error)}. It is damaged, or memory is short.") from error
