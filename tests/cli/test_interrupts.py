@@ -42,7 +42,8 @@ def eigh(K):
     return inner(K)
 linalg.np.linalg.eigh = eigh
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have set it to be ignored
-main(["train", "--project", sys.argv[1]])
+sys.argv[1:] = ["train", "--project", sys.argv[1]]
+main()
 """
 
 

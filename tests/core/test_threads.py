@@ -12,7 +12,14 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from cmvmed.core.linalg import LONG_ROWS, eigen_psd
-from cmvmed.core.threads import blas_limit, blas_threads, interruptible, parallel_map
+from cmvmed.core.threads import (
+    THREAD_NAME,
+    blas_limit,
+    blas_threads,
+    continue_on_one_thread,
+    interruptible,
+    parallel_map,
+)
 
 
 @pytest.mark.parametrize(
@@ -113,3 +120,20 @@ def test_the_eigendecomposition_is_the_same_in_another_thread():
     expected = np.linalg.eigh(A @ A.T)
     np.testing.assert_array_equal(values, np.maximum(expected[0], 0.0))
     np.testing.assert_array_equal(vectors, expected[1])
+
+
+def test_an_interrupted_call_ends_without_threads_of_linear_algebra():
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait, name=THREAD_NAME)  # as if it still computed
+    for earlier in (one for one in threading.enumerate() if one.name == THREAD_NAME):
+        earlier.join()
+    with threadpool_limits(2):
+        continue_on_one_thread()
+        assert blas_threads() == 2  # nothing computes
+        thread.start()
+        try:
+            continue_on_one_thread()
+            assert blas_threads() == 1
+        finally:
+            end.set()
+            thread.join()

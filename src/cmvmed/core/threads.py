@@ -1,5 +1,6 @@
 """Threads: the same work for several views or folds in parallel, and how many of them the linear algebra may use."""
 
+import atexit
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from contextvars import copy_context
 from functools import partial
 from threading import Lock, Thread, current_thread, main_thread
 from threading import enumerate as enumerate_threads
+from time import sleep
 from typing import Any, TypeAlias, TypeVar
 
 from joblib import effective_n_jobs
@@ -17,6 +19,7 @@ Result = TypeVar("Result")
 
 THREAD_NAME = "cmvmed linear algebra"
 WAIT_SECONDS = 0.1  # between looks for an interrupt, where the system does not end the wait at one
+EXIT_SECONDS = 0.5
 
 
 class _BlasLimits:
@@ -116,6 +119,18 @@ def interruptible(function: Callable[[Any], Result], argument: Any) -> Result:
 def is_computing() -> bool:
     """Whether a call that was interrupted still runs; the interpreter cannot end in order beside it."""
     return any(thread.name == THREAD_NAME for thread in enumerate_threads())
+
+
+@atexit.register
+def continue_on_one_thread() -> None:
+    """At the end of the process, an interrupted call that still runs goes on without the threads of OpenBLAS.
+
+    OpenBLAS ends its threads when the process does, and may wait forever for those that still compute.
+    """
+    if is_computing():
+        with _control():
+            threadpool_limits(1)
+        sleep(EXIT_SECONDS)  # until the present product has ended
 
 
 def _in_other_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

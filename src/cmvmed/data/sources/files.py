@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed._npy_errors import NPY_ERRORS
 from cmvmed._optional import import_optional
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers
@@ -251,15 +250,18 @@ def is_zarr_folder(path: Path) -> bool:
 
 @contextmanager
 def file_errors(path: str) -> Iterator[None]:
-    """Turn the error of a library about a bad file into one that names the file."""
+    """Turn the error of a library about a bad file into one that names the file.
+
+    Damaged metadata lead to errors of any kind in pyarrow, Zarr and numpy.
+    """
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, ImportError):
         raise
-    except (OSError, KeyError, RuntimeError, *NPY_ERRORS) as error:  # of pyarrow, Zarr and numpy
-        raise ValueError(f"{path} cannot be read: {_reason(error)}. Replace the file or leave it out.") from error
     except MemoryError as error:  # also if a damaged file declares an absurd size
         raise MemoryError(f"{path} cannot be read: {_reason(error)}. It is damaged, or memory is short.") from error
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read: {_reason(error)}. Replace the file or leave it out.") from error
 
 
 def _reason(error: Exception) -> str:
