@@ -217,6 +217,11 @@ ERRORS = {
         [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)],
         "of type date, but classes must be texts, whole numbers or",
     ),
+    "times in nanoseconds": (
+        np.array(["2020-01-01", "2021-01-01", "NaT"], dtype="datetime64[ns]"),
+        "of type datetime64, but classes must be",
+    ),
+    "durations in nanoseconds": (np.array([1, 2], dtype="timedelta64[ns]"), "of type timedelta64, but classes must be"),
     "ragged": ([[0], [0, 1]], "of type list, but classes must be"),
     "complex": ([1j, 2.0], "Complex data not supported"),
 }

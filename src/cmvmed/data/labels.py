@@ -237,6 +237,8 @@ def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
         return np.zeros(len(labels), dtype=bool)
     if labels.dtype.kind == "f":
         return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "mM":
+        return np.asarray(np.isnat(labels))
     return np.fromiter(map(_is_missing, labels.astype(object)), dtype=bool, count=len(labels))
 
 
@@ -251,7 +253,7 @@ def _equal_to_marker(labels: NDArray[Any], marker: object) -> NDArray[np.bool_]:
     """Mask of the labels that equal the unlabeled marker, shape (n,)."""
     if np.ndim(np.asarray(marker, dtype=object)) != 0:
         raise ValueError(f"unlabeled must be one value that marks unlabeled rows, or None; got {marker!r}.")
-    if marker is None:
+    if marker is None or labels.dtype.kind in "mM":
         return np.zeros(len(labels), dtype=bool)
     if labels.dtype.kind == "U":
         return np.asarray(labels == str(marker))
@@ -279,7 +281,7 @@ def _family(label: object) -> str:
 
 def _narrowed(given: NDArray[Any]) -> NDArray[Any]:
     """Give labels that came as objects the dtype they would have had by themselves."""
-    if given.dtype.kind in "biufU":
+    if given.dtype.kind in "biufUmM":  # as objects, times in nanoseconds would be whole numbers
         return given
     example_of = {_family(label): label for label in given[::-1].astype(object)}
     if len(example_of) > 1:
