@@ -74,6 +74,9 @@ class Conditioned(Protocol):
     def variance_U(self) -> Array:
         """Diagonal of S over the unlabeled rows, (u,)."""
 
+    def total_variance(self) -> float:
+        """Σ_U w s."""
+
     @property
     def log_det(self) -> float:
         """log |B|."""
@@ -114,7 +117,7 @@ class ViewState:
     gamma: Array  # (g, F) λw(b - a∘m_U) with a kernel
     m_L: Array  # (l, F)
     m_U: Array  # (u, F)
-    s_U: Array  # (u, 1 or F); zero where the surrogate plugs in the mean
+    s_U: Array  # (u, 1 or F); zero where the surrogate plugs in the mean, the mean over rows with one curvature for all
     a: Array  # (u, 1 or F)
     b: Array  # (u, F)
     covariance_cost: float  # ½(log|B| - λΣwas): the part of the KL divergence that belongs to the covariance
@@ -165,14 +168,14 @@ def update_view(
     b = blend(state.b, surrogate.response(state.m_U, state.s_U, q, target), length)
     columns = [slice(None)] if surrogate.shared_curvature else [slice(c, c + 1) for c in range(Y.shape[1])]
     parts = [
-        _update_functions(model, surrogate.uses_variance, a[:, c], b[:, c], Y[:, c], box, lam, np.abs(state.tau[:, c]))
+        _update_functions(model, surrogate, a[:, c], b[:, c], Y[:, c], box, lam, np.abs(state.tau[:, c]))
         for c in columns
     ]
     return parts[0] if len(parts) == 1 else _join(parts)
 
 
 def _update_functions(
-    model: ViewModel, with_variance: bool, a: Array, b: Array, Y: Array, box: Array, lam: float, alpha: Array
+    model: ViewModel, surrogate: Surrogate, a: Array, b: Array, Y: Array, box: Array, lam: float, alpha: Array
 ) -> ViewState:
     """Update the functions that share the curvature ``a`` (u, 1)."""
     conditioned = model.condition(lam, a[:, 0])
@@ -186,8 +189,11 @@ def _update_functions(
         )
     w = model.blocks.weights[:, None]
     s_U, cost = np.zeros((b.shape[0], 1)), 0.0
-    if with_variance:
-        s_U = conditioned.variance_U[:, None]
+    if surrogate.uses_variance:
+        if surrogate.shared_curvature:  # then variances matter through their sum alone, which takes less to compute
+            s_U += conditioned.total_variance() / max(float(w.sum()), np.finfo(float).tiny)
+        else:
+            s_U = conditioned.variance_U[:, None]
         cost = 0.5 * Y.shape[1] * (conditioned.log_det - lam * float((w * a * s_U).sum()))
     return ViewState(tau, gamma, m_L, m_U, s_U, a, b, cost, gap)
 
