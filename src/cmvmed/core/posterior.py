@@ -12,12 +12,13 @@ paper eq. (5).
 Rows may carry weights: weight w counts an unlabeled row w times, so that a and b are multiplied by w.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from cmvmed.core.box_qp import duality_gap, gradient, solve_box_qp
+from cmvmed.core.box_qp import duality_gap, solve_box_qp
 from cmvmed.core.surrogates import Surrogate
 from cmvmed.core.types import Array
 
@@ -159,7 +160,7 @@ def update_view(
     ----------
     q : (u, F) consensus probability of each function's positive class
     Y : (l, F) labels ±1
-    box : (l,) hinge weight C of each labeled row
+    box : (l,) or (l, F) hinge weight C of each labeled row
     lam : consensus weight λ
     length : 1 for the surrogate's pseudo-data (a, b); less for those between it and the state's
     """
@@ -171,7 +172,7 @@ def update_view(
         _update_functions(model, surrogate, a[:, c], b[:, c], Y[:, c], box, lam, np.abs(state.tau[:, c]))
         for c in columns
     ]
-    return parts[0] if len(parts) == 1 else _join(parts)
+    return parts[0] if len(parts) == 1 else join_functions(parts)
 
 
 def _update_functions(
@@ -199,7 +200,7 @@ def _update_functions(
 
 
 def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:
-    """Solve the dual (C), paper eq. (5), of each function.
+    """Solve the dual (C), paper eq. (5), of each function; hinge weights may be (l,) or (l, F).
 
     Returns
     -------
@@ -207,18 +208,16 @@ def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> 
     m_L : (l, F), means of the labeled rows
     gap : duality gap, summed over functions
     """
-    tau, gap = np.zeros_like(Y), 0.0
+    tau, upper = np.zeros_like(Y), np.broadcast_to(box.T, Y.T.shape).T
     for c in range(Y.shape[1]):
         y = Y[:, c]
-        Q, g = S_LL * y * y[:, None], 1.0 - y * m0_L[:, c]
-        solution = solve_box_qp(Q, g, box, alpha[:, c])
-        gap += duality_gap(gradient(Q, g, solution), solution, box)
-        tau[:, c] = y * solution
-    return tau, m0_L + S_LL @ tau, gap
+        tau[:, c] = y * solve_box_qp(S_LL * y * y[:, None], 1.0 - y * m0_L[:, c], upper[:, c], alpha[:, c])
+    m_L = m0_L + S_LL @ tau
+    return tau, m_L, duality_gap(1.0 - Y * m_L, np.abs(tau), upper)
 
 
-def _join(parts: list[ViewState]) -> ViewState:
-    """One state from states of single functions."""
+def join_functions(parts: Sequence[ViewState]) -> ViewState:
+    """One state with the functions of all parts."""
 
     def stack(field: str) -> Array:
         return np.hstack([getattr(part, field) for part in parts])

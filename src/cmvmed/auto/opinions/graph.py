@@ -376,7 +376,7 @@ def _expansion(regularization: float) -> Array:
     edge = 1.0 + regularization
     rate = edge - np.sqrt(edge**2 - 1.0)
     degree = int(np.ceil(2.0 * np.log(EXPANSION_TOLERANCE) / np.log(rate)))
-    found = chebinterpolate(lambda x: (edge - x) ** -2.0, degree)
+    found = chebinterpolate(lambda x: (edge - x) ** -2.0, degree)  # type: ignore[type-var]
     return np.asarray(found[: 1 + int(np.flatnonzero(found > EXPANSION_TOLERANCE * found.max())[-1])])
 
 
