@@ -166,21 +166,24 @@ class SpectralConditioned:
         return self.sigma2 * (blocks.weights.size - trace) / self.rho
 
     def project_response(self, b: Array) -> Array:
-        """λQ_Uᵀ√w b."""
-        return self.lam * self.view.project(b)
+        """λQ_Uᵀ√w b, and below it λb itself."""
+        return self.lam * np.concatenate([self.view.project(b), b])
 
     def labeled_mean(self, projected: Array) -> Array:
         """σ² (B⁻¹G)ᵀ projected."""
-        return np.asarray(self.sigma2 * (self.solved.T @ projected))
+        return np.asarray(self.sigma2 * (self.solved.T @ projected[: len(self.solved)]))
 
     def unlabeled(self, projected: Array, tau: Array) -> tuple[Array, Array]:
-        """γ = √w B⁻¹ Q_U(projected - ρGτ), and σ²(K_UL τ + K_UU γ): Q times p = Qᵀγ/√w, and times Tp, over √w."""
-        view = self.view
-        p = self._inverse(projected - self.rho * (view.G @ tau))
-        both = narrow_product(view.Q, np.hstack([p, view.T.times(p)]))[view.index_U]
-        gamma, scaled = np.hsplit(both, 2)
-        root = view.root[:, None]
-        return root * gamma, np.asarray(self.sigma2 * (view.blocks.UL @ tau + scaled / root))
+        """γ = √w B⁻¹ Q_U(projected - ρGτ), and m_U from γ = λw(b - a m_U), or the prior's σ²K_UL τ if λ = 0.
+
+        Of the difference λb - γ/w no digits are lost, since m_U is not smaller than its terms, as γ would be.
+        """
+        view, n = self.view, len(self.view.Q)
+        p = self._inverse(projected[:n] - self.rho * (view.G @ tau))
+        gamma = view.root[:, None] * narrow_product(view.Q, p)[view.index_U]
+        if self.rho == 0.0:
+            return gamma, view.blocks.prior_mean(tau)
+        return gamma, self.sigma2 / self.rho * (projected[n:] - gamma / view.blocks.weights[:, None])
 
 
 class CholeskyView:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cmvmed.core.box_qp import duality_gap, solve_box_qp
+from cmvmed.core.box_qp import duality_gap, solve_box_qps
 from cmvmed.core.surrogates import Surrogate
 from cmvmed.core.types import Array
 
@@ -208,10 +208,8 @@ def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> 
     m_L : (l, F), means of the labeled rows
     gap : duality gap, summed over functions
     """
-    tau, upper = np.zeros_like(Y), np.broadcast_to(box.T, Y.T.shape).T
-    for c in range(Y.shape[1]):
-        y = Y[:, c]
-        tau[:, c] = y * solve_box_qp(S_LL * y * y[:, None], 1.0 - y * m0_L[:, c], upper[:, c], alpha[:, c])
+    upper = np.broadcast_to(box.T, Y.T.shape).T
+    tau = Y * solve_box_qps(S_LL, 1.0 - Y * m0_L, Y, upper, alpha)
     m_L = m0_L + S_LL @ tau
     return tau, m_L, duality_gap(1.0 - Y * m_L, np.abs(tau), upper)
 
