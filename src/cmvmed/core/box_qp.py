@@ -35,7 +35,7 @@ def _violations(grad: Array, alpha: Array, upper: Array) -> Array:
     """How much each variable violates these conditions."""
     could_grow = np.where(alpha < upper, grad, 0.0)
     could_shrink = np.where(alpha > 0.0, -grad, 0.0)
-    return np.maximum(could_grow, could_shrink)
+    return np.asarray(np.maximum(could_grow, could_shrink))
 
 
 def duality_gap(grad: Array, alpha: Array, upper: Array) -> float:

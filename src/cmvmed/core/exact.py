@@ -167,7 +167,7 @@ class SpectralConditioned:
 
     def project_response(self, b: Array) -> Array:
         """λQ_Uᵀ√w b, and below it λb itself."""
-        return self.lam * np.concatenate([self.view.project(b), b])
+        return np.asarray(self.lam * np.concatenate([self.view.project(b), b]))
 
     def labeled_mean(self, projected: Array) -> Array:
         """σ² (B⁻¹G)ᵀ projected."""
