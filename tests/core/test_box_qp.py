@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmvmed.core.box_qp import duality_gap, gradient, kkt_violation, solve_box_qp
+from cmvmed.core import box_qp
+from cmvmed.core.box_qp import duality_gap, gradient, kkt_violation, solve_box_qp, solve_box_qps
 from tests.core.factories import rejects
 from tests.core.reference import clarabel_box_qp
 
@@ -186,3 +187,27 @@ def test_equal_rows_with_contradicting_labels_in_a_wide_box():
         alpha = solve_box_qp(Q, g, upper, np.zeros(60))
         check_optimal(Q, g, upper, alpha, atol=1e-8)
         rejects(check_optimal, Q, g, upper, 0.999 * alpha, atol=1e-8)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("C", DECADES)
+def test_several_functions_are_solved_as_one_by_one(family, C):
+    """From zero, and after a small change from the last solution, where a step for all functions at once is tried first."""
+    rng = np.random.default_rng(3)
+    Phi, _ = FAMILIES[family](rng, 40)
+    S, Y = Phi @ Phi.T, rng.choice([-1.0, 1.0], (40, 3))
+    upper = np.where(np.arange(40)[:, None] < 3, 0.0, np.full((40, 3), C))
+    G, start = 1.0 - 0.3 * Y * rng.normal(size=(40, 3)), np.zeros((40, 3))
+    for change in (0.0, 1e-3, 1e-5):
+        G = G + change * rng.normal(size=G.shape)
+        start = solve_box_qps(S, G, Y, upper, start)
+        for c in range(3):
+            check_optimal(S * Y[:, c] * Y[:, c, None], G[:, c], upper[:, c], start[:, c])
+
+
+def test_one_step_is_enough_after_a_small_change(monkeypatch):
+    Phi, _ = full_rank_features(np.random.default_rng(0), 30)
+    S, Y, upper = Phi @ Phi.T, np.ones((30, 2)), np.ones((30, 2))
+    start = solve_box_qps(S, np.ones((30, 2)), Y, upper, np.zeros((30, 2)))
+    monkeypatch.setattr(box_qp, "solve_box_qp", lambda *problem: pytest.fail("solved one by one"))
+    solve_box_qps(S, np.full((30, 2), 1.0 + 1e-6), Y, upper, start)

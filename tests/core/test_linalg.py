@@ -8,9 +8,12 @@ import pytest
 from cmvmed.core import linalg
 from cmvmed.core.linalg import (
     MAX_NARROW,
+    MAX_WIDE,
+    MIRRORED_COLUMNS,
     cholesky,
     inverse_diagonal,
     inverse_lower_half,
+    mirrored,
     narrow_product,
     solve_semidefinite,
     whitening,
@@ -89,11 +92,12 @@ def test_an_indefinite_matrix_gives_the_plain_solution():
     np.testing.assert_allclose(A @ solve_semidefinite(A, np.ones(2)), np.ones(2), rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_columns", [0, 1, 3, MAX_NARROW, MAX_NARROW + 1])
+@pytest.mark.parametrize("n_columns", [0, 1, 3, MAX_NARROW, MAX_NARROW + 1, MAX_WIDE, MAX_WIDE + 1])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_a_narrow_product_is_the_product(n_columns, dtype, transposed, monkeypatch):
     monkeypatch.setattr(linalg, "NARROW_BYTES", 1000)  # several parts
+    monkeypatch.setattr(linalg, "WIDE_BYTES", 1500)
     rng = np.random.default_rng(0)
     A = rng.normal(size=(60, 37)).astype(dtype)
     A = A.T if transposed else A
@@ -103,3 +107,10 @@ def test_a_narrow_product_is_the_product(n_columns, dtype, transposed, monkeypat
     np.testing.assert_allclose(found, A.astype(float) @ B.astype(float), rtol=0.0, atol=100 * np.finfo(dtype).eps)
     sliced = rng.normal(size=(20, 30))[::2, ::3]
     np.testing.assert_allclose(narrow_product(sliced, np.eye(10)[:, :2]), sliced[:, :2])
+
+
+@pytest.mark.parametrize("n", [0, 1, MIRRORED_COLUMNS - 1, 2 * MIRRORED_COLUMNS + 5])
+def test_a_mirrored_triangle_is_symmetric(n):
+    A = np.random.default_rng(0).normal(size=(n, n))
+    expected = np.tril(A) + np.tril(A, -1).T
+    np.testing.assert_array_equal(mirrored(np.asfortranarray(A)), expected)

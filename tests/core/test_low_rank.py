@@ -90,11 +90,12 @@ def test_weights_are_the_textbook_posterior_mean():
     q = np.random.default_rng(0).uniform(size=(14, 2))
     state = update_view(view, Bohning(), supervised_state(view, Y, box), q, Y, box, lam)
     theta = view.blocks.mean_weights(state.tau, state.gamma)
+    variance = view.condition(lam, state.a[:, 0]).variance_U
     for c in range(2):
         mean, covariance = gaussian_posterior(sensor, lam, state.a[:, 0], state.b[:, c], state.tau[:, c])
         np.testing.assert_allclose(view.rotation @ theta[:, c], mean, atol=1e-10)
         np.testing.assert_allclose(
-            state.s_U[:, 0], np.einsum("ij,jk,ik->i", sensor.Phi_U, covariance, sensor.Phi_U), atol=1e-10
+            variance, np.einsum("ij,jk,ik->i", sensor.Phi_U, covariance, sensor.Phi_U), atol=1e-10
         )
     expected = (theta**2).sum() / sensor.blocks.prior_variance
     np.testing.assert_allclose(squared_norm(view, state), expected, rtol=1e-10)

@@ -27,6 +27,7 @@ def observable(conditioned, b, tau):
     return {
         "S_LL": conditioned.S_LL,
         "variance_U": conditioned.variance_U,
+        "total_variance": np.array(conditioned.total_variance()),
         "log_det": np.array(conditioned.log_det),
         "mean_L": conditioned.labeled_mean(projected),
         "mean_U": conditioned.unlabeled(projected, zeros)[1],

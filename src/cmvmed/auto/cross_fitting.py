@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from cmvmed.auto.labeled_rows import LabeledRows, in_labeled_block
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.annealing import AnnealingResult, Plan, Start, anneal, independent_states
+from cmvmed.core.annealing import AnnealingResult, Plan, Start, independent_states
 from cmvmed.core.consensus import class_scores, pool
+from cmvmed.core.joint_annealing import anneal_together
 from cmvmed.core.problem import Problem
 from cmvmed.core.threads import Mapper
-from cmvmed.core.types import Array, BoolArray
+from cmvmed.core.types import Array, BoolArray, IntArray
+
+MAX_COLUMNS = 16  # functions of folds that are fitted together: with more, products gain nothing
 
 
 def consensus_logits(plan: Plan, result: AnnealingResult) -> tuple[Array, Array]:
@@ -43,20 +47,25 @@ def cross_fit(
     plan, result : the fit on all labels
     folds : which labeled rows (l,) each fold holds
     shares : per fold, the class shares (K,) that are imposed, found without its labels; None for none
-    map_folds : ``map``, or a parallel one
+    map_folds : ``map``, or a parallel one, of groups of folds
     """
     short = plan.schedule.short(tuning.short_stages, tuning.cross_sweeps).ending_at(result.consensus_weight)
     n_L = plan.problem.Y.shape[0]
 
-    def fit_fold(i: int) -> Array:
+    def fold_plan(i: int) -> Plan:
         problem = without_labels(plan.problem, in_labeled_block(rows, folds[i], n_L))
         start = Start(independent_states(problem, plan.start.states), plan.start.agreement)
-        fold_plan = replace(plan, problem=problem, start=start, schedule=short, shares=shares[i])
-        logits, _ = consensus_logits(fold_plan, anneal(fold_plan))
-        return logits[rows.positions]
+        return replace(plan, problem=problem, start=start, schedule=short, shares=shares[i])
+
+    def fit_folds(group: IntArray) -> list[Array]:
+        plans = [fold_plan(i) for i in group]
+        results = anneal_together(plans)
+        return [consensus_logits(*pair)[0][rows.positions] for pair in zip(plans, results, strict=True)]
 
     logits = np.zeros((rows.codes.size, rows.n_classes))
-    for fold, found in zip(folds, map_folds(fit_fold, range(len(folds))), strict=True):
+    size = max(1, MAX_COLUMNS // plan.problem.Y.shape[1])
+    groups = [np.arange(start, min(start + size, len(folds))) for start in range(0, len(folds), size)]
+    for fold, found in zip(folds, chain.from_iterable(map_folds(fit_folds, groups)), strict=True):
         logits[fold] = found[fold]
     return logits
 

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from cmvmed.auto.opinions.graph import Nodes
 from cmvmed.auto.opinions.nearest import nearest_shares
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
+from cmvmed.core.linalg import mirrored
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.fit_view import KernelOfRows
@@ -79,11 +81,11 @@ def neighbor_view(nodes: Nodes, views: Sequence[ViewData], training: TrainingDat
 
 def laplacian_kernel(nodes: Nodes, regularization: float) -> Array:
     """(Λ + εI)⁻² of the nodes, (m, m), scaled to a mean diagonal of one."""
-    factor, _ = dpotrf(nodes.shifted_laplacian(regularization).toarray(), lower=1)
-    inverse, _ = dpotri(factor, lower=1)
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    K = inverse @ inverse
-    return np.asarray(K / np.diagonal(K).mean())
+    shifted = nodes.shifted_laplacian(regularization).toarray(order="F")
+    inverse, _ = dpotri(dpotrf(shifted, lower=1, overwrite_a=1)[0], lower=1, overwrite_c=1)
+    inverse = mirrored(inverse)
+    scale = 1.0 / np.einsum("ij,ij->i", inverse, inverse).mean()
+    return mirrored(dsyrk(scale, inverse, lower=1))
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def anneal(
     before_stage : called before each stage with its number
     on_stage : called at the end of each stage with its number and the result so far; returning True ends the fit there
     """
-    result, schedule = _start_result(plan), plan.schedule
+    result, schedule = start_result(plan), plan.schedule
     mass = plan.problem.weights_U * result.consensus.coverage
     if schedule.consensus_weight == 0.0 or not mass.any():
         return result
@@ -151,12 +151,12 @@ def anneal(
     return result
 
 
-def _start_result(plan: Plan) -> AnnealingResult:
+def start_result(plan: Plan) -> AnnealingResult:
     """The independent classifiers with their pooled predictions as consensus."""
     started, T = perf_counter(), plan.schedule.temperature
     states = plan.start.states
     consensus = update_consensus(plan.problem, states, plan.view_weights, plan.shares, T, None)
-    record = checked(_record(plan, states, consensus, 0, 0.0, T, started))
+    record = checked(record_sweep(plan, states, consensus, 0, 0.0, T, started))
     return AnnealingResult(states, plan.view_weights, consensus, 0.0, T, (record,), True)
 
 
@@ -191,10 +191,15 @@ def run_stage(
         position, record = step.sweep(position)
         history.append(checked(record))
         last, value = value, record.objective
-        rises = step.descends and value - last > RISE_TOLERANCE * abs(value)
-        if abs(last - value) <= tol * abs(value) and not rises and step.is_balanced(position):
+        if has_converged(last, value, tol, descends=step.descends) and step.is_balanced(position):
             return position, tuple(history), True
     return position, tuple(history), False
+
+
+def has_converged(last: float, value: float, tol: float, *, descends: bool) -> bool:
+    """Whether the objective changed by less than ``tol`` of its size and, if it should descend, did not rise."""
+    rises = descends and value - last > RISE_TOLERANCE * abs(value)
+    return abs(last - value) <= tol * abs(value) and not rises
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,7 @@ class _MemoryStep:
         states = tuple(
             step_view(plan.problem, i, plan.surrogate, state, consensus.q, lam) for i, state in enumerate(states)
         )
-        return (states, consensus), _record(plan, states, consensus, self.s, lam, T, started)
+        return (states, consensus), record_sweep(plan, states, consensus, self.s, lam, T, started)
 
     def is_balanced(self, position: tuple[tuple[ViewState, ...], Consensus]) -> bool:
         return True  # the offset of every consensus in memory is exact
@@ -251,7 +256,7 @@ def step_view(problem: Problem, i: int, surrogate: Surrogate, state: ViewState, 
     return state
 
 
-def _record(
+def record_sweep(
     plan: Plan,
     states: tuple[ViewState, ...],
     consensus: Consensus,

@@ -17,6 +17,7 @@ from cmvmed.core.types import Array, BoolArray
 KKT_TOLERANCE = 1e-10  # largest violation of an optimality condition, in units of margin, beyond rounding
 MAX_NEWTON_STEPS = 30  # well-posed duals take a handful
 RIDGE = 1e-13  # relative to the trace: makes the Newton system of a semi-definite Q solvable, a proximal-point step
+ROUNDING, SMALLEST = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 INTERIOR_TOLERANCE = 1e-13  # complementarity, relative to the objective, at which interior-point steps end
 
 
@@ -27,9 +28,14 @@ def gradient(Q: Array, g: Array, alpha: Array) -> Array:
 
 def kkt_violation(grad: Array, alpha: Array, upper: Array) -> float:
     """Largest violation of: α = 0 ⇒ grad <= 0;  0 < α < C ⇒ grad = 0;  α = C ⇒ grad >= 0."""
+    return float(_violations(grad, alpha, upper).max(initial=0.0))
+
+
+def _violations(grad: Array, alpha: Array, upper: Array) -> Array:
+    """How much each variable violates these conditions."""
     could_grow = np.where(alpha < upper, grad, 0.0)
     could_shrink = np.where(alpha > 0.0, -grad, 0.0)
-    return float(np.maximum(could_grow, could_shrink).max(initial=0.0))
+    return np.asarray(np.maximum(could_grow, could_shrink))
 
 
 def duality_gap(grad: Array, alpha: Array, upper: Array) -> float:
@@ -53,8 +59,7 @@ def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
     -------
     alpha : (n,)
     """
-    noise = np.abs(g).max(initial=0.0) + float(np.abs(Q).max(initial=0.0)) * float(upper.sum())
-    tolerance = KKT_TOLERANCE + 16.0 * np.finfo(float).eps * noise
+    tolerance = float(_tolerance(Q, g, upper))
     alpha, violation = _projected_newton(Q, g, upper, np.clip(start, 0.0, upper), tolerance)
     if violation > tolerance:
         polished, better = _projected_newton(Q, g, upper, _near_optimum(Q, g, upper), tolerance)
@@ -63,16 +68,72 @@ def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
     return alpha
 
 
+def solve_box_qps(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> Array:
+    """:func:`solve_box_qp` of F functions with Q = S ∘ yyᵀ: a Newton step for all, then one by one where it is not enough.
+
+    After a small change of the problem, the variables that are on a bound mostly stay there, and one step solves it.
+
+    Parameters
+    ----------
+    S : (n, n) symmetric positive semi-definite
+    G, upper, start : (n, F)
+    Y : (n, F), y = ±1 of each function
+
+    Returns
+    -------
+    alpha : (n, F)
+    """
+    start = np.clip(start, 0.0, upper)
+    alpha = start + _newton_steps(S, G, Y, upper, start)
+    inside = ((alpha >= 0.0) & (alpha <= upper)).all(axis=0)
+    violation = _violations(G - Y * (S @ (Y * alpha)), alpha, upper).max(axis=0, initial=0.0)
+    for c in np.flatnonzero(~(inside & (violation <= _tolerance(S, G, upper)))):
+        y = Y[:, c]
+        alpha[:, c] = solve_box_qp(S * y * y[:, None], G[:, c], upper[:, c], start[:, c])
+    return alpha
+
+
+def _newton_steps(S: Array, G: Array, Y: Array, upper: Array, alpha: Array) -> Array:
+    """Newton steps (n, F) of the variables that are not fixed; NaN for a function whose system cannot be solved."""
+    grad = G - Y * (S @ (Y * alpha))
+    free, signed, steps = ~_fixed(alpha, grad, upper), Y * grad, np.zeros_like(alpha)
+    ridge = _ridge(S)
+    for c in range(alpha.shape[1]):
+        chosen = np.flatnonzero(free[:, c])
+        if chosen.size:
+            system = S[chosen[:, None], chosen]
+            system.flat[:: chosen.size + 1] += ridge
+            factor, info = lapack.dpotrf(system, lower=1, overwrite_a=1)
+            solved = lapack.dpotrs(factor, signed[chosen, c], lower=1)[0] if info == 0 else np.nan
+            steps[chosen, c] = Y[chosen, c] * solved
+    return steps
+
+
+def _fixed(alpha: Array, grad: Array, upper: Array) -> BoolArray:
+    """Which variables sit on a bound with the gradient pointing outwards."""
+    return np.asarray(((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0)))
+
+
+def _tolerance(Q: Array, g: Array, upper: Array) -> Array:
+    """The violation of an optimality condition that may be rounding, of each function."""
+    noise = np.abs(g).max(axis=0, initial=0.0) + np.abs(Q).max(initial=0.0) * upper.sum(axis=0)
+    return np.asarray(KKT_TOLERANCE + 16.0 * ROUNDING * noise)
+
+
+def _ridge(Q: Array) -> float:
+    return RIDGE * max(float(np.trace(Q)), SMALLEST)
+
+
 def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array, tolerance: float) -> tuple[Array, float]:
     """The point reached by projected Newton steps, and its KKT violation.
 
     The variables that sit on a bound with the gradient pointing outwards are fixed; the others take a Newton step that
     is projected back onto the box and shortened until the objective rises.
     """
-    ridge = RIDGE * max(float(np.trace(Q)), np.finfo(float).tiny)
+    ridge = _ridge(Q)
     for step in range(MAX_NEWTON_STEPS + 1):
         grad = gradient(Q, g, alpha)
-        fixed = ((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0))
+        fixed = _fixed(alpha, grad, upper)
         violation = float(np.abs(grad[~fixed]).max(initial=0.0))  # the same as kkt_violation
         if violation <= tolerance or step == MAX_NEWTON_STEPS:
             break

@@ -131,13 +131,15 @@ def entropy(q: Array) -> Array:
     return np.asarray(entr(q) @ np.ones(q.shape[1]))
 
 
-def divergence(q: Array, m: Array, offset: Array, temperature: float) -> Array:
+def divergence(q: Array, entropy: Array, m: Array, offset: Array, temperature: float) -> Array:
     """KL(q ‖ p) of each row, (n,), from the distribution p that a view's own means m (n, F) give by (E).
+
+    ``entropy`` (n,) is that of q.
 
     q is the normalized geometric mean Π p_i^{π_i} of the views' distributions, which minimizes Σ π_i KL(q ‖ p_i).
     """
     log_p = log_softmax(class_scores(m + offset) / (2.0 * temperature))
-    return np.asarray(np.maximum(-entropy(q) - (q * log_p) @ np.ones(q.shape[1]), 0.0))
+    return np.asarray(np.maximum(-entropy - (q * log_p) @ np.ones(q.shape[1]), 0.0))
 
 
 def class_shares(q: Array, mass: Array) -> Array:

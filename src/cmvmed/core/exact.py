@@ -3,7 +3,7 @@
 Notation as in ``docs/notation.md``; letters are the equations of ``docs/theory.md``. Both give the Gaussian N(m⁰, S) of
 equation (B), whose S_LL is σ² times K-tilde of paper eqs. (6) and (7).
 
-* :class:`SpectralView`: one curvature for all rows, so one eigendecomposition serves every λ, σ² and class.
+* :class:`SpectralView`: one curvature for all rows, so one tridiagonal form serves every λ, σ² and class.
 * :class:`CholeskyView`: any curvature, one Cholesky factorization each.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 from cmvmed.core.linalg import (
     NotPositiveDefiniteError,
     cholesky,
-    eigen_psd,
     inverse_diagonal,
     log_determinant,
     narrow_product,
@@ -26,6 +25,7 @@ from cmvmed.core.linalg import (
     solve_lower,
 )
 from cmvmed.core.posterior import KEPT_GAUSSIANS, Conditioned
+from cmvmed.core.tridiagonal import Tridiagonal, tridiagonal_form
 from cmvmed.core.types import Array, IntArray
 
 Factors = TypeVar("Factors")
@@ -66,39 +66,39 @@ class KernelBlocks:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """√w K √w = Q diag(ω) Qᵀ over rows of a view."""
+    """√w K √w = Q T Qᵀ over rows of a view, with T tridiagonal: functions of the kernel are as cheap as with its eigenvalues."""
 
-    omega: Array  # (n,)
+    T: Tridiagonal  # (n, n)
     Q: Array  # (n, n)
 
 
 def fit_spectrum(K: Array, weights: Array, view: str) -> Spectrum:
-    """The eigendecomposition for a kernel (n, n), bias included, and weights (n,) > 0; errors name the view."""
+    """The tridiagonal form for a kernel (n, n), bias included, and weights (n,) > 0; errors name the view."""
     root = np.sqrt(weights)
     scaled = K * root * root[:, None] if (weights != 1.0).any() else K
-    return Spectrum(*_factorized(eigen_psd, scaled, view))
+    return Spectrum(*_factorized(tridiagonal_form, scaled, view))
 
 
 class SpectralView:
-    """One eigendecomposition; conditioning at any λ and any constant a is then diagonal.
+    """One tridiagonal form; conditioning at any λ and any constant a then takes few operations.
 
-    The eigendecomposition may be one of more rows than the unlabeled ones, so that it does not depend on which of them
-    have labels. With M = (I + ρ√wK√w)⁻¹ over all its rows and o those that are not unlabeled, the inverse of the part B
-    that belongs to the unlabeled rows is a Schur complement, equation (B″):
+    It may be that of more rows than the unlabeled ones, so that it does not depend on which of them have labels. With
+    M = (I + ρ√wK√w)⁻¹ over all its rows and o those that are not unlabeled, the inverse of the part B that belongs to the
+    unlabeled rows is a Schur complement, equation (B″):
 
-        B⁻¹ = M_UU - M_Uo M_oo⁻¹ M_oU,   log|B| = Σ log(1 + ρω) + log|M_oo|.
+        B⁻¹ = M_UU - M_Uo M_oo⁻¹ M_oU,   log|B| = log|I + ρT| + log|M_oo|.
 
     Parameters
     ----------
     blocks : the kernel of the view's labeled and unlabeled rows
-    spectrum : the eigendecomposition, of the unlabeled rows alone if None
+    spectrum : the tridiagonal form, of the unlabeled rows alone if None
     index_U : (u,), which of its rows are the unlabeled ones; all in order if None
     """
 
     def __init__(self, blocks: KernelBlocks, spectrum: Spectrum | None = None, index_U: IntArray | None = None) -> None:
         spectrum = fit_spectrum(blocks.UU, blocks.weights, blocks.view) if spectrum is None else spectrum
-        self.omega, self.Q = spectrum.omega, spectrum.Q
-        self.index_U = np.arange(self.omega.size) if index_U is None else index_U
+        self.T, self.Q = spectrum.T, spectrum.Q
+        self.index_U = np.arange(len(self.Q)) if index_U is None else index_U
         self.Q_o = np.delete(self.Q, self.index_U, axis=0)  # (n - u, n)
         self.root = np.sqrt(blocks.weights)
         self.blocks = blocks
@@ -107,14 +107,9 @@ class SpectralView:
 
     def project(self, values: Array) -> Array:
         """Q_Uᵀ √w values, (n, k), for values (u, k) of the unlabeled rows."""
-        padded = np.zeros((self.omega.size, values.shape[1]))
+        padded = np.zeros((len(self.Q), values.shape[1]))
         padded[self.index_U] = self.root[:, None] * values
         return np.asarray(narrow_product(self.Q.T, padded))
-
-    @cached_property
-    def squares(self) -> Array:
-        """Q∘Q."""
-        return self.Q * self.Q
 
     def condition(self, lam: float, a: Array) -> Conditioned:
         """The Gaussian at ``lam`` and a constant curvature; kept for the fits of a short schedule, which share theirs."""
@@ -122,56 +117,73 @@ class SpectralView:
 
 
 class SpectralConditioned:
-    """Equations (B′) and (B″): with ρ = λσ²a and d = 1/(1 + ρω), S_LL = σ²(K_LL - ρGᵀQᵀB⁻¹QG) is σ² times K-tilde.
+    """Equations (B′) and (B″): with ρ = λσ²a and D = (I + ρT)⁻¹, S_LL = σ²(K_LL - ρGᵀQᵀB⁻¹QG) is σ² times K-tilde.
 
     K-tilde is that of paper eqs. (6) and (7).
     """
 
     def __init__(self, view: SpectralView, lam: float, rho: float) -> None:
         self.view, self.lam, self.rho = view, lam, rho
-        self.d = 1.0 / (1.0 + rho * view.omega)
         self.sigma2 = view.blocks.prior_variance
-        M_oo = product(view.Q_o * self.d, view.Q_o.T)
+        self.D = _factorized(lambda _: view.T.factorize(rho), rho * view.T.diagonal, view.blocks.view)
+        self.D_o = self.D.solve(view.Q_o.T)  # (n, n - u)
+        M_oo = product(view.Q_o, self.D_o)
         self.factor = _factorized(cholesky, np.asfortranarray(M_oo), view.blocks.view)
         self.solved = self._inverse(view.G)  # (n, l)
         self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ self.solved))
-        self.log_det = float(np.log1p(rho * view.omega).sum()) + log_determinant(self.factor)
+        self.log_det = self.D.log_determinant + log_determinant(self.factor)
 
     def _inverse(self, projected: Array) -> Array:
-        """Qᵀ(B⁻¹v, 0) = d(p - Q_oᵀ M_oo⁻¹ Q_o d p) for p = Q_Uᵀv (n, k)."""
-        scaled = self.d[:, None] * projected
+        """Qᵀ(B⁻¹v, 0) = D(p - Q_oᵀ M_oo⁻¹ Q_o D p) for p = Q_Uᵀv (n, k)."""
+        scaled = self.D.solve(projected)
         if self.factor.size == 0:
             return scaled
-        inner = solve_cholesky(self.factor, narrow_product(self.view.Q_o, scaled))
-        return np.asarray(scaled - self.d[:, None] * narrow_product(self.view.Q_o.T, inner))
+        inner = solve_cholesky(self.factor, self.D_o.T @ projected)
+        return np.asarray(scaled - self.D_o @ inner)
 
     @cached_property
     def variance_U(self) -> Array:
-        """σ²(Σ_k Q²_mk ω_k d_k + ρ‖M_oo^{-1/2} Q_o diag(ωd) Qᵀ_m‖²) / w_m."""
+        """σ²(QTDQᵀ)_mm/w_m + σ²ρ‖M_oo^{-1/2} Q_o TD Qᵀ_m‖²/w_m, where TD = DT commute."""
         view = self.view
-        weighted = view.omega * self.d
-        own = view.squares @ weighted
+        Q_U = view.Q[view.index_U]
+        own = np.einsum("ij,ji->i", Q_U, view.T.times(self.D.solve(Q_U.T)))
         if self.factor.size:
-            W = solve_lower(self.factor, np.asfortranarray((view.Q_o * weighted) @ view.Q.T))
+            W = solve_lower(self.factor, np.asfortranarray(view.T.times(self.D_o).T @ Q_U.T))
             own = own + self.rho * np.einsum("ij,ij->j", W, W)
-        return np.asarray(self.sigma2 * own[view.index_U] / view.blocks.weights)
+        return np.asarray(self.sigma2 * own / view.blocks.weights)
+
+    def total_variance(self) -> float:
+        """Σ_U w s = σ² tr √wK_UU√w B⁻¹ = σ²(u - tr B⁻¹)/ρ with tr B⁻¹ = tr D - tr M_oo⁻¹ Q_o D² Q_oᵀ."""
+        return self._total_variance
+
+    @cached_property
+    def _total_variance(self) -> float:
+        blocks = self.view.blocks
+        if self.rho == 0.0:
+            return float(self.sigma2 * (blocks.weights @ blocks.diagonal_U))
+        others = solve_cholesky(self.factor, self.D_o.T @ self.D_o)
+        trace = self.D.inverse_trace() - float(np.trace(others))
+        return self.sigma2 * (blocks.weights.size - trace) / self.rho
 
     def project_response(self, b: Array) -> Array:
-        """λQ_Uᵀ√w b."""
-        return self.lam * self.view.project(b)
+        """λQ_Uᵀ√w b, and below it λb itself."""
+        return np.asarray(self.lam * np.concatenate([self.view.project(b), b]))
 
     def labeled_mean(self, projected: Array) -> Array:
         """σ² (B⁻¹G)ᵀ projected."""
-        return np.asarray(self.sigma2 * (self.solved.T @ projected))
+        return np.asarray(self.sigma2 * (self.solved.T @ projected[: len(self.solved)]))
 
     def unlabeled(self, projected: Array, tau: Array) -> tuple[Array, Array]:
-        """γ = √w B⁻¹ Q_U(projected - ρGτ), and σ²(K_UL τ + K_UU γ): Q times p = Qᵀγ/√w, and times ωp, over √w."""
-        view = self.view
-        p = self._inverse(projected - self.rho * (view.G @ tau))
-        both = narrow_product(view.Q, np.hstack([p, view.omega[:, None] * p]))[view.index_U]
-        gamma, scaled = np.hsplit(both, 2)
-        root = view.root[:, None]
-        return root * gamma, np.asarray(self.sigma2 * (view.blocks.UL @ tau + scaled / root))
+        """γ = √w B⁻¹ Q_U(projected - ρGτ), and m_U from γ = λw(b - a m_U), or the prior's σ²K_UL τ if λ = 0.
+
+        Of the difference λb - γ/w no digits are lost, since m_U is not smaller than its terms, as γ would be.
+        """
+        view, n = self.view, len(self.view.Q)
+        p = self._inverse(projected[:n] - self.rho * (view.G @ tau))
+        gamma = view.root[:, None] * narrow_product(view.Q, p)[view.index_U]
+        if self.rho == 0.0:
+            return gamma, view.blocks.prior_mean(tau)
+        return gamma, self.sigma2 / self.rho * (projected[n:] - gamma / view.blocks.weights[:, None])
 
 
 class CholeskyView:
@@ -210,6 +222,10 @@ class CholeskyConditioned:
         variance[weak] = K_mm[weak] - np.einsum("ij,ij->j", W, W)
         return np.asarray(self.blocks.prior_variance * np.maximum(variance, 0.0))
 
+    def total_variance(self) -> float:
+        """Σ_U w s."""
+        return float(self.blocks.weights @ self.variance_U)
+
     def project_response(self, b: Array) -> Array:
         """λwb/r."""
         return np.asarray(self.lam * self.blocks.weights[:, None] * b / np.maximum(self.r, MIN_ROOT)[:, None])
@@ -241,7 +257,7 @@ def _factorized(factorize: Callable[[Array], Factors], matrix: Array, view: str)
     try:
         return factorize(matrix)
     except (NotPositiveDefiniteError, np.linalg.LinAlgError) as error:
-        largest = float(np.nanmax(np.abs(matrix)))
+        largest = float(np.nanmax(np.abs(matrix), initial=0.0))
         raise ValueError(
             f"The kernel of view {view!r} cannot be factorized: its values, times the prior variance, reach {largest:.1e}, where "
             'rounding hides its structure. Use scaling="auto", or a smaller gamma or prior_variance.'

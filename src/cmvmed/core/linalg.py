@@ -20,6 +20,9 @@ LONG_ROWS = 500  # from which on an eigendecomposition takes long enough that so
 INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower solves
 MAX_NARROW = 6  # columns up to which a product with each of them is faster than one with all
 NARROW_BYTES = 2**19  # of a matrix, that stay in the cache
+MIRRORED_COLUMNS = 128  # taken at a time
+MAX_WIDE = 24  # columns up to which products with some rows at a time are faster than one with all
+WIDE_BYTES = 2**17  # of a matrix, that stay in the cache beside its copy
 RIDGE = 1e-15  # relative to the diagonal, for each row: what rounding may take from the smallest eigenvalue
 
 
@@ -146,22 +149,39 @@ def product(A: Array, B: Array) -> Array:
     return np.asarray(blas.dgemm(1.0, a, b, trans_a=transposed[0], trans_b=transposed[1]))
 
 
-def narrow_product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
-    """A B, column by column if B has a few: a product of matrices would rearrange A first, which takes longer.
+def mirrored(lower: Array) -> Array:
+    """The symmetric matrix (n, n) with this lower triangle, in the same memory; some columns at a time."""
+    for start in range(0, len(lower), MIRRORED_COLUMNS):
+        columns, rest = slice(start, start + MIRRORED_COLUMNS), slice(start + MIRRORED_COLUMNS, None)
+        square = lower[columns, columns]
+        lower[columns, columns] = np.tril(square) + np.tril(square, -1).T
+        lower[columns, rest] = lower[rest, columns].T
+    return lower
 
-    Some rows of A, or of its transpose if that is in C order, are taken at a time, and stay in the cache meanwhile.
+
+def narrow_product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
+    """A B for a B of few columns, some rows of A, or of its transpose if that is in C order, at a time.
+
+    One product with all of A would rearrange it first, which takes longer than to read it. Up to ``MAX_NARROW`` columns
+    are taken one by one, while the rows stay in the cache.
     """
-    if not 1 < B.shape[1] <= MAX_NARROW:
+    if B.shape[1] == 1 or B.shape[1] > MAX_WIDE or 0 in A.shape:
         return np.asarray(A @ B)
     by_rows, columns = A.flags.c_contiguous, np.ascontiguousarray(B.T)
     found = np.zeros((B.shape[1], A.shape[0]), dtype=np.result_type(A, B))
     width, n = (A.shape[1], A.shape[0]) if by_rows else A.shape
-    step = max(1, NARROW_BYTES // max(1, width * A.itemsize))
+    few = B.shape[1] <= MAX_NARROW
+    step = max(1, (NARROW_BYTES if few else WIDE_BYTES) // (width * A.itemsize))
     for part in (slice(start, start + step) for start in range(0, n, step)):
-        for out, column in zip(found, columns, strict=True):
-            if by_rows:
+        if not few and by_rows:
+            found[:, part] = (A[part] @ B).T
+        elif not few:
+            found += columns[:, part] @ A[:, part].T
+        elif by_rows:
+            for out, column in zip(found, columns, strict=True):
                 np.dot(A[part], column, out=out[part])
-            else:
+        else:
+            for out, column in zip(found, columns, strict=True):
                 out += A[:, part] @ column[part]
     return found.T
 

@@ -110,7 +110,7 @@ def view_divergences(
     found = []
     for rows, state in zip(problem.rows_U, states, strict=True):
         w = problem.weights_U[rows]
-        kl = divergence(consensus.q[rows], state.m_U, consensus.offset, temperature)
+        kl = divergence(consensus.q[rows], consensus.entropy[rows], state.m_U, consensus.offset, temperature)
         found.append(float(w @ kl / w.sum()) if rows.size else 0.0)
     return tuple(found)
 

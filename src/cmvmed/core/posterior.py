@@ -12,12 +12,13 @@ paper eq. (5).
 Rows may carry weights: weight w counts an unlabeled row w times, so that a and b are multiplied by w.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from cmvmed.core.box_qp import duality_gap, gradient, solve_box_qp
+from cmvmed.core.box_qp import duality_gap, solve_box_qps
 from cmvmed.core.surrogates import Surrogate
 from cmvmed.core.types import Array
 
@@ -74,6 +75,9 @@ class Conditioned(Protocol):
     def variance_U(self) -> Array:
         """Diagonal of S over the unlabeled rows, (u,)."""
 
+    def total_variance(self) -> float:
+        """Σ_U w s."""
+
     @property
     def log_det(self) -> float:
         """log |B|."""
@@ -114,7 +118,7 @@ class ViewState:
     gamma: Array  # (g, F) λw(b - a∘m_U) with a kernel
     m_L: Array  # (l, F)
     m_U: Array  # (u, F)
-    s_U: Array  # (u, 1 or F); zero where the surrogate plugs in the mean
+    s_U: Array  # (u, 1 or F); zero where the surrogate plugs in the mean, the mean over rows with one curvature for all
     a: Array  # (u, 1 or F)
     b: Array  # (u, F)
     covariance_cost: float  # ½(log|B| - λΣwas): the part of the KL divergence that belongs to the covariance
@@ -156,7 +160,7 @@ def update_view(
     ----------
     q : (u, F) consensus probability of each function's positive class
     Y : (l, F) labels ±1
-    box : (l,) hinge weight C of each labeled row
+    box : (l,) or (l, F) hinge weight C of each labeled row
     lam : consensus weight λ
     length : 1 for the surrogate's pseudo-data (a, b); less for those between it and the state's
     """
@@ -165,14 +169,14 @@ def update_view(
     b = blend(state.b, surrogate.response(state.m_U, state.s_U, q, target), length)
     columns = [slice(None)] if surrogate.shared_curvature else [slice(c, c + 1) for c in range(Y.shape[1])]
     parts = [
-        _update_functions(model, surrogate.uses_variance, a[:, c], b[:, c], Y[:, c], box, lam, np.abs(state.tau[:, c]))
+        _update_functions(model, surrogate, a[:, c], b[:, c], Y[:, c], box, lam, np.abs(state.tau[:, c]))
         for c in columns
     ]
-    return parts[0] if len(parts) == 1 else _join(parts)
+    return parts[0] if len(parts) == 1 else join_functions(parts)
 
 
 def _update_functions(
-    model: ViewModel, with_variance: bool, a: Array, b: Array, Y: Array, box: Array, lam: float, alpha: Array
+    model: ViewModel, surrogate: Surrogate, a: Array, b: Array, Y: Array, box: Array, lam: float, alpha: Array
 ) -> ViewState:
     """Update the functions that share the curvature ``a`` (u, 1)."""
     conditioned = model.condition(lam, a[:, 0])
@@ -186,14 +190,17 @@ def _update_functions(
         )
     w = model.blocks.weights[:, None]
     s_U, cost = np.zeros((b.shape[0], 1)), 0.0
-    if with_variance:
-        s_U = conditioned.variance_U[:, None]
+    if surrogate.uses_variance:
+        if surrogate.shared_curvature:  # then variances matter through their sum alone, which takes less to compute
+            s_U += conditioned.total_variance() / max(float(w.sum()), np.finfo(float).tiny)
+        else:
+            s_U = conditioned.variance_U[:, None]
         cost = 0.5 * Y.shape[1] * (conditioned.log_det - lam * float((w * a * s_U).sum()))
     return ViewState(tau, gamma, m_L, m_U, s_U, a, b, cost, gap)
 
 
 def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> tuple[Array, Array, float]:
-    """Solve the dual (C), paper eq. (5), of each function.
+    """Solve the dual (C), paper eq. (5), of each function; hinge weights may be (l,) or (l, F).
 
     Returns
     -------
@@ -201,18 +208,14 @@ def solve_dual(S_LL: Array, m0_L: Array, Y: Array, box: Array, alpha: Array) -> 
     m_L : (l, F), means of the labeled rows
     gap : duality gap, summed over functions
     """
-    tau, gap = np.zeros_like(Y), 0.0
-    for c in range(Y.shape[1]):
-        y = Y[:, c]
-        Q, g = S_LL * y * y[:, None], 1.0 - y * m0_L[:, c]
-        solution = solve_box_qp(Q, g, box, alpha[:, c])
-        gap += duality_gap(gradient(Q, g, solution), solution, box)
-        tau[:, c] = y * solution
-    return tau, m0_L + S_LL @ tau, gap
+    upper = np.broadcast_to(box.T, Y.T.shape).T
+    tau = Y * solve_box_qps(S_LL, 1.0 - Y * m0_L, Y, upper, alpha)
+    m_L = m0_L + S_LL @ tau
+    return tau, m_L, duality_gap(1.0 - Y * m_L, np.abs(tau), upper)
 
 
-def _join(parts: list[ViewState]) -> ViewState:
-    """One state from states of single functions."""
+def join_functions(parts: Sequence[ViewState]) -> ViewState:
+    """One state with the functions of all parts."""
 
     def stack(field: str) -> Array:
         return np.hstack([getattr(part, field) for part in parts])

@@ -120,15 +120,15 @@ class SweepPass:
         means = [raw @ coefficients for raw, coefficients in zip(raws, self.coefficients, strict=True)]
         scores, coverage = pool(means, having, self.view_weights, w.size)
         q = soft_labels(scores, self.offset, self.temperature)
-        p, mass = positive_probability(q), w * coverage
+        p, mass, H = positive_probability(q), w * coverage, entropy(q)
         residuals, energies, divergences = [], [], []
         for raw, m, index in zip(raws, means, having, strict=True):
             weight = w[index][:, None]
             residuals.append(raw.T @ (weight * (p[index] - expit(m))))
             energies.append(float((weight * (log_partition(m) - (p[index] - 0.5) * m)).sum()))
-            divergences.append(float(w[index] @ divergence(q[index], m, self.offset, self.temperature)))
+            divergences.append(float(w[index] @ divergence(q[index], H[index], m, self.offset, self.temperature)))
         masses = np.array([w[index].sum() for index in having])
-        scalars = np.array([mass.sum(), mass @ entropy(q)])
+        scalars = np.array([mass.sum(), mass @ H])
         return (
             *residuals,
             np.array(energies),

@@ -1,0 +1,104 @@
+"""The tridiagonal form K = P T Pᵀ of a symmetric matrix, by Householder reflections: half of an eigendecomposition.
+
+P is orthogonal and T symmetric and tridiagonal, so (I + ρK)⁻¹ = P (I + ρT)⁻¹ Pᵀ takes a number of operations in proportion to
+n beside the products with P, for every ρ. This is what an eigendecomposition starts from, at half of its cost.
+"""
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cython_lapack, lapack
+
+from cmvmed.core.linalg import LONG_ROWS, NotPositiveDefiniteError
+from cmvmed.core.threads import interruptible
+from cmvmed.core.types import Array
+
+WORK_COLUMNS = 64  # of the work space of LAPACK, for each row
+
+
+@dataclass(frozen=True)
+class Tridiagonal:
+    """A symmetric tridiagonal matrix T (n, n)."""
+
+    diagonal: Array  # (n,)
+    beside: Array  # (n - 1,), next to the diagonal
+
+    def times(self, B: Array) -> Array:
+        """T B for B (n, k)."""
+        found = self.diagonal[:, None] * B
+        beside = self.beside[:, None]
+        found[:-1] += beside * B[1:]
+        found[1:] += beside * B[:-1]
+        return np.asarray(found)
+
+    def factorize(self, rho: float) -> "TridiagonalFactor":
+        """I + ρT = L D Lᵀ."""
+        if self.diagonal.size < 2:
+            return TridiagonalFactor(1.0 + rho * self.diagonal, self.beside)
+        d, e, info = lapack.dpttrf(1.0 + rho * self.diagonal, rho * self.beside)
+        if info != 0 or not np.isfinite(d).all():
+            raise NotPositiveDefiniteError(f"the leading minor of order {abs(info)} is not positive")
+        return TridiagonalFactor(d, e)
+
+
+@dataclass(frozen=True)
+class TridiagonalFactor:
+    """L D Lᵀ with a unit lower bidiagonal L."""
+
+    d: Array  # (n,), the diagonal of D
+    e: Array  # (n - 1,), beside the diagonal of L
+
+    @property
+    def log_determinant(self) -> float:
+        """log |L D Lᵀ|."""
+        return float(np.log(self.d).sum())
+
+    def inverse_trace(self) -> float:
+        """tr (L D Lᵀ)⁻¹, whose diagonal x has x_i = 1/d_i + e_i² x_{i+1}."""
+        if self.d.size < 2:
+            return float((1.0 / self.d).sum())
+        squares = self.e**2
+        return float(lapack.dgtsv(np.zeros_like(squares), np.ones_like(self.d), -squares, 1.0 / self.d)[3].sum())
+
+    def solve(self, B: Array) -> Array:
+        """(L D Lᵀ)⁻¹ B for B (n, k)."""
+        if self.d.size < 2 or B.shape[1] == 0:
+            return np.asarray(B / self.d[:, None])
+        return np.asarray(lapack.dpttrs(self.d, self.e, B)[0])
+
+
+def tridiagonal_form(K: Array) -> tuple[Tridiagonal, Array]:
+    """T and P (n, n) of a symmetric K = P T Pᵀ."""
+    if K.shape[0] < 2:
+        return Tridiagonal(np.diagonal(K).copy(), np.empty(0)), np.eye(K.shape[0])
+    return _reduce(K) if K.shape[0] < LONG_ROWS else interruptible(_reduce, K)
+
+
+def _reduce(K: Array) -> tuple[Tridiagonal, Array]:
+    """The reduction of a K with two rows or more."""
+    n = K.shape[0]
+    A, diagonal, beside, tau = np.array(K, order="F"), np.empty(n), np.empty(n - 1), np.empty(n - 1)
+    work, info = np.empty(WORK_COLUMNS * n), ctypes.c_int(0)
+    arrays = [array.ctypes.data_as(ctypes.c_void_p) for array in (A, diagonal, beside, tau, work)]
+    order, size = ctypes.byref(ctypes.c_int(n)), ctypes.byref(ctypes.c_int(work.size))
+    a, d, e, t, w = arrays
+    _dsytrd()(ctypes.c_char_p(b"L"), order, a, order, d, e, t, w, size, ctypes.byref(info))
+    # P = diag(1, H), where H is the product of the reflections that A holds below its diagonal
+    H, _, _ = lapack.dorgqr(np.asfortranarray(A[1:, :-1]), tau, lwork=work.size, overwrite_a=1)
+    P = np.zeros((n, n), order="F")
+    P[0, 0], P[1:, 1:] = 1.0, H
+    return Tridiagonal(diagonal, beside), P
+
+
+@cache
+def _dsytrd() -> Any:
+    """LAPACK's dsytrd by its address: scipy's own wrapper would hold the interpreter, so that threads and Ctrl-C wait."""
+    pythonapi = ctypes.pythonapi
+    name_of, pointer_of = pythonapi.PyCapsule_GetName, pythonapi.PyCapsule_GetPointer
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = cython_lapack.__pyx_capi__["dsytrd"]
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p, *[ctypes.c_void_p] * 9)(pointer_of(capsule, name_of(capsule)))
