@@ -31,9 +31,7 @@ class GaussianSum:
     @classmethod
     def of(cls, gamma: float, centers: Array, coefficients: Array, dtype: type = np.float64) -> "GaussianSum":
         """From the centers z (p, d)."""
-        squares = np.einsum("ij,ij->i", centers, centers)
-        extended = np.vstack([2.0 * gamma * centers.T, np.full(len(centers), -gamma), -gamma * squares])
-        return cls(extended.astype(dtype), coefficients.astype(dtype))
+        return cls(extended_centers(gamma, centers).astype(dtype), coefficients.astype(dtype))
 
     def values(self, extended_rows: NDArray[np.floating]) -> NDArray[np.floating]:
         """The sums (n, F) at rows (n, d + 2), extended."""
@@ -69,6 +67,12 @@ class KernelSum:
                 for gaussian in self.gaussians:
                     values = values + gaussian.values(extended)
         return self.kernel.checked(values if values.ndim == 2 else np.tile(values, (points.shape[0], 1)))
+
+
+def extended_centers(gamma: float, centers: Array) -> Array:
+    """(2γz, -γ, -γ‖z‖²) of the centers z (p, d), (d + 2, p)."""
+    squares = np.einsum("ij,ij->i", centers, centers)
+    return np.vstack([2.0 * gamma * centers.T, np.full(len(centers), -gamma), -gamma * squares])
 
 
 def extend(points: Array, dtype: np.dtype) -> NDArray[np.floating]:

@@ -16,7 +16,7 @@ from cmvmed.auto.opinions.candidates import OpinionScorer, PartScorer, row_facto
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
 from cmvmed.auto.opinions.graph import GraphScorer, Nodes
 from cmvmed.auto.opinions.nearest import nearest_means
-from cmvmed.core.kernel_functions import KernelSum, blocks_of_rows, can_sum, extend, kernel_sum
+from cmvmed.core.kernel_functions import KernelSum, blocks_of_rows, can_sum, extend, extended_centers, kernel_sum
 from cmvmed.core.kernels import Kernel
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -115,8 +115,7 @@ class PoolScores:
         for number, known in enumerate(self.distances):
             if known.form == form and known.gamma == gamma and _same(known.nodes, train):
                 return number
-        squares = np.einsum("ij,ij->i", train, train)
-        extended = gamma * np.vstack([-2.0 * train.T, np.ones(len(train)), squares])
+        extended = -extended_centers(gamma, train)
         self.distances.append(_NodeDistances(form, train, gamma, extended.astype(self.dtype)))
         return len(self.distances) - 1
 
