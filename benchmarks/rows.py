@@ -5,25 +5,36 @@ with a sample of 2,400 of them, after 600 that were annealed, as if so few were 
 change with what ``approximation_["change"]`` estimates: its mean, and how often its bounds, which are to hold in 95 % of
 fits, do.
 
-``--large N`` fits N rows of the scale benchmark once with ``rows="enough"`` and, with ``--all``, with ``rows="all"``, and
-compares the processor time with that of predicting them, and the accuracies on 20,000 new rows.
+``--large N`` fits N rows of ``--data`` once with ``rows="enough"`` and, with ``--all``, with ``rows="all"``, and compares
+the processor time with that of predicting them, and the accuracies on new rows. The data are ``gauss``, the rows of the
+scale benchmark, or ``sensit``: rows of SensIT Vehicle drawn with replacement, each with normal noise of a tenth of the
+columns' standard deviations; its new rows are real ones of which no copy is in training. Both have 100 labels. Memory is
+the growth of the process's resident memory during the fit, X not counted.
+
+Every fit is stored in ``benchmarks/results/rows.json`` when it is finished, so that a run can be continued, and the tables
+are written to ``benchmarks/results/rows.md``.
 """
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.scale_points import N_LABELED, VIEWS, draw_rows
+from benchmarks.scale_points import N_LABELED, VIEWS, draw_rows, hidden, measured
 from cmvmed import CMVMED
 from cmvmed.auto.tuning import Tuning, tuning_context
-from cmvmed.datasets import make_multiview_gaussian
+from cmvmed.datasets import fetch_sensit_vehicle, make_multiview_gaussian
 
 N_ROWS, N_ANNEALED, N_HELD_OUT, N_NEW = 12_000, 600, 2000, 20_000
+NOISE = 0.1  # standard deviations that are added to real rows that occur several times
+RESULTS = Path(__file__).parent / "results" / "rows.json"
+REPORT = RESULTS.with_suffix(".md")
 QUANTITIES = ("accuracy", "classes", "probability")
 
 
@@ -37,7 +48,7 @@ def changes(p: np.ndarray, sampled: np.ndarray) -> dict[str, float]:
     }
 
 
-def one_fit(seed: int) -> tuple[dict[str, float], Mapping[str, float]]:
+def one_fit(seed: int) -> dict[str, Any]:
     """What all rows change, and what was estimated."""
     data = make_multiview_gaussian(N_ROWS, n_features=10, separation=(1.5, 1.0), labeled=40, random_state=seed)
     settings: dict[str, Any] = {"views": data.views, "n_components": 60, "random_state": seed}
@@ -45,49 +56,139 @@ def one_fit(seed: int) -> tuple[dict[str, float], Mapping[str, float]]:
         whole = CMVMED(rows="all", **settings).fit(data.data, data.y)
         sampled = CMVMED(rows_tol=1.0, **settings).fit(data.data, data.y)
     found = changes(whole.predict_proba(data.data), sampled.predict_proba(data.data))
-    return found, sampled.approximation_["change"]
+    return {"true": found, "estimated": dict(sampled.approximation_["change"])}
 
 
-def coverage_table(fits: list[tuple[dict[str, float], Mapping[str, float]]]) -> str:
+def coverage_table(fits: list[Mapping[str, Any]]) -> str:
     """A line for each quantity."""
     lines = ["| change by all rows | mean | mean estimate | bound holds |", "| --- | --- | --- | --- |"]
     for name in QUANTITIES:
-        true = np.array([found[name] for found, _ in fits])
-        estimate, bound = (np.array([told[key] for _, told in fits]) for key in (name, f"{name}_bound"))
+        true = np.array([fit["true"][name] for fit in fits])
+        estimate, bound = (np.array([fit["estimated"][key] for fit in fits]) for key in (name, f"{name}_bound"))
         holds = f"{100 * np.mean(true <= bound):.0f} %"
         lines.append(f"| {name} | {100 * true.mean():.3f} % | {100 * estimate.mean():.3f} % | {holds} |")
     return "\n".join(lines)
 
 
-def large(n: int, rows: str) -> str:
-    """One line about a fit of n rows."""
+def gauss(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training rows and classes, new rows and classes."""
     X, y = draw_rows(n + N_NEW, np.random.default_rng(0))
-    hidden = np.where(np.arange(n) < N_LABELED, y[:n], -1)
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def sensit(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The same of real rows, of which those of training are drawn with replacement and blurred."""
+    data, rng = fetch_sensit_vehicle(), np.random.default_rng(0)
+    X, y = np.asarray(data.data, dtype=np.float64), np.unique(data.target, return_inverse=True)[1]
+    order = rng.permutation(len(X))
+    n_new = min(N_NEW, len(X) // 4)
+    new, real = order[:n_new], order[n_new:]
+    drawn, deviation = rng.choice(real, n), NOISE * X[real].std(axis=0)
+    rows = X[drawn]
+    for start in range(0, n, 100_000):
+        block = rows[start : start + 100_000]
+        block += deviation * rng.normal(size=block.shape)
+    return rows, y[drawn], X[new], y[new]
+
+
+DATA = {"gauss": gauss, "sensit": sensit}
+
+
+def large(data: str, n: int, rows: str) -> dict[str, Any]:
+    """A fit of n rows, against the prediction of the same rows."""
+    X, y, X_new, y_new = DATA[data](n)
+    CMVMED(views=VIEWS).fit(X[:300], hidden(y[:300], 50)).predict(X[:300])  # imports are not measured
     start = time.process_time()
-    model = CMVMED(views=VIEWS, rows=rows).fit(X[:n], hidden)
+    model, _, mib = measured(lambda: CMVMED(views=VIEWS, rows=rows).fit(X, hidden(y, N_LABELED)))
     fitted = time.process_time()
-    model.predict_proba(X[:n])
+    model.predict_proba(X)
     predicted = time.process_time()
-    ratio = (fitted - start) / (predicted - fitted)
-    swept = model.approximation_.get("n_swept", n)
-    return (
-        f"{n} rows, rows={rows!r}: {swept} swept over, fit {fitted - start:.1f} s of processor time, "
-        f"prediction {predicted - fitted:.1f} s, ratio {ratio:.2f}, accuracy {100 * model.score(X[n:], y[n:]):.2f} %"
-    )
+    return {
+        "data": data,
+        "n": n,
+        "rows": rows,
+        "n_swept": int(model.approximation_.get("n_swept", n)),
+        "fit_cpu_seconds": fitted - start,
+        "predict_cpu_seconds": predicted - fitted,
+        "mib": mib,
+        "accuracy": float(model.score(X_new, y_new)),
+        "change": model.approximation_.get("change"),
+    }
+
+
+def large_table(fits: list[Mapping[str, Any]]) -> str:
+    """A line for each fit."""
+    lines = [
+        "| data | rows | `rows=` | swept over | fit | prediction of all rows | ratio | memory | accuracy | estimated loss |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for fit in sorted(fits, key=lambda fit: (fit["data"], fit["n"], fit["rows"])):
+        seconds, predicting = fit["fit_cpu_seconds"], fit["predict_cpu_seconds"]
+        change = fit["change"]
+        lost = "–" if change is None else f"{100 * change['accuracy']:.2f} (< {100 * change['accuracy_bound']:.2f})"
+        lines.append(
+            f"| {fit['data']} | {fit['n']:,} | {fit['rows']} | {fit['n_swept']:,} | {seconds:.1f} s | {predicting:.1f} s | "
+            f"{seconds / predicting:.2f} | {fit['mib']:.0f} MiB | {100 * fit['accuracy']:.2f} % | {lost} |"
+        )
+    return "\n".join(lines)
+
+
+def growth(fits: list[Mapping[str, Any]], data: str) -> str:
+    """The power of the number of rows with which the time of fits grows, by the smallest and the largest fit."""
+    own = sorted(((f["n"], f["fit_cpu_seconds"]) for f in fits if f["data"] == data and f["rows"] == "enough"))
+    if len(own) < 2:
+        return ""
+    (n, seconds), (larger, longer) = own[0], own[-1]
+    power = np.log(longer / seconds) / np.log(larger / n)
+    return f"From {n:,} to {larger:,} rows of {data}, the processor time of a fit grows with the rows to the power {power:.2f}."
+
+
+def report(stored: Mapping[str, Any]) -> str:
+    """All tables."""
+    fits, large_fits = stored["fits"], list(stored["large"].values())
+    parts = ["# As many rows as needed", "Written by `python -m benchmarks.rows`. Times are of the processor."]
+    if large_fits:
+        powers = [growth(large_fits, data) for data in DATA]
+        parts += [large_table(large_fits), *(power for power in powers if power)]
+    if fits:
+        parts += [
+            f"What sweeps over all of 12,000 rows change after a sample of 2,400, in {len(fits)} fits:",
+            coverage_table(list(fits.values())),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def stored_results() -> dict[str, Any]:
+    """The results so far, by draw and by fit of many rows."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"fits": {}, "large": {}}
+
+
+def store(kind: str, key: str, result: Mapping[str, Any]) -> None:
+    """Add a result."""
+    stored = stored_results()
+    stored[kind][key] = result
+    RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
+    REPORT.write_text(report(stored))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fits", type=int, default=100)
     parser.add_argument("--large", type=int)
+    parser.add_argument("--data", choices=list(DATA), default="gauss")
     parser.add_argument("--all", action="store_true", help="with --large: also with all rows")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.large:
         for rows in ("enough", "all")[: 1 + arguments.all]:
-            print(large(arguments.large, rows), flush=True)
+            result = large(arguments.data, arguments.large, rows)
+            store("large", f"{arguments.data} {arguments.large} {rows}", result)
+            print(large_table([result]), flush=True)
         return
-    print(coverage_table([one_fit(seed) for seed in range(arguments.fits)]))
+    for seed in range(arguments.fits):
+        if str(seed) not in stored_results()["fits"]:
+            store("fits", str(seed), one_fit(seed))
+    print(coverage_table(list(stored_results()["fits"].values())))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from cmvmed.auto.opinions.graph import Nodes
-from cmvmed.auto.opinions.nearest import nearest_shares
+from cmvmed.auto.opinions.nearest import nearest_means
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
 from cmvmed.core.linalg import mirrored
@@ -105,4 +105,4 @@ class NeighborPredictor:
         own = [rows[i] for i in self.nodes.indices]
         distances = self.nodes.distances_of_new(matrices, own, matrices[0].shape[0])
         known = np.flatnonzero(np.isfinite(distances).any(axis=1))
-        return known, nearest_shares(distances[known], self.nodes.n_neighbors) @ self.scores
+        return known, nearest_means(distances[known], self.nodes.n_neighbors, self.scores)

@@ -39,23 +39,23 @@ class Kernel:
     def gram(self, train: Matrix, index: IntArray) -> Array:
         """Kernel matrix (k, k) of the training rows ``index``."""
         if self.kind == "precomputed":
-            return self._checked(train[np.ix_(index, index)])
+            return self.checked(train[np.ix_(index, index)])
         rows = train[index]
-        return self._checked(self._values(rows, rows))
+        return self.checked(self._values(rows, rows))
 
     def cross(self, rows: Matrix, train: Matrix, index: IntArray | None = None) -> Array:
         """Kernel matrix (n, k) between ``rows`` and the training rows ``index``; all of them if it is left out."""
         if self.kind == "precomputed":
-            return self._checked(rows if index is None else np.ascontiguousarray(rows[:, index]))
+            return self.checked(rows if index is None else np.ascontiguousarray(rows[:, index]))
         chosen = train if index is None else train[index]
         if rows.shape[0] == 0 or chosen.shape[0] == 0:
             return np.zeros((rows.shape[0], chosen.shape[0]))
-        return self._checked(self._values(rows, chosen))
+        return self.checked(self._values(rows, chosen))
 
     def among(self, rows: Matrix) -> Array:
         """Kernel matrix (n, n) of new rows."""
         self._check_has_features()
-        return self._checked(self._values(rows, rows)) if rows.shape[0] else np.zeros((0, 0))
+        return self.checked(self._values(rows, rows)) if rows.shape[0] else np.zeros((0, 0))
 
     def diagonal(self, rows: Matrix) -> Array:
         """k(x, x) of each row, (n,)."""
@@ -87,7 +87,7 @@ class Kernel:
         if self.kind == "linear+rbf":
             return self._linear_and_rbf(first, second)
         settings = {"gamma": self.gamma} if self.kind == "rbf" else {}
-        with np.errstate(over="ignore", invalid="ignore"):  # reported by _checked, with the view's name
+        with np.errstate(over="ignore", invalid="ignore"):  # reported by checked, with the view's name
             values = pairwise_kernels(first, second if second is not first else None, metric=self.kind, **settings)
         return values.toarray() if is_sparse(values) else np.asarray(values)
 
@@ -115,7 +115,8 @@ class Kernel:
             )
         return values
 
-    def _checked(self, values: Array) -> Array:
+    def checked(self, values: Array) -> Array:
+        """The values, of kernels or of sums of them, or an error that names the view if they are no usable numbers."""
         largest, smallest = values.max(initial=0.0), values.min(initial=0.0)  # NaN if any value is
         if not (largest <= MAX_VALUE and smallest >= -MAX_VALUE):
             raise ValueError(

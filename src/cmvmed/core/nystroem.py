@@ -14,12 +14,12 @@ from functools import cached_property
 
 import numpy as np
 
+from cmvmed.core.kernel_functions import BLOCK_ROWS, can_sum, extend, extended_centers
 from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
 from cmvmed.core.linalg import is_sparse, whitening
 from cmvmed.core.types import Array, IntArray, Matrix
 
 RANK_TOLERANCE = 1e-10  # what is left of K_ZZ below this share of its trace is rounding
-BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,49 @@ class Landmarks:
         np.exp(exponents, out=exponents)
         np.add(exponents, products if self.kernel.kind == "linear+rbf" else 0.0, out=values)
 
+    def values(self, points: Matrix) -> "LandmarkValues":
+        """(k(x), 1) of each row in parts, which is faster where only products with them are needed."""
+        if not can_sum(self.kernel, self.landmarks) or is_sparse(points) or self.kernel.kind == "linear":
+            return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None)
+        exponents = extend(points, np.dtype(np.float64)) @ self._extended
+        return LandmarkValues(self, np.exp(exponents, out=exponents), points if self.kernel.kind == "linear+rbf" else None)
+
+    @cached_property
+    def _extended(self) -> Array:
+        """The landmarks as :class:`GaussianSum` needs them, half of the kernel if half of it is Gaussian, (d + 2, p)."""
+        extended = extended_centers(self.kernel.gamma, self.landmarks)
+        if self.kernel.kind == "linear+rbf":
+            extended[-1] -= np.log(2.0)
+        return extended
+
     @cached_property
     def _of_landmarks(self) -> Array:
         """-γ‖z‖² of each landmark, less log 2 if half of the kernel is Gaussian, (p,)."""
         half = np.log(2.0) if self.kernel.kind == "linear+rbf" else 0.0
         return np.asarray(-self.kernel.gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks) - half)
+
+
+@dataclass(frozen=True)
+class LandmarkValues:
+    """(k(x), 1) of some rows: ``kernel`` (n, p), and ½ x·z with the landmarks if ``points`` (n, d) are given, in addition."""
+
+    landmarks: Landmarks
+    kernel: Array
+    points: Array | None
+
+    def scores(self, coefficients: Array) -> Array:
+        """Their products with coefficients (p + 1, F), (n, F)."""
+        scores = self.kernel @ coefficients[:-1] + coefficients[-1]
+        if self.points is not None:
+            scores += self.points @ (0.5 * (self.landmarks.landmarks.T @ coefficients[:-1]))
+        return np.asarray(scores)
+
+    def sums(self, values: Array) -> Array:
+        """Σ values (k(x), 1) over the rows, (p + 1, F), for values (n, F)."""
+        sums = self.kernel.T @ values
+        if self.points is not None:
+            sums += 0.5 * (self.landmarks.landmarks @ (self.points.T @ values))
+        return np.vstack([sums, values.sum(axis=0)])
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ a filled cell adds nothing to a linear score. A row without any number of the vi
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,15 +22,23 @@ class Imputation:
     gaps: Array  # (d,), the share of the training rows with the view, by weight, that have a gap in the column
     n_cells: int  # filled in training, those of columns without any number not counted
 
-    @property
+    @cached_property
     def empty(self) -> BoolArray:
         """Columns without any number in training, (d,)."""
         return np.isnan(self.means)
 
+    @cached_property
+    def _has_empty(self) -> bool:
+        return bool(self.empty.any())
+
+    @cached_property
+    def _values(self) -> Array:
+        """What is filled in, (d,)."""
+        return np.where(self.empty, 0.0, self.means)
+
     def apply(self, rows: Matrix) -> Matrix:
         """``rows`` (n, d) with their gaps filled; the same object if there are none."""
-        empty = self.empty
-        values = np.where(empty, 0.0, self.means)
+        empty, values = self.empty, self._values
         if is_sparse(rows):
             stored = np.isnan(rows.data) | empty[rows.indices]
             if not stored.any():
@@ -38,7 +47,8 @@ class Imputation:
             filled.data[stored] = values[rows.indices[stored]]
             return filled
         missing = np.isnan(rows)
-        missing[:, empty] = True
+        if self._has_empty:
+            missing[:, empty] = True
         return np.where(missing, values, rows) if missing.any() else rows
 
 

@@ -36,7 +36,7 @@ from cmvmed.data.schema import (
     views_in,
 )
 from cmvmed.data.sources import memory_rows
-from cmvmed.data.sources.base import FLOAT_BYTES, format_bytes
+from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers, format_bytes
 from cmvmed.data.sources.opening import is_dask, is_external
 from cmvmed.data.validation import as_table, column_names, first_bad_cell, first_date, without_mask
 
@@ -82,7 +82,10 @@ def open_rows(X: object, settings: InputSettings) -> tuple[InputSchema, Rows]:
 
 
 def open_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Matrix] | OpenInput:
-    """Open X for predictions, which must have the columns of the training X: matrices if it is in memory."""
+    """Open X for predictions, which must have the columns of the training X: matrices if it is in memory.
+
+    Those of a single table stay in single precision if they are given so: what is computed converts some rows at a time.
+    """
     if not is_external(X):
         return _read_new_arrays(X, schema, settings)
     opened = open_external_new(X, schema)
@@ -127,7 +130,7 @@ def load_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Ma
     """The views of new rows in memory."""
     opened = open_new(X, schema, settings)
     if isinstance(opened, list):
-        return opened
+        return [as_numbers(matrix) for matrix in opened]
     return load_all_rows(opened.rows(schema.layout, settings), settings.memory_limit)
 
 
@@ -230,7 +233,7 @@ def _validated_table(X: object, estimator: BaseEstimator, settings: InputSetting
             without_mask(X),
             reset=reset,
             accept_sparse="csr",
-            dtype=np.float64,
+            dtype=np.float64 if reset else [np.float64, np.float32],
             ensure_all_finite=False,
             ensure_min_samples=1,
         )

@@ -9,6 +9,8 @@ import numpy as np
 
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.exact import predictive_covariance, predictive_variance
+from cmvmed.core.kernel_functions import KernelSum, can_sum, kernel_sum
+from cmvmed.core.linalg import is_sparse
 from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.nystroem import Basis
 from cmvmed.core.posterior import ViewState
@@ -93,9 +95,27 @@ class KernelPredictor:
         """Posterior means (n, F) of rows that have this view."""
         data = self.data
         points = data.preprocessor.transform(rows)
+        if can_sum(data.kernel, data.train) and not is_sparse(points):
+            return (self._single_sum if rows.dtype == np.float32 else self._sum).values(points)
         if not self.gamma.any():
             return self._combined(data.kernel.cross(points, data.train, data.index_L), self.tau)
         return self._combined(data.kernel.cross(points, data.train), np.concatenate([self.tau, self.gamma]))
+
+    @cached_property
+    def _sum(self) -> KernelSum:
+        """m(x) as one sum of kernel functions."""
+        return self._as_sum(np.float64)
+
+    @cached_property
+    def _single_sum(self) -> KernelSum:
+        """The same in single precision."""
+        return self._as_sum(np.float32)
+
+    def _as_sum(self, dtype: type) -> KernelSum:
+        data, n_used = self.data, self.n_basis_rows if self.gamma.any() else len(self.tau)
+        coefficients = data.settings.prior_variance * np.concatenate([self.tau, self.gamma])[:n_used]
+        constant = data.bias * coefficients.sum(axis=0)
+        return kernel_sum([(data.kernel, data.train[:n_used], coefficients)], constant, dtype)
 
     def _combined(self, kernel: Array, coefficients: Array) -> Array:
         """σ²(k + bias) times the coefficients, (n, F)."""
@@ -191,7 +211,24 @@ class LowRankPredictor:
 
     def mean(self, rows: Matrix) -> Array:
         """Posterior means (n, F) of rows that have this view."""
-        return self.basis.raw(self.preprocessor.transform(rows)) @ self.coefficients
+        points = self.preprocessor.transform(rows)
+        if can_sum(self.basis.kernel, self.basis.landmarks) and not is_sparse(points):
+            return (self._single_sum if rows.dtype == np.float32 else self._sum).values(points)
+        return self.basis.raw(points) @ self.coefficients
+
+    @cached_property
+    def _sum(self) -> KernelSum:
+        """m(x) as one sum of kernel functions."""
+        return self._as_sum(np.float64)
+
+    @cached_property
+    def _single_sum(self) -> KernelSum:
+        """The same in single precision."""
+        return self._as_sum(np.float32)
+
+    def _as_sum(self, dtype: type) -> KernelSum:
+        basis, a = self.basis, self.coefficients
+        return kernel_sum([(basis.kernel, basis.landmarks, a[:-1])], a[-1], dtype)
 
     def variance(self, rows: Matrix) -> Array:
         """Posterior variances (n, F) of rows that have this view."""

@@ -40,7 +40,12 @@ class Scaling:
                 return rows
             return (rows.toarray() if is_sparse(rows) else rows) - self.mean
         rows = rows.toarray() if is_sparse(rows) else rows
-        return np.clip((rows / self.size - self.mean) * self.factor, -self.clip, self.clip) / np.sqrt(rows.shape[1])
+        scaled = rows / self.size - self.mean
+        scaled *= self.factor
+        np.minimum(scaled, self.clip, out=scaled)
+        np.maximum(scaled, -self.clip, out=scaled)
+        scaled /= np.sqrt(rows.shape[1])
+        return np.asarray(scaled)
 
     def invert(self, rows: Matrix) -> Matrix:
         """Rows whose scaled form is ``rows`` (n, d), up to rounding; a constant column has its mean."""

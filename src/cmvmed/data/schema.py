@@ -1,9 +1,12 @@
 """The columns of X and the views that they belong to, and the settings by which X and y are read."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
 
 from cmvmed._warnings import warn_user
@@ -19,8 +22,14 @@ class InputSettings:
     estimator: BaseEstimator  # for the checks of scikit-learn, which name it in their messages
     views: object
     unlabeled: object
-    memory_limit: int  # bytes
+    measure_memory: Callable[[], int]  # bytes that may be taken
     n_threads: int | None  # that work on chunks of rows; None for those of the linear algebra
+    dtype: DTypeLike = np.float64  # in which new rows are compared with training rows
+
+    @cached_property
+    def memory_limit(self) -> int:
+        """Bytes that may be taken, measured when they are first needed: it takes longer than predicting a row."""
+        return self.measure_memory()
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """Step 3, prediction: pooled scores of new rows, in memory, in chunks from files, or lazily in dask collections."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
@@ -20,7 +20,7 @@ from cmvmed.data.layout import ViewLayout
 from cmvmed.data.predictors import MeanPredictor, ViewPredictor
 from cmvmed.data.schema import InputSchema, InputSettings
 from cmvmed.data.sources import ArrayTable, LocalRows, memory_rows
-from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS
+from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS, as_numbers
 from cmvmed.data.sources.dask import import_dask
 from cmvmed.data.validation import RowCheck
 
@@ -169,14 +169,14 @@ class FittedOpinions:
 
 def predict(model: FittedModel, X: object, kind: OutputKind, settings: InputSettings) -> Any:
     """The output for each row of X; lazy for dask collections, in chunks for many rows."""
-    opened = open_new(X, model.schema, settings)
+    opened, pooled = open_new(X, model.schema, settings), replace(model.pooled, dtype=settings.dtype)
     if isinstance(opened, list):
-        return model.output(warn_without_views(model.pooled.of_matrices(opened)), kind)
+        return model.output(warn_without_views(pooled.of_matrices(opened)), kind)
     if opened.in_dask:
         layout = model.schema.layout if opened.names is None else None
-        return predict_dask(opened.dask_arrays(), _BlockTask(model, kind, layout))
+        return predict_dask(opened.dask_arrays(), _BlockTask(model, kind, layout, settings.dtype))
     source = opened.rows(model.schema.layout, settings)
-    return model.output(warn_without_views(model.pooled.of_source(source)), kind)
+    return model.output(warn_without_views(pooled.of_source(source)), kind)
 
 
 @dataclass(frozen=True)
@@ -190,10 +190,15 @@ class PooledPredictor:
     check: RowCheck
     neighbors: NeighborPredictor | None = None
     opinions: FittedOpinions | None = None
+    dtype: DTypeLike = np.float64  # in which rows are compared
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Array:
         """The table of the rows of a chunk, whose values are checked."""
-        return self.scored(matrices, self.check.present(first_row, matrices)).table
+        return self._checked(first_row, matrices).table
+
+    def _checked(self, first_row: int, matrices: list[Matrix]) -> ScoredRows:
+        present = self.check.present(first_row, matrices)
+        return self.scored([as_numbers(matrix, self.dtype) for matrix in matrices], present)
 
     def scored(self, matrices: list[Matrix], present: list[BoolArray]) -> ScoredRows:
         """Scores of rows in memory."""
@@ -225,7 +230,7 @@ class PooledPredictor:
         """Scores of rows in memory, in chunks if they are many."""
         if matrices[0].shape[0] > MAX_CHUNK_ROWS:
             return self.of_source(memory_rows(matrices))
-        return self.scored(matrices, self.check.present(0, matrices))
+        return self._checked(0, matrices)
 
     @property
     def bytes_per_row(self) -> int:
@@ -276,11 +281,12 @@ class _BlockTask:
     model: FittedModel
     kind: OutputKind
     layout: ViewLayout | None  # of the columns of a single array; without it each array is a view
+    dtype: DTypeLike
 
     def __call__(self, blocks: tuple[Matrix, ...]) -> Any:
         """The output, computed by one thread."""
         source = LocalRows([ArrayTable(block) for block in blocks], self.layout, n_threads=1)
-        pooled = self.model.pooled
+        pooled = replace(self.model.pooled, dtype=self.dtype)
         return self.model.output(pooled.of_source(source) if source.n_rows else pooled.empty, self.kind)
 
 

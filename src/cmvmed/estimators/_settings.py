@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from cmvmed._config import configured_memory_limit
+from cmvmed._config import configured_memory_limit, configured_prediction_dtype
 from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import given_prior
 from cmvmed.auto.opinions.candidates import KINDS
@@ -43,14 +44,17 @@ LABELS_DRAWN = ("unknown", "random", "per_class", "chosen")
 
 
 def read_input_settings(estimator: "MultiViewClassifier") -> InputSettings:
-    """How an estimator reads X and y; the memory limit is measured here."""
-    n_jobs = getattr(estimator, "n_jobs", None)
+    """How an estimator reads X and y; a given memory limit is checked here."""
+    n_jobs, limit = getattr(estimator, "n_jobs", None), configured_memory_limit()
+    if limit is not None:
+        limit = read_memory_limit(limit)
     return InputSettings(
         estimator=estimator,
         views=estimator.views,
         unlabeled=estimator.unlabeled,
-        memory_limit=read_memory_limit(configured_memory_limit()),
+        measure_memory=partial(read_memory_limit, limit),
         n_threads=None if n_jobs is None else effective_n_jobs(n_jobs),
+        dtype=configured_prediction_dtype(),
     )
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from scipy.special import expit
 
 from cmvmed.core.consensus import divergence, entropy, pool, positive_probability, soft_labels
+from cmvmed.core.kernel_functions import blocks_of_rows
 from cmvmed.core.nystroem import Landmarks
 from cmvmed.core.objective import ConsensusSums
 from cmvmed.core.surrogates import log_partition
 from cmvmed.core.types import Array, IntArray, Matrix
-from cmvmed.data.sources.base import FLOAT_BYTES, RowSource, Sums
+from cmvmed.data.sources.base import FLOAT_BYTES, RowSource, Sums, add, checked_sums
 from cmvmed.data.validation import RowCheck
 from cmvmed.data.view_data import ViewPreprocessor
 
@@ -111,20 +112,26 @@ class SweepPass:
     temperature: float
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
-        """The sums over a chunk."""
+        """The sums over a chunk, some rows at a time so that their kernel values stay in the cache."""
+        total: Sums | None = None
+        for rows in blocks_of_rows(matrices[0].shape[0]):
+            total = add(total, self._block(first_row + rows.start, [matrix[rows] for matrix in matrices]))
+        return checked_sums(total)
+
+    def _block(self, first_row: int, matrices: list[Matrix]) -> Sums:
         w, having, places = self.unlabeled.rows(first_row, matrices)
-        raws = [
-            view.landmarks.raw(view.preprocessor.transform(matrix[where]))
+        values = [
+            view.landmarks.values(view.preprocessor.transform(matrix[where]))
             for view, matrix, where in zip(self.views, matrices, places, strict=True)
         ]
-        means = [raw @ coefficients for raw, coefficients in zip(raws, self.coefficients, strict=True)]
+        means = [own.scores(coefficients) for own, coefficients in zip(values, self.coefficients, strict=True)]
         scores, coverage = pool(means, having, self.view_weights, w.size)
         q = soft_labels(scores, self.offset, self.temperature)
         p, mass, H = positive_probability(q), w * coverage, entropy(q)
         residuals, energies, divergences = [], [], []
-        for raw, m, index in zip(raws, means, having, strict=True):
+        for own, m, index in zip(values, means, having, strict=True):
             weight = w[index][:, None]
-            residuals.append(raw.T @ (weight * (p[index] - expit(m))))
+            residuals.append(own.sums(weight * (p[index] - expit(m))))
             energies.append(float((weight * (log_partition(m) - (p[index] - 0.5) * m)).sum()))
             divergences.append(float(w[index] @ divergence(q[index], H[index], m, self.offset, self.temperature)))
         masses = np.array([w[index].sum() for index in having])

@@ -22,6 +22,7 @@ MAX_LABELED_ROWS = 20_000  # whose covariance is a square matrix
 # How memory is divided. The sample and what is computed from it take at most 1/SAMPLE_MEMORY of the limit.
 SAMPLE_MEMORY = 2
 LARGER_MEMORY = 4  # the largest of the larger samples takes at most this part of the memory for chunks
+LARGEST_PART = 2  # the largest of them has at most this part of all rows
 ROWS_PER_COMPONENT = 20  # of the first larger sample, whose sums of products all of them use
 # Copies of the sample's rows: as they are given, while they are scaled, in their own order and in that of a fit
 SAMPLE_COPIES = 4
@@ -186,12 +187,13 @@ def _divide_memory(
 ) -> tuple[Rows, tuple[int, ...]]:
     """The source with its share of the memory, and the sizes of the larger samples that fit beside it.
 
-    Each is ``row_growth`` times the one before; the largest has at most so small a part of all rows that it is worth while.
+    Each is ``row_growth`` times the one before. The largest has at most half of all rows: if it is enough it saves as much
+    as it would cost in vain.
     """
     room = memory_after_rows(memory_limit, source.n_rows) // CHUNK_MEMORY
     bytes_per_row = FLOAT_BYTES * sum(source.row_sizes)
     fitting = room // LARGER_MEMORY // max(bytes_per_row, 1) - n_labeled - tuning.held_out_rows
-    largest = min(fitting, (source.n_rows - n_labeled) // tuning.row_growth)
+    largest = min(fitting, (source.n_rows - n_labeled) // LARGEST_PART)
     sizes, size = [], smallest
     while size <= largest:
         sizes.append(size)

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from cmvmed.auto.opinions.graph import find_nodes, graph_kernel, with_nodes
-from cmvmed.auto.opinions.nearest import nearest_shares, within_nearest
+from cmvmed.auto.opinions.nearest import nearest_means, nearest_pairs, nearest_shares
 from cmvmed.core.kernels import Kernel
 from cmvmed.data.scaling import Scaling
 from cmvmed.data.view_data import ViewData, ViewSettings
@@ -120,11 +120,34 @@ def test_the_kernel_of_labeled_rows_is_positive_semidefinite():
 
 def test_all_tied_rows_are_neighbors_and_rows_at_infinite_distance_are_not():
     distances = np.array([[np.inf, 1.0, 1.0, 2.0], [1.0, np.inf, np.inf, np.inf], [np.inf] * 4])
-    near = within_nearest(distances, 1)
-    assert near[0].tolist() == [False, True, True, False]
-    assert near[1].tolist() == [True, False, False, False]
-    assert not near[2].any()
-    assert not within_nearest(np.zeros((3, 0)), 2).any()
+    rows, columns = nearest_pairs(distances, 1)
+    assert rows.tolist() == [0, 0, 1]
+    assert columns.tolist() == [1, 2, 0]
+    assert nearest_pairs(np.zeros((3, 0)), 2)[0].size == 0
+    assert nearest_pairs(np.zeros((0, 40)), 2)[0].size == 0
+
+
+def pairs_by_sorting(distances, n_neighbors):
+    """All columns up to the k-th nearest of each row, with its ties."""
+    reach = np.sort(distances, axis=1)[:, min(n_neighbors, distances.shape[1]) - 1, None] * (1 + 1e-6) + 1e-12
+    return np.nonzero((distances <= reach) & np.isfinite(distances))
+
+
+@pytest.mark.parametrize("n_columns", [3, 90, 700])
+@pytest.mark.parametrize("kind", ["different", "tied", "infinite"])
+def test_groups_of_columns_change_no_neighbor(n_columns, kind):
+    rng = np.random.default_rng(n_columns)
+    distances = rng.random((40, n_columns))
+    if kind == "tied":
+        distances = np.round(distances, 1)
+    if kind == "infinite":
+        distances[rng.random(distances.shape) < 0.5] = np.inf
+        distances[::2] = np.inf
+    for found, expected in zip(nearest_pairs(distances, 5), pairs_by_sorting(distances, 5), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    values = rng.random((n_columns, 3))
+    shares = nearest_shares(distances, 5)
+    np.testing.assert_allclose(nearest_means(distances, 5, values), shares @ values, rtol=1e-12)
 
 
 def test_the_nearest_share_equally_but_an_equal_one_is_used_alone():

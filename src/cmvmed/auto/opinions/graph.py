@@ -18,7 +18,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate
 from scipy import sparse
 
-from cmvmed.auto.opinions.nearest import SAME_POINT, NearestLists, nearest_shares
+from cmvmed.auto.opinions.nearest import SAME_POINT, NearestLists, nearest_means
 from cmvmed.core.kernels import row_blocks, squared_distances
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -103,6 +103,10 @@ class Nodes:
         if count < len(self.views):  # points and nodes do not have the same views
             np.maximum(total, 2.0 * SAME_POINT * len(self.views) / count, out=total)
         return total
+
+    def features(self, i: int) -> Matrix:
+        """The features, by view i of the graph, of the nodes that have it."""
+        return self._nodes_with_view[i][1]
 
     @cached_property
     def _nodes_with_view(self) -> tuple[tuple[IntArray, Matrix], ...]:
@@ -229,7 +233,7 @@ class GraphScorer:
             here = np.arange(block.start, block.stop)
             rows = [np.flatnonzero(present[i][here]) for i in nodes.indices]
             distances = nodes.distances_of_new([matrix[here] for matrix in matrices], rows, here.size)
-            scores[here] = nearest_shares(distances, nodes.n_neighbors) @ self.node_scores
+            scores[here] = nearest_means(distances, nodes.n_neighbors, self.node_scores)
         return scores
 
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 from scipy.stats import beta, binomtest
 
 from cmvmed.auto.opinions.stacking import stacking_weights
@@ -55,7 +54,8 @@ def mix(logits: Sequence[Array], weights: Array, scales: Array) -> Array:
     if len(log_p) == 1:
         return np.asarray(log_p[0])
     with np.errstate(divide="ignore"):
-        return np.asarray(logsumexp(np.stack(log_p), b=weights[:, None, None], axis=0))
+        log_weights = np.log(weights)
+    return np.asarray(np.logaddexp.reduce([log_w + own for log_w, own in zip(log_weights, log_p, strict=True)]))
 
 
 def scale_posterior(logits: Array, codes: IntArray, weights: Array, center: float, sd: float, tuning: Tuning) -> Array:

@@ -9,28 +9,69 @@ from scipy import sparse
 from cmvmed.core.types import Array, BoolArray, IntArray
 
 SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
+GROUP_SIZE = 16  # columns, of which the smallest distance is taken
 TIE_TOLERANCE = 1e-6  # of a squared distance; rounding, even of features in single precision, must not choose neighbors
 
 
-def within_nearest(distances: Array, n_neighbors: int) -> BoolArray:
-    """Which columns are among the nearest of each row, with all ties; never one at infinite distance."""
-    k = min(n_neighbors, distances.shape[1]) - 1
-    if k < 0:
-        return np.zeros(distances.shape, dtype=bool)
+def nearest_pairs(distances: Array, n_neighbors: int) -> tuple[IntArray, IntArray]:
+    """The rows and columns of the nearest columns of each row, with all ties; never one at infinite distance.
+
+    The smallest of each of several groups of columns bound how far the nearest can be, so that few pairs are compared.
+    """
+    n, m = distances.shape
+    k = min(n_neighbors, m) - 1
+    if k < 0 or n == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    width = m // GROUP_SIZE
+    is_bound = width > k
+    smallest = distances
+    if is_bound:
+        smallest = distances[:, : width * GROUP_SIZE].reshape(n, GROUP_SIZE, width).min(axis=1)
+    found = np.flatnonzero(distances <= _reach(smallest, k))
+    rows, columns = np.divmod(found, m)
+    if not is_bound:
+        return rows, columns
+    values, counts = distances.ravel()[found], np.bincount(rows, minlength=n)
+    padded = np.full((n, max(int(counts.max()), k + 1)), np.inf)
+    padded[rows, np.arange(rows.size) - (np.cumsum(counts) - counts)[rows]] = values
+    near = values <= _reach(padded, k)[rows, 0]
+    return rows[near], columns[near]
+
+
+def _reach(distances: Array, k: int) -> Array:
+    """The k-th smallest of each row, counted from 0, with what rounding may add to it, (n, 1)."""
     reach = np.partition(distances, k, axis=1)[:, k : k + 1] * (1.0 + TIE_TOLERANCE) + SAME_POINT
-    return np.asarray(distances <= np.minimum(reach, np.finfo(np.float64).max))
+    return np.asarray(np.minimum(reach, np.finfo(np.float64).max))
+
+
+def _only_equal(distances: Array, rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """The pairs, of rows that equal some columns only those with them."""
+    equal = distances[rows, columns] <= SAME_POINT
+    if not equal.any():
+        return rows, columns
+    has_equal = np.zeros(len(distances), dtype=bool)
+    has_equal[rows[equal]] = True
+    kept = equal | ~has_equal[rows]
+    return rows[kept], columns[kept]
 
 
 def nearest_shares(distances: Array, n_neighbors: int) -> sparse.csr_matrix:
     """Equal shares of the nearest columns of each row; of the columns equal to it alone, if there are any."""
-    rows, columns = np.nonzero(within_nearest(distances, n_neighbors))
-    equal = distances[rows, columns] <= SAME_POINT
-    has_equal = np.zeros(len(distances), dtype=bool)
-    has_equal[rows[equal]] = True
-    kept = equal | ~has_equal[rows]
-    rows, columns = rows[kept], columns[kept]
+    rows, columns = _only_equal(distances, *nearest_pairs(distances, n_neighbors))
     share = 1.0 / np.bincount(rows, minlength=len(distances))[rows]
     return sparse.csr_matrix((share, (rows, columns)), shape=distances.shape)
+
+
+def nearest_means(distances: Array, n_neighbors: int, values: Array) -> Array:
+    """The mean of the values (m, K) of the nearest columns of each row, (n, K): the shares times the values."""
+    rows, columns = _only_equal(distances, *nearest_pairs(distances, n_neighbors))
+    counts = np.bincount(rows, minlength=len(distances))
+    means = np.zeros((len(distances), values.shape[1]))
+    known = np.flatnonzero(counts)
+    if known.size:
+        first = np.cumsum(counts[known]) - counts[known]
+        means[known] = np.add.reduceat(values[columns], first, axis=0) / counts[known, None]
+    return means
 
 
 @dataclass(frozen=True)
@@ -78,13 +119,12 @@ class NearestLists:
 
     def _shortest(self) -> "NearestLists":
         """The lists without points that are too far."""
-        near = within_nearest(self.distances, self.n_neighbors)
-        rows, places = np.nonzero(near)
-        first = np.concatenate([[0], np.cumsum(near.sum(axis=1))])[:-1]
-        slots = np.arange(rows.size) - first[rows]
-        shape = (len(near), int(slots.max(initial=-1)) + 1)
+        rows, places = nearest_pairs(self.distances, self.n_neighbors)
+        counts = np.bincount(rows, minlength=len(self.distances))
+        slots = np.arange(rows.size) - (np.cumsum(counts) - counts)[rows]
+        shape = (len(self.distances), int(counts.max(initial=0)))
         points, distances = np.zeros(shape, dtype=np.intp), np.full(shape, np.inf)
-        points[rows, slots] = np.broadcast_to(self.points, near.shape)[rows, places]
+        points[rows, slots] = np.broadcast_to(self.points, self.distances.shape)[rows, places]
         distances[rows, slots] = self.distances[rows, places]
         return NearestLists(points, distances, self.n_neighbors)
 

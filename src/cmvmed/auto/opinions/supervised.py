@@ -7,6 +7,7 @@ of each fold, so that what comes after sees held-out probabilities that no decis
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from cmvmed.auto.labeled_rows import LabeledRows
 from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.auto.opinions.candidates import USES_UNLABELED, Candidates, OpinionScorer
 from cmvmed.auto.opinions.graph import GraphKernel
+from cmvmed.auto.opinions.pool_scores import PoolScores
 from cmvmed.auto.opinions.ridge import fit_ridge, inverse
 from cmvmed.auto.opinions.shares import infer_shares
 from cmvmed.auto.opinions.stacking import fit_logits, log_linear_pool, stacking_weights
@@ -54,14 +56,24 @@ class PoolScorer:
 
     def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> list[Array]:
         """The log-probabilities (m, K) of each opinion, of rows given by view, with which rows have which view."""
-        return [
-            log_softmax(scale * scorer.scores(matrices, present) + offset)
-            for scorer, scale, offset in zip(self.scorers, self.scales, self.offsets, strict=True)
-        ]
+        return list(self._by_opinion(matrices, present))
+
+    def _by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
+        single = all(matrix.dtype == np.float32 for matrix in matrices)
+        scores = (self._single_scores if single else self._scores).scores(matrices, present)
+        return log_softmax(self.scales[:, None, None] * scores + self.offsets[:, None])
+
+    @cached_property
+    def _scores(self) -> PoolScores:
+        return PoolScores(self.scorers)
+
+    @cached_property
+    def _single_scores(self) -> PoolScores:
+        return PoolScores(self.scorers, np.float32)
 
     def log_probabilities(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
         """Those of the pool, (m, K)."""
-        return log_linear_pool(np.stack(self.by_opinion(matrices, present)), self.weights)
+        return log_linear_pool(self._by_opinion(matrices, present), self.weights)
 
 
 @dataclass(frozen=True)

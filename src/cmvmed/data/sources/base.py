@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from cmvmed.core.linalg import is_sparse
@@ -108,11 +109,11 @@ def add(total: Sums | None, summands: Sums) -> Sums:
     return total
 
 
-def as_numbers(block: Matrix) -> Matrix:
-    """A block of rows as float64, dense or CSR."""
+def as_numbers(block: Matrix, dtype: DTypeLike = np.float64) -> Matrix:
+    """A block of rows as numbers of one type, dense or CSR."""
     if is_sparse(block):
-        return block.tocsr().astype(np.float64, copy=False)
-    return np.asarray(block, dtype=np.float64)
+        return block.tocsr().astype(dtype, copy=False)
+    return np.asarray(block, dtype=dtype)
 
 
 def stacked(parts: Sequence[Matrix]) -> Matrix:
