@@ -13,16 +13,14 @@ Tables and picture are made from that file: ``benchmarks/results/peers.md``, whi
 
 import argparse
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from benchmarks.pages import fill
-from benchmarks.peers.methods import METHODS, missing_packages
+from benchmarks.peers.methods import METHODS, PACKAGES, missing_packages
+from benchmarks.peers.point import measure
 from benchmarks.peers.report import draw_picture, write_tables
 from benchmarks.peers.rows import SETS
 from benchmarks.peers.store import Key, Store
@@ -31,38 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "peers.json"
 SIZES = (1000, 4000, 16_000, 64_000, 256_000, 1_000_000)
 DRAWS = {1000: 5, 4000: 5, 16_000: 3, 64_000: 3}  # beyond, one
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-PATIENCE = 20.0  # seconds by the clock for each of processor time, on a machine that does other work too
-
-
-def measure(key: Key, seconds: float, gib: float) -> dict[str, Any]:
-    """The result of one fit, or why it was stopped."""
-    arguments = [key.method, key.data, str(key.n), str(key.draw), str(seconds), str(gib)]
-    command = [sys.executable, "-m", "benchmarks.peers.point", *arguments]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=os.environ | ONE_THREAD,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE * seconds,
-        )
-    except subprocess.TimeoutExpired:
-        return {"stopped": f"> {PATIENCE * seconds:.0f} s by the clock"}
-    if done.returncode == 0:
-        return dict(json.loads(done.stdout.splitlines()[-1]))
-    return {"stopped": reason(done.returncode, done.stderr, seconds, gib)}
-
-
-def reason(code: int, errors: str, seconds: float, gib: float) -> str:
-    """Why a process ended with an error, in few words."""
-    if code == -signal.SIGXCPU:
-        return f"> {seconds:g} s"
-    lines = errors.strip().splitlines() or [f"exit code {code}"]
-    if "MemoryError" in lines[-1] or "allocation failed" in errors or code == -signal.SIGKILL:
-        return f"> {gib:g} GiB"
-    return lines[-1][:100]
 
 
 def wanted(sets: Sequence[str], methods: Sequence[str], sizes: Sequence[int], draws: int | None) -> Iterator[Key]:
@@ -82,12 +48,15 @@ def run(keys: Sequence[Key], store: Store, seconds: float, gib: float) -> None:
 
 
 def usable(methods: Sequence[str]) -> list[str]:
-    """The methods whose packages are installed; the others are named."""
+    """The methods whose packages are installed, which are imported; the others are named."""
     missing = {method: missing_packages(method) for method in methods}
     for method, packages in missing.items():
         if packages:
             print(f"{method} is left out: pip install {' '.join(packages)}", file=sys.stderr)
-    return [method for method in methods if not missing[method]]
+    found = [method for method in methods if not missing[method]]
+    for package in {package for method in found for package in PACKAGES.get(method, ())}:
+        import_module(package)  # once, before processes are forked
+    return found
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
