@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from cmvmed._warnings import warn_user
 from cmvmed.core.types import Matrix
+from cmvmed.data.array_api import on_host
 from cmvmed.data.external import (
     OpenInput,
     Rows,
@@ -57,6 +58,7 @@ class TrainingInput:
 
 def open_training(X: object, y: object, settings: InputSettings) -> TrainingInput:
     """Open X and y for a fit; y may name the column of X, in data frames, files or dask DataFrames, that holds the labels."""
+    X, y = on_host(X), on_host(y)
     if is_external(X):
         schema, opened = open_external_training(X, y, settings)
         source, matrices = opened.rows(schema.layout, settings), None
@@ -74,6 +76,7 @@ def open_training(X: object, y: object, settings: InputSettings) -> TrainingInpu
 
 def open_rows(X: object, settings: InputSettings) -> tuple[InputSchema, Rows]:
     """The columns and the source of the rows of an X without labels."""
+    X = on_host(X)
     if is_external(X):
         schema, opened = open_external_training(X, None, settings)
         return schema, opened.rows(schema.layout, settings)
@@ -87,7 +90,7 @@ def open_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Ma
     Those of a single table stay in single precision if they are given so: what is computed converts some rows at a time.
     """
     if not is_external(X):
-        return _read_new_arrays(X, schema, settings)
+        return _read_new_arrays(on_host(X), schema, settings)
     opened = open_external_new(X, schema)
     if opened.names is not None:
         check_widths(opened.widths, schema)

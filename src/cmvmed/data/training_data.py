@@ -13,6 +13,7 @@ from cmvmed._warnings import warn_user
 from cmvmed.core.problem import RowPartition, partition_rows
 from cmvmed.core.row_cache import RowCache
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.array_api import on_host
 from cmvmed.data.contents import checksum
 from cmvmed.data.fit_view import FitView
 from cmvmed.data.groups import read_groups
@@ -179,7 +180,7 @@ def read_weights(sample_weight: object, class_weight: object, labels: Labels, gr
         weights = np.ones(n_rows)
     else:
         like = np.broadcast_to(0.0, (n_rows, 1))
-        weights = np.asarray(_check_sample_weight(_numeric(sample_weight), like, ensure_non_negative=True))
+        weights = np.asarray(_check_sample_weight(_numeric(on_host(sample_weight)), like, ensure_non_negative=True))
     hinge = _hinge_weights(class_weight, labels, weights)
     return RowWeights(weights, hinge, sample_weight is None, None if groups is None else read_groups(groups, n_rows))
 

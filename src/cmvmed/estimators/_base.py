@@ -18,10 +18,12 @@ from cmvmed.auto.class_prior import label_share
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.types import Array, IntArray
+from cmvmed.data.array_api import array_place, on_host
 from cmvmed.data.inputs import open_training, read_label_column
 from cmvmed.data.labels import check_known_classes, labeled_part
 from cmvmed.data.predictors import ViewPredictor
 from cmvmed.data.training_data import TrainingData, present_in_training, read_weights, training_data
+from cmvmed.estimators._array_api import predict_arrays
 from cmvmed.estimators._compact import compact_model
 from cmvmed.estimators._onnx_model import OutputChoice, onnx_model
 from cmvmed.estimators._parameters import check_choice
@@ -112,7 +114,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         accuracy : float
         """
         y, rows, truth = self._labeled_truth(X, y)
-        predicted = self.predict(X)
+        predicted = on_host(self.predict(X))
         check_consistent_length(predicted, y, sample_weight)
         n_rows = predicted.shape[0]
         if rows.size < n_rows:
@@ -215,12 +217,16 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
     def _predict(self, X: object, kind: OutputKind) -> Any:
         check_is_fitted(self)
-        return predict(self._model, X, kind, read_input_settings(self))
+        settings, place = read_input_settings(self), array_place(X)
+        if place is not None:
+            return predict_arrays(self._model, X, kind, settings, place)
+        return predict(self._model, X, kind, settings)
 
     def _labeled_truth(self, X: object, y: object) -> tuple[Any, IntArray, NDArray[Any]]:
         """The labels y, its labeled rows and their classes, which must be ones that ``fit`` saw."""
         check_is_fitted(self)
         y = read_label_column(X, y, self.unlabeled) if isinstance(y, str) else y
+        y = on_host(y)
         rows, truth = labeled_part(y, self.unlabeled)
         if rows.size == 0:
             raise ValueError("No row of y is labeled, so there is nothing to score; pass true classes for some rows.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cmvmed.auto.opinions.graph import GraphScorer
 from cmvmed.estimators._prediction import FittedModel
 from cmvmed.onnx_export.compared_rows import ComparedRows, check_size
 from cmvmed.onnx_export.expansions import Expansion, check_kernel, scorer_expansion, view_expansion
-from cmvmed.onnx_export.graph_builder import GraphBuilder, Tensor, sum_of
+from cmvmed.onnx_export.graph_builder import Graph, GraphBuilder, Tensor, sum_of
 from cmvmed.onnx_export.nearest_nodes import neighbor_scores, use_nodes
 from cmvmed.onnx_export.onnx_file import finished_model, label_values
 from cmvmed.onnx_export.opinion_scores import mixture_log_probabilities, pool_log_probabilities, used_parts
@@ -35,13 +35,12 @@ class OutputChoice:
 
 def onnx_model(model: FittedModel, estimator: str, choice: OutputChoice) -> Any:
     """The ``onnx.ModelProto``; ``estimator`` is the name of the class."""
-    names = model.schema.view_names
+    names, graph = model.schema.view_names, GraphBuilder()
     _check_names(names, choice)
     expansions = [view_expansion(predictor) for predictor in model.predictors]
-    rows, graph = compared_rows(model, expansions), GraphBuilder()
-    views = _inputs(graph, model, choice.dtype)
-    means = [expansion.scores(view, rows) for expansion, view in zip(expansions, views, strict=True)]
-    logits = _decided_logits(model, views, means, rows)
+    rows = compared_rows(model, expansions)
+    check_size(rows)
+    views, means, logits, _ = model_formulas(graph, model, expansions, rows, choice.dtype)
     _add_labels(graph, model, logits)
     if choice.probabilities:
         _add_probabilities(graph, PROBABILITIES, logits, model, choice)
@@ -60,6 +59,24 @@ def onnx_model(model: FittedModel, estimator: str, choice: OutputChoice) -> Any:
     return finished_model(graph, estimator, DESCRIPTION, properties)
 
 
+class ModelFormulas(NamedTuple):
+    """What the outputs for some rows come from."""
+
+    views: list[ViewInput]
+    means: list[Tensor]  # per view (n, F), of rows that have it
+    logits: Tensor  # (n, K), log p up to a constant of each row
+    coverage: Tensor  # (n, 1), weight of the views that the row has
+
+
+def model_formulas(
+    graph: Graph, model: FittedModel, expansions: Sequence[Expansion], rows: ComparedRows, dtype: Any
+) -> ModelFormulas:
+    """The formulas of a model with these expansions of its views, for inputs of a type of numbers."""
+    views = _inputs(graph, model, dtype)
+    means = [expansion.scores(view, rows) for expansion, view in zip(expansions, views, strict=True)]
+    return ModelFormulas(views, means, *_decided_logits(model, views, means, rows))
+
+
 def _add_labels(graph: GraphBuilder, model: FittedModel, logits: Tensor) -> None:
     """The class of the largest logit; the first of equal ones, as in ``predict``."""
     labels = label_values(model.classes)
@@ -73,7 +90,7 @@ def _add_probabilities(
 
 
 def compared_rows(model: FittedModel, expansions: Sequence[Expansion]) -> ComparedRows:
-    """The training rows that the model needs; an error if a kernel cannot be computed, or if they are too many."""
+    """The training rows that the model needs; an error if a kernel cannot be computed."""
     rows, opinions = ComparedRows(), model.opinions
     parts = [] if opinions is None else list(used_parts(opinions.pool))
     graphs = [] if model.neighbors is None else [model.neighbors.nodes]
@@ -89,11 +106,10 @@ def compared_rows(model: FittedModel, expansions: Sequence[Expansion]) -> Compar
             rows.use(expansion.train, expansion.rows)
     for nodes in graphs:
         use_nodes(nodes, rows)
-    check_size(rows)
     return rows
 
 
-def _inputs(graph: GraphBuilder, model: FittedModel, dtype: Any) -> list[ViewInput]:
+def _inputs(graph: Graph, model: FittedModel, dtype: Any) -> list[ViewInput]:
     schema, unused = model.schema, model.row_check.unused
     parts = zip(schema.view_names, schema.layout.widths, unused, model.predictors, strict=True)
     return [
@@ -104,8 +120,8 @@ def _inputs(graph: GraphBuilder, model: FittedModel, dtype: Any) -> list[ViewInp
 
 def _decided_logits(
     model: FittedModel, views: Sequence[ViewInput], means: Sequence[Tensor], rows: ComparedRows
-) -> Tensor:
-    """log p up to a constant of each row, (n, K); that of the class prior for rows without any view."""
+) -> tuple[Tensor, Tensor]:
+    """log p up to a constant of each row, (n, K), that of the class prior for rows without any view; and coverage, (n, 1)."""
     scores, coverage = _consensus(model, views, means, rows)
     opinions = model.opinions
     if opinions is None:
@@ -115,7 +131,7 @@ def _decided_logits(
         if opinions.with_consensus:
             logits.append(_logits(model, scores) / float(opinions.mixture.scales[-1]))
         log_p = mixture_log_probabilities(opinions.mixture, logits)
-    return coverage.above(0.0).where(log_p, np.log(model.class_prior))
+    return coverage.above(0.0).where(log_p, np.log(model.class_prior)), coverage
 
 
 def _consensus(

@@ -9,6 +9,7 @@ from cmvmed.auto.tuning import current_tuning
 from cmvmed.core.consensus import soft_labels
 from cmvmed.core.exact import SpectralView
 from cmvmed.core.posterior import supervised_state
+from cmvmed.data.array_api import like_rows
 from cmvmed.data.predictors import KernelPredictor
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._settings import ViewParameters, read_input_settings
@@ -151,4 +152,4 @@ class MED(MultiViewClassifier):
         predictor = model.predictors[0]
         if not (isinstance(self.kernel, str) and self.kernel == "precomputed"):
             temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * predictor.variance(matrices[0][present[0]]))
-        return soft_labels(scores / temperature, np.zeros(scores.shape[1]), 1.0)
+        return like_rows(soft_labels(scores / temperature, np.zeros(scores.shape[1]), 1.0), X)

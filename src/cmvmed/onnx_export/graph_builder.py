@@ -1,8 +1,9 @@
-"""Formulas with tensors become the nodes of an ONNX graph; equal formulas are computed once."""
+"""Formulas with tensors become the nodes of a graph, such as an ONNX model; equal formulas are computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -23,7 +24,7 @@ ROWS = "rows"  # name of the dimension that inputs and outputs have in common
 class Tensor:
     """A value in the graph, computed from the rows that the user passes."""
 
-    graph: GraphBuilder
+    graph: Graph
     name: str
 
     def __add__(self, other: Operand) -> Tensor:
@@ -104,17 +105,71 @@ def sum_of(tensors: Sequence[Tensor]) -> Tensor:
 Operand: TypeAlias = Tensor | NDArray[Any] | float | bool
 
 
-class GraphBuilder:
-    """The nodes and constants of a graph."""
+class Graph(ABC):
+    """Nodes and constants by name; subclasses say in which form they are kept."""
 
     def __init__(self) -> None:
+        self._names: dict[object, tuple[str, ...]] = {}
+
+    @abstractmethod
+    def input(self, name: str, n_columns: int, dtype: Any) -> Tensor:
+        """A table (n, n_columns) that the user passes."""
+
+    @abstractmethod
+    def element_type(self, dtype: Any) -> Any:
+        """A type of numbers as the operator "Cast" needs it."""
+
+    @abstractmethod
+    def _add_node(
+        self, operator: str, operands: Sequence[str], results: Sequence[str], attributes: Mapping[str, Any]
+    ) -> None:
+        """Keep a node."""
+
+    @abstractmethod
+    def _add_constant(self, name: str, array: NDArray[Any]) -> None:
+        """Keep a constant."""
+
+    def apply(self, operator: str, *operands: Operand, **attributes: object) -> Tensor:
+        """The result of an operator."""
+        return self.results(operator, 1, *operands, **attributes)[0]
+
+    def results(self, operator: str, n_results: int, *operands: Operand, **attributes: object) -> list[Tensor]:
+        """The results of an operator that has several; the first ones, if not all are used."""
+        names = [self.tensor(operand).name for operand in operands]
+        key = (operator, *names, *sorted(attributes.items()))
+        if key not in self._names:
+            self._names[key] = tuple(f"/{len(self._names)}/{i}" for i in range(n_results))
+            self._add_node(operator, names, self._names[key], attributes)
+        return [Tensor(self, name) for name in self._names[key]]
+
+    def concatenate(self, *tensors: Tensor) -> Tensor:
+        """Tables side by side."""
+        return self.apply("Concat", *tensors, axis=1)
+
+    def tensor(self, value: Operand) -> Tensor:
+        """A value itself, or a constant; numbers are in double precision, equal constants are one."""
+        if isinstance(value, Tensor):
+            return value
+        array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
+        content = repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
+        key = (array.dtype.str, array.shape, blake2b(content, digest_size=16).digest())
+        if key not in self._names:
+            self._names[key] = (f"/constant/{len(self._names)}",)
+            self._add_constant(self._names[key][0], array)
+        return Tensor(self, self._names[key][0])
+
+
+class GraphBuilder(Graph):
+    """The nodes and constants of an ONNX graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.helper = import_optional("onnx.helper", "onnx", "to_onnx")
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.sparse_constants: list[Any] = []  # tables of mostly zeros
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
-        self._names: dict[object, tuple[str, ...]] = {}
 
     def input(self, name: str, n_columns: int, dtype: Any) -> Tensor:
         """A table (n, n_columns) that the user passes."""
@@ -127,42 +182,23 @@ class GraphBuilder:
         self.nodes.append(self.helper.make_node("Identity", [value.name], [name]))
         self.outputs.append(self.helper.make_tensor_value_info(name, self.element_type(dtype), shape))
 
-    def apply(self, operator: str, *operands: Operand, **attributes: object) -> Tensor:
-        """The result of an operator."""
-        return self.results(operator, 1, *operands, **attributes)[0]
+    def element_type(self, dtype: Any) -> int:
+        """The number that ONNX gives to a type."""
+        return int(self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def results(self, operator: str, n_results: int, *operands: Operand, **attributes: object) -> list[Tensor]:
-        """The results of an operator that has several; the first ones, if not all are used."""
-        names = [self.tensor(operand).name for operand in operands]
-        key = (operator, *names, *sorted(attributes.items()))
-        if key not in self._names:
-            self._names[key] = tuple(f"/{len(self.nodes)}/{i}" for i in range(n_results))
-            self.nodes.append(self.helper.make_node(operator, names, list(self._names[key]), **attributes))
-        return [Tensor(self, name) for name in self._names[key]]
+    def _add_node(
+        self, operator: str, operands: Sequence[str], results: Sequence[str], attributes: Mapping[str, Any]
+    ) -> None:
+        self.nodes.append(self.helper.make_node(operator, list(operands), list(results), **attributes))
 
-    def concatenate(self, *tensors: Tensor) -> Tensor:
-        """Tables side by side."""
-        return self.apply("Concat", *tensors, axis=1)
-
-    def tensor(self, value: Operand) -> Tensor:
-        """A value itself, or a constant; numbers are in double precision, equal constants are one."""
-        if isinstance(value, Tensor):
-            return value
-        array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
-        texts = array.dtype.kind == "O"
-        content = repr(array.tolist()).encode() if texts else array.tobytes()
-        key = (array.dtype.str, array.shape, blake2b(content, digest_size=16).digest())
-        if key not in self._names:
-            name = f"/constant/{len(self._names)}"
-            self._names[key] = (name,)
-            if texts:
-                encoded = [text.encode() for text in array.ravel().tolist()]
-                self.constants.append(self.helper.make_tensor(name, self.element_type(object), array.shape, encoded))
-            elif array.size > SMALL and np.count_nonzero(array) <= MAX_DENSITY * array.size:
-                self.sparse_constants.append(self._sparse(name, array))
-            else:
-                self.constants.append(self._dense(name, array))
-        return Tensor(self, self._names[key][0])
+    def _add_constant(self, name: str, array: NDArray[Any]) -> None:
+        if array.dtype.kind == "O":
+            encoded = [text.encode() for text in array.ravel().tolist()]
+            self.constants.append(self.helper.make_tensor(name, self.element_type(object), array.shape, encoded))
+        elif array.size > SMALL and np.count_nonzero(array) <= MAX_DENSITY * array.size:
+            self.sparse_constants.append(self._sparse(name, array))
+        else:
+            self.constants.append(self._dense(name, array))
 
     def _dense(self, name: str, array: NDArray[Any]) -> Any:
         return self.helper.make_tensor(name, self.element_type(array.dtype), array.shape, array.tobytes(), raw=True)
@@ -172,7 +208,3 @@ class GraphBuilder:
         places = np.flatnonzero(array)
         values, indices = self._dense(name, array.ravel()[places]), self._dense(f"{name}/places", places)
         return self.helper.make_sparse_tensor(values, indices, array.shape)
-
-    def element_type(self, dtype: Any) -> int:
-        """The number that ONNX gives to a type."""
-        return int(self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))

@@ -8,7 +8,7 @@ import numpy as np
 from cmvmed.core.types import BoolArray
 from cmvmed.data.scaling import Scaling
 from cmvmed.data.view_data import ViewPreprocessor
-from cmvmed.onnx_export.graph_builder import GraphBuilder, Tensor
+from cmvmed.onnx_export.graph_builder import Graph, Tensor
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ViewInput:
 
 
 def view_input(
-    graph: GraphBuilder, name: str, n_columns: int, dtype: Any, unused: BoolArray | None, *, usable: bool
+    graph: Graph, name: str, n_columns: int, dtype: Any, unused: BoolArray | None, *, usable: bool
 ) -> ViewInput:
     """A new input; a row whose used columns are all NaN does not have the view.
 

@@ -1,0 +1,1 @@
+"""Processor time, memory and accuracy of CMVMED beside other methods, from a thousand to a million rows."""

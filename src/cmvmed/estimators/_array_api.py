@@ -1,0 +1,115 @@
+"""Predictions where the user's arrays are, by any library that follows the array API standard: torch, CuPy and others.
+
+Kernels, sums over landmarks and everything after them are computed by that library in double precision, from the formulas that
+:mod:`cmvmed.estimators._onnx_model` writes. Coefficients of landmarks are large and of both signs, so that single precision
+would lose digits. What the formulas do not hold is computed by numpy and moved: kernels that are functions or precomputed, sets
+of classes, and all on devices without double precision.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmvmed.auto.opinions.centered_kernels import KernelScorer
+from cmvmed.core.kernels import Kernel
+from cmvmed.data.array_api import ArrayPlace, on_host
+from cmvmed.data.layout import is_view_collection
+from cmvmed.data.schema import UNEQUAL_ROWS, InputSchema, InputSettings, check_widths, parts_by_view
+from cmvmed.estimators._onnx_model import compared_rows, model_formulas
+from cmvmed.estimators._prediction import FittedModel, OutputKind, ScoredRows, predict, warn_without_views
+from cmvmed.onnx_export.array_program import ArrayProgram, ArrayRunner
+from cmvmed.onnx_export.expansions import KERNELS, view_expansion
+
+NUMBERS_AT_A_TIME = 2**23  # of the widest table that is computed, 64 MiB in double precision
+
+
+def predict_arrays(model: FittedModel, X: Any, kind: OutputKind, settings: InputSettings, place: ArrayPlace) -> Any:
+    """The "score", "class" or "probability" of rows, as an array of their library on their device; texts by numpy."""
+    known = all(kernel.kind in KERNELS for kernel in _kernels(model))
+    if not known or not isinstance(kind, str) or not place.has_double_precision:
+        return place.put(predict(model, on_host(X), kind, settings))
+    tables = _tables(X, model.schema, place)
+    program = ArrayProgram()
+    expansions = [view_expansion(predictor) for predictor in model.predictors]
+    formulas = model_formulas(program, model, expansions, compared_rows(model, expansions), np.float64)
+    runner = ArrayRunner(program, [formulas.logits, formulas.coverage], *place)
+    logits, coverage = _in_chunks(runner, model, tables, place.xp)
+    _warn_without_views(coverage, place)
+    return _output(model, logits, kind, place)
+
+
+def _kernels(model: FittedModel) -> Iterator[Kernel]:
+    """All kernels of a model."""
+    yield from (view_expansion(predictor).kernel for predictor in model.predictors)
+    if model.opinions is not None:
+        parts = [part for scorer in model.opinions.pool.scorers for part in scorer.parts]
+        yield from (part.kernel for part in parts if isinstance(part, KernelScorer))
+
+
+def _tables(X: Any, schema: InputSchema, place: ArrayPlace) -> list[Any]:
+    """The rows of each view in double precision; NaN for a view that is None."""
+    xp = place.xp
+    if is_view_collection(X):
+        parts = parts_by_view(X, schema)
+        shapes = {view: part.shape for view, part in zip(schema.view_names, parts, strict=True) if part is not None}
+        _check_shapes(shapes)
+        n_rows = next(iter(shapes.values()))[0]
+        full = [
+            xp.full((n_rows, width), xp.nan, device=place.device) if part is None else part
+            for part, width in zip(parts, schema.layout.widths, strict=True)
+        ]
+        check_widths([part.shape[1] for part in full], schema)
+        return [xp.astype(part, xp.float64, copy=False) for part in full]
+    _check_shapes({"X": X.shape})
+    if X.shape[1] != schema.n_features:
+        raise ValueError(f"X has {X.shape[1]} features, but fit saw {schema.n_features}; pass the same columns.")
+    X = xp.astype(X, xp.float64, copy=False)
+    return [xp.take(X, xp.asarray(columns, device=place.device), axis=1) for columns in schema.layout.columns]
+
+
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise unless all tables have two dimensions and as many rows, at least one."""
+    for name, shape in shapes.items():
+        if len(shape) != 2 or shape[0] == 0:
+            raise ValueError(f"{name} must be a two-dimensional array with at least one row, but its shape is {shape}.")
+    rows = {name: shape[0] for name, shape in shapes.items()}
+    if len(set(rows.values())) > 1:
+        raise ValueError(UNEQUAL_ROWS.format(rows))
+
+
+def _in_chunks(runner: ArrayRunner, model: FittedModel, tables: Sequence[Any], xp: Any) -> list[Any]:
+    """Logits (n, K) and coverage (n, 1) of all rows, some at a time; an infinite value is an error that names it."""
+    step, n_rows = max(1, NUMBERS_AT_A_TIME // runner.widest), tables[0].shape[0]
+    found = []
+    for start in range(0, n_rows, step):
+        rows = [table[start : min(start + step, n_rows), :] for table in tables]
+        if any(bool(xp.any(xp.isinf(table))) for table in rows):
+            model.row_check.present(start, [on_host(table) for table in rows])
+        found.append(runner(dict(zip(model.schema.view_names, rows, strict=True))))
+    return [xp.concat(parts, axis=0) for parts in zip(*found, strict=True)]
+
+
+def _warn_without_views(coverage: Any, place: ArrayPlace) -> None:
+    """The warning of rows without any view, as for other arrays."""
+    if bool(place.xp.any(coverage == 0.0)):
+        warn_without_views(ScoredRows(np.empty((coverage.shape[0], 0)), on_host(coverage)[:, 0]))
+
+
+def _output(model: FittedModel, logits: Any, kind: str, place: ArrayPlace) -> Any:
+    """What :meth:`FittedModel.output` gives, from logits (n, K)."""
+    xp = place.xp
+    if kind == "probability":
+        p = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+        return p / xp.sum(p, axis=1, keepdims=True)
+    if kind == "class":
+        codes = xp.argmax(logits, axis=1)
+        if model.classes.dtype.kind not in "biuf":
+            return model.classes[on_host(codes)]
+        return xp.take(place.put(model.classes), codes, axis=0)
+    if model.classes.size == 2:  # log-odds; of the consensus alone, its pooled scores, which are T times as large
+        odds = logits[:, 1] - logits[:, 0]
+        return odds * model.temperature if model.opinions is None else odds
+    if model.opinions is None:
+        return logits * (2.0 * model.temperature)
+    return logits - xp.mean(logits, axis=1, keepdims=True)
