@@ -35,6 +35,25 @@ SUITE_COLUMNS = [
     "cells < -1",
     "near best peer %",
 ]
+HEADLINE = {
+    "method": "method",
+    "unlabeled %": "unlabeled rows",
+    "held out %": "held-out rows",
+    "rank": "rank",
+    "to start": "to start",
+    "cells < -1": "cells more than 1 below",
+}  # columns of README.md
+METHOD_WORDS = {
+    "cmvmed": "**`CMVMED()`**",
+    "start": "start: mean of the views' `MED`, labels only",
+    "start_eb": "the same, learned class shares",
+    "lr": "logistic regression, labels only",
+    "ridge": "ridge regression, labels only",
+    "extra_trees": "extra trees, labels only",
+    "late_fusion": "logistic regression of each view, mean",
+    "label_spreading": "`LabelSpreading`",
+    "poisson": "Poisson learning",
+}
 
 
 def fill(page: Path, mark: str, text: str) -> None:
@@ -114,6 +133,16 @@ def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
+def headline_table(text: str) -> str:
+    """The table of README.md: fewer columns, and methods in words."""
+    _, rule, *rows = suite_table(text, list(HEADLINE)).splitlines()
+    named = []
+    for row in rows:
+        method, rest = row.removeprefix("| ").split(" | ", 1)
+        named.append(f"| {METHOD_WORDS.get(method, method)} | {rest}")
+    return "\n".join([f"| {' | '.join(HEADLINE.values())} |", rule, *named])
+
+
 def variants_table(text: str) -> str:
     """Accuracy, difference to the default and worst cell of every variant, from the output of ``benchmarks.suite``."""
     return suite_table(text, ["method", "unlabeled %", "held out %", "to start", "worst cell to start", "cells < -1"])
@@ -140,8 +169,11 @@ def fill_reproduction() -> None:
 def fill_from_results() -> None:
     """Write the tables that the benchmarks print in their final form."""
     measured = (RESULTS / "accuracy.md").read_text()
-    fill(ROOT / "README.md", "accuracy", markdown(accuracy_grid(measured)))
-    fill(ROOT / "README.md", "suite", suite_table((RESULTS / "suite.md").read_text()))
+    fill(ROOT / "README.md", "suite", headline_table((RESULTS / "suite.md").read_text()))
+    for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+        fill(page, "python_lines", (RESULTS / "python_lines.md").read_text())
+    for mark in ("extras", "import_time", "minimum_versions"):
+        fill(ROOT / "docs" / "installation.md", mark, (RESULTS / f"{mark}.md").read_text())
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
         "accuracy": markdown(accuracy_grid(measured)),
@@ -165,8 +197,8 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
-    for page in (ROOT / "README.md", ROOT / "docs" / "guides" / "sensor_table.md"):
-        fill(page, "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
+    walkthrough = f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```"
+    fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())

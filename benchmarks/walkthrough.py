@@ -1,13 +1,15 @@
-"""The walk-through of README.md: ``python -m benchmarks.walkthrough`` writes benchmarks/results/walkthrough.txt.
+"""The commands of the first guide and the lines of Python of README.md: ``python -m benchmarks.walkthrough``.
 
 Generated windows of an accelerometer and a gyroscope, 600 with 30 labels, and 200 new ones, of which some lack the
-gyroscope. The commands are run as a user runs them, and the file holds them and what they print.
+gyroscope. Commands and Python are run as a user runs them; benchmarks/results/walkthrough.txt and python_lines.md hold
+them and what they print.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +17,16 @@ from benchmarks.pages import RESULTS
 from benchmarks.workbench import generated
 
 N_ROWS, N_LABELS, N_NEW = 600, 30, 200
+PYTHON_LINES = """\
+import pandas as pd
+from cmvmed import CMVMED
+
+table = pd.read_csv("windows.csv")  # window_id, subject, acc_*, gyr_*, and stroke, which is empty in most rows
+sensors = {"accelerometer": "acc_", "gyroscope": "gyr_"}  # names of the views, and how names of their columns begin
+model = CMVMED(views=sensors).fit(table.filter(regex="acc_|gyr_"), table["stroke"], groups=table["subject"])
+print(model.accuracy_estimate())
+print(model.predict(pd.read_csv("new.csv"))[:5])
+"""
 
 
 def write_data(folder: Path) -> None:
@@ -50,12 +62,21 @@ def transcript(folder: Path, lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(shown)
 
 
+def python_lines(folder: Path) -> str:
+    """The lines of Python and what they print, as blocks of a page."""
+    program = [sys.executable, "-W", "error", "-c", PYTHON_LINES]
+    done = subprocess.run(program, cwd=folder, check=True, capture_output=True, text=True)
+    printed = "\n".join(textwrap.fill(line, 120) for line in done.stdout.splitlines())
+    return f"```python\n{PYTHON_LINES}```\n\n```text\n{printed}\n```\n"
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_data(Path(folder))
-        text = transcript(Path(folder), commands())
-    print(text)
+        text, lines = transcript(Path(folder), commands()), python_lines(Path(folder))
+    print(text, lines, sep="\n")
     (RESULTS / "walkthrough.txt").write_text(text)
+    (RESULTS / "python_lines.md").write_text(lines)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import pytest
 
 from benchmarks import comparison, tuned_numbers
 from benchmarks.faults.results import read_records, table
-from benchmarks.pages import RESULTS, ROOT, accuracy_grid, fill, markdown, suite_table, variants_table
+from benchmarks.pages import RESULTS, ROOT, accuracy_grid, fill, headline_table, markdown, suite_table, variants_table
 from cmvmed.auto.tuning import Tuning
 
 ACCURACY = (RESULTS / "accuracy.md").read_text()
+SUITE = (RESULTS / "suite.md").read_text()
 
 
 def part(page, mark):
@@ -24,12 +25,16 @@ def part(page, mark):
 @pytest.mark.parametrize(
     ("page", "mark", "measured"),
     [
-        ("README.md", "accuracy", markdown(accuracy_grid(ACCURACY))),
-        ("README.md", "suite", suite_table((RESULTS / "suite.md").read_text())),
+        ("README.md", "suite", headline_table(SUITE)),
+        ("README.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
+        ("docs/index.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
+        ("docs/installation.md", "extras", (RESULTS / "extras.md").read_text()),
+        ("docs/installation.md", "import_time", (RESULTS / "import_time.md").read_text()),
+        ("docs/installation.md", "minimum_versions", (RESULTS / "minimum_versions.md").read_text()),
         ("docs/accuracy.md", "accuracy", markdown(accuracy_grid(ACCURACY))),
         ("docs/accuracy.md", "ablation", (RESULTS / "ablation.md").read_text()),
         ("docs/accuracy.md", "calibration", (RESULTS / "calibration.md").read_text()),
-        ("docs/accuracy.md", "suite", suite_table((RESULTS / "suite.md").read_text())),
+        ("docs/accuracy.md", "suite", suite_table(SUITE)),
         ("docs/accuracy.md", "suite_ablation", variants_table((RESULTS / "suite_ablation.md").read_text())),
         ("docs/accuracy.md", "draws", (RESULTS / "label_draws.md").read_text()),
         ("docs/reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text()),
@@ -130,5 +135,21 @@ def test_a_feature_that_does_not_work_is_noticed():
         broken.works()
 
 
-def test_both_pages_with_the_walkthrough_are_equal():
-    assert part("README.md", "walkthrough") == part("docs/guides/sensor_table.md", "walkthrough")
+def suite_row(method, columns):
+    """Values of a method in the table over all draws."""
+    _, _, *rows = suite_table(SUITE, ["method", *columns]).splitlines()
+    row = next(row for row in rows if row.startswith(f"| {method} |"))
+    return [cell.strip() for cell in row.strip("| ").split("|")][1:]
+
+
+def test_the_sentences_of_the_readme_have_the_figures_of_the_suite():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    cells, worst, holds = suite_row("cmvmed", ["cells", "worst cell to start", "interval holds %: unlabeled"])
+    assert f"{cells} cells" in text
+    assert f"holds in {float(holds):.0f} % of the fits" in text
+    assert "(ads, 2, random)" in worst  # two classes: four labels
+    assert f"(Internet advertisements, {-float(worst.split()[0]):.0f} points below the start)" in text
+
+
+def test_the_readme_fits_on_a_screen_or_two():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 100

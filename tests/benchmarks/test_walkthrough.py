@@ -1,9 +1,9 @@
-"""The walk-through of README.md is what the commands print."""
+"""The commands of the first guide and the lines of Python of README.md print what the pages show."""
 
 from __future__ import annotations
 
 from benchmarks.pages import RESULTS, ROOT
-from benchmarks.walkthrough import commands, transcript, write_data
+from benchmarks.walkthrough import commands, python_lines, transcript, write_data
 
 
 def steady(text):
@@ -16,4 +16,12 @@ def test_the_commands_print_what_the_page_shows(tmp_path):
     text = transcript(tmp_path, commands())
     shown = (RESULTS / "walkthrough.txt").read_text()
     assert steady(text) == steady(shown)
-    assert f"```text\n{shown.strip()}\n```" in (ROOT / "README.md").read_text()
+    assert f"```text\n{shown.strip()}\n```" in (ROOT / "docs" / "guides" / "sensor_table.md").read_text()
+
+
+def test_the_lines_of_python_print_what_the_pages_show(tmp_path):
+    """README.md and docs/index.md, whose lines need the two tables."""
+    write_data(tmp_path)
+    shown = (RESULTS / "python_lines.md").read_text()
+    assert steady(python_lines(tmp_path)) == steady(shown)
+    assert all((ROOT / page).read_text().count("```python\n") == 1 for page in ("README.md", "docs/index.md"))

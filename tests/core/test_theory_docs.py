@@ -8,9 +8,9 @@ import pytest
 import cmvmed
 
 ROOT = Path(__file__).parents[2]
-THEORY, NOTATION, README, CITATION = (
+THEORY, NOTATION, CITE, CITATION = (
     (ROOT / name).read_text(encoding="utf-8")
-    for name in ("docs/theory.md", "docs/notation.md", "README.md", "CITATION.cff")
+    for name in ("docs/theory.md", "docs/notation.md", "docs/project/citation.md", "CITATION.cff")
 )
 IDENTITIES = (ROOT / "tests" / "core" / "test_identities.py").read_text(encoding="utf-8")
 
@@ -51,25 +51,17 @@ def test_letters_with_several_meanings_are_listed(letter):
 
 
 def test_the_paper_is_cited_the_same_everywhere():
-    entries = [re.findall(r"```bibtex\n(.*?)```", text, flags=re.DOTALL) for text in (README, THEORY)]
-    assert entries[0] == entries[1]
-    ((entry,),) = {tuple(found) for found in entries}
+    (entry,) = re.findall(r"```bibtex\n(.*?)```", THEORY, flags=re.DOTALL)
     title = re.search(r"title\s+= \{(.+)\}", entry)[1]
     assert title in CITATION
     assert re.search(r"year\s+= \{(\d+)\}", entry)[1] in CITATION
-
-
-@pytest.mark.parametrize("page", ["docs/project/citation.md", "paper/paper.bib"])
-def test_other_pages_have_the_same_entry(page):
-    (entry,) = re.findall(r"```bibtex\n(.*?)```", README, flags=re.DOTALL)
-    assert entry in (ROOT / page).read_text(encoding="utf-8")
+    assert entry in CITE
+    assert entry in (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8")
 
 
 def test_the_version_to_cite_is_that_of_the_package():
     assert f"\nversion: {cmvmed.__version__}\n" in CITATION
-    assert f"version = {{{cmvmed.__version__}}}" in (ROOT / "docs" / "project" / "citation.md").read_text(
-        encoding="utf-8"
-    )
+    assert f"version = {{{cmvmed.__version__}}}" in CITE
 
 
 def test_the_paper_cites_what_its_bibliography_has():

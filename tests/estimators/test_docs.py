@@ -17,15 +17,14 @@ MODULES = ["cmvmed", *(name for name in FOUND if name != SCRIPT)]
 # Pages whose code needs files, run with them by a test of their own.
 TESTED_ELSEWHERE = {
     "datasets.md": ROOT / "tests" / "datasets" / "test_datasets_docs.py",
+    "index.md": ROOT / "tests" / "benchmarks" / "test_walkthrough.py",
     "features.md": ROOT / "tests" / "features" / "test_features_docs.py",
     "recordings.md": ROOT / "tests" / "recordings" / "test_recordings_docs.py",
     "model_report.md": ROOT / "tests" / "workbench" / "report" / "test_model_report_docs.py",
     "simulators.md": ROOT / "tests" / "features" / "test_features_docs.py",
     "workbench.md": ROOT / "tests" / "workbench" / "test_workbench_docs.py",
 }
-PAGES = sorted(
-    page for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if page.name not in TESTED_ELSEWHERE
-)
+PAGES = sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in TESTED_ELSEWHERE)
 NOT_RUN = "<!-- no-run -->"
 BLOCK = re.compile(r"^(?P<before>[^\n]*)\n```python[^\n]*\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 
