@@ -55,6 +55,9 @@ class Tuning:
     neighbor_consensus_weight: float = 0.02
     """λ beside neighbors of full weight, which already combine all views."""
 
+    neighbor_landmarks: int = 100
+    """Landmarks of the graph, beside the labeled nodes, where kernels are not exact."""
+
     # Opinions learned from the labels (opinions/). Evidence: the suite's development splits (docs/accuracy.md).
     wide_clip: float = 5.0
     """Standard deviations at which features are clipped for the joint linear kernel, the distances of the graphs and wide views."""
@@ -72,7 +75,7 @@ class Tuning:
     """Standard deviation of the offsets of the logits in the prior."""
     opinion_strength: float = 0.5
     """Labels for each opinion that the prior of the weights counts as."""
-    max_graph_rows: int = 2000
+    max_graph_rows: int = 6000
     """Rows that are nodes of the graphs, beside labeled ones: as many as have exact kernels, so that all are nodes up to there."""
     max_streamed_graph_rows: int = 1000
     """The same if all rows are predicted in chunks, each compared with every node: as many as landmarks. Not compared."""

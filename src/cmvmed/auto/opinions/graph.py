@@ -6,8 +6,8 @@ and its degrees D, the kernel
     H = D^(-1/2) (Λ + εI)^(-2) D^(-1/2)
 
 makes functions smooth along the graph. Its leading eigenvector is the constant, which centering removes, so that the
-kernel of a new row is the mean of those of its nearest nodes. Only the columns of the labeled rows are computed, by
-conjugate gradients: the condition number of Λ + εI is at most (2 + ε)/ε, whatever the number of rows.
+kernel of a new row is the mean of those of its nearest nodes. Only the columns of the labeled rows are computed, as
+products with a sparse matrix (:mod:`cmvmed.auto.opinions.inverse_square`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from cmvmed.auto.opinions.inverse_square import inverse_square_product
 from cmvmed.auto.opinions.nearest import SAME_POINT, NearestLists, nearest_shares
 from cmvmed.core.kernels import row_blocks, squared_distances
 from cmvmed.core.linalg import is_sparse
@@ -26,8 +27,6 @@ from cmvmed.data.view_data import ViewData
 
 RESOLUTION = 1e-7  # of features in units of the median distance; beyond, they are rounding
 ROUNDING_EDGE = 0.118  # keeps common numbers away from the edges of rounding
-CG_TOLERANCE = 1e-10  # of a residual, relative to the right-hand side
-MAX_CG_STEPS = 500
 
 
 @dataclass(frozen=True)
@@ -182,11 +181,15 @@ class Nodes:
         degrees = np.asarray(self.adjacency.sum(axis=1)).ravel()
         return np.asarray(np.sqrt(np.maximum(degrees, 1.0)))
 
-    def shifted_laplacian(self, regularization: float) -> sparse.csr_matrix:
-        """Λ + εI, (m, m)."""
+    @property
+    def normalized_adjacency(self) -> sparse.csr_matrix:
+        """S = D^(-1/2) W D^(-1/2), (m, m)."""
         scale = sparse.diags(1.0 / self.root_degrees)
-        normalized = scale @ self.adjacency @ scale
-        return sparse.csr_matrix((1.0 + regularization) * sparse.identity(self.size) - normalized)
+        return sparse.csr_matrix(scale @ self.adjacency @ scale)
+
+    def shifted_laplacian(self, regularization: float) -> sparse.csr_matrix:
+        """Λ + εI = (1 + ε)I - S, (m, m)."""
+        return sparse.csr_matrix((1.0 + regularization) * sparse.identity(self.size) - self.normalized_adjacency)
 
     def distances_between(self, others: IntArray) -> Iterator[tuple[IntArray, Array]]:
         """Some nodes at a time, with their distances to other nodes."""
@@ -333,12 +336,12 @@ def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularizati
     weights_L : (l,), their weights in the mean diagonal
     regularization : ε
     """
-    m, root, shifted = nodes.size, nodes.root_degrees, nodes.shifted_laplacian(regularization)
+    m, root = nodes.size, nodes.root_degrees
     shares_L = sparse.csr_matrix(nodes.row_shares[labeled])
     known = np.flatnonzero(np.asarray(shares_L.sum(axis=1)).ravel() > 0.0)
     mass = nodes.weights / nodes.weights.sum() if nodes.weights.any() else np.full(m, 1.0 / max(m, 1))
     right = np.column_stack([shares_L[known].toarray().T, mass]) / root[:, None]
-    H = _solve(shifted, _solve(shifted, right)) / root[:, None]
+    H = inverse_square_product(nodes.normalized_adjacency, regularization, right) / root[:, None]
     means = H[:, -1]  # mean of a node's kernel over all rows
     centered = H[:, :-1] - means[:, None] - shares_L[known] @ means + mass @ means
     w, diagonal = weights_L[known], np.asarray(shares_L[known].multiply(centered.T).sum(axis=1)).ravel()
@@ -347,26 +350,6 @@ def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularizati
     negligible = 1e-9 * float(np.abs(H).max(initial=0.0))
     columns[:, known] = centered / (mean if mean > negligible else 1.0)
     return GraphKernel(nodes, shares_L, columns)
-
-
-def _solve(A: sparse.csr_matrix, B: Array) -> Array:
-    """A⁻¹ B for a sparse positive definite A (m, m) and B (m, k), by conjugate gradients of all columns together."""
-    X, R = np.zeros_like(B), B.copy()
-    P, square = R.copy(), np.einsum("ij,ij->j", R, R)
-    enough = CG_TOLERANCE**2 * square
-    for _ in range(MAX_CG_STEPS):
-        if (square <= enough).all():
-            break
-        AP = A @ P
-        curvature = np.einsum("ij,ij->j", P, AP)
-        step = np.divide(square, curvature, out=np.zeros_like(square), where=curvature > 0.0)
-        X += step * P
-        AP *= step
-        R -= AP
-        last, square = square, np.einsum("ij,ij->j", R, R)
-        P *= np.divide(square, last, out=np.zeros_like(square), where=last > 0.0)
-        P += R
-    return X
 
 
 def _contents_of_rows(views: Sequence[ViewData], members: Sequence[IntArray], n: int) -> list[tuple[bytes | None, ...]]:
