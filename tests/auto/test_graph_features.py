@@ -122,15 +122,19 @@ def test_fits_are_repeatable_and_rows_are_drawn_by_the_random_state():
     assert not np.array_equal(first.label_distributions_, other.label_distributions_)
 
 
-def test_a_warm_fit_with_neighbors_is_a_cold_one():
+@pytest.mark.parametrize("approximation", ["exact", "nystroem"])
+@pytest.mark.parametrize("max_graph_rows", [100, 2000], ids=["labeled rows become nodes", "all rows are nodes"])
+def test_a_warm_fit_with_neighbors_is_a_cold_one(approximation, max_graph_rows):
     X, truth, views = clusters(200)
-    settings = {"views": views, "approximation": "nystroem", "n_components": 60}
+    tuning = replace(Tuning(), max_graph_rows=max_graph_rows)
+    settings = {"views": views, "approximation": approximation, "n_components": 60}
     warm = CMVMED(**settings, warm_start=True)
-    for n_labels in (16, 20, 24):
+    for n_labels in (16, 20):
         y = hide_labels(truth, n_labels, random_state=0)
-        cold = CMVMED(**settings).fit(X, y)
+        cold = fit(X, y, tuning=tuning, **settings)
         assert cold.neighbor_weight_ > 0.0
-        np.testing.assert_array_equal(warm.fit(X, y).predict_proba(X), cold.predict_proba(X))
+        with tuning_context(tuning):
+            np.testing.assert_array_equal(warm.fit(X, y).predict_proba(X), cold.predict_proba(X))
 
 
 def test_rows_outside_of_memory_leave_the_view_out():

@@ -22,6 +22,7 @@ from cmvmed.core.annealing import Plan
 from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.posterior import ViewModel, supervised_state
 from cmvmed.core.types import Array, IntArray, Matrix
+from cmvmed.data.contents import checksum
 from cmvmed.data.fit_view import KernelOfRows
 from cmvmed.data.training_data import TrainingData
 from cmvmed.data.view_data import ViewData
@@ -98,7 +99,7 @@ def neighbor_view(nodes: Nodes, views: Sequence[ViewData], training: TrainingDat
     def compute() -> Array:
         return nodes.of_rows(nodes.of_rows(laplacian_kernel(nodes, tuning.graph_regularization)).T) + bias
 
-    key = ("neighbors", nodes.indices, nodes.n_neighbors, prior_variance, bias)
+    key = ("neighbors", nodes.indices, nodes.n_neighbors, checksum(nodes.node_of_row), prior_variance, bias)
     weights, n_L = training.partition.weights[training.rows], training.partition.block_L.size
     order = training.order
     return KernelOfRows("neighbors", key, compute, weights, order[:n_L], order[n_L:], prior_variance, training.cache)
