@@ -381,7 +381,8 @@ class CMVMED(
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
         with numerical_errors(), blas_limit(n_blas):
             evidence = gather_evidence(fit, settings, plan_settings, complete=sample.is_complete)
-            neighbors = None if low_rank else evidence.neighbors
+            with_neighbors = not low_rank or (sample.is_complete and settings.tuning.neighbor_landmarks > 0)
+            neighbors = evidence.neighbors if with_neighbors else None
             chosen = choose_plan(
                 fit.problem,
                 fit.data,

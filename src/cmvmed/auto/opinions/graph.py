@@ -6,18 +6,18 @@ and its degrees D, the kernel
     H = D^(-1/2) (Λ + εI)^(-2) D^(-1/2)
 
 makes functions smooth along the graph. Its leading eigenvector is the constant, which centering removes, so that the
-kernel of a new row is the mean of those of its nearest nodes. Only the columns of the labeled rows are computed, by a
-Chebyshev polynomial of the graph: its degree depends on ε, not on the number of rows.
+kernel of a new row is the mean of those of its nearest nodes. Only the columns of the labeled rows are computed, as
+products with a sparse matrix (:mod:`cmvmed.auto.opinions.inverse_square`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebinterpolate
 from scipy import sparse
 
+from cmvmed.auto.opinions.inverse_square import inverse_square_product
 from cmvmed.auto.opinions.nearest import SAME_POINT, NearestLists, nearest_means
 from cmvmed.core.kernels import row_blocks, squared_distances
 from cmvmed.core.linalg import is_sparse
@@ -27,7 +27,6 @@ from cmvmed.data.view_data import ViewData
 
 RESOLUTION = 1e-7  # of features in units of the median distance; beyond, they are rounding
 ROUNDING_EDGE = 0.118  # keeps common numbers away from the edges of rounding
-EXPANSION_TOLERANCE = 1e-10  # of the first term left out of an expansion, relative to the largest
 
 
 @dataclass(frozen=True)
@@ -188,12 +187,12 @@ class Nodes:
 
     @cached_property
     def normalized_adjacency(self) -> sparse.csr_matrix:
-        """N = I - Λ, (m, m), whose eigenvalues are between -1 and 1."""
+        """S = D^(-1/2) W D^(-1/2), (m, m), whose eigenvalues are between -1 and 1."""
         scale = sparse.diags(1.0 / self.root_degrees)
         return sparse.csr_matrix(scale @ self.adjacency @ scale)
 
     def shifted_laplacian(self, regularization: float) -> sparse.csr_matrix:
-        """Λ + εI, (m, m)."""
+        """Λ + εI = (1 + ε)I - S, (m, m)."""
         return sparse.csr_matrix((1.0 + regularization) * sparse.identity(self.size) - self.normalized_adjacency)
 
     def distances_between(self, others: IntArray) -> Iterator[tuple[IntArray, Array]]:
@@ -346,7 +345,7 @@ def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularizati
     known = np.flatnonzero(np.asarray(shares_L.sum(axis=1)).ravel() > 0.0)
     mass = nodes.weights / nodes.weights.sum() if nodes.weights.any() else np.full(m, 1.0 / max(m, 1))
     right = np.column_stack([shares_L[known].toarray().T, mass]) / root[:, None]
-    H = inverse_square(nodes.normalized_adjacency, right, regularization) / root[:, None]
+    H = inverse_square_product(nodes.normalized_adjacency, regularization, right) / root[:, None]
     means = H[:, -1]  # mean of a node's kernel over all rows
     centered = H[:, :-1] - means[:, None] - shares_L[known] @ means + mass @ means
     w, diagonal = weights_L[known], np.asarray(shares_L[known].multiply(centered.T).sum(axis=1)).ravel()
@@ -355,33 +354,6 @@ def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularizati
     negligible = 1e-9 * float(np.abs(H).max(initial=0.0))
     columns[:, known] = centered / (mean if mean > negligible else 1.0)
     return GraphKernel(nodes, shares_L, columns)
-
-
-def inverse_square(N: sparse.csr_matrix, B: Array, regularization: float) -> Array:
-    """((1 + ε)I - N)⁻² B for a symmetric N (m, m) with eigenvalues between -1 and 1, and B (m, k).
-
-    The function (1 + ε - x)⁻² is expanded in Chebyshev polynomials of x, T_{j+1} = 2x T_j - T_{j-1}.
-    """
-    coefficients = _expansion(regularization)
-    twice = 2.0 * N
-    last, now = B, N @ B
-    total = coefficients[0] * last + coefficients[1] * now
-    for coefficient in coefficients[2:]:
-        following = twice @ now
-        following -= last
-        last, now = now, following
-        total += coefficient * now
-    return np.asarray(total)
-
-
-@cache
-def _expansion(regularization: float) -> Array:
-    """Chebyshev coefficients of (1 + ε - x)⁻², which fall as j rʲ with r = 1 + ε - √((1 + ε)² - 1), up to a tolerance."""
-    edge = 1.0 + regularization
-    rate = edge - np.sqrt(edge**2 - 1.0)
-    degree = int(np.ceil(2.0 * np.log(EXPANSION_TOLERANCE) / np.log(rate)))
-    found = chebinterpolate(lambda x: (edge - x) ** -2.0, degree)  # type: ignore[type-var]
-    return np.asarray(found[: 1 + int(np.flatnonzero(found > EXPANSION_TOLERANCE * found.max())[-1])])
 
 
 def _contents_of_rows(views: Sequence[ViewData], members: Sequence[IntArray], n: int) -> list[tuple[bytes | None, ...]]:
