@@ -36,7 +36,9 @@ def open_hdf5(path: str | PathLike[str]) -> Iterator[Any]:
     with file:
         try:
             yield file
-        except (OSError, RuntimeError, KeyError) as error:  # those of h5py; checks of this library raise ValueError
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            if isinstance(error, ValueError) and str(path) in str(error):  # a check of this library
+                raise
             raise ValueError(f"'{path}' is damaged and cannot be read as an HDF5 file: {error}") from error
 
 
