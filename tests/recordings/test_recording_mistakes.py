@@ -161,6 +161,7 @@ MISTAKES = {
     "long_hdf5_without_signals": (lambda: read_recording(hdf5()), "'x.h5' holds no signals"),
     "long_hdf5_of_rate_zero": (lambda: read_recording(hdf5(fs=0, a=X[0])), "'x.h5' is damaged", "positive number of Hz"),
     "ts_of_one_sign": (lambda: read_ts(written("a.ts", b"@")), "a.ts has no rows after a line @data"),
+    "hdf5_of_a_type": (lambda: read_hdf5(hdf5(a=np.dtype("f8"))), "'x.h5' holds no signals", "it has 'a'"),
     "hdf5_without_rate": (lambda: read_hdf5(hdf5(acc=X)), "rate of sensor 'acc' is unknown", "sampling_rate"),
     "hdf5_cases_differ": (lambda: read_hdf5(hdf5(fs=1, a=X, b=X[:2])), "'a' (3), 'b' (2)"),
     "hdf5_unknown_dataset": (lambda: read_hdf5(hdf5(fs=1, a=X), sensors={"m": "b"}), "no dataset 'b'", "has 'a'"),
