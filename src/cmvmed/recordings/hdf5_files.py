@@ -36,7 +36,9 @@ def open_hdf5(path: str | PathLike[str]) -> Iterator[Any]:
     with file:
         try:
             yield file
-        except (OSError, RuntimeError, KeyError) as error:  # those of h5py; checks of this library raise ValueError
+        except Exception as error:  # of any kind, if the file is damaged
+            if isinstance(error, ValueError) and str(path) in str(error):  # a check of this library
+                raise
             raise ValueError(f"'{path}' is damaged and cannot be read as an HDF5 file: {error}") from error
 
 
@@ -121,7 +123,7 @@ def read_hdf5(
     with open_hdf5(path) as file:
         names = list(file)
         groups = [name for name in names if hasattr(file[name], "keys")]
-        tables = [name for name in names if name not in groups and file[name].ndim in (2, 3)]
+        tables = [name for name in names if getattr(file[name], "ndim", 0) in (2, 3)]
         if tables:
             return _cases_of_tables(str(path), file, tables, sampling_rate, sensors)
         if groups:

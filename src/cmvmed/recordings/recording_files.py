@@ -169,6 +169,8 @@ def _mseed_tracks(path: str, sensors: Sensors) -> tuple[dict[str, ContinuousSign
 
 def _named(sensors: Sensors, known: Sequence[str], path: str) -> dict[str, list[str]]:
     """Names of datasets or signals of each sensor."""
+    if not known:
+        raise ValueError(f"'{path}' holds no signals of (n_channels, n_samples).")
     if sensors is None:
         return {name: [name] for name in known}
     pairs = sensors.items() if isinstance(sensors, Mapping) else [(name, name) for name in sensors]

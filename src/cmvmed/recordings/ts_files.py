@@ -27,7 +27,7 @@ class TsCases:
 
 def parse_ts(path: Path) -> TsCases:
     """Read a .ts file; an error names the line."""
-    header: dict[str, list[str]] = {}
+    header: dict[str, bool] = {}
     lines: list[tuple[int, str]] = []
     in_data = False
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
@@ -37,14 +37,14 @@ def parse_ts(path: Path) -> TsCases:
         if in_data:
             lines.append((number, text))
         elif text.startswith("@"):
-            key, *values = text[1:].split()
-            header[key.lower()] = values
-            in_data = key.lower() == "data"
+            key, *values = text[1:].lower().split() or [""]
+            header[key] = values[:1] == ["true"]
+            in_data = key == "data"
     if not in_data or not lines:
         raise ValueError(f"{path.name} has no rows after a line @data, so it is no .ts file of time series.")
-    if header.get("timestamps", ["false"])[0].lower() == "true":
+    if header.get("timestamps", False):
         raise ValueError(f"{path.name} has time stamps beside the values, which are not read; save the values alone.")
-    has_labels = header.get("classlabel", ["false"])[0].lower() == "true"
+    has_labels = header.get("classlabel", False)
     rows = [_ts_row(path, number, text, has_labels) for number, text in lines]
     n_dimensions = len(rows[0][0])
     for (number, _), (series, _) in zip(lines, rows, strict=True):

@@ -136,7 +136,7 @@ def _read_npz(path: Path) -> RawTable:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             arrays: dict[str, NDArray[Any]] = {name: content[name] for name in content.files}
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, *HEADER_ERRORS) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, *HEADER_ERRORS) as error:
         raise ProjectError(f"{path.name} is not an npz file, or is damaged; write it with numpy.savez.") from error
     except ValueError as error:
         raise ProjectError(

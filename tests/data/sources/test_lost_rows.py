@@ -91,6 +91,17 @@ def test_damaged_pages_are_refused_where_the_file_has_checksums(tmp_path):
         column(open_files(path))
 
 
+def test_rows_lost_by_a_damaged_page_header_are_noticed(tmp_path):
+    path = tmp_path / "x.parquet"
+    write(path, ["a", "b"] * 10, row_group_size=5, write_page_checksum=True)
+    header = pyarrow.parquet.ParquetFile(path).metadata.row_group(1).column(0).dictionary_page_offset
+    content = bytearray(path.read_bytes())
+    content[header + 1] ^= 2  # a dictionary becomes a page of data, without rows
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"x\.parquet cannot be read: it has 5 rows less than it declares"):
+        list(open_files(path).label_values("a"))
+
+
 @pytest.mark.parametrize(
     ("values", "match"),
     [

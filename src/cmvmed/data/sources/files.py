@@ -407,8 +407,12 @@ def _batches(fragment: Any, schema: Any, columns: list[str], size: int) -> Itera
                 reader = parquet.ParquetFile(
                     stream, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True
                 )
+                n_left = reader.metadata.num_rows
                 for batch in reader.iter_batches(size, columns=columns, use_threads=False):
+                    n_left -= batch.num_rows
                     yield batch.select(columns)
+                if n_left:  # the header of a page, which no checksum covers, is damaged
+                    raise ValueError(f"it has {n_left} rows less than it declares")
         else:
             for batch in fragment.to_batches(
                 schema, columns=columns, batch_size=size, batch_readahead=1, use_threads=False
