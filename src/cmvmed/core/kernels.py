@@ -217,12 +217,11 @@ def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Gener
     if train.shape[0] > median_sample:
         chosen = np.sort(rng.choice(train.shape[0], median_sample, replace=False, p=weights / weights.sum()))
         train, weights = train[chosen], np.ones(median_sample)
-    values = _pair_distances(train)
+    distances = _pair_distances(train)
     if (weights == weights[0]).all():
-        middle, average = (values.size - 1) // 2, float(values.mean())
-        values.partition(middle)
-        typical = float(values[middle])
+        typical, average = _median_of_pairs(distances), float(distances.mean())
     else:
+        values = distances.ravel()
         mass = np.asarray(np.outer(weights, weights).ravel(), dtype=np.float64)
         typical, average = _weighted_median(values, mass), float(mass @ values / mass.sum())
     typical = typical or average
@@ -230,14 +229,25 @@ def _median_gamma(kind: str, train: Matrix, weights: Array, rng: np.random.Gener
 
 
 def _pair_distances(train: Matrix) -> Array:
-    """Squared distances of all pairs drawn independently from the rows, (n²,).
+    """Squared distances of all pairs drawn independently from the rows, (n, n).
 
     Drawing with replacement keeps a pair of equal rows in, so that a row of weight 2 counts like two rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         distances = euclidean_distances(train, squared=True)
         distances[distances <= DISTANCE_NOISE * _squared_norms(train).max(initial=0.0)] = 0.0
-    return np.asarray(distances.ravel())
+    return np.asarray(distances)
+
+
+def _median_of_pairs(distances: Array) -> float:
+    """The lower median of symmetric distances (n, n): a zero of the diagonal, or of the n(n - 1)/2 pairs, which count twice."""
+    n = len(distances)
+    middle = (n * n - 1) // 2 - n
+    if middle < 0:
+        return 0.0
+    pairs = distances[np.tri(n, k=-1, dtype=bool)]
+    pairs.partition(middle // 2)
+    return float(pairs[middle // 2])
 
 
 def _weighted_median(values: Array, mass: Array) -> float:

@@ -81,24 +81,31 @@ def _reduce(K: Array) -> tuple[Tridiagonal, Array]:
     """The reduction of a K with two rows or more."""
     n = K.shape[0]
     A, diagonal, beside, tau = np.array(K, order="F"), np.empty(n), np.empty(n - 1), np.empty(n - 1)
-    work, info = np.empty(WORK_COLUMNS * n), ctypes.c_int(0)
-    arrays = [array.ctypes.data_as(ctypes.c_void_p) for array in (A, diagonal, beside, tau, work)]
-    order, size = ctypes.byref(ctypes.c_int(n)), ctypes.byref(ctypes.c_int(work.size))
-    a, d, e, t, w = arrays
-    _dsytrd()(ctypes.c_char_p(b"L"), order, a, order, d, e, t, w, size, ctypes.byref(info))
-    # P = diag(1, H), where H is the product of the reflections that A holds below its diagonal
-    H, _, _ = lapack.dorgqr(np.asfortranarray(A[1:, :-1]), tau, lwork=work.size, overwrite_a=1)
-    P = np.zeros((n, n), order="F")
-    P[0, 0], P[1:, 1:] = 1.0, H
-    return Tridiagonal(diagonal, beside), P
+    work = np.empty(WORK_COLUMNS * n)
+    _call_lapack("dsytrd", b"L", n, A, n, diagonal, beside, tau, work, work.size)  # A holds reflections then
+    _call_lapack("dorgtr", b"L", n, A, n, tau, work, work.size)  # whose product P it is then
+    return Tridiagonal(diagonal, beside), A
+
+
+def _call_lapack(name: str, *arguments: bytes | int | Array) -> None:
+    """Call a routine of LAPACK by its address; scipy's own wrappers hold the interpreter, so that threads and Ctrl-C wait."""
+    numbers = [ctypes.c_int(value) if isinstance(value, int) else value for value in (*arguments, 0)]
+    _routine(name, len(numbers))(*(_address(value) for value in numbers))
+
+
+def _address(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return ctypes.c_char_p(value)
+    return value.ctypes.data_as(ctypes.c_void_p) if isinstance(value, np.ndarray) else ctypes.byref(value)
 
 
 @cache
-def _dsytrd() -> Any:
-    """LAPACK's dsytrd by its address: scipy's own wrapper would hold the interpreter, so that threads and Ctrl-C wait."""
-    pythonapi = ctypes.pythonapi
-    name_of, pointer_of = pythonapi.PyCapsule_GetName, pythonapi.PyCapsule_GetPointer
-    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsule = cython_lapack.__pyx_capi__["dsytrd"]
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p, *[ctypes.c_void_p] * 9)(pointer_of(capsule, name_of(capsule)))
+def _routine(name: str, n_arguments: int) -> Any:
+    """A function of scipy.linalg.cython_lapack, all of whose arguments are addresses."""
+    capsules: dict[str, Any] = dict(cython_lapack.__pyx_capi__)
+    capsule, api = capsules[name], ctypes.pythonapi
+    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    pointer = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(pointer)
