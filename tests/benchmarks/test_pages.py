@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import comparison, tuned_numbers
+from benchmarks import comparison, comparison_peers, tuned_numbers
 from benchmarks.faults.results import read_records, table
 from benchmarks.pages import RESULTS, ROOT, accuracy_grid, fill, headline_table, markdown, suite_table, variants_table
 from cmvmed.auto.tuning import Tuning
@@ -133,6 +133,28 @@ def test_a_feature_that_does_not_work_is_noticed():
     broken = dataclasses.replace(comparison.FEATURES[0], attempt=fail)
     with pytest.raises(AssertionError, match="does not"):
         broken.works()
+
+
+@pytest.mark.parametrize(("package", "feature"), comparison_peers.TRIALS)
+def test_what_the_comparison_says_of_others_is_what_a_trial_gives(package, feature):
+    if not comparison_peers.installed(package):
+        pytest.skip(f"{package} is not installed")
+    position = next(i for i, peer in enumerate(comparison.PEERS) if peer.startswith(f"{package} "))
+    (said,) = [entry.peers[position] for entry in comparison.FEATURES if entry.name == feature]
+    assert comparison_peers.works(comparison_peers.TRIALS[package, feature]) is not said.startswith("no")
+
+
+def test_the_compared_versions_are_the_installed_ones():
+    for peer in comparison.PEERS:
+        package, _, compared = peer.rpartition(" ")
+        found = comparison_peers.installed(package)
+        assert not found or found.startswith(f"{compared}.") or found == compared, "try the features of the new version"
+
+
+def test_a_trial_that_fails_counts_as_not_working():
+    assert not comparison_peers.works(lambda: 1 / 0)
+    assert not comparison_peers.works(lambda: False)
+    assert comparison_peers.works(lambda: None)
 
 
 def suite_row(method, columns):

@@ -64,7 +64,7 @@ def test_an_error_gives_exit_code_1(tmp_path, monkeypatch):
     assert shown.exit_code == 1
     assert "error: The label 'unknown' (190 rows, 95 %) looks like a marker" in shown.output
     assert 'unlabeled = ["", "unknown"]' in shown.output
-    assert "1 errors" in shown.output
+    assert "1 error" in shown.output
 
 
 @pytest.mark.parametrize("as_json", [True, False])

@@ -10,6 +10,7 @@ import pytest
 import soundfile
 
 from cmvmed.workbench import Project
+from cmvmed.workbench.column_checks import gap_marker
 from cmvmed.workbench.group_checks import class_changes
 from cmvmed.workbench.leak_checks import determines
 from tests.workbench.jobs import write_recordings
@@ -72,6 +73,10 @@ def planted(name):
     elif name == "bad_cell":
         frame["acc_y"] = frame["acc_y"].astype(str)
         frame.loc[7, "acc_y"] = "err"
+    elif name == "gap_marker":
+        frame.loc[[7, 30, 41], "acc_y"] = -999.0
+    elif name == "possible_groups":
+        frame["acc_hive"] = [f"H{i % 7:02d}" for i in range(len(frame))]
     elif name == "unit":
         frame["acc_y"] = frame["acc_y"].abs().astype(str) + " m/s"
     elif name == "absent_view":
@@ -120,6 +125,7 @@ CODES = [
     "constant_column",
     "identifier",
     "bad_cell",
+    "gap_marker",
     "unit",
     "absent_view",
     "view_without_labels",
@@ -137,6 +143,32 @@ CODES = [
     "repeated_rows",
     "crossing_groups",
 ]
+
+
+@pytest.mark.parametrize(
+    ("values", "marker"),
+    [
+        ([-999.0, -999.0, 1.0, 2.0], (-999.0, 2)),
+        ([9999.9, 0.5, 9999.9, 2.0, np.nan], (9999.9, 2)),
+        ([-999.0, 1.0, 2.0], None),  # once
+        ([-999.0, -999.0, -990.0, 5.0], None),  # near other values
+        ([998.0, 998.0, 1.0, 2.0], None),
+        ([99.0, 99.0, 50.0, 98.0], None),  # percentages
+        ([99.0, 99.0], None),
+        ([], None),
+    ],
+)
+def test_markers_for_gaps_are_repeated_and_far_from_the_rest(values, marker):
+    found, count = gap_marker(np.array(values))
+    assert (None if count == 0 else (found, count)) == marker
+
+
+def test_names_of_units_are_found_unless_they_are_groups(tmp_path):
+    frame = planted("possible_groups")
+    assert "possible_groups" in codes(tmp_path, frame, TOML.replace('groups = "subject"\n', ""))
+    assert "possible_groups" not in codes(tmp_path, frame)
+    words = frame.assign(acc_hive=np.resize(["low", "mid", "high", "off", "on", "idle"], len(frame)))
+    assert "possible_groups" not in codes(tmp_path, words, TOML.replace('groups = "subject"\n', ""))
 
 
 @pytest.mark.parametrize("name", CODES)

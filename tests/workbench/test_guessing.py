@@ -144,6 +144,27 @@ def test_no_labels_are_found(tmp_path):
     assert any("no column or file of labels was found" in guess.what for guess in guesses.guesses)
 
 
+@pytest.mark.parametrize("columns", ["file,from,to,state", "recording,start,end,label"])
+def test_a_table_beside_sound_files_is_taken_or_what_it_lacks_is_said(tmp_path, columns):
+    write_sounds(
+        tmp_path / "pump", "mic/monday.wav", "mic/tuesday.wav", "vibration/monday.wav", "vibration/tuesday.wav"
+    )
+    (tmp_path / "pump" / "log.csv").write_text(f"{columns}\nmonday,0.0,0.2,on\n", encoding="utf-8")
+    said = " ".join(guess.what for guess in guessed(tmp_path, "pump").guesses)
+    taken = columns.startswith("recording")
+    assert ("files of the same name are one recording" in said) is taken
+    assert ("log.csv needs columns named id and label, or recording, start, end and label" in said) is not taken
+
+
+def test_columns_of_a_view_without_a_common_name_are_listed(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=["mic_a", "mic_b", "scale_a", "scale_b"])
+    frame["observer"] = rng.choice(["AK", "MS"], 40)
+    frame.assign(label=["u", "v", "", ""] * 10).to_csv(tmp_path / "x.csv", index=False)
+    said = " ".join(guess.what for guess in guessed(tmp_path, "x.csv").guesses)
+    assert "mic (2 columns), scale (2 columns), other (1 column: 'observer')" in said
+
+
 def test_a_file_of_labels_beside_the_table(tmp_path):
     pd.DataFrame({"id": range(30), "x": np.linspace(0, 1, 30)}).to_csv(tmp_path / "x.csv", index=False)
     (tmp_path / "labels.csv").write_text("id,label\n1,up\n2,down\n", encoding="utf-8")

@@ -79,7 +79,9 @@ def _print_counts(counts: dict[str, Any] | None) -> None:
 
 
 def _print_findings(findings: Sequence[Finding], messages: Sequence[str]) -> None:
+    from cmvmed.workbench.user_errors import plural
+
     show_findings(findings, messages, err=False)
     n_errors, n_warnings = (sum(one.level == level for one in findings) for level in ("error", "warning"))
-    total = "Nothing looks wrong." if not n_errors + n_warnings else f"{n_errors} errors, {n_warnings} warnings."
-    click.echo(total)
+    total = f"{plural(n_errors, 'error')}, {plural(n_warnings, 'warning')}."
+    click.echo(total if n_errors + n_warnings else "Nothing looks wrong.")

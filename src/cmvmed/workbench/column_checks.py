@@ -1,5 +1,6 @@
 """Columns, sounds and rows that look wrong: constant, empty, unreadable, absent, repeated."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.audio_files import audio_header
@@ -17,13 +19,14 @@ from cmvmed.workbench.frames import RawTable, pandas
 from cmvmed.workbench.project_rows import ProjectRows
 from cmvmed.workbench.user_errors import abbreviate, plural
 
-__all__ = ["column_findings", "gap_findings", "repeated_row_findings", "sound_findings"]
+__all__ = ["column_findings", "gap_findings", "gap_marker", "repeated_row_findings", "sound_findings"]
 
+NINES = re.compile(r"99+(\.9+)?")  # digits of a marker for gaps
 HASHED_BYTES = 1 << 16  # of the start of a sound file, to find repeated ones
 
 
 def column_findings(rows: ProjectRows) -> Iterator[Finding]:
-    """Columns that are empty, constant, or hold cells that cannot be read."""
+    """Columns that are empty, constant, or hold cells that cannot be read or mark gaps by a number."""
     for view, columns in rows.roles.views.items():
         empty = [column for column in columns if not cells_present(rows.table, column).any()]
         if empty:
@@ -55,7 +58,7 @@ def column_findings(rows: ProjectRows) -> Iterator[Finding]:
 
 
 def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
-    """Cells that cannot be read, and numbers with units."""
+    """Cells that cannot be read, numbers that mark gaps, and numbers with units."""
     kind, table = rows.kinds[column], rows.table
     if kind in ("number", "date", "boolean"):
         series = table.frame[column]
@@ -68,6 +71,15 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"View {view!r}, column {column!r}: {plural(len(bad), 'cell')} cannot be read as a {kind} and count as gaps, first "
                 f"{str(series.iloc[bad[0]])!r} in {table.place(int(bad[0]))}. Correct them or leave them empty.",
             )
+    if kind == "number":
+        marker, count = gap_marker(read_numbers(table.frame[column], table.decimal).values)
+        if count:
+            yield Finding(
+                "warning",
+                "gap_marker",
+                f"View {view!r}, column {column!r}: {marker:g} in {plural(count, 'cell')} is far from all other values, as a "
+                "marker for gaps is. Leave such cells empty.",
+            )
     if kind in ("category", "identifier"):
         series = table.frame[column]
         texts = pandas().Series(series[~missing_cells(series)].astype(str))
@@ -79,6 +91,21 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"View {view!r}, column {column!r} holds numbers with a unit, such as {texts.iloc[0]!r}, and is read as a "
                 "category. Remove the unit from the cells.",
             )
+
+
+def gap_marker(values: NDArray[np.float64]) -> tuple[float, int]:
+    """The smallest or largest number and how often it occurs, if it looks like a marker for gaps; otherwise NaN and 0.
+
+    Such as -999 or 9999: nines only, several times, and farther from the other numbers than these are from each other.
+    """
+    values = values[np.isfinite(values)]
+    for marker in () if not values.size else (values.min(), values.max()):
+        others = values[values != marker]
+        repeated = values.size - others.size
+        is_far = others.size > 0 and np.abs(others - marker).min() > np.ptp(others)
+        if NINES.fullmatch(f"{abs(marker):g}") and repeated > 1 and is_far:
+            return float(marker), repeated
+    return np.nan, 0
 
 
 def sound_findings(rows: ProjectRows) -> Iterator[Finding]:

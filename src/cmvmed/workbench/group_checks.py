@@ -1,5 +1,6 @@
 """Groups and times that order the labels."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,10 +18,14 @@ from cmvmed.workbench.user_errors import abbreviate
 
 __all__ = ["class_changes", "group_findings", "time_findings"]
 
+NUMBERED = re.compile(r"[^\W\d]+[ _.#-]?\d+")  # letters, then a number
+MIN_NAMES = 5  # fewer may be settings or parts
+
 
 def group_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
-    """Groups that share rows, differ by case, or determine the class."""
+    """Groups that share rows, differ by case, or determine the class; a column that may hold groups if there are none."""
     if rows.groups is None:
+        yield from _possible_groups(rows)
         return
     name, n_groups = data.groups or RECORDING_COLUMN, len(set(rows.groups))
     if n_groups == 1:
@@ -47,6 +52,22 @@ def group_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
     labeled = rows.labels.labeled
     if 1 < n_groups < rows.table.n_rows and labeled.any():
         yield from _classes_of_groups(rows.groups[labeled], rows.labels.values[labeled], str(name))
+
+
+def _possible_groups(rows: ProjectRows) -> Iterator[Finding]:
+    """Columns of a view with names such as H01 or bird-7, of which each is that of several rows."""
+    for view, columns in rows.roles.views.items():
+        for column in (column for column in columns if rows.kinds[column] == "category"):
+            names = rows.table.frame[column].dropna().astype(str).str.strip()
+            numbered = {name for name in set(names) if NUMBERED.fullmatch(name)}
+            if len(numbered) >= MIN_NAMES and names.isin(numbered).mean() > FULL and len(names) >= 2 * len(numbered):
+                yield Finding(
+                    "warning",
+                    "possible_groups",
+                    f"View {view!r}, column {column!r} holds {len(numbered)} names such as {min(numbered)!r}, from which is "
+                    "learned. If they are the units that rows come from, such as animals, devices or days, set groups in "
+                    "[data] to this column: otherwise the accuracy is that of units known already.",
+                )
 
 
 def _classes_of_groups(groups: NDArray[Any], labels: NDArray[Any], name: str) -> Iterator[Finding]:

@@ -346,6 +346,11 @@ def _with_label_file(
     if found is None:
         line = toml_line("labels", data.labels or "labels.csv")
         what = "no column or file of labels was found: write labels.csv with id and label, or name the column"
+        if beside:
+            what += (
+                f". {beside[0].name} needs columns named id and label, or recording, start, end and label for parts of "
+                "recordings"
+            )
         return (data, guesses) if data.labels else (data, [*guesses, Guess(what, line)])
     name = _relative(found, folder)
     rows = _look(found)
@@ -454,10 +459,16 @@ def _guess_views(rows: _Looked, data: DataSettings) -> tuple[tuple[ViewSettings,
         ViewSettings(name, columns=_patterns(members, usable), features=_features_of(members, signals))
         for name, members in groups.items()
     )
-    shown = ", ".join(f"{name} ({plural(len(members), 'column')})" for name, members in groups.items())
+    shown = ", ".join(f"{name} ({_members_shown(name, members)})" for name, members in groups.items())
     first = views[0]
     line = toml_line("columns", first.columns[0] if len(first.columns) == 1 else first.columns).partition("\n")[0]
     return views, [Guess(f"{plural(len(views), 'view')} {how}: {shown}", f"[views.{first.name}] {line}")]
+
+
+def _members_shown(name: str, members: Sequence[str]) -> str:
+    """How many columns a view has, and which, if its name does not say it."""
+    count = plural(len(members), "column")
+    return count if all(member.startswith(name) for member in members) else f"{count}: {abbreviate(members)}"
 
 
 def _features_of(columns: Sequence[str], signals: Container[str]) -> str | None:
@@ -547,12 +558,9 @@ def _guess_sound(path: Path, folder: Path) -> _Found:
     is_labeled = label_file is not None or annotation_file(path) is not None
     if len(subfolders) > 1 and (is_labeled or _mostly_shared(list(stems.values()))):
         views = tuple(ViewSettings(_view_name(name), files=f"{name}/*{ending}") for name in subfolders)
-        guesses.append(
-            Guess(
-                f"each of the {len(views)} sub-folders is a view; files of the same name are one row",
-                _files_line(views[0]),
-            )
-        )
+        row = "row" if annotation_file(path) is None else "recording"
+        what = f"each of the {len(views)} sub-folders is a view; files of the same name are one {row}"
+        guesses.append(Guess(what, _files_line(views[0])))
     elif len(subfolders) > 1:
         views = _channels(files[0], f"*/*{ending}")
         data, about = _folders_as_labels(data, stems)
