@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cmvmed import CMVMED
+from cmvmed import CMVMED, load
 from cmvmed.auto.graph_features import graph_features, low_rank_neighbors
 from cmvmed.auto.neighbors import laplacian_kernel, neighbor_view
 from cmvmed.auto.tuning import Tuning, tuning_context
@@ -145,3 +146,15 @@ def test_rows_outside_of_memory_leave_the_view_out():
     sampled = fit(X, y, views, replace(Tuning(), sample_rows=200, min_components=60), **low_rank)
     assert sampled.neighbor_weight_ == 0.0
     assert sampled.score(X, truth) > 0.95
+
+
+def test_a_model_with_neighbors_and_landmarks_is_saved_and_explained(tmp_path):
+    X, truth, views = clusters(300)
+    y, new = hide_labels(truth, 16, random_state=0), X + 0.1
+    model = fit(X, y, views, Tuning(), approximation="nystroem", n_components=60)
+    assert model.neighbor_weight_ > 0.0
+    shares = model.explain(new)
+    np.testing.assert_allclose(sum(shares.values()), model.decision_function(new), atol=1e-9)
+    model.save(tmp_path / "model.cmvmed")
+    np.testing.assert_array_equal(load(tmp_path / "model.cmvmed").predict_proba(new), model.predict_proba(new))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(new), model.predict_proba(new))

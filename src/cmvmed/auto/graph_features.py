@@ -18,6 +18,8 @@ from cmvmed.core.types import Array, IntArray
 from cmvmed.data.contents import checksum
 from cmvmed.data.training_data import TrainingData, generator
 
+BLOCK_ROWS = 512  # rows whose features are computed at a time
+
 
 def low_rank_neighbors(
     nodes: Nodes,
@@ -41,10 +43,18 @@ def low_rank_neighbors(
     sampled = np.sort(generator(random_state).permutation(nodes.size)[:n_landmarks])
     labeled = _labeled_nodes(nodes, training, n_landmarks)
     of_nodes = graph_features(nodes, sampled, np.setdiff1d(labeled, sampled), regularization, training.cache)
-    Z = np.column_stack([nodes.of_rows(of_nodes), np.full(order.size, np.sqrt(bias))])
+
+    def features_of(rows: IntArray) -> Array:
+        own = np.asarray(nodes.row_shares[rows] @ of_nodes)
+        return np.column_stack([own, np.full(rows.size, np.sqrt(bias))])
+
     weights_U = training.partition.weights[training.partition.block_U]
-    features = gather_features([Z[order[n_L:]]], weights_U, Z.shape[1], single=single)
-    return LowRankView(Z[order[:n_L]], features, np.arange(weights_U.size), weights_U, prior_variance, "neighbors")
+    parts = (
+        features_of(order[n_L + start : n_L + start + BLOCK_ROWS]) for start in range(0, weights_U.size, BLOCK_ROWS)
+    )
+    features = gather_features(parts, weights_U, of_nodes.shape[1] + 1, single=single)
+    Z_L = features_of(order[:n_L])
+    return LowRankView(Z_L, features, np.arange(weights_U.size), weights_U, prior_variance, "neighbors")
 
 
 def _labeled_nodes(nodes: Nodes, training: TrainingData, n: int) -> IntArray:

@@ -109,8 +109,8 @@ class CMVMED(
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     n_neighbors : int or None, default=5
         Number of nearest training rows that a row is joined with in the graphs; None for no graphs. If held-out labels
-        favor the graphs, the one by all views together is also an additional view of the consensus, where kernels are
-        exact. Views with a callable or precomputed kernel have no graphs.
+        favor the graphs, the one by all views together is also an additional view of the consensus, unless that is
+        annealed on a sample of the rows. Views with a callable or precomputed kernel have no graphs.
     opinions : "auto", str or list of str, default="auto"
         Which classifiers take part: "linear" and "rbf" (all views together), "views" (each view alone), "graph" and
         "view_graphs" (graphs of nearest rows, by all views together and by each) and "consensus" (the paper's). "auto"
