@@ -39,11 +39,13 @@ docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky -b html docs docs/_build/html
 	$(BIN)/python docs/_extensions/internal_links.py docs/_build/html
 
-# The checks of the Scientific Python development guide, and spelling
+# The checks of the Scientific Python development guide, spelling, docstrings of public names, security of workflows
 review: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet 'sp-repo-review[cli]' codespell
+	$(BIN)/python -m pip install --quiet 'sp-repo-review[cli]' codespell interrogate zizmor
 	$(BIN)/repo-review .
 	$(BIN)/codespell
+	$(BIN)/interrogate --quiet src/cmvmed
+	$(BIN)/zizmor --quiet --offline .github/workflows
 
 dist: $(VENV)/.test
 	rm -rf dist

@@ -73,9 +73,11 @@ MAX_LENGTH = 2**31  # samples of a signal
 class Extractor(Protocol):
     """Features of one kind."""
 
-    def features(self, signals: FloatArray) -> NDArray[np.floating[Any]]: ...  # noqa: D102
+    def features(self, signals: FloatArray) -> NDArray[np.floating[Any]]:
+        """The features of signals (n, n_channels, n_samples)."""
 
-    def names(self) -> list[str]: ...  # noqa: D102
+    def names(self) -> list[str]:
+        """The names of the features."""
 
 
 @dataclass(frozen=True)

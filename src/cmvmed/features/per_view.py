@@ -18,16 +18,19 @@ from cmvmed._optional import import_optional
 class Transformer(Protocol):
     """A scikit-learn transformer, whose input may be of any kind."""
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any: ...  # noqa: D102
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn from X, and return its features."""
 
-    def transform(self, X: Any) -> Any: ...  # noqa: D102
+    def transform(self, X: Any) -> Any:
+        """Return the features of X."""
 
 
 class Frame(Protocol):
     """A DataFrame of pandas or polars."""
 
     @property
-    def columns(self) -> Iterable[Hashable]: ...  # noqa: D102
+    def columns(self) -> Iterable[Hashable]:
+        """Names of the columns."""
 
     def __getitem__(self, key: Any, /) -> Any: ...
 

@@ -122,6 +122,7 @@ def build_app(session: LabelingSession, token: str, hosts: frozenset[str]) -> Gu
 
     def answer(act: Callable[[dict[str, Any]], Any]) -> Any:
         async def endpoint(request: Request) -> Response:
+            """The answer to a request, or an error in JSON."""
             from starlette.concurrency import run_in_threadpool
 
             if request.method == "POST":
@@ -162,6 +163,7 @@ def build_app(session: LabelingSession, token: str, hosts: frozenset[str]) -> Gu
         content = files("cmvmed.labeling").joinpath("static", file).read_bytes()
 
         async def endpoint(_: Request) -> Response:
+            """The file, whatever is asked."""
             return Response(content, media_type=media_type)
 
         return endpoint

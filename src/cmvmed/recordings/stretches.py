@@ -27,10 +27,12 @@ class Samples(Protocol):
     """Consecutive samples in memory or in a file."""
 
     @property
-    def n_channels(self) -> int: ...  # noqa: D102
+    def n_channels(self) -> int:
+        """Number of channels."""
 
     @property
-    def n_samples(self) -> int: ...  # noqa: D102
+    def n_samples(self) -> int:
+        """Number of samples of each channel."""
 
     def read(self, start: int, stop: int) -> SignalArray:
         """Return the samples from start to stop, (n_channels, stop - start)."""

@@ -84,11 +84,13 @@ class NumberEncoder(OneColumn):
     is_boolean: bool = False
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
+        """The features of all rows."""
         cells = _read_as(table, self.column, "boolean" if self.is_boolean else "number")
         present = ~np.isnan(cells.values)
         return Block(self._scaled(np.where(present, cells.values, self.mean), standardize), present)
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
+        """The block of a table that lacks the column."""
         return Block(self._scaled(np.full(n_rows, self.mean), standardize), np.zeros(n_rows, dtype=bool))
 
     def _scaled(self, values: FloatArray, standardize: bool) -> FloatArray:
@@ -113,15 +115,18 @@ class DateEncoder(OneColumn):
 
     @property
     def feature_names(self) -> list[str]:
+        """Names of the columns of the block."""
         phases = [f"{self.column}.{wave}_{cycle}" for cycle in self.cycles for wave in ("sin", "cos")]
         return [f"{self.column}.days", *phases]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
+        """The features of all rows."""
         cells = _checked(table, self.column, read_times(table.frame[self.column], day_first=self.day_first), "a date")
         present = ~np.isnan(cells.values)
         return Block(self._features(np.where(present, cells.values, self.fill), standardize), present)
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
+        """The block of a table that lacks the column."""
         return Block(self._features(np.full(n_rows, self.fill), standardize), np.zeros(n_rows, dtype=bool))
 
     def _features(self, seconds: FloatArray, standardize: bool) -> FloatArray:
@@ -139,9 +144,11 @@ class CategoryEncoder(OneColumn):
 
     @property
     def feature_names(self) -> list[str]:
+        """Names of the columns of the block."""
         return [f"{self.column}={category}" for category in self.categories]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
+        """The features of all rows."""
         from sklearn.preprocessing import OneHotEncoder  # slow to import
 
         series = table.frame[self.column]
@@ -155,6 +162,7 @@ class CategoryEncoder(OneColumn):
         return Block(np.asarray(values), np.asarray(present))
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
+        """The block of a table that lacks the column."""
         return Block(np.zeros((n_rows, len(self.categories))), np.zeros(n_rows, dtype=bool))
 
 
@@ -173,9 +181,11 @@ class TextEncoder(OneColumn):
 
     @property
     def feature_names(self) -> list[str]:
+        """Names of the columns of the block."""
         return [f"{self.column}: {term}" for term in self.terms]
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
+        """The features of all rows."""
         from sklearn.feature_extraction.text import TfidfVectorizer  # slow to import
 
         vectorizer = TfidfVectorizer(vocabulary=list(self.terms))
@@ -184,6 +194,7 @@ class TextEncoder(OneColumn):
         return Block(values, np.diff(values.indptr) > 0)
 
     def absent(self, n_rows: int, *, standardize: bool) -> Block:
+        """The block of a table that lacks the column."""
         return Block(scipy.sparse.csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
 
 
