@@ -7,9 +7,9 @@ calls, for the first an eigendecomposition, work on the same kernel matrices. Fi
 median of the ratios is reported. It may fall below one: a tridiagonal form takes half of an eigendecomposition, and with
 the Jaakkola-Jordan bound the fit finds the variances with half a triangular solve.
 
-Then fits with all defaults are measured, in seconds of the processor: one from scratch, and one with a further label after it
-with ``warm_start=True``, beside the two eigendecompositions of the kernels of all rows (not beyond 2000 rows, where
-landmarks take the place of kernels).
+Then fits with all defaults are measured: one from scratch, and one with a further label after it with
+``warm_start=True``, beside the two eigendecompositions of the kernels of all rows (not beyond 2000 rows, where landmarks
+take the place of kernels). Seconds are those of the processor.
 """
 
 import argparse
@@ -53,10 +53,10 @@ def bare_jaakkola(kernels: list[np.ndarray]) -> None:
             blas.dtrsm(1.0, factor, np.array(K, order="F"), lower=1, overwrite_b=1)
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def processor_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def compare(n_unlabeled: int, algorithm: str, repeats: int) -> tuple[float, float, float]:
@@ -79,16 +79,10 @@ def compare(n_unlabeled: int, algorithm: str, repeats: int) -> tuple[float, floa
     for _ in range(repeats):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fit = seconds(lambda: model.fit(data.data, data.y))
-        times.append((fit, seconds(lambda: bare(kernels))))
+            fit = processor_seconds(lambda: model.fit(data.data, data.y))
+        times.append((fit, processor_seconds(lambda: bare(kernels))))
     fits, bares = np.array(times).T
     return float(np.median(fits)), float(np.median(bares)), float(np.median(fits / bares))
-
-
-def processor_seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def compare_refits(n_rows: int, repeats: int) -> tuple[float, float, float]:
