@@ -1,14 +1,15 @@
 """Time of an exact fit against the bare LAPACK and BLAS calls of the method as it is written down, in the same run.
 
 ``python -m benchmarks.exact_cost`` fits two Gaussian views with 10 sweeps at |U| = 1000 and 3000, once with the bound of constant
-curvature (one eigendecomposition per view, then two products with its eigenvectors per sweep) and once with the
+curvature (one tridiagonal form per view, then two products with its vectors per sweep) and once with the
 Jaakkola-Jordan bound (one Cholesky factorization and one triangular solve with all columns per view and sweep). The bare
-calls work on the same kernel matrices. Fits and bare calls alternate, and the median of the ratios is reported. It may fall below
-one for the Jaakkola-Jordan bound: the fit finds the variances with half a triangular solve.
+calls, for the first an eigendecomposition, work on the same kernel matrices. Fits and bare calls alternate, and the
+median of the ratios is reported. It may fall below one: a tridiagonal form takes half of an eigendecomposition, and with
+the Jaakkola-Jordan bound the fit finds the variances with half a triangular solve.
 
-Then fits with all defaults are measured, in seconds of the processor: one from scratch, and one with a further label after it
-with ``warm_start=True``, beside the two eigendecompositions of the kernels of all rows (not beyond 2000 rows, where
-landmarks take the place of kernels).
+Then fits with all defaults are measured: one from scratch, and one with a further label after it with
+``warm_start=True``, beside the two eigendecompositions of the kernels of all rows (not beyond 2000 rows, where landmarks
+take the place of kernels). Seconds are those of the processor.
 """
 
 import argparse
@@ -52,10 +53,10 @@ def bare_jaakkola(kernels: list[np.ndarray]) -> None:
             blas.dtrsm(1.0, factor, np.array(K, order="F"), lower=1, overwrite_b=1)
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def processor_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def compare(n_unlabeled: int, algorithm: str, repeats: int) -> tuple[float, float, float]:
@@ -78,16 +79,10 @@ def compare(n_unlabeled: int, algorithm: str, repeats: int) -> tuple[float, floa
     for _ in range(repeats):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fit = seconds(lambda: model.fit(data.data, data.y))
-        times.append((fit, seconds(lambda: bare(kernels))))
+            fit = processor_seconds(lambda: model.fit(data.data, data.y))
+        times.append((fit, processor_seconds(lambda: bare(kernels))))
     fits, bares = np.array(times).T
     return float(np.median(fits)), float(np.median(bares)), float(np.median(fits / bares))
-
-
-def processor_seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def compare_refits(n_rows: int, repeats: int) -> tuple[float, float, float]:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import cmvmed
 from cmvmed import CMVMED
-from cmvmed.core import linalg
+from cmvmed.core import exact
 from cmvmed.core.row_cache import RowCache
 from tests.core.factories import rejects
 
@@ -90,17 +90,17 @@ def test_weights_groups_and_corrected_labels_make_no_difference():
     check_bit_equal(warm.fit(X, y), CMVMED().fit(X, y), X)  # other weights
 
 
-def eigendecompositions(monkeypatch):
-    """The sizes of the matrices that are decomposed from now on."""
-    sizes, decompose = [], np.linalg.eigh
-    monkeypatch.setattr(linalg.np.linalg, "eigh", lambda K: (sizes.append(len(K)), decompose(K))[1])
+def reductions(monkeypatch):
+    """The sizes of the matrices that are brought to tridiagonal form from now on."""
+    sizes, reduce = [], exact.tridiagonal_form
+    monkeypatch.setattr(exact, "tridiagonal_form", lambda K: (sizes.append(len(K)), reduce(K))[1])
     return sizes
 
 
-def test_kernels_are_decomposed_once(monkeypatch):
+def test_kernels_are_reduced_once(monkeypatch):
     X, classes = draw()
     model = CMVMED(warm_start=True, opinions="consensus")
-    sizes = eigendecompositions(monkeypatch)
+    sizes = reductions(monkeypatch)
     model.fit(X, label(classes, np.arange(12)))
     assert sizes.count(N) == 2
     model.fit(X, label(classes, np.arange(14)))
@@ -218,7 +218,7 @@ def test_a_fit_that_fails_leaves_what_was_kept(monkeypatch):
     model = CMVMED(warm_start=True, opinions="consensus").fit(X, label(classes, np.arange(12)))
     with pytest.raises(ValueError, match="label"):
         model.fit(X, np.full(N, -1))
-    sizes = eigendecompositions(monkeypatch)
+    sizes = reductions(monkeypatch)
     model.fit(X, label(classes, np.arange(13)))
     assert sizes.count(N) == 0
 

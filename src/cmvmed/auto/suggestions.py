@@ -58,13 +58,21 @@ def similarities(views: Sequence[ViewPoints], n_rows: int, n_labels: int, tuning
 
 def joint_distances(views: Sequence[ViewPoints], n_rows: int) -> Array:
     """Mean over the views that both rows have of ‖x - x'‖² in units of its mean, (n, n); infinite if they have none."""
-    total, count = np.zeros((2, n_rows, n_rows))
+    whole = all(view.rows.size == n_rows for view in views)
+    total, count = np.zeros((n_rows, n_rows)), np.zeros((0, 0) if whole else (n_rows, n_rows))
     for view in views:
         D = view_distances(view.kernel, view.points)
         mean = float(D.mean()) if D.size else 0.0
-        own = slice(None) if view.rows.size == n_rows else np.ix_(view.rows, view.rows)
-        total[own] += D / mean if mean > 0.0 else D
-        count[own] += 1.0
+        D /= mean if mean > 0.0 else 1.0
+        if whole:
+            total += D
+        else:
+            own = np.ix_(view.rows, view.rows)
+            total[own] += D
+            count[own] += 1.0
+    if whole and views:
+        total /= len(views)
+        return total
     return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
 
 

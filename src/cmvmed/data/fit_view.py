@@ -1,6 +1,6 @@
 """A view of a fit: kernel blocks or features of its labeled and unlabeled rows, taken from those of all its rows.
 
-Kernels, eigendecompositions, landmarks and features are computed for all rows of the view, whatever their labels, and
+Kernels, their tridiagonal forms, landmarks and features are computed for all rows of the view, whatever their labels, and
 kept in a :class:`cmvmed.core.row_cache.RowCache`. Which rows are labeled only decides which lines are taken from them.
 """
 
@@ -17,7 +17,7 @@ from cmvmed.core.types import Array, IntArray
 from cmvmed.data.view_data import ViewData
 
 FEATURE_ROWS = 512  # rows whose features are computed at a time
-MAX_OTHERS = 0.1  # share of a view's rows that may have labels for an eigendecomposition of all to be worth its cost
+MAX_OTHERS = 0.1  # share of a view's rows that may have labels for a tridiagonal form of all to be worth its cost
 
 
 @dataclass(frozen=True)

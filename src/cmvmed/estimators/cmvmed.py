@@ -123,7 +123,7 @@ class CMVMED(
         and else "random".
     algorithm : {"bohning", "jaakkola", "exact", "newton", "printed"}, default="bohning"
         How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
-        eigendecomposition per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
+        factorization per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
         variance, at one Cholesky factorization per view, class and sweep. "exact" minimizes the objective itself, whose
         expectations it computes by quadrature, at the same cost. "newton" follows the second-order expansion.
         "printed" is the update as printed in the paper, in which a view does not depend on the consensus;
@@ -163,7 +163,7 @@ class CMVMED(
         that are annealed if there are too many.
     warm_start : bool, default=False
         Whether what the next ``fit`` to the same X can use is kept: all that does not depend on labels, such as kernels,
-        eigendecompositions, landmarks and graphs. The result is the same, bit by bit. A fit to other rows, or with other
+        factorizations, landmarks and graphs. The result is the same, bit by bit. A fit to other rows, or with other
         parameters, computes anew what is not the same. What is kept takes memory, and is not part of a pickle or a file.
 
     Attributes
