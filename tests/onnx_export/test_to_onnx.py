@@ -97,15 +97,14 @@ def test_opinions(opinions, n_classes):
     check_same(model, new)
 
 
-@pytest.mark.parametrize("approximation", ["exact", "nystroem"])
-def test_the_neighbors_as_a_view_of_the_consensus(approximation):
+def test_the_neighbors_as_a_view_of_the_consensus():
     """Two rings, which the graph follows."""
     rng = np.random.default_rng(0)
     truth, angle = rng.integers(0, 2, 500), rng.uniform(0.0, 2.0 * np.pi, (2, 500))
     radius = 1.0 + 1.5 * truth + 0.1 * rng.normal(size=(2, 500))
     views = [np.column_stack([r * np.cos(a), r * np.sin(a)]) for r, a in zip(radius, angle, strict=True)]
     y = np.where(np.arange(500) < 30, truth, -1)
-    model = CMVMED(approximation=approximation, n_components=100).fit([view[:300] for view in views], y[:300])
+    model = CMVMED().fit([view[:300] for view in views], y[:300])
     assert model.neighbor_weight_ > 0.1
     new = [view[300:] for view in views]
     new[0][:50] = np.nan

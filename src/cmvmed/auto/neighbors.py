@@ -15,14 +15,12 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from cmvmed.auto.graph_features import low_rank_neighbors
 from cmvmed.auto.opinions.graph import Nodes
 from cmvmed.auto.opinions.nearest import nearest_means
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
 from cmvmed.core.linalg import mirrored
-from cmvmed.core.low_rank import LowRankView
-from cmvmed.core.posterior import ViewModel, supervised_state
+from cmvmed.core.posterior import supervised_state
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.contents import checksum
 from cmvmed.data.fit_view import KernelOfRows
@@ -36,7 +34,6 @@ class NeighborEvidence:
 
     nodes: Nodes  # of rows in the order of the table
     weight: float
-    random_state: object = None  # draws the landmarks of the graph, where kernels are not exact
 
 
 def add_neighbor_view(
@@ -45,7 +42,9 @@ def add_neighbor_view(
     """The plan with the neighbors as its last view."""
     problem, partition, weight = plan.problem, training.partition, evidence.weight
     n_L, n_U = partition.block_L.size, partition.block_U.size
-    model = neighbor_model(plan, evidence, views, training, tuning)
+    model = neighbor_view(evidence.nodes, views, training, tuning).exact_model(
+        problem.weights_U, shared_curvature=plan.surrogate.shared_curvature
+    )
     hinge = float(np.mean([view.settings.C for view in views])) * partition.hinge[partition.block_L]
     joined = replace(
         problem,
@@ -67,36 +66,10 @@ def add_neighbor_view(
     )
 
 
-def neighbor_model(
-    plan: Plan, evidence: NeighborEvidence, views: Sequence[ViewData], training: TrainingData, tuning: Tuning
-) -> ViewModel:
-    """The neighbors with a kernel, or with features if the other views have features."""
-    weights_U, nodes = plan.problem.weights_U, evidence.nodes
-    if not any(isinstance(model, LowRankView) for model in plan.problem.models):
-        exact = neighbor_view(nodes, views, training, tuning)
-        return exact.exact_model(weights_U, shared_curvature=plan.surrogate.shared_curvature)
-    prior_variance, bias = _mean_settings(views)
-    return low_rank_neighbors(
-        nodes,
-        training,
-        tuning.neighbor_landmarks,
-        tuning.graph_regularization,
-        prior_variance,
-        bias,
-        evidence.random_state,
-        single=weights_U.size > tuning.double_precision_rows,
-    )
-
-
-def _mean_settings(views: Sequence[ViewData]) -> tuple[float, float]:
-    """Mean prior variance of the views, and mean bias in units of it."""
-    prior_variance = float(np.mean([view.settings.prior_variance for view in views]))
-    return prior_variance, float(np.mean([view.settings.bias_variance for view in views])) / prior_variance
-
-
 def neighbor_view(nodes: Nodes, views: Sequence[ViewData], training: TrainingData, tuning: Tuning) -> KernelOfRows:
     """The kernel (Λ + εI)⁻² of all rows, with the mean settings of the views."""
-    prior_variance, bias = _mean_settings(views)
+    prior_variance = float(np.mean([view.settings.prior_variance for view in views]))
+    bias = float(np.mean([view.settings.bias_variance for view in views])) / prior_variance
 
     def compute() -> Array:
         return nodes.of_rows(nodes.of_rows(laplacian_kernel(nodes, tuning.graph_regularization)).T) + bias

@@ -274,8 +274,7 @@ def view_predictors(
             for view, state in zip(views, result.states[: len(views)], strict=True)
         )
     predictors: list[ViewPredictor] = []
-    models, states = problem.models[: len(views)], result.states[: len(views)]  # without the neighbors'
-    for view, basis, model, state in zip(views, bases, models, states, strict=True):
+    for view, basis, model, state in zip(views, bases, problem.models, result.states, strict=True):
         if not isinstance(model, LowRankView):
             raise TypeError(f"View {view.settings.name!r} has features but no low-rank model.")
         gaussian = model.condition(lam, state.a[:, 0])

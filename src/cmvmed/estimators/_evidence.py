@@ -35,7 +35,6 @@ class Evidence:
     labels: Labels
     parts: Parts
     infers_shares: bool  # whether class shares are not given by the user
-    random_state: object = None
 
     @property
     def shares(self) -> Array | None:
@@ -48,7 +47,7 @@ class Evidence:
         """The graph of nearest rows as a view of the consensus."""
         supervised = self.parts.supervised
         usable = self.parts.with_consensus and self.parts.mass.any()
-        return supervised.neighbor_evidence(self.random_state) if usable and supervised is not None else None
+        return supervised.neighbor_evidence() if usable and supervised is not None else None
 
     def combine(
         self, chosen: ChosenPlan, result: AnnealingResult, settings: FitSettings, map_folds: Mapper
@@ -150,4 +149,4 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
             supervised = fit_supervised(candidates, folds, mass, per_class=per_class, tuning=tuning)
     with_consensus = "consensus" in settings.opinions or supervised is None
     parts = Parts(supervised, with_consensus, rows, folds, mass, per_class, settings.labels_drawn == "chosen")
-    return Evidence(training.labels, parts, plan_settings.infers_shares, settings.random_state)
+    return Evidence(training.labels, parts, plan_settings.infers_shares)

@@ -109,8 +109,8 @@ class CMVMED(
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     n_neighbors : int or None, default=5
         Number of nearest training rows that a row is joined with in the graphs; None for no graphs. If held-out labels
-        favor the graphs, the one by all views together is also an additional view of the consensus, unless that is
-        annealed on a sample of the rows. Views with a callable or precomputed kernel have no graphs.
+        favor the graphs, the one by all views together is also an additional view of the consensus, where kernels are
+        exact. Views with a callable or precomputed kernel have no graphs.
     opinions : "auto", str or list of str, default="auto"
         Which classifiers take part: "linear" and "rbf" (all views together), "views" (each view alone), "graph" and
         "view_graphs" (graphs of nearest rows, by all views together and by each) and "consensus" (the paper's). "auto"
@@ -381,8 +381,7 @@ class CMVMED(
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
         with numerical_errors(), blas_limit(n_blas):
             evidence = gather_evidence(fit, settings, plan_settings, complete=sample.is_complete)
-            with_neighbors = not low_rank or (sample.is_complete and settings.tuning.neighbor_landmarks > 0)
-            neighbors = evidence.neighbors if with_neighbors else None
+            neighbors = None if low_rank else evidence.neighbors
             chosen = choose_plan(
                 fit.problem,
                 fit.data,

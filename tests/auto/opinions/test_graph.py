@@ -100,7 +100,7 @@ def test_columns_are_those_of_the_dense_formula():
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.05, 1.0])
-def test_the_expansion_is_right_for_any_regularization(epsilon):
+def test_columns_are_those_of_any_regularization(epsilon):
     points, labeled = draw_points(120), np.arange(10)
     nodes = nodes_of([points], n_L=10, n_neighbors=3)
     kernel = graph_kernel(nodes, labeled, np.ones(10), epsilon)

@@ -104,7 +104,7 @@ class SupervisedFit:
         """The pool, applied to new rows."""
         return PoolScorer(self.scorers, self.pool.scales, self.pool.offsets, self.pool.weights)
 
-    def neighbor_evidence(self, random_state: object = None) -> NeighborEvidence | None:
+    def neighbor_evidence(self) -> NeighborEvidence | None:
         """The graph of nearest rows and its weight in the pool; None if that is not above its prior weight."""
         graphs = [opinion.kind in USES_UNLABELED for opinion in self.candidates.opinions]
         prior = sum(opinion.prior for opinion in self.candidates.opinions if opinion.kind in USES_UNLABELED)
@@ -113,7 +113,7 @@ class SupervisedFit:
         if not joint or all(graphs) or weight <= prior:
             return None
         kernel = joint[0].kernels[0]
-        return NeighborEvidence(kernel.nodes, weight, random_state) if isinstance(kernel, GraphKernel) else None
+        return NeighborEvidence(kernel.nodes, weight) if isinstance(kernel, GraphKernel) else None
 
 
 def fit_supervised(
