@@ -20,7 +20,7 @@ from distributed import Client, LocalCluster
 
 from cmvmed import CMVMED, MED, config_context
 from cmvmed.auto.tuning import Tuning, tuning_context
-from cmvmed.data.sources import DaskRows
+from cmvmed.data.sources import DaskRows, LocalRows
 from cmvmed.datasets import make_multiview_gaussian
 
 N_ROWS, WIDTH = 240, 4
@@ -333,12 +333,57 @@ def test_wrong_row_settings_are_named(given, message):
         CMVMED(**given).fit([np.eye(4)], [0, 1, -1, -1])
 
 
-def test_a_larger_sample_of_a_dask_array_saves_passes(many, many_enough):
+@contextmanager
+def counted_passes(monkeypatch, source):
+    """How often all rows are read: to take some of them, and to compute with each."""
+    counts = dict.fromkeys(("take", "reduce", "map"), 0)
+
+    def counting(name, method):
+        def call(rows, *arguments, **keywords):
+            counts[name] += rows.n_rows == MANY
+            return method(rows, *arguments, **keywords)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in counts:
+            patch.setattr(source, name, counting(name, getattr(source, name)))
+        yield counts
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "dask"])
+def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many, many_enough, monkeypatch):
     X, y = many
+    path = tmp_path / f"all.{kind}"
+    if kind == "npy":
+        np.save(path, X)
+    if kind == "parquet":
+        pd.DataFrame(X, columns=NAMES).to_parquet(path, row_group_size=1000)
+    source = da.from_array(X, chunks=(2500, -1)) if kind == "dask" else path
+    models, passes = [], []
+    for settings in ({"rows_tol": 0.01}, {"rows": "all"}):
+        with counted_passes(monkeypatch, DaskRows if kind == "dask" else LocalRows) as counts:
+            models.append(CMVMED(views=[WIDTH, WIDTH], **settings, **STREAMED).fit(source, y))
+        passes.append(counts)
+    enough, whole = models
+    assert enough.approximation_["n_swept"] == 2400
+    assert passes[0] == {"take": 1, "reduce": 0, "map": 1}
+    assert passes[1]["reduce"] >= (whole.history_["n_rows"] == MANY - 40).sum() >= 3
     in_memory = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **STREAMED).fit(X, y)
-    in_dask = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **STREAMED).fit(da.from_array(X, chunks=(2500, -1)), y)
-    assert in_dask.approximation_["n_swept"] == 2400
-    np.testing.assert_allclose(in_dask.predict_proba(X), in_memory.predict_proba(X), atol=1e-9)
+    np.testing.assert_allclose(enough.predict_proba(X), in_memory.predict_proba(X), atol=1e-9)
+    assert enough.approximation_["change"]["classes"] == pytest.approx(in_memory.approximation_["change"]["classes"])
+
+
+def test_what_is_learned_beside_the_sweeps_follows_the_sample(many, many_enough):
+    """Class prior, opinions and calibration are of the annealed sample, whatever the other rows are."""
+    X, y = many
+    models = [
+        CMVMED(views=[WIDTH, WIDTH], rows=rows, rows_tol=0.01, **STREAMED).fit(X, y) for rows in ("enough", "all")
+    ]
+    for name in ("class_prior_", "probability_scale_"):
+        np.testing.assert_array_equal(*(getattr(model, name) for model in models))
+    np.testing.assert_array_equal(*(model.opinions_["weight"] for model in models))
+    assert models[0].approximation_["n_swept"] < models[1].approximation_["n_swept"]
 
 
 def test_a_bad_value_in_the_larger_sample_is_named_by_its_row(many, many_enough):

@@ -22,7 +22,7 @@ from cmvmed.data.training_data import TrainingData
 from cmvmed.data.validation import RowCheck
 from cmvmed.data.view_data import ViewData, ViewSettings
 from cmvmed.scale.passes import ChunkView, GramPass, StreamedRows, SweepPass, SweepSums, UnlabeledRows
-from cmvmed.scale.sampling import LargerSamples, random_rows, rows_with_weights
+from cmvmed.scale.sampling import LargerSamples, TakenRows, random_rows, rows_with_weights
 from cmvmed.scale.streamed import streamed_stages
 from tests.core.factories import rejects
 
@@ -371,8 +371,10 @@ def test_larger_samples_contain_each_other_and_no_held_out_row():
     labeled = np.array([3, 500, 999])
     source = memory_rows([np.arange(2000.0).reshape(1000, 2)])
     rows = StreamedRows(source, RowCheck(("one",), (None,), (None,)), labeled)
-    larger = LargerSamples(rows, random_rows(rows, 460, rng), (100, 400), 60)
-    small, large = larger
+    order = random_rows(rows, 460, rng)
+    taken = np.sort(np.concatenate([order[:100], order[400:], labeled]))
+    larger = LargerSamples(rows, TakenRows(taken, source.take(taken)), order, 100, 400, 60)
+    small, large = larger.sample(100), larger.sample(400)
     numbers = [sample.source.take(np.arange(sample.source.n_rows))[0][:, 0] / 2 for sample in (small, large)]
     assert [sample.n_unlabeled for sample in (small, large)] == [100, 400]
     assert set(numbers[0]) < set(numbers[1])
@@ -383,6 +385,27 @@ def test_larger_samples_contain_each_other_and_no_held_out_row():
     assert held_out.shape == (60, 2)
     assert present.all()
     assert not set(held_out[:, 0] / 2) & set(numbers[1])
+
+
+@pytest.mark.parametrize(
+    ("size", "ratio", "expected"),
+    [(100, None, 400), (100, 9.0, 400), (100, 2.5, 250), (100, 1.1, 200), (300, None, 1000), (600, 3.0, None)],
+)
+def test_the_next_sample_has_as_many_rows_as_are_needed(size, ratio, expected):
+    rows = StreamedRows(memory_rows([np.zeros((2000, 2))]), RowCheck(("one",), (None,), (None,)), np.arange(3))
+    larger = LargerSamples(rows, TakenRows(np.arange(3), []), np.arange(1000), 100, 1000, 0)
+    assert larger.next_size(size, ratio, 4) == expected
+
+
+def test_a_sample_of_rows_in_memory_is_no_copy_of_them(tmp_path):
+    X = np.arange(2000.0).reshape(1000, 2)
+    numbers = np.array([3, 10, 999])
+    chosen = memory_rows([X]).chosen(numbers)
+    np.testing.assert_array_equal(np.concatenate(list(chosen.map(lambda first, matrices: matrices[0]))), X[numbers])
+    np.testing.assert_array_equal(chosen.take(np.array([1, 2]))[0], X[[10, 999]])
+    assert chosen.tables[0].array is X
+    np.save(tmp_path / "rows.npy", X)
+    assert memory_rows([np.load(tmp_path / "rows.npy", mmap_mode="r")]).chosen(numbers) is None
 
 
 def test_a_sample_has_the_weight_of_all_rows():

@@ -161,7 +161,7 @@ class Tuning:
     max_row_weight: float = 3.0
     """Rows that a row of the sample stands for at most: of 1, 3, 10 and no limit, sweeps over 256,000 rows needed fewest from 3."""
     row_growth: int = 4
-    """How many times larger each sample of very many rows is than the one before (benchmarks.rows)."""
+    """How many times larger each sample of very many rows is than the one before, at most (benchmarks.rows)."""
     held_out_rows: int = 5000
     """Rows outside of all samples by which their models are compared: they show a loss of 0.2 % of accuracy to a tenth."""
 

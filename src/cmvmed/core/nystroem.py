@@ -68,7 +68,9 @@ class Landmarks:
         if not can_sum(self.kernel, self.landmarks) or is_sparse(points) or self.kernel.kind == "linear":
             return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None)
         exponents = extend(points, np.dtype(np.float64)) @ self._extended
-        return LandmarkValues(self, np.exp(exponents, out=exponents), points if self.kernel.kind == "linear+rbf" else None)
+        return LandmarkValues(
+            self, np.exp(exponents, out=exponents), points if self.kernel.kind == "linear+rbf" else None
+        )
 
     @cached_property
     def _extended(self) -> Array:

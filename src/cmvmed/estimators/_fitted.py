@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import chain, permutations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -75,8 +75,9 @@ def fitted_model(
     neighbors: NeighborEvidence | None,
     result: AnnealingResult,
     combined: Combined | None,
+    predictors: tuple[ViewPredictor, ...] | None = None,
 ) -> FittedModel:
-    """The model of a result; without ``combined`` it is the consensus alone, uncalibrated."""
+    """The model of a result, of its ``predictors`` if they are known; without ``combined`` the consensus alone, uncalibrated."""
     predictor, opinions, order = None, None, FitOrder(fit.training, fit.views)
     if neighbors is not None:
         state, nodes = result.states[-1], order.nodes(neighbors.nodes)
@@ -89,7 +90,7 @@ def fitted_model(
         schema=fit.training.schema,
         classes=fit.training.labels.classes,
         class_prior=plan.class_prior,
-        predictors=fit.predictors(plan, result),
+        predictors=fit.predictors(plan, result) if predictors is None else predictors,
         pool_weights=result.view_weights,
         offset=result.consensus.offset,
         temperature=result.temperature / (1.0 if combined is None else combined.consensus_scale),
@@ -104,9 +105,10 @@ def fitted_attributes(
     neighbors: NeighborEvidence | None,
     result: AnnealingResult,
     combined: Combined | None = None,
+    model: FittedModel | None = None,
 ) -> dict[str, Any]:
-    """All that ``fit`` learns, by attribute name."""
-    model = fitted_model(fit, plan, neighbors, result, combined)
+    """All that ``fit`` learns, by attribute name; with the model of the result if it is known."""
+    model = fitted_model(fit, plan, neighbors, result, combined) if model is None else model
     distributions = _label_distributions(fit.training, plan, result, model, combined)
     history, sensor_weights = result.history, result.view_weights[: len(fit.data)]
     support, dual_coef = _support(fit, plan, result)
@@ -219,23 +221,35 @@ def continue_on_more_rows(
     plan: Plan,
     result: AnnealingResult,
     combined: Combined | None,
+    model: FittedModel,
     rows_tol: float | None,
+    row_growth: int,
 ) -> Continued:
     """The last stage continued on larger samples and all rows, where the consensus has weight.
 
-    With ``rows_tol`` it ends after a sample that is expected to cost no more than this accuracy.
+    ``model`` is that of the ``result`` in memory. With ``rows_tol`` it ends after a sample that is expected to cost no more
+    than this accuracy.
     """
     if fit.bases is None or sample.all_rows is None:
         raise ValueError("Only a fit on a sample, with low-rank features, can be continued on all rows.")
-    start, n_annealed = fitted_model(fit, plan, None, result, combined), fit.training.partition.block_U.size
+    at = Continued(result, model, fit.training.partition.block_U.size)
     if result.consensus_weight == 0.0 or result.stopped:
-        return Continued(result, start, n_annealed)
+        return at
     preprocessors = [view.preprocessor for view in fit.whole]
-    samples = chain(sample.larger or (), [sample.all_rows])
     held_out = None if sample.larger is None or rows_tol is None else sample.larger.held_out()
-    at = Continued(result, start, n_annealed)
-    for streamed in streamed_stages(samples, preprocessors, fit.bases, plan, result):
-        model = replace(fitted_model(fit, plan, None, streamed.result, combined), predictors=streamed.predictors)
+    change: RowChange | None = None
+
+    def samples() -> Iterator[StreamedRows]:
+        size = None if sample.larger is None else sample.larger.smallest
+        while sample.larger is not None and size is not None:
+            yield sample.larger.sample(size)
+            ratio = change.accuracy / rows_tol if change is not None and rows_tol else None
+            size = sample.larger.next_size(size, ratio, row_growth)
+        if sample.all_rows is not None:
+            yield sample.all_rows
+
+    for streamed in streamed_stages(samples(), preprocessors, fit.bases, plan, result):
+        model = fitted_model(fit, plan, None, streamed.result, combined, streamed.predictors)
         last, at = at, Continued(streamed.result, model, streamed.n_rows)
         if held_out is not None and rows_tol is not None and streamed.n_rows < sample.all_rows.n_unlabeled:
             before, after = (m.probabilities(m.pooled.scored(*held_out)) for m in (last.model, model))

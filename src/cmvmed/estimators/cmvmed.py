@@ -151,7 +151,7 @@ class CMVMED(
     rows : {"enough", "all"}, default="enough"
         How many of very many unlabeled rows the consensus is learned from. "enough" sweeps over samples of them, each
         four times larger than the one before, until ``rows_tol`` is met; all rows are then predicted. "all" sweeps
-        over all of them. It concerns fits with "nystroem" to 80 000 unlabeled rows and more.
+        over all of them. It concerns fits with "nystroem" to 40 000 unlabeled rows and more.
     rows_tol : float, default=0.002
         Accuracy that may be lost with ``rows="enough"``, compared with ``rows="all"``: sampling ends when no more is
         expected to be lost. ``approximation_`` reports it, with a bound.
@@ -402,9 +402,11 @@ class CMVMED(
         continued = None
         if sample.all_rows is not None:
             rows_tol = None if settings.rows == "all" else settings.rows_tol
-            continued = continue_on_more_rows(sample, fit, chosen.plan, result, combined, rows_tol)
+            model = fitted["_model"]
+            growth = settings.tuning.row_growth
+            continued = continue_on_more_rows(sample, fit, chosen.plan, result, combined, model, rows_tol, growth)
             result = continued.result
-            fitted = attributes_after(result, combined)
+            fitted = attributes_after(result, combined, continued.model)
             memory_limit = settings.input.memory_limit
             fitted |= all_rows_attributes(continued.model, fit, fitted, sample.all_rows, data.labels, memory_limit)
         fitted |= {"approximation_": approximation_summary(approximation, fit, continued), "_reference": reference}

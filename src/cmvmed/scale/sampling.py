@@ -1,6 +1,6 @@
 """The rows that are annealed in memory: all of them, or a sample if they are many, and larger samples that contain it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ MAX_LABELED_ROWS = 20_000  # whose covariance is a square matrix
 # How memory is divided. The sample and what is computed from it take at most 1/SAMPLE_MEMORY of the limit.
 SAMPLE_MEMORY = 2
 LARGER_MEMORY = 4  # the largest of the larger samples takes at most this part of the memory for chunks
+MIN_GROWTH = 2  # of a sample
 LARGEST_PART = 2  # the largest of them has at most this part of all rows
 ROWS_PER_COMPONENT = 20  # of the first larger sample, whose sums of products all of them use
 # Copies of the sample's rows: as they are given, while they are scaled, in their own order and in that of a fit
@@ -33,32 +34,61 @@ BYTES_PER_ROW = 32  # its class, weights and scores, which are kept
 
 
 @dataclass(frozen=True)
+class TakenRows:
+    """Some rows in memory: files are read once for all that is surely needed of them."""
+
+    numbers: IntArray  # ascending
+    matrices: list[Matrix]
+
+    def take(self, numbers: IntArray) -> list[Matrix] | None:
+        """Per view, the rows of the given ascending numbers; None if there are others among them."""
+        place = np.minimum(np.searchsorted(self.numbers, numbers), self.numbers.size - 1)
+        if not np.array_equal(self.numbers[place], numbers):
+            return None
+        return [matrix[place] for matrix in self.matrices]
+
+
+@dataclass(frozen=True)
 class LargerSamples:
     """Samples that contain each other, and rows outside of all of them by which their models are compared."""
 
     rows: StreamedRows  # all rows
+    taken: TakenRows  # the first sample and the held-out rows
     order: IntArray  # numbers of unlabeled rows in random order: a sample of n rows is the first n of them
-    sizes: tuple[int, ...]  # ascending
+    smallest: int  # sample
+    largest: int
     n_held_out: int  # rows at the end of ``order`` that are in no sample
 
-    def __iter__(self) -> Iterator[StreamedRows]:
-        """One sample after the other, each in memory with the labeled rows and standing for all rows."""
+    def sample(self, size: int) -> StreamedRows:
+        """A sample in memory with the labeled rows, standing for all rows."""
+        numbers, weights = rows_with_weights(self.rows, self.order[:size], np.inf)
+        source = self._source(numbers)
+        return StreamedRows(source, self.rows.check, np.searchsorted(numbers, self.rows.labeled), weights)
+
+    def _source(self, numbers: IntArray) -> LocalRows:
         local = self.rows.source if isinstance(self.rows.source, LocalRows) else None
-        for size in self.sizes:
-            numbers, weights = rows_with_weights(self.rows, self.order[:size], np.inf)
-            matrices = self.rows.source.take(numbers)
-            _present_in_sample(self.rows.check, numbers, matrices)
-            source = memory_rows(
-                matrices,
-                memory_limit=None if local is None else local.memory_limit,
-                n_threads=None if local is None else local.n_threads,
-            )
-            yield StreamedRows(source, self.rows.check, np.searchsorted(numbers, self.rows.labeled), weights)
+        if local is not None and (chosen := local.chosen(numbers)) is not None:
+            return chosen
+        matrices = self.taken.take(numbers) or self.rows.source.take(numbers)
+        _present_in_sample(self.rows.check, numbers, matrices)
+        limit, n_threads = (None, None) if local is None else (local.memory_limit, local.n_threads)
+        return memory_rows(matrices, memory_limit=limit, n_threads=n_threads)
+
+    def next_size(self, size: int, ratio: float | None, growth: int) -> int | None:
+        """The size of the sample after one of ``size`` rows; None if it would be too large.
+
+        What a sample loses is proportional to 1/n. If it loses ``ratio`` times as much as it may, so many times as many
+        rows are needed; at least twice as many, by which the loss can be estimated, and at most ``growth`` times.
+        """
+        if MIN_GROWTH * size > self.largest:
+            return None
+        factor = float(growth) if ratio is None else min(max(ratio, MIN_GROWTH), growth)
+        return min(int(factor * size), self.largest)
 
     def held_out(self) -> tuple[list[Matrix], list[BoolArray]]:
         """Per view, the rows that are in no sample, and which of them have it."""
         numbers = np.sort(self.order[self.order.size - self.n_held_out :])
-        matrices = self.rows.source.take(numbers)
+        matrices = self.taken.take(numbers) or self.rows.source.take(numbers)
         return matrices, _present_in_sample(self.rows.check, numbers, matrices)
 
 
@@ -167,41 +197,39 @@ def _sampled(
             "unlabeled rows have little to add."
         )
     smallest = max(n_sample * tuning.row_growth, ROWS_PER_COMPONENT * n_components)
-    source, sizes = _divide_memory(source, labeled.size, memory_limit, smallest, tuning)
+    source, largest = _divide_memory(source, labeled.size, memory_limit, smallest, tuning)
+    has_larger = largest >= smallest
     check = RowCheck(data.schema.view_names, data.schema.columns_by_view, (None,) * len(data.schema.view_names))
     rows = StreamedRows(source, check, labeled, None if weights.equal else weights.sample)
-    n_held_out = tuning.held_out_rows if sizes else 0
-    order = random_rows(rows, max(n_sample, *sizes, 0) + n_held_out, generator(random_state))
+    n_held_out = tuning.held_out_rows if has_larger else 0
+    order = random_rows(rows, max(n_sample, largest if has_larger else 0) + n_held_out, generator(random_state))
     numbers, sample_weights = rows_with_weights(rows, order[:n_sample], tuning.max_row_weight)
-    matrices = source.take(numbers)
+    first = order[: max(n_sample, smallest if has_larger else 0)]
+    needed = np.unique(np.concatenate([first, order[order.size - n_held_out :], labeled]))
+    taken = TakenRows(needed, source.take(needed))
+    matrices = taken.take(numbers) or source.take(numbers)
     present = _present_in_sample(check, numbers, matrices)
     sample_labels = Labels(labels.classes, labels.codes[numbers])
     groups = None if weights.groups is None else weights.groups[numbers]
     sample = RowWeights(sample_weights, weights.hinge[numbers], weights.equal, groups)
     training = training_data(data.schema, matrices, present, sample_labels, sample)
-    return Sample(training, rows, LargerSamples(rows, order, sizes, n_held_out) if sizes else None, numbers)
+    larger = LargerSamples(rows, taken, order, smallest, largest, n_held_out) if has_larger else None
+    return Sample(training, rows, larger, numbers)
 
 
-def _divide_memory(
-    source: Rows, n_labeled: int, memory_limit: int, smallest: int, tuning: Tuning
-) -> tuple[Rows, tuple[int, ...]]:
-    """The source with its share of the memory, and the sizes of the larger samples that fit beside it.
+def _divide_memory(source: Rows, n_labeled: int, memory_limit: int, smallest: int, tuning: Tuning) -> tuple[Rows, int]:
+    """The source with its share of the memory, and the size of the largest sample that fits beside it.
 
-    Each is ``row_growth`` times the one before. The largest has at most half of all rows: if it is enough it saves as much
-    as it would cost in vain.
+    It has at most half of all rows: if it is enough it saves as much as it would cost in vain.
     """
     room = memory_after_rows(memory_limit, source.n_rows) // CHUNK_MEMORY
     bytes_per_row = FLOAT_BYTES * sum(source.row_sizes)
     fitting = room // LARGER_MEMORY // max(bytes_per_row, 1) - n_labeled - tuning.held_out_rows
     largest = min(fitting, (source.n_rows - n_labeled) // LARGEST_PART)
-    sizes, size = [], smallest
-    while size <= largest:
-        sizes.append(size)
-        size *= tuning.row_growth
-    if not isinstance(source, LocalRows):  # workers of a cluster have memory of their own
-        return source, tuple(sizes)
-    taken = (sizes[-1] + n_labeled) * bytes_per_row if sizes else 0
-    return replace(source, memory_limit=room - taken), tuple(sizes)
+    if largest < smallest or not isinstance(source, LocalRows):  # workers of a cluster have memory of their own
+        return source if not isinstance(source, LocalRows) else replace(source, memory_limit=room), largest
+    taken = (largest + smallest + tuning.held_out_rows + n_labeled) * bytes_per_row
+    return replace(source, memory_limit=room - taken), largest
 
 
 def random_rows(rows: StreamedRows, n: int, rng: np.random.Generator) -> IntArray:

@@ -3,6 +3,8 @@
 Several opinions compare a row with the same training rows: the joint kernel and those of the single views, the joint
 graph and those of the single views. Their coefficients are put side by side, so that a block of rows is scaled and
 compared once for all of them. What has no such form, as sparse rows or given kernels, is scored part by part.
+
+In single precision only kernels are: the distances of the nearest of many rows often differ by less than it resolves.
 """
 
 from collections.abc import Sequence
@@ -10,13 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cmvmed.auto.opinions.candidates import OpinionScorer, PartScorer, row_factors
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
 from cmvmed.auto.opinions.graph import GraphScorer, Nodes
 from cmvmed.auto.opinions.nearest import nearest_means
-from cmvmed.core.kernel_functions import KernelSum, blocks_of_rows, can_sum, extend, extended_centers, kernel_sum
+from cmvmed.core.kernel_functions import (
+    BLOCK_ROWS,
+    KernelSum,
+    blocks_of_rows,
+    can_sum,
+    extend,
+    extended_centers,
+    kernel_sum,
+)
 from cmvmed.core.kernels import Kernel
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -73,14 +82,14 @@ class _NodeDistances:
     form: int
     nodes: Array  # (m, d)
     gamma: float
-    extended: NDArray[np.floating]  # (d + 2, m)
+    extended: Array  # (d + 2, m)
 
 
 class PoolScores:
     """The scores of a pool's opinions, prepared for many calls."""
 
     def __init__(self, scorers: Sequence[OpinionScorer], dtype: type = np.float64) -> None:
-        self.scorers, self.dtype = scorers, dtype
+        self.scorers = scorers
         self.intercepts = np.stack([scorer.intercept for scorer in scorers])  # (J, K)
         self.factors = np.array([1.0 / np.sqrt(max(len(scorer.views), 1)) for scorer in scorers])  # of complete rows
         self.n_classes = self.intercepts.shape[1]
@@ -116,7 +125,7 @@ class PoolScores:
             if known.form == form and known.gamma == gamma and _same(known.nodes, train):
                 return number
         extended = -extended_centers(gamma, train)
-        self.distances.append(_NodeDistances(form, train, gamma, extended.astype(self.dtype)))
+        self.distances.append(_NodeDistances(form, train, gamma, extended))
         return len(self.distances) - 1
 
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
@@ -125,11 +134,17 @@ class PoolScores:
         if any(is_sparse(matrix) for matrix in matrices):
             return np.stack([scorer.scores(matrices, present) for scorer in self.scorers])
         scores = np.empty((len(self.scorers), n, self.n_classes))
+        work = self._workspace(min(n, BLOCK_ROWS))
         for rows in blocks_of_rows(n):
-            scores[:, rows] = self._block([matrix[rows] for matrix in matrices], [has[rows] for has in present])
+            scores[:, rows] = self._block([matrix[rows] for matrix in matrices], [has[rows] for has in present], work)
         return scores
 
-    def _block(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
+    def _workspace(self, n: int) -> list[Array]:
+        """Room for the distances of n rows to the nodes, by view and by several: memory from the system costs time."""
+        sizes = [len(distance.nodes) for distance in self.distances]
+        return [np.empty((n, size)) for size in [*sizes, *([max(sizes)] if sizes else [])]]
+
+    def _block(self, matrices: list[Matrix], present: list[BoolArray], work: list[Array]) -> Array:
         n, K = matrices[0].shape[0], self.n_classes
         scores = np.zeros((n, len(self.scorers), K))
         complete = all(has.all() for has in present)
@@ -140,26 +155,27 @@ class PoolScores:
         ]
         for form, opinions, kernel in self.kernels:
             values = kernel.values(points[form]).reshape(-1, opinions.size, K)
-            if complete:
+            if (own := rows[form]) is None:
                 scores[:, opinions] += values
             else:
-                scores[np.ix_(rows[form], opinions)] += values
+                scores[np.ix_(own, opinions)] += values
         if complete and self.graphs:
-            self._add_graphs(scores, points)
+            self._add_graphs(scores, points, work)
         others = self.others if complete else [*self.others, *((j, graph) for j, graph, _ in self.graphs)]
         for j, part in others:
             scores[:, j] += part.scores(matrices, present)
         return self._finished(scores, present, complete=complete)
 
-    def _add_graphs(self, scores: Array, points: list[Array]) -> None:
+    def _add_graphs(self, scores: Array, points: list[Array], work: list[Array]) -> None:
         """Add those of the graphs, of rows that have all views."""
-        extended = {d.form: extend(points[d.form], np.dtype(self.dtype)) for d in self.distances}
-        distances = [extended[d.form] @ d.extended for d in self.distances]
+        n, extended = len(scores), {d.form: extend(points[d.form], np.dtype(np.float64)) for d in self.distances}
+        distances = [
+            np.matmul(extended[d.form], d.extended, out=w[:n]) for d, w in zip(self.distances, work, strict=False)
+        ]
         for j, graph, own in self.graphs:
             mean = distances[own[0]]
             if len(own) > 1:
-                mean = sum((distances[i] for i in own[1:]), start=mean)
-                mean *= 1.0 / len(own)
+                mean = _mean([distances[i] for i in own], work[-1].ravel()[: mean.size].reshape(mean.shape))
             scores[:, j] += nearest_means(mean, graph.nodes.n_neighbors, graph.node_scores)
 
     def _finished(self, scores: Array, present: list[BoolArray], *, complete: bool) -> Array:
@@ -172,6 +188,15 @@ class PoolScores:
                     scores[:, j] *= row_factors([present[view] for view in scorer.views])[:, None]
         scores += self.intercepts
         return scores.transpose(1, 0, 2)
+
+
+def _mean(distances: Sequence[Array], out: Array) -> Array:
+    """The mean of distances by several views, (n, m)."""
+    np.add(distances[0], distances[1], out=out)
+    for more in distances[2:]:
+        out += more
+    out /= len(distances)
+    return out
 
 
 def _is_whole(nodes: Nodes) -> bool:

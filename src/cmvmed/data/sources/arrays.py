@@ -8,7 +8,7 @@ table per view.
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -106,6 +106,40 @@ class ArrayTable:
 
 
 @dataclass(frozen=True)
+class ChosenRows:
+    """Some rows of an array in memory, which are not copied as a whole."""
+
+    array: Any
+    numbers: IntArray  # of the rows, ascending
+    column_names: list[str] | None = None
+    reading_bytes: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.numbers.size)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.array.shape[1])
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return numbers_per_row(self.array)
+
+    def blocks(self, size: int) -> Iterator[Matrix]:
+        """The rows in blocks of ``size``."""
+        for start in range(0, self.n_rows, size):
+            yield as_numbers(self.array[self.numbers[start : start + size]])
+
+    def take(self, rows: IntArray) -> Matrix:
+        """The rows of the given ascending numbers, counted among the chosen ones."""
+        return as_numbers(self.array[self.numbers[rows]])
+
+
+@dataclass(frozen=True)
 class PaddedTable:
     """A table with further columns, which hold NaN: those of views that new rows lack."""
 
@@ -174,6 +208,13 @@ class LocalRows:
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers."""
         return self._by_view([table.take(rows) for table in self.tables])
+
+    def chosen(self, rows: IntArray) -> "LocalRows | None":
+        """The rows of the given ascending numbers without a copy of them; None unless all rows are in memory."""
+        arrays = [table.array for table in self.tables if isinstance(table, ArrayTable)]
+        if len(arrays) < len(self.tables) or any(isinstance(array, np.memmap) for array in arrays):
+            return None
+        return replace(self, tables=[ChosenRows(array, rows) for array in arrays])
 
     def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
         """Elementwise sums over all chunks, added in row order."""

@@ -1,0 +1,142 @@
+"""What a prediction costs: ``python -m benchmarks.prediction``.
+
+A model of 6,000 rows of the scale benchmark with 1000 landmarks in each of two views, annealed on a sample as if there were
+many rows, predicts ``--rows`` new rows, with its opinions and by the consensus alone. In turn with it, the products and
+exponentials that it consists of are computed bare, in blocks of as many rows: those of the landmarks alone, and those of all
+rows that the model compares new rows with. Shares are the medians of bare over actual processor time. A single row is
+predicted many times. Results are written to ``benchmarks/results/prediction.md``.
+"""
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from benchmarks.scale_points import N_LABELED, VIEWS, WIDTH, draw_rows, hidden
+from cmvmed import CMVMED, config_context
+from cmvmed.core.kernel_functions import blocks_of_rows
+
+N_FITTED, N_COMPONENTS, N_SINGLE = 6000, 1000, 1000
+REPORT = Path(__file__).parent / "results" / "prediction.md"
+
+
+def fitted_models() -> dict[str, CMVMED]:
+    """A model with all opinions, and the same with the consensus alone."""
+    X, y = draw_rows(N_FITTED, np.random.default_rng(0))
+    model = CMVMED(views=VIEWS, n_components=N_COMPONENTS).fit(X, hidden(y, N_LABELED))
+    alone = copy(model)
+    alone._model = replace(model._model, opinions=None)
+    return {"with opinions": model, "consensus alone": alone}
+
+
+def compared_rows(model: CMVMED) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Per view and kernel the centers that need a product and an exponential, and those that need a product."""
+    landmarks = [np.asarray(predictor.basis.landmarks) for predictor in model._model.predictors]
+    if model._model.opinions is None:
+        return landmarks, []
+    scores = model._model.opinions.pool._scores
+    gaussians = [gaussian.centers[:-2].T for _, _, kernel in scores.kernels for gaussian in kernel.gaussians]
+    return landmarks + gaussians, [distance.nodes for distance in scores.distances]
+
+
+def bare(X: np.ndarray, with_exponential: Sequence[np.ndarray], without: Sequence[np.ndarray]) -> None:
+    """The products and exponentials alone; every center has the features of one view."""
+    first, second = [c.T.astype(X.dtype) for c in with_exponential], [c.T.astype(X.dtype) for c in without]
+    for rows in blocks_of_rows(len(X)):
+        block = X[rows, :WIDTH]
+        for centers in first:
+            kernel = block @ centers
+            np.exp(kernel, out=kernel)
+        for centers in second:
+            block @ centers
+
+
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def shares(model: CMVMED, X: np.ndarray, repeats: int, dtype: str) -> dict[str, float]:
+    """Medians of the microseconds of a row, and of the shares that bare products and exponentials have in them."""
+    landmarks = [np.asarray(predictor.basis.landmarks) for predictor in model._model.predictors]
+    every, nodes = compared_rows(model)
+    scaled = (X / np.sqrt(WIDTH)).astype(dtype)
+    times = []
+    with config_context(prediction_dtype=dtype):
+        model.predict_proba(X[:5000])
+        for _ in range(repeats):
+            own = cpu_seconds(lambda: model.predict_proba(X))
+            of_landmarks = cpu_seconds(lambda: bare(scaled, landmarks, []))
+            times.append((own, of_landmarks / own, cpu_seconds(lambda: bare(scaled, every, nodes)) / own))
+    own, of_landmarks, of_all = np.median(times, axis=0)
+    return {"microseconds": 1e6 * own / len(X), "landmarks": of_landmarks, "all": of_all}
+
+
+def single_row(model: CMVMED, X: np.ndarray, dtype: str) -> tuple[float, float]:
+    """Median and shortest time of predicting one row, in milliseconds by the clock."""
+    with config_context(prediction_dtype=dtype):
+        times = [timed(lambda i=i: model.predict_proba(X[i : i + 1])) for i in range(N_SINGLE)]
+    return float(np.median(times)), min(times)
+
+
+def timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def report(n: int, repeats: int) -> str:
+    X, _ = draw_rows(n, np.random.default_rng(1))
+    lines = [
+        "# The cost of predictions",
+        "",
+        f"Written by `python -m benchmarks.prediction --rows {n} --repeats {repeats}`.",
+        "",
+        f"| model | precision | a row of {n:,} | bare landmarks | bare, all compared rows | one row, median (shortest) |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    models = fitted_models()
+    for name, model in models.items():
+        for dtype in ("float64", "float32"):
+            found, (median, shortest) = shares(model, X, repeats, dtype), single_row(model, X, dtype)
+            lines.append(
+                f"| {name} | {dtype} | {found['microseconds']:.1f} µs | {100 * found['landmarks']:.0f} % | "
+                f"{100 * found['all']:.0f} % | {median:.2f} ms ({shortest:.2f}) |"
+            )
+    model = models["with opinions"]
+    check = [timed(lambda: validate_data(model, X[:1], reset=False, ensure_all_finite=False)) for _ in range(N_SINGLE)]
+    double = model.predict_proba(X[:20_000])
+    with config_context(prediction_dtype="float32"):
+        change = np.abs(model.predict_proba(X[:20_000]) - double)
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Of one row, scikit-learn's validation takes {np.median(check):.2f} ms ({min(check):.2f}). In single precision "
+            f"probabilities differ by at most {change.max():.1e}, {change.mean():.1e} on average.",
+            "",
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    text = report(arguments.rows, arguments.repeats)
+    REPORT.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
