@@ -168,6 +168,8 @@ def fill_from_results() -> None:
     for page in (ROOT / "README.md", ROOT / "docs" / "guides" / "sensor_table.md"):
         fill(page, "walkthrough", f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```")
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
+    for mark in ("peers", "array_api"):
+        fill(ROOT / "docs" / "scaling.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling_user", (RESULTS / "labeling_user.md").read_text())
