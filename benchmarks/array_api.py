@@ -25,7 +25,7 @@ from benchmarks.scale_points import N_LABELED, VIEWS, draw_rows, hidden
 from cmvmed import CMVMED
 from cmvmed.data.array_api import array_place, on_host
 
-N_TRAIN, N_ROWS, REPEATS, SINGLE_REPEATS = 4000, 20_000, 3, 200
+N_TRAIN, N_ROWS, REPEATS, SINGLE_REPEATS = 4000, 10_000, 3, 200
 LIBRARIES = ("torch", "array_api_strict")
 
 
