@@ -131,7 +131,7 @@ def _legend(data: str, by_method: Curves, results: Results) -> str:
     runs = [run for key, run in results.items() if key.data == data and "stopped" not in run]
     n_labeled, n_test, n_real = (max(run[field] for run in runs) for field in ("n_labeled", "n_test", "n_real"))
     largest = max(point.n for points in by_method.values() for point in points)
-    source = "all drawn anew" if n_real >= largest else f"of which {n_real:,} are real and the others between them"
+    source = "all drawn anew" if n_real >= largest else f"of which {n_real:,} are real and the others made of them"
     draws = dict.fromkeys(sorted({point.n for points in by_method.values() for point in points}), 0)
     for points in by_method.values():
         draws |= {point.n: max(draws[point.n], point.n_draws) for point in points}

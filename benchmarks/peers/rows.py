@@ -2,9 +2,13 @@
 
 "gauss" draws as many rows as are asked for (``benchmarks.scale_points.draw_rows``). A real data set is divided into halves,
 training rows and held-out rows, with 10 labels per class on average. If more training rows are asked for than there are, each
-further one lies at a random place between a training row and one of the five training rows nearest to it in its own class:
-copies with noise would be islands in a graph of nearest rows, and methods with such graphs could not pass labels on.
-Held-out rows are real and take no part in this.
+further one is a training row x, drawn at random, plus Gaussian noise in the directions of its five nearest training rows,
+
+    x + Σ_j g_j (x_j - x) / √5,   g_j ~ N(0, 1),
+
+so that it is about as far from x as these are. With less noise, the copies of a row would be islands in a graph of nearest rows,
+and labels could not pass between them. Classes take no part, so further rows say nothing of them that the others do not.
+Held-out rows are real and take no part either.
 """
 
 import zlib
@@ -33,7 +37,7 @@ class Rows:
     y, y_test : ndarray
     views : dict from view name to slice of columns
     n_real : int
-        Training rows that are not between others.
+        Training rows without noise that was added here.
     """
 
     X: Any
@@ -65,23 +69,13 @@ def real_rows(name: str, n: int, number: int) -> Rows:
 
 
 def enlarged(X: Any, y: Any, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """The first ``n`` rows and their classes; beyond their number, rows between neighbors of one class."""
+    """The first ``n`` rows and their classes; beyond their number, rows with noise, of the class of their origin."""
     if n <= len(y):
         return X[:n], y[:n]
-    nearest = nearest_of_class(StandardScaler().fit_transform(X), y)
-    first = rng.integers(0, len(y), n - len(y))
-    second = nearest[first, rng.integers(0, nearest.shape[1], first.size)]
-    between = X[second] - X[first]
-    between *= rng.random((first.size, 1))
-    between += X[first]
-    return np.concatenate([X, between]), np.concatenate([y, y[first]])
-
-
-def nearest_of_class(X: Any, y: Any) -> Any:
-    """Numbers of the rows of its own class that are nearest to each row, (n_rows, 5)."""
-    nearest = np.empty((len(y), N_NEAREST), dtype=int)
-    for label in np.unique(y):
-        members = np.flatnonzero(y == label)
-        search = NearestNeighbors(n_neighbors=N_NEAREST).fit(X[members])
-        nearest[members] = members[search.kneighbors(return_distance=False)]
-    return nearest
+    search = NearestNeighbors(n_neighbors=N_NEAREST).fit(StandardScaler().fit_transform(X))
+    nearest = search.kneighbors(return_distance=False)
+    origin = rng.integers(0, len(y), n - len(y))
+    further = X[origin]
+    for j in range(N_NEAREST):
+        further += rng.normal(size=(origin.size, 1)) / np.sqrt(N_NEAREST) * (X[nearest[origin, j]] - X[origin])
+    return np.concatenate([X, further]), np.concatenate([y, y[origin]])

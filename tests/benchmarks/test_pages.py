@@ -47,6 +47,8 @@ def part(page, mark):
         ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
         ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),
         ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
+        ("docs/scaling.md", "peers", (RESULTS / "peers.md").read_text()),
+        ("docs/scaling.md", "array_api", (RESULTS / "array_api.md").read_text()),
         ("docs/onnx.md", "onnx", (RESULTS / "onnx.md").read_text()),
     ],
 )

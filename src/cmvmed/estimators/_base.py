@@ -78,7 +78,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         score : ndarray of shape (n_rows,) for two classes, positive for the second; (n_rows, n_classes) for more
-            Of a dask collection, a dask array that is not yet computed.
+            Of a dask collection, a dask array that is not yet computed. With scikit-learn's ``array_api_dispatch``, of
+            arrays of another library an array of that library on the same device.
         """
         return self._predict(X, "score")
 
@@ -93,7 +94,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_rows,)
-            Of a dask collection, a dask array that is not yet computed.
+            Of a dask collection, a dask array that is not yet computed. With scikit-learn's ``array_api_dispatch``, of
+            arrays of another library an array of that library on the same device.
         """
         return self._predict(X, "class")
 
