@@ -21,8 +21,8 @@ PYTHON_LINES = """\
 import pandas as pd
 from cmvmed import CMVMED
 
-table = pd.read_csv("windows.csv")  # window_id, subject, acc_*, gyr_*, and stroke, which is empty in most rows
-sensors = {"accelerometer": "acc_", "gyroscope": "gyr_"}  # names of the views, and how names of their columns begin
+table = pd.read_csv("windows.csv")  # subject, acc_*, gyr_*, and stroke, empty in most rows
+sensors = {"accelerometer": "acc_", "gyroscope": "gyr_"}  # views, and how names of their columns begin
 model = CMVMED(views=sensors).fit(table.filter(regex="acc_|gyr_"), table["stroke"], groups=table["subject"])
 print(model.accuracy_estimate())
 print(model.predict(pd.read_csv("new.csv"))[:5])
@@ -66,7 +66,7 @@ def python_lines(folder: Path) -> str:
     """The lines of Python and what they print, as blocks of a page."""
     program = [sys.executable, "-W", "error", "-c", PYTHON_LINES]
     done = subprocess.run(program, cwd=folder, check=True, capture_output=True, text=True)
-    printed = "\n".join(textwrap.fill(line, 120) for line in done.stdout.splitlines())
+    printed = "\n".join(textwrap.fill(line, 100) for line in done.stdout.splitlines())
     return f"```python\n{PYTHON_LINES}```\n\n```text\n{printed}\n```\n"
 
 

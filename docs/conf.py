@@ -42,6 +42,7 @@ myst_heading_anchors = 4
 autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autosummary_imported_members = True
 numpydoc_show_class_members = False  # the template of a class lists them
 
@@ -63,7 +64,9 @@ html_title = "cmvmed"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {"index": [], "installation": []}  # pages of no section
 html_theme_options = {
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_prev_next": False,

@@ -69,3 +69,8 @@ def test_the_paper_cites_what_its_bibliography_has():
     assert set(re.findall(r"@(\w+)", text.split("---")[2])) == set(
         re.findall(r"^@\w+\{(\w+),", entries, flags=re.MULTILINE)
     )
+
+
+def test_the_paper_has_the_length_that_the_checklist_says():
+    text = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8").split("---")[2].split("# References")[0]
+    assert 750 <= len(re.findall(r"\b[\w'-]+\b", text)) <= 1000
