@@ -141,7 +141,7 @@ class Tuning:
 
     # Many rows.
     max_exact_rows: int = 2000
-    """Unlabeled rows up to which kernels are exact: beyond, an eigendecomposition takes seconds (benchmarks.scale)."""
+    """Unlabeled rows up to which kernels are exact: beyond, a fit would take many seconds (benchmarks.threshold)."""
     compact_rows: int = 300
     """Training rows of each view that a compact model file keeps (benchmarks.model_files)."""
     components_per_root: float = 9.0

@@ -163,7 +163,7 @@ def narrow_product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
     """A B for a B of few columns, some rows of A, or of its transpose if that is in C order, at a time.
 
     One product with all of A would rearrange it first, which takes longer than to read it. Up to ``MAX_NARROW`` columns
-    are taken one by one, while the rows stay in the cache.
+    are taken one by one with the transpose, while its rows stay in the cache.
     """
     if B.shape[1] == 1 or B.shape[1] > MAX_WIDE or 0 in A.shape:
         return np.asarray(A @ B)
@@ -173,16 +173,13 @@ def narrow_product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
     few = B.shape[1] <= MAX_NARROW
     step = max(1, (NARROW_BYTES if few else WIDE_BYTES) // (width * A.itemsize))
     for part in (slice(start, start + step) for start in range(0, n, step)):
-        if not few and by_rows:
+        if by_rows:
             found[:, part] = (A[part] @ B).T
-        elif not few:
-            found += columns[:, part] @ A[:, part].T
-        elif by_rows:
-            for out, column in zip(found, columns, strict=True):
-                np.dot(A[part], column, out=out[part])
-        else:
+        elif few:
             for out, column in zip(found, columns, strict=True):
                 out += A[:, part] @ column[part]
+        else:
+            found += columns[:, part] @ A[:, part].T
     return found.T
 
 
