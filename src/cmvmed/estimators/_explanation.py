@@ -252,15 +252,15 @@ class KnownMeans:
 
 @dataclass(frozen=True)
 class KnownScores:
-    """Scores of all rows by a kernel of one view."""
+    """Scores, by a kernel of one view, of rows that are given by their numbers."""
 
     view: int
     values: Array  # (n, K), zero for rows without the view
     n_basis_rows: int = 0
 
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Scores (n, K), with which rows have which view."""
-        return np.where(present[self.view][:, None], self.values, 0.0)
+        """Scores (m, K) of some of the rows, with which rows have which view."""
+        return np.where(present[self.view][:, None], self.values[matrices[self.view][:, 0]], 0.0)
 
 
 @dataclass(frozen=True)

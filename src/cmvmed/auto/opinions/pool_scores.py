@@ -200,9 +200,14 @@ def _mean(distances: Sequence[Array], out: Array) -> Array:
 
 
 def _is_whole(nodes: Nodes) -> bool:
-    """Whether all nodes have all views of the graph, by features in dense matrices."""
-    return nodes.size > 0 and all(
-        (place >= 0).all() and not is_sparse(view.train) for view, place in zip(nodes.views, nodes.place, strict=True)
+    """Whether distances are those of features in dense matrices, and all nodes have all views of the graph."""
+    return (
+        type(nodes) is Nodes
+        and nodes.size > 0
+        and all(
+            (place >= 0).all() and not is_sparse(view.train)
+            for view, place in zip(nodes.views, nodes.place, strict=True)
+        )
     )
 
 
