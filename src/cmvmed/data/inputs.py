@@ -87,7 +87,7 @@ def open_rows(X: object, settings: InputSettings) -> tuple[InputSchema, Rows]:
 def open_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Matrix] | OpenInput:
     """Open X for predictions, which must have the columns of the training X: matrices if it is in memory."""
     if not is_external(X):
-        return _read_new_arrays(on_host(X), schema, settings)
+        return _read_new_arrays(X, schema, settings)
     opened = open_external_new(X, schema)
     if opened.names is not None:
         check_widths(opened.widths, schema)
@@ -128,7 +128,7 @@ def without_column(X: object, column: str) -> tuple[Any, Any]:
 
 def load_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Matrix]:
     """The views of new rows in memory."""
-    opened = open_new(X, schema, settings)
+    opened = open_new(on_host(X), schema, settings)
     if isinstance(opened, list):
         return opened
     return load_all_rows(opened.rows(schema.layout, settings), settings.memory_limit)
