@@ -90,7 +90,7 @@ def open_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Ma
     Those of a single table stay in single precision if they are given so: what is computed converts some rows at a time.
     """
     if not is_external(X):
-        return _read_new_arrays(on_host(X), schema, settings)
+        return _read_new_arrays(X, schema, settings)
     opened = open_external_new(X, schema)
     if opened.names is not None:
         check_widths(opened.widths, schema)
@@ -131,7 +131,7 @@ def without_column(X: object, column: str) -> tuple[Any, Any]:
 
 def load_new(X: object, schema: InputSchema, settings: InputSettings) -> list[Matrix]:
     """The views of new rows in memory."""
-    opened = open_new(X, schema, settings)
+    opened = open_new(on_host(X), schema, settings)
     if isinstance(opened, list):
         return [as_numbers(matrix) for matrix in opened]
     return load_all_rows(opened.rows(schema.layout, settings), settings.memory_limit)

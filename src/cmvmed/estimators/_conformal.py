@@ -1,5 +1,6 @@
 """Prediction sets of CMVMED."""
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any
 
@@ -9,14 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed._warnings import warn_user
 from cmvmed.auto.opinions.prediction_sets import ClassThresholds, HeldOutScores
 from cmvmed.estimators._parameters import check_number
-from cmvmed.estimators._prediction import FittedModel, predict
-from cmvmed.estimators._settings import read_input_settings
+from cmvmed.estimators._prediction import OutputKind
 
 
 class PredictionSetMixin:
     """The method ``predict_set``."""
 
-    _model: FittedModel
+    _predict: Callable[[object, OutputKind], Any]  # of the classifier
 
     def predict_set(self, X: object, alpha: float = 0.1, *, allow_empty: bool = True) -> Any:
         """Classes that may be those of each row: a set that holds the true class with a probability of about 1 - alpha.
@@ -57,5 +57,4 @@ class PredictionSetMixin:
                 f"{scores.counts.sum():g} held-out labels are too few for sets with alpha={alpha:g}, so all sets hold all classes; "
                 f"label at least {ceil(1.0 / alpha) - 1} rows, or use a larger alpha."
             )
-        output = ClassThresholds(thresholds, bool(allow_empty))
-        return predict(self._model, X, output, read_input_settings(self))  # type: ignore[arg-type]
+        return self._predict(X, ClassThresholds(thresholds, bool(allow_empty)))

@@ -26,6 +26,7 @@ from cmvmed.auto.opinions.graph import GraphScorer, Nodes
 from cmvmed.auto.opinions.supervised import PoolScorer
 from cmvmed.core.consensus import pool
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.array_api import on_host
 from cmvmed.data.inputs import open_new
 from cmvmed.data.schema import InputSettings
 from cmvmed.data.sources import memory_rows
@@ -83,7 +84,7 @@ def explain(model: FittedModel, X: object, settings: InputSettings) -> dict[str,
     names = model.schema.view_names
     if PRIOR in names:
         raise ValueError(f"A view is named {PRIOR!r}, as the part that does not depend on the row; use another name.")
-    opened, explainer = open_new(X, model.schema, settings), Explainer.of(model)
+    opened, explainer = open_new(on_host(X), model.schema, settings), Explainer.of(model)
     if not isinstance(opened, list) and opened.in_dask:
         raise TypeError(
             "explain does not take dask collections: pass a part of the rows that is in memory, such as "
