@@ -66,7 +66,7 @@ def python_lines(folder: Path) -> str:
     """The lines of Python and what they print, as blocks of a page."""
     program = [sys.executable, "-W", "error", "-c", PYTHON_LINES]
     done = subprocess.run(program, cwd=folder, check=True, capture_output=True, text=True)
-    printed = "\n".join(textwrap.fill(line, 100) for line in done.stdout.splitlines())
+    printed = "\n".join(textwrap.fill(line, 108) for line in done.stdout.splitlines())
     return f"```python\n{PYTHON_LINES}```\n\n```text\n{printed}\n```\n"
 
 

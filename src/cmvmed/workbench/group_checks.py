@@ -64,8 +64,8 @@ def _possible_groups(rows: ProjectRows) -> Iterator[Finding]:
                 yield Finding(
                     "warning",
                     "possible_groups",
-                    f"View {view!r}, column {column!r} holds {len(numbered)} names such as {min(numbered)!r}, from which is "
-                    "learned. If they are the units that rows come from, such as animals, devices or days, set groups in "
+                    f"View {view!r}, column {column!r} holds {len(numbered)} names such as {min(numbered)!r} as a "
+                    "feature. If they are the units that rows come from, such as animals, devices or days, set groups in "
                     "[data] to this column: otherwise the accuracy is that of units known already.",
                 )
 
