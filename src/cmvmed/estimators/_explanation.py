@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed.auto.opinions.candidates import PartScorer
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
 from cmvmed.auto.opinions.graph import GraphScorer, Nodes
-from cmvmed.auto.opinions.supervised import PoolScorer
 from cmvmed.core.consensus import pool
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.array_api import on_host
@@ -233,8 +232,7 @@ def of_known_rows(pooled: PooledPredictor, matrices: list[Matrix], present: list
         neighbors = replace(neighbors, nodes=known_nodes(neighbors.nodes))
     if opinions is not None:
         scorers = [replace(scorer, parts=tuple(map(known_part, scorer.parts))) for scorer in opinions.pool.scorers]
-        known = {field.name: getattr(opinions.pool, field.name) for field in fields(PoolScorer)}
-        opinions = replace(opinions, pool=KnownPool(**(known | {"scorers": tuple(scorers)})))
+        opinions = replace(opinions, pool=replace(opinions.pool, scorers=tuple(scorers)))
     return replace(pooled, predictors=tuple(predictors), neighbors=neighbors, opinions=opinions)
 
 
@@ -262,15 +260,6 @@ class KnownScores:
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
         """Scores (m, K) of some of the rows, with which rows have which view."""
         return np.where(present[self.view][:, None], self.values[matrices[self.view][:, 0]], 0.0)
-
-
-@dataclass(frozen=True)
-class KnownPool(PoolScorer):
-    """The opinions of a pool on rows that are given by their numbers."""
-
-    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """The scores of each opinion, (J, m, K), part by part: numbers have no distances that opinions could share."""
-        return np.stack([scorer.scores(matrices, present) for scorer in self.scorers])
 
 
 @dataclass(frozen=True)

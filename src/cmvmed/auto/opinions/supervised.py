@@ -59,12 +59,9 @@ class PoolScorer:
         return list(self._by_opinion(matrices, present))
 
     def _by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        return log_softmax(self.scales[:, None, None] * self.scores(matrices, present) + self.offsets[:, None])
-
-    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """The scores of each opinion, (J, m, K)."""
         single = all(matrix.dtype == np.float32 for matrix in matrices)
-        return (self._single_scores if single else self._scores).scores(matrices, present)
+        scores = (self._single_scores if single else self._scores).scores(matrices, present)
+        return log_softmax(self.scales[:, None, None] * scores + self.offsets[:, None])
 
     @cached_property
     def _scores(self) -> PoolScores:
