@@ -18,6 +18,7 @@ from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, Matrix
 
 BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
+EXACT_EXPONENT = 1e3  # up to which its rounding, even in single precision, changes a kernel value by little
 SUMMED_KERNELS = ("linear", *DISTANCE_KERNELS)
 
 
@@ -35,9 +36,7 @@ class GaussianSum:
 
     def values(self, extended_rows: NDArray[np.floating]) -> NDArray[np.floating]:
         """The sums (n, F) at rows (n, d + 2), extended."""
-        kernel = extended_rows @ self.centers
-        np.exp(kernel, out=kernel)
-        return np.asarray(kernel @ self.coefficients)
+        return np.asarray(gaussian_kernel(extended_rows, self.centers) @ self.coefficients)
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,17 @@ class KernelSum:
                 for gaussian in self.gaussians:
                     values = values + gaussian.values(extended)
         return self.kernel.checked(values if values.ndim == 2 else np.tile(values, (points.shape[0], 1)))
+
+
+def gaussian_kernel(extended_rows: NDArray[np.floating], centers: NDArray[np.floating]) -> NDArray[np.floating]:
+    """exp(-γ‖x - z‖²) of extended rows (n, d + 2) and centers (d + 2, p).
+
+    Where γ‖x‖² is so large that rounding makes exponents positive, these are set to zero.
+    """
+    exponents = extended_rows @ centers
+    if centers.shape[1] and not -centers[-2, 0] * extended_rows[:, -2].max(initial=0.0) < EXACT_EXPONENT:
+        np.minimum(exponents, 0.0, out=exponents)
+    return np.asarray(np.exp(exponents, out=exponents))
 
 
 def extended_centers(gamma: float, centers: Array) -> Array:
