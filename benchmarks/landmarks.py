@@ -12,8 +12,9 @@ come, so that a run that was stopped goes on where it was.
 - 1000 nodes: of the graphs, as in fits on a sample of more than 5000 unlabeled rows
 - poisson: Poisson learning on all views side by side (needs graphlearning)
 
-The table has the accuracy on the unlabeled rows in percent, mean over splits ± standard deviation, and the processor
-seconds relative to those of "landmarks". The lines below it are differences on the same splits, means over sets.
+The table has the accuracy on the unlabeled rows in percent, mean over splits ± standard deviation, and in brackets the
+number of splits and the processor seconds relative to those of "landmarks". A run that was stopped leaves cells with
+fewer splits than others; the lines below the table are differences on the same splits, means over sets.
 """
 
 import argparse
@@ -129,14 +130,12 @@ def report(sets: list[str], splits: range, methods: list[str], path: Path) -> st
         for name in sets
         for method in methods
     }
-    lines = [f"| set | rows | labels | splits | {' | '.join(methods)} |", "| --- " * (4 + len(methods)) + "|"]
+    lines = [f"| set | rows | labels | {' | '.join(methods)} |", "| --- " * (3 + len(methods)) + "|"]
     for name in sets:
         data = load_set(name)
         cells = [_cell(found[name, method], found.get((name, REFERENCE), [])) for method in methods]
-        n_splits = max(len(found[name, method]) for method in methods)
-        if n_splits:
-            n_labels = max(MIN_LABELS, LABELS_PER_CLASS * data.counts.size)
-            lines.append(f"| {name} | {data.y.size} | {n_labels} | {n_splits} | {' | '.join(cells)} |")
+        n_labels = max(MIN_LABELS, LABELS_PER_CLASS * data.counts.size)
+        lines.append(f"| {name} | {data.y.size} | {n_labels} | {' | '.join(cells)} |")
     differences = [_difference(found, sets, method, REFERENCE) for method in methods if method != REFERENCE]
     return "\n".join([*lines, "", *differences])
 
@@ -145,10 +144,10 @@ def _cell(rows: list[dict[str, Any]], reference: list[dict[str, Any]]) -> str:
     if not rows:
         return "–"
     accuracy = [row["accuracy"] for row in rows]
-    text = f"{np.mean(accuracy):.1f} ± {np.std(accuracy):.1f}"
+    text = f"{np.mean(accuracy):.1f} ± {np.std(accuracy):.1f} ({len(rows)} splits"
     seconds = {row["split"]: row["seconds"] for row in reference}
     ratios = [row["seconds"] / seconds[row["split"]] for row in rows if row["split"] in seconds]
-    return f"{text} ({np.median(ratios):.1f}x)" if ratios else text
+    return f"{text}, {np.median(ratios):.1f}x)" if ratios else f"{text})"
 
 
 def _difference(found: dict[tuple[str, str], list[dict[str, Any]]], sets: list[str], first: str, second: str) -> str:

@@ -40,7 +40,7 @@ def test_differences_are_those_of_the_same_splits(drawn, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
     report = landmarks.report(["one", "two"], range(2), ["exact", "landmarks"], path)
-    assert "| one | 200 | 36 | 2 | 85.0 ± 5.0 (2.0x) | 88.0 ± 0.0 (1.0x) |" in report
+    assert "| one | 200 | 36 | 85.0 ± 5.0 (2 splits, 2.0x) | 88.0 ± 0.0 (1 splits, 1.0x) |" in report
     assert "- exact - landmarks: +0.50 points, mean over 2 sets; least -1.00 (two), most +2.00" in report
 
 
