@@ -58,3 +58,10 @@ def test_sparse_centers_and_given_kernels_have_no_such_sum():
     assert not can_sum(Kernel("view", "rbf"), sparse.csr_matrix(centers))
     assert not can_sum(Kernel("view", "precomputed"), centers)
     assert not can_sum(Kernel("view", "cosine"), centers)
+
+
+def test_a_very_narrow_kernel_has_no_value_above_one():
+    points, centers, _ = draw(30)
+    kernel = Kernel("view", "rbf", 1e300)
+    values = kernel_sum([(kernel, np.vstack([centers, points]), np.ones((70, 1)))], np.zeros(1)).values(points)
+    assert (values <= 70.0).all()
