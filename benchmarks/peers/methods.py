@@ -3,7 +3,7 @@
 Logistic regression may iterate until it has converged. The rows' mean squared distance is twice the number d of columns, so
 gamma is 1 / (2 d) for Nyström features; of 1, 3, 10, 30 and 100 / d, LabelSpreading is best with 10 / d, and logistic
 regression on Nyström features with C = 1000 of 1, 10, 100 and 1000 (mean accuracy on held-out rows of the three data sets,
-1000 and 4000 rows, draws 1000 to 1002, which the report does not use). Boosted trees may have leaves of one row, since with
+1000 rows, draws 1000 to 1002, which the report does not use). Boosted trees may have leaves of one row, since with
 their default of 20 they cannot split few labels.
 """
 
