@@ -25,7 +25,7 @@ def config_context(
         "1.5GiB". None is half of the free memory. With more than 5000 unlabeled rows (fewer if the limit asks for it)
         the annealing runs on a sample of them, and its last stage is continued on all rows, in chunks.
     prediction_dtype : {"float64", "float32"}, default="float64"
-        Precision in which predictions compare new rows with training rows: "float32" takes about two thirds of the
+        Precision in which predictions compare new rows with training rows: "float32" takes a fifth to two fifths less
         time, and probabilities differ by about 1e-6. Fits are always in double precision.
 
     Examples

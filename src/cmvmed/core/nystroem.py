@@ -67,7 +67,7 @@ class Landmarks:
         """(k(x), 1) of each row in parts, which is faster where only products with them are needed."""
         if not can_sum(self.kernel, self.landmarks) or is_sparse(points) or self.kernel.kind == "linear":
             return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None)
-        values = gaussian_kernel(extend(points, np.dtype(np.float64)), self._extended)
+        values = np.asarray(gaussian_kernel(extend(points, np.dtype(np.float64)), self._extended), dtype=np.float64)
         return LandmarkValues(self, values, points if self.kernel.kind == "linear+rbf" else None)
 
     @cached_property
