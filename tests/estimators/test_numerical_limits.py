@@ -55,7 +55,7 @@ def test_the_order_of_the_rows_does_not_matter(kernel, seed):
 
 def test_a_dual_that_is_not_solved_gives_a_warning_and_no_convergence(monkeypatch):
     X, y = clusters(1)
-    monkeypatch.setattr("cmvmed.core.posterior.solve_box_qp", lambda Q, g, upper, start: 0.5 * upper)
+    monkeypatch.setattr("cmvmed.core.posterior.solve_box_qps", lambda S, G, Y, upper, start: 0.5 * upper)
     with pytest.warns(ConvergenceWarning, match="solved only to a gap"):
         model = CMVMED(views=[4, 4], calibrate=False).fit(X, y)
     assert not model.converged_

@@ -290,7 +290,7 @@ def test_larger_samples_come_before_all_rows(many, many_enough):
     model = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
     with tuning_context(replace(Tuning(), sample_rows=600, row_growth=1000)):
         direct = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
-    assert sorted(set(model.history_["n_rows"])) == [600, 2400, MANY - 40]
+    assert sorted(set(model.history_["n_rows"])) == [600, 2400, (MANY - 40) // 2, MANY - 40]
     assert sorted(set(direct.history_["n_rows"])) == [600, MANY - 40]
     assert (model.predict(X) != direct.predict(X)).mean() < 5e-3  # both end by tol, a little before the end
     weighted = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y, sample_weight=np.full(MANY, 2.0))
@@ -370,7 +370,8 @@ def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many
     assert passes[0] == {"take": 1, "reduce": 0, "map": 1}
     assert passes[1]["reduce"] >= (whole.history_["n_rows"] == MANY - 40).sum() >= 3
     in_memory = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **STREAMED).fit(X, y)
-    np.testing.assert_allclose(enough.predict_proba(X), in_memory.predict_proba(X), atol=1e-9)
+    new = pd.DataFrame(X, columns=NAMES) if kind == "parquet" else X
+    np.testing.assert_allclose(enough.predict_proba(new), in_memory.predict_proba(X), atol=1e-9)
     assert enough.approximation_["change"]["classes"] == pytest.approx(in_memory.approximation_["change"]["classes"])
 
 

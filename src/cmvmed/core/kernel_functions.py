@@ -59,6 +59,7 @@ class KernelSum:
         return values
 
     def _block(self, points: Array) -> Array:
+        points = np.ascontiguousarray(points)  # sums in another order would differ in the last digit
         with np.errstate(over="ignore", invalid="ignore"):  # reported by the kernel, with the view's name
             values = self.constant if self.linear is None else points @ self.linear + self.constant
             if self.gaussians:
@@ -81,6 +82,7 @@ def gaussian_kernel(extended_rows: NDArray[np.floating], centers: NDArray[np.flo
 
 def extended_centers(gamma: float, centers: Array) -> Array:
     """(2γz, -γ, -γ‖z‖²) of the centers z (p, d), (d + 2, p)."""
+    centers = np.ascontiguousarray(centers)
     squares = np.einsum("ij,ij->i", centers, centers)
     return np.vstack([2.0 * gamma * centers.T, np.full(len(centers), -gamma), -gamma * squares])
 
@@ -116,7 +118,8 @@ def kernel_sum(parts: Sequence[tuple[Kernel, Array, Array]], constant: Array, dt
     """
     gaussians: list[GaussianSum] = []
     linear = None
-    for kernel, centers, coefficients in parts:
+    for kernel, given, coefficients in parts:
+        centers = np.ascontiguousarray(given)
         half = 0.5 if kernel.kind == "linear+rbf" else 1.0
         if kernel.kind != "rbf":
             own = half * (centers.T @ coefficients)

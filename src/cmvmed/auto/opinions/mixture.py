@@ -53,9 +53,9 @@ def mix(logits: Sequence[Array], weights: Array, scales: Array) -> Array:
     log_p = [log_softmax(c * z) for c, z in zip(scales, logits, strict=True)]
     if len(log_p) == 1:
         return np.asarray(log_p[0])
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         log_weights = np.log(weights)
-    return np.asarray(np.logaddexp.reduce([log_w + own for log_w, own in zip(log_weights, log_p, strict=True)]))
+        return np.asarray(np.logaddexp.reduce([log_w + own for log_w, own in zip(log_weights, log_p, strict=True)]))
 
 
 def scale_posterior(logits: Array, codes: IntArray, weights: Array, center: float, sd: float, tuning: Tuning) -> Array:

@@ -150,7 +150,9 @@ class PoolScores:
         complete = all(has.all() for has in present)
         rows = [None if complete else np.flatnonzero(present[form.view]) for form in self.forms]
         points = [
-            form.preprocessor.transform(matrices[form.view] if own is None else matrices[form.view][own])
+            np.ascontiguousarray(
+                form.preprocessor.transform(matrices[form.view] if own is None else matrices[form.view][own])
+            )
             for form, own in zip(self.forms, rows, strict=True)
         ]
         for form, opinions, kernel in self.kernels:
