@@ -12,21 +12,33 @@ _PREDICTION_DTYPE: ContextVar[str] = ContextVar("prediction_dtype", default="flo
 _MEMORY_LIMIT: ContextVar[int | float | str | None] = ContextVar("memory_limit", default=None)
 
 
+class _Unchanged:
+    def __repr__(self) -> str:
+        return "unchanged"
+
+
+UNCHANGED = _Unchanged()
+
+
 @contextmanager
 def config_context(
-    *, memory_limit: int | float | str | None = None, prediction_dtype: str = "float64"
+    *,
+    memory_limit: int | float | str | _Unchanged | None = UNCHANGED,
+    prediction_dtype: str | _Unchanged = UNCHANGED,
 ) -> Iterator[None]:
     """Limit the memory of fits and predictions, and set the precision of predictions, within a ``with`` statement.
 
+    What is not given stays as it is.
+
     Parameters
     ----------
-    memory_limit : int, str or None, default=None
+    memory_limit : int, str or None
         Memory that a fit with low-rank features and predictions may take beside X itself, in bytes or as a text such as
-        "1.5GiB". None is half of the free memory. With more than 5000 unlabeled rows (fewer if the limit asks for it)
-        the annealing runs on a sample of them, and its last stage is continued on all rows, in chunks.
-    prediction_dtype : {"float64", "float32"}, default="float64"
-        Precision in which predictions compare new rows with training rows: "float32" takes a fifth to two fifths less
-        time, and probabilities differ by about 1e-6. Fits are always in double precision.
+        "1.5GiB". None, as at the start, is half of the free memory. With more than 5000 unlabeled rows (fewer if the
+        limit asks for it) the annealing runs on a sample of them, and its last stage is continued on all rows, in chunks.
+    prediction_dtype : {"float64", "float32"}
+        Precision of the kernels between new rows and training rows; "float64" at the start. "float32" takes less time, and
+        probabilities differ by about 1e-6. Rows are scaled, nearest rows found and models fitted in double precision.
 
     Examples
     --------
@@ -34,9 +46,14 @@ def config_context(
     >>> with config_context(memory_limit="2GiB"):
     ...     model = CMVMED(views=[10, 20])  # fit here
     """
-    if prediction_dtype not in PREDICTION_DTYPES:
+    if not isinstance(prediction_dtype, _Unchanged) and prediction_dtype not in PREDICTION_DTYPES:
         raise ValueError(f"prediction_dtype must be one of {PREDICTION_DTYPES}, but is {prediction_dtype!r}.")
-    tokens = _MEMORY_LIMIT.set(memory_limit), _PREDICTION_DTYPE.set(prediction_dtype)
+    tokens = (
+        _MEMORY_LIMIT.set(_MEMORY_LIMIT.get() if isinstance(memory_limit, _Unchanged) else memory_limit),
+        _PREDICTION_DTYPE.set(
+            _PREDICTION_DTYPE.get() if isinstance(prediction_dtype, _Unchanged) else prediction_dtype
+        ),
+    )
     try:
         yield
     finally:

@@ -85,6 +85,16 @@ def test_an_eigendecomposition_of_more_rows_gives_the_same_gaussian(seed, n_labe
         rejects(check_same_gaussian, wrong, CholeskyView(sensor.blocks), rtol=1e-9)
 
 
+@pytest.mark.parametrize("prior_variance", [1e-14, 1e-9, 1e-4])
+def test_a_weak_prior_keeps_its_digits(prior_variance):
+    blocks = replace(draw_sensor(3, n_labeled=4, n_unlabeled=9, n_features=6).blocks, prior_variance=prior_variance)
+    rng = np.random.default_rng(0)
+    b, tau, a = rng.normal(size=(9, 2)), rng.normal(size=(4, 2)), np.full(9, QUARTER)
+    found, expected = (observable(view(blocks).condition(LAM, a), b, tau) for view in (SpectralView, CholeskyView))
+    for name in ("mean_U", "spread", "total_variance"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-8, atol=1e-8 * np.abs(expected[name]).max())
+
+
 class WithoutWeights(SpectralView):
     def __init__(self, blocks):
         super().__init__(replace(blocks, weights=np.ones_like(blocks.weights)))

@@ -53,6 +53,17 @@ def test_the_order_of_the_rows_does_not_matter(kernel, seed):
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
+@pytest.mark.parametrize("settings", [{"kernel": "linear"}, {}, {"kernel": "linear", "prior_variance": 1e16}])
+def test_large_kernels_are_factorized(settings):
+    X, y = clusters(1)
+    X = X if "prior_variance" in settings else 1e7 * X
+    scaling = "auto" if "prior_variance" in settings else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = CMVMED(views=[4, 4], scaling=scaling, calibrate=False, **settings).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
 def test_a_dual_that_is_not_solved_gives_a_warning_and_no_convergence(monkeypatch):
     X, y = clusters(1)
     monkeypatch.setattr("cmvmed.core.posterior.solve_box_qps", lambda S, G, Y, upper, start: 0.5 * upper)

@@ -297,6 +297,15 @@ def test_larger_samples_come_before_all_rows(many, many_enough):
     assert 2400 in weighted.history_["n_rows"]
 
 
+def test_rows_without_weight_are_in_no_sample(many):
+    X, y = many
+    weights = np.where((y >= 0) | (np.arange(MANY) < 600), 1.0, 0.0)
+    with tuning_context(replace(Tuning(), sample_rows=200, held_out_rows=100)):
+        settings = {"n_components": 20, "consensus_weight": 1.0, "opinions": "consensus", "rows_tol": 1e-9}
+        model = CMVMED(views=[WIDTH, WIDTH], approximation="nystroem", **settings).fit(X, y, sample_weight=weights)
+    assert model.history_["n_rows"].max() == ((weights > 0.0) & (y < 0)).sum()
+
+
 def test_sampling_ends_when_more_rows_hardly_change_the_accuracy(many, many_enough):
     X, y = many
     settings = {"views": [WIDTH, WIDTH], "n_components": 40}

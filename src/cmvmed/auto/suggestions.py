@@ -58,7 +58,7 @@ def similarities(views: Sequence[ViewPoints], n_rows: int, n_labels: int, tuning
 
 def joint_distances(views: Sequence[ViewPoints], n_rows: int) -> Array:
     """Mean over the views that both rows have of ‖x - x'‖² in units of its mean, (n, n); infinite if they have none."""
-    whole = all(view.rows.size == n_rows for view in views)
+    whole = bool(views) and all(view.rows.size == n_rows for view in views)
     total, count = np.zeros((n_rows, n_rows)), np.zeros((0, 0) if whole else (n_rows, n_rows))
     for view in views:
         D = view_distances(view.kernel, view.points)
@@ -70,7 +70,7 @@ def joint_distances(views: Sequence[ViewPoints], n_rows: int) -> Array:
             own = np.ix_(view.rows, view.rows)
             total[own] += D
             count[own] += 1.0
-    if whole and views:
+    if whole:
         total /= len(views)
         return total
     return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)

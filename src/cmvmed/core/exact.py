@@ -17,6 +17,7 @@ import numpy as np
 from cmvmed.core.linalg import (
     NotPositiveDefiniteError,
     cholesky,
+    eigen_psd,
     inverse_diagonal,
     log_determinant,
     narrow_product,
@@ -32,6 +33,8 @@ Factors = TypeVar("Factors")
 
 MIN_INFORMATION = 1e-3  # of a row's consensus term relative to the prior's, for a variance by way of B⁻¹
 MIN_ROOT = 1e-150  # stands in for the root of a curvature of zero
+MAX_TRIDIAGONAL = 1e8  # of a kernel times its prior variance: half of the digits are then left for B
+MIN_PRECISION_GAIN = 1e-6  # of ρK, below which I - B⁻¹ has fewer than ten digits
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,17 @@ class Spectrum:
     Q: Array  # (n, n)
 
 
-def fit_spectrum(K: Array, weights: Array, view: str) -> Spectrum:
-    """The tridiagonal form for a kernel (n, n), bias included, and weights (n,) > 0; errors name the view."""
+def fit_spectrum(K: Array, weights: Array, view: str, prior_variance: float = 1.0) -> Spectrum:
+    """The tridiagonal form for a kernel (n, n), bias included, and weights (n,) > 0; errors name the view.
+
+    If the kernel times the prior variance is large, T is diagonal: rounding would make I + ρT indefinite, but eigenvalues
+    can be clipped at zero.
+    """
     root = np.sqrt(weights)
     scaled = K * root * root[:, None] if (weights != 1.0).any() else K
+    if prior_variance * np.diagonal(scaled).max(initial=0.0) > MAX_TRIDIAGONAL:
+        omega, Q = _factorized(eigen_psd, scaled, view)
+        return Spectrum(Tridiagonal(omega, np.zeros(max(omega.size - 1, 0))), Q)
     return Spectrum(*_factorized(tridiagonal_form, scaled, view))
 
 
@@ -96,7 +106,7 @@ class SpectralView:
     """
 
     def __init__(self, blocks: KernelBlocks, spectrum: Spectrum | None = None, index_U: IntArray | None = None) -> None:
-        spectrum = fit_spectrum(blocks.UU, blocks.weights, blocks.view) if spectrum is None else spectrum
+        spectrum = spectrum or fit_spectrum(blocks.UU, blocks.weights, blocks.view, blocks.prior_variance)
         self.T, self.Q = spectrum.T, spectrum.Q
         self.index_U = np.arange(len(self.Q)) if index_U is None else index_U
         self.Q_o = np.delete(self.Q, self.index_U, axis=0)  # (n - u, n)
@@ -133,6 +143,11 @@ class SpectralConditioned:
         self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ self.solved))
         self.log_det = self.D.log_determinant + log_determinant(self.factor)
 
+    @property
+    def is_weak(self) -> bool:
+        """Whether ρK is so small that I - B⁻¹ would lose digits."""
+        return self.rho * float(self.view.T.diagonal.max(initial=0.0)) < MIN_PRECISION_GAIN
+
     def _inverse(self, projected: Array) -> Array:
         """Qᵀ(B⁻¹v, 0) = D(p - Q_oᵀ M_oo⁻¹ Q_o D p) for p = Q_Uᵀv (n, k)."""
         scaled = self.D.solve(projected)
@@ -159,8 +174,8 @@ class SpectralConditioned:
     @cached_property
     def _total_variance(self) -> float:
         blocks = self.view.blocks
-        if self.rho == 0.0:
-            return float(self.sigma2 * (blocks.weights @ blocks.diagonal_U))
+        if self.is_weak:
+            return float(blocks.weights @ self.variance_U)
         others = solve_cholesky(self.factor, self.D_o.T @ self.D_o)
         trace = self.D.inverse_trace() - float(np.trace(others))
         return self.sigma2 * (blocks.weights.size - trace) / self.rho
@@ -174,15 +189,16 @@ class SpectralConditioned:
         return np.asarray(self.sigma2 * (self.solved.T @ projected[: len(self.solved)]))
 
     def unlabeled(self, projected: Array, tau: Array) -> tuple[Array, Array]:
-        """γ = √w B⁻¹ Q_U(projected - ρGτ), and m_U from γ = λw(b - a m_U), or the prior's σ²K_UL τ if λ = 0.
+        """γ = √w B⁻¹ Q_U(projected - ρGτ), and m_U from γ = λw(b - a m_U).
 
-        Of the difference λb - γ/w no digits are lost, since m_U is not smaller than its terms, as γ would be.
+        Where the kernel is weak that difference would lose digits, and m_U = σ²(K_UL τ + K_UU γ).
         """
         view, n = self.view, len(self.view.Q)
         p = self._inverse(projected[:n] - self.rho * (view.G @ tau))
         gamma = view.root[:, None] * narrow_product(view.Q, p)[view.index_U]
-        if self.rho == 0.0:
-            return gamma, view.blocks.prior_mean(tau)
+        if self.is_weak:
+            smoothed = narrow_product(view.Q, view.T.times(p))[view.index_U] / view.root[:, None]
+            return gamma, view.blocks.prior_mean(tau) + self.sigma2 * smoothed
         return gamma, self.sigma2 / self.rho * (projected[n:] - gamma / view.blocks.weights[:, None])
 
 

@@ -20,6 +20,7 @@ from cmvmed.core.types import Array, Matrix
 BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
 EXACT_EXPONENT = 1e3  # up to which its rounding, even in single precision, changes a kernel value by little
 SUMMED_KERNELS = ("linear", *DISTANCE_KERNELS)
+MAX_SQUARE = 1e6  # of a center, in units of the kernel
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,16 @@ def blocks_of_rows(n: int) -> Iterator[slice]:
 
 
 def can_sum(kernel: Kernel, centers: Matrix) -> bool:
-    """Whether sums of these kernel functions have the form of :class:`KernelSum`."""
-    return kernel.kind in SUMMED_KERNELS and not is_sparse(centers)
+    """Whether sums of these kernel functions have the form of :class:`KernelSum`, and lose few digits in it."""
+    if kernel.kind not in SUMMED_KERNELS or is_sparse(centers):
+        return False
+    return are_moderate(centers, kernel.gamma if kernel.kind in DISTANCE_KERNELS else 1.0)
+
+
+def are_moderate(centers: Array, gamma: float) -> bool:
+    """Whether the centers (p, d) are small enough for differences of products, as of γ‖z‖² and 2γx·z, to keep ten digits."""
+    squares = np.einsum("ij,ij->i", centers, centers).max(initial=0.0)
+    return bool(max(gamma, 1.0) * squares <= MAX_SQUARE)
 
 
 def kernel_sum(parts: Sequence[tuple[Kernel, Array, Array]], constant: Array, dtype: type = np.float64) -> KernelSum:

@@ -80,7 +80,9 @@ def tridiagonal_form(K: Array) -> tuple[Tridiagonal, Array]:
 def _reduce(K: Array) -> tuple[Tridiagonal, Array]:
     """The reduction of a K with two rows or more."""
     n = K.shape[0]
-    A = np.array(K.T, order="F")  # the transpose, which is the same, because it need not be rearranged
+    A = np.array(
+        K.T, dtype=np.float64, order="F"
+    )  # the transpose, which is the same, because it need not be rearranged
     diagonal, beside, tau, work = np.empty(n), np.empty(n - 1), np.empty(n - 1), np.empty(WORK_COLUMNS * n)
     _call_lapack("dsytrd", b"L", n, A, n, diagonal, beside, tau, work, work.size)  # A holds reflections then
     _call_lapack("dorgtr", b"L", n, A, n, tau, work, work.size)  # whose product P it is then

@@ -48,9 +48,8 @@ class KernelOfRows:
         return SpectralView(blocks, spectrum, np.searchsorted(counted, U))
 
     def _spectrum(self, K: Array, counted: IntArray) -> Spectrum:
-        return fit_spectrum(
-            K if counted.size == len(K) else K[np.ix_(counted, counted)], self.weights[counted], self.name
-        )
+        own = K if counted.size == len(K) else K[np.ix_(counted, counted)]
+        return fit_spectrum(own, self.weights[counted], self.name, self.prior_variance)
 
 
 @dataclass(frozen=True)

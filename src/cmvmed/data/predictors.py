@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.exact import predictive_covariance, predictive_variance
@@ -13,6 +14,7 @@ from cmvmed.core.kernel_functions import KernelSum, can_sum, kernel_sum
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.nystroem import Basis
+from cmvmed.core.pickled_fields import PickledByFields
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import logistic_curvature
@@ -34,8 +36,8 @@ class MeanPredictor(Protocol):
     def n_basis_rows(self) -> int:
         """Number of rows that a new row is compared with."""
 
-    def mean(self, rows: Matrix) -> Array:
-        """Posterior means (n, F) of rows that have this view."""
+    def mean(self, rows: Matrix, dtype: DTypeLike = np.float64) -> Array:
+        """Posterior means (n, F) of rows that have this view; ``dtype`` is that of kernels."""
 
 
 class ViewPredictor(MeanPredictor, Protocol):
@@ -57,7 +59,7 @@ class ViewPredictor(MeanPredictor, Protocol):
 
 
 @dataclass(frozen=True)
-class KernelPredictor:
+class KernelPredictor(PickledByFields):
     """A fitted view: m(x) = σ²(k_xL τ + k_xU γ), and s(x) from the curvature of the last sweep."""
 
     data: ViewData
@@ -91,15 +93,19 @@ class KernelPredictor:
         """Number of rows that a new row is compared with."""
         return int(self.data.train.shape[0])
 
-    def mean(self, rows: Matrix) -> Array:
-        """Posterior means (n, F) of rows that have this view."""
+    def mean(self, rows: Matrix, dtype: DTypeLike = np.float64) -> Array:
+        """Posterior means (n, F) of rows that have this view; ``dtype`` is that of kernels."""
         data = self.data
         points = data.preprocessor.transform(rows)
-        if can_sum(data.kernel, data.train) and not is_sparse(points):
-            return (self._single_sum if rows.dtype == np.float32 else self._sum).values(points)
+        if self._is_sum and not is_sparse(points):
+            return (self._single_sum if dtype == np.float32 else self._sum).values(points)
         if not self.gamma.any():
             return self._combined(data.kernel.cross(points, data.train, data.index_L), self.tau)
         return self._combined(data.kernel.cross(points, data.train), np.concatenate([self.tau, self.gamma]))
+
+    @cached_property
+    def _is_sum(self) -> bool:
+        return can_sum(self.data.kernel, self.data.train)
 
     @cached_property
     def _sum(self) -> KernelSum:
@@ -170,7 +176,7 @@ class KernelPredictor:
 
 
 @dataclass(frozen=True)
-class LowRankPredictor:
+class LowRankPredictor(PickledByFields):
     """A fitted view of low rank: m(x) = θᵀz(x), s(x) = σ²(k(x, x) - Σ_k (1 - d_k) z_k(x)²).
 
     The part of k(x, x) that the features miss keeps its prior variance, so that rows far from all landmarks keep their
@@ -209,12 +215,16 @@ class LowRankPredictor:
         reduced = share > MIN_REDUCTION
         return np.asarray(self.basis.transform[:, reduced] * np.sqrt(share[reduced]))
 
-    def mean(self, rows: Matrix) -> Array:
-        """Posterior means (n, F) of rows that have this view."""
+    def mean(self, rows: Matrix, dtype: DTypeLike = np.float64) -> Array:
+        """Posterior means (n, F) of rows that have this view; ``dtype`` is that of kernels."""
         points = self.preprocessor.transform(rows)
-        if can_sum(self.basis.kernel, self.basis.landmarks) and not is_sparse(points):
-            return (self._single_sum if rows.dtype == np.float32 else self._sum).values(points)
+        if self._is_sum and not is_sparse(points):
+            return (self._single_sum if dtype == np.float32 else self._sum).values(points)
         return self.basis.raw(points) @ self.coefficients
+
+    @cached_property
+    def _is_sum(self) -> bool:
+        return can_sum(self.basis.kernel, self.basis.landmarks)
 
     @cached_property
     def _sum(self) -> KernelSum:
@@ -258,9 +268,9 @@ class InterceptPredictor(KernelPredictor):
 
     intercept: Array  # (F,)
 
-    def mean(self, rows: Matrix) -> Array:
-        """Scores (n, F) of rows that have this view."""
-        return np.asarray(super().mean(rows) + self.intercept)
+    def mean(self, rows: Matrix, dtype: DTypeLike = np.float64) -> Array:
+        """Scores (n, F) of rows that have this view; ``dtype`` is that of kernels."""
+        return np.asarray(super().mean(rows, dtype) + self.intercept)
 
 
 def view_predictors(

@@ -18,6 +18,7 @@ from math import factorial
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.auto.opinions.candidates import PartScorer
@@ -29,7 +30,7 @@ from cmvmed.data.array_api import on_host
 from cmvmed.data.inputs import open_new
 from cmvmed.data.schema import InputSettings
 from cmvmed.data.sources import memory_rows
-from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS
+from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS, as_numbers
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._prediction import (
     SCORE_COPIES,
@@ -90,7 +91,7 @@ def explain(model: FittedModel, X: object, settings: InputSettings) -> dict[str,
             "X.partitions[0].compute(), or write them to a file and pass its path."
         )
     if isinstance(opened, list) and opened[0].shape[0] <= MAX_CHUNK_ROWS:
-        table = explainer(0, opened)
+        table = explainer(0, [as_numbers(matrix) for matrix in opened])
     else:
         source = memory_rows(opened) if isinstance(opened, list) else opened.rows(model.schema.layout, settings)
         table = np.concatenate(list(source.map(explainer, bytes_per_row=explainer.bytes_per_row)))
@@ -244,7 +245,7 @@ class KnownMeans:
     has_training_rows: bool
     n_basis_rows: int = 0
 
-    def mean(self, rows: Matrix) -> Array:
+    def mean(self, rows: Matrix, dtype: DTypeLike = np.float64) -> Array:
         """Posterior means (m, F) of some of the rows."""
         return np.asarray(self.means[rows[:, 0]])
 

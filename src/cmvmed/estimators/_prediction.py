@@ -151,7 +151,12 @@ class FittedOpinions:
     with_consensus: bool
 
     def log_probabilities(
-        self, matrices: list[Matrix], present: list[BoolArray], scores: Array, temperature: float
+        self,
+        matrices: list[Matrix],
+        present: list[BoolArray],
+        scores: Array,
+        temperature: float,
+        dtype: DTypeLike = np.float64,
     ) -> Array:
         """(n, K), of rows given by view, with which rows have which view.
 
@@ -159,8 +164,9 @@ class FittedOpinions:
         ----------
         scores : (n, F), pooled scores by the consensus, with the offset
         temperature : that of the consensus, with its scale
+        dtype : of kernels
         """
-        log_p = self.pool.log_probabilities(matrices, present) + self.pool_offset
+        log_p = self.pool.log_probabilities(matrices, present, dtype) + self.pool_offset
         if not self.with_consensus:
             return self.mixture.log_probabilities([log_p])
         consensus = class_scores(scores) / (2.0 * temperature * self.mixture.scales[-1])
@@ -190,7 +196,9 @@ class PooledPredictor:
     check: RowCheck
     neighbors: NeighborPredictor | None = None
     opinions: FittedOpinions | None = None
-    dtype: DTypeLike = np.float64  # in which rows are compared
+    dtype: DTypeLike = (
+        np.float64
+    )  # of kernels; rows are scaled, and distances to neighbors computed, in double precision
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Array:
         """The table of the rows of a chunk, whose values are checked."""
@@ -198,7 +206,7 @@ class PooledPredictor:
 
     def _checked(self, first_row: int, matrices: list[Matrix]) -> ScoredRows:
         present = self.check.present(first_row, matrices)
-        return self.scored([as_numbers(matrix, self.dtype) for matrix in matrices], present)
+        return self.scored([as_numbers(matrix) for matrix in matrices], present)
 
     def scored(self, matrices: list[Matrix], present: list[BoolArray]) -> ScoredRows:
         """Scores of rows in memory."""
@@ -206,7 +214,8 @@ class PooledPredictor:
         if self.opinions is None:
             return ScoredRows(scores, coverage)
         usable = self.usable(present)
-        return ScoredRows(self.opinions.log_probabilities(matrices, usable, scores, self.temperature), coverage)
+        log_p = self.opinions.log_probabilities(matrices, usable, scores, self.temperature, self.dtype)
+        return ScoredRows(log_p, coverage)
 
     def consensus(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[Array, Array]:
         """Pooled scores of the views with the offset, (n, F), and the weight of the views that each row has."""
@@ -224,7 +233,8 @@ class PooledPredictor:
     def means(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[list[IntArray], list[Array]]:
         """Per view, the rows that it can score and their posterior means (n_i, F)."""
         rows = [np.flatnonzero(usable) for usable in self.usable(present)]
-        return rows, [p.mean(matrix[index]) for p, matrix, index in zip(self.predictors, matrices, rows, strict=True)]
+        parts = zip(self.predictors, matrices, rows, strict=True)
+        return rows, [predictor.mean(matrix[index], self.dtype) for predictor, matrix, index in parts]
 
     def of_matrices(self, matrices: list[Matrix]) -> ScoredRows:
         """Scores of rows in memory, in chunks if they are many."""

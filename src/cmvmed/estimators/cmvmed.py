@@ -150,8 +150,8 @@ class CMVMED(
         rows, but at least 600 and at most 1000.
     rows : {"enough", "all"}, default="enough"
         How many of very many unlabeled rows the consensus is learned from. "enough" sweeps over samples of them, each
-        four times larger than the one before, until ``rows_tol`` is met; all rows are then predicted. "all" sweeps
-        over all of them. It concerns fits with "nystroem" to 40 000 unlabeled rows and more.
+        two to four times larger than the one before, until ``rows_tol`` is met; all rows are then predicted. "all"
+        sweeps over all of them. It concerns fits with "nystroem" to 40 000 unlabeled rows and more.
     rows_tol : float, default=0.002
         Accuracy that may be lost with ``rows="enough"``, compared with ``rows="all"``: sampling ends when no more is
         expected to be lost. ``approximation_`` reports it, with a bound.

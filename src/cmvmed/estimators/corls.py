@@ -6,6 +6,7 @@ import numpy as np
 
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.coregularization import CoRegularization, coregularize, fit_hinge, fit_least_squares
+from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.problem import RowPartition
 from cmvmed.core.types import Array
 from cmvmed.data.layout import per_view
@@ -133,12 +134,12 @@ class CoRLS(MultiViewClassifier):
         settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
         data = training.view_data(settings, partition.block_L, partition.block_U, self.random_state)
         Y = training.signed_labels(partition.block_L)
-        space = self._coregularize(data, partition)
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
-        coefficients, violation = fit_loss(space.kernel, Y, partition.hinge[partition.block_L])
-        predictors = [
-            _predictor(view, expansion @ coefficients) for view, expansion in zip(data, space.expansions, strict=True)
-        ]
+        with numerical_errors():
+            space = self._coregularize(data, partition)
+            coefficients, violation = fit_loss(space.kernel, Y, partition.hinge[partition.block_L])
+            expansions = [expansion @ coefficients for expansion in space.expansions]
+        predictors = [_predictor(view, expansion) for view, expansion in zip(data, expansions, strict=True)]
         names = list(training.schema.view_names)
         self._set_equal_weights_model(
             training, predictors, view_names_=names, n_views_=len(data), kkt_violation_=violation

@@ -34,8 +34,10 @@ class StreamedRows:
 
     @property
     def n_unlabeled(self) -> int:
-        """Number of unlabeled rows."""
-        return int(self.source.n_rows - self.labeled.size)
+        """Number of unlabeled rows that have weight."""
+        if self.weights is None:
+            return int(self.source.n_rows - self.labeled.size)
+        return int(np.count_nonzero(self.weights) - np.count_nonzero(self.weights[self.labeled]))
 
     @property
     def unlabeled_weight(self) -> float:

@@ -1,4 +1,4 @@
-"""What sweeps over all rows would still change: estimated from what the last, four times larger sample changed.
+"""What sweeps over all rows would still change: estimated from what the last, larger sample changed.
 
 A model that was fitted to n of N rows and one that was fitted to r n of them, the same n included, predict rows that
 neither has seen. What is learned from n rows differs from what is learned from all of them by an error of variance

@@ -197,7 +197,8 @@ def _sampled(
             "unlabeled rows have little to add."
         )
     smallest = max(n_sample * tuning.row_growth, ROWS_PER_COMPONENT * n_components)
-    source, largest = _divide_memory(source, labeled.size, memory_limit, smallest, tuning)
+    n_unlabeled = count_unlabeled(labels, weights)
+    source, largest = _divide_memory(source, labeled.size, n_unlabeled, memory_limit, smallest, tuning)
     has_larger = largest >= smallest
     check = RowCheck(data.schema.view_names, data.schema.columns_by_view, (None,) * len(data.schema.view_names))
     rows = StreamedRows(source, check, labeled, None if weights.equal else weights.sample)
@@ -217,15 +218,17 @@ def _sampled(
     return Sample(training, rows, larger, numbers)
 
 
-def _divide_memory(source: Rows, n_labeled: int, memory_limit: int, smallest: int, tuning: Tuning) -> tuple[Rows, int]:
+def _divide_memory(
+    source: Rows, n_labeled: int, n_unlabeled: int, memory_limit: int, smallest: int, tuning: Tuning
+) -> tuple[Rows, int]:
     """The source with its share of the memory, and the size of the largest sample that fits beside it.
 
-    It has at most half of all rows: if it is enough it saves as much as it would cost in vain.
+    It has at most half of the unlabeled rows that have weight: if it is enough it saves as much as it would cost in vain.
     """
     room = memory_after_rows(memory_limit, source.n_rows) // CHUNK_MEMORY
     bytes_per_row = FLOAT_BYTES * sum(source.row_sizes)
     fitting = room // LARGER_MEMORY // max(bytes_per_row, 1) - n_labeled - tuning.held_out_rows
-    largest = min(fitting, (source.n_rows - n_labeled) // LARGEST_PART)
+    largest = min(fitting, n_unlabeled // LARGEST_PART, n_unlabeled - tuning.held_out_rows)
     if largest < smallest or not isinstance(source, LocalRows):  # workers of a cluster have memory of their own
         return source if not isinstance(source, LocalRows) else replace(source, memory_limit=room), largest
     taken = (largest + smallest + tuning.held_out_rows + n_labeled) * bytes_per_row

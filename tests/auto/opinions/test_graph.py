@@ -276,3 +276,9 @@ def test_nodes_that_are_added_make_the_graph_of_all_of_them(missing, tied):
     np.testing.assert_array_equal(extended.adjacency.toarray(), whole.adjacency.toarray()[np.ix_(order, order)])
     np.testing.assert_allclose(extended.row_shares.toarray(), whole.row_shares.toarray()[:, order], atol=1e-15)
     assert with_nodes(extended, further, weights[further]) is extended
+
+
+def test_distances_that_rounding_made_negative_are_zero():
+    distances = np.array([[-1e-3, -2e-3, 1.0, 2.0]])
+    assert nearest_pairs(distances, 1)[1].tolist() == [0, 1]  # all ties
+    assert nearest_pairs(distances, 3)[1].tolist() == [0, 1, 2]

@@ -1,10 +1,13 @@
 """The scores of all opinions together against those of each part of each opinion."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from cmvmed import CMVMED, config_context
+from cmvmed._config import configured_memory_limit, configured_prediction_dtype
 from cmvmed.auto.opinions.pool_scores import PoolScores
 from cmvmed.datasets import make_multiview_gaussian
 
@@ -66,6 +69,39 @@ def test_rows_given_in_single_precision_are_compared_in_double_precision(fitted)
         model.decision_function_by_view(rows)["view1"],
         model.decision_function_by_view(rows.astype(np.float64))["view1"],
     )
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_features_with_an_offset_keep_their_digits(offset):
+    data = make_multiview_gaussian(200, n_features=4, labeled=20, random_state=1)
+    X = data.data + offset
+    model = CMVMED(views=data.views).fit(X, data.y)
+    single = X.astype(np.float32)
+    total = sum(model.explain(single).values())
+    np.testing.assert_allclose(total, model.decision_function(single), atol=1e-8)
+    double = model.predict_proba(X)
+    with config_context(prediction_dtype="float32"):
+        assert 0.0 < np.abs(model.predict_proba(X) - double).max() < 2e-5
+
+
+def test_a_prediction_does_not_make_a_pickle_larger(fitted):
+    model, X = fitted
+    copied = pickle.loads(pickle.dumps(model))
+    before = len(pickle.dumps(copied))
+    expected = copied.predict_proba(X)
+    after = pickle.dumps(copied)
+    assert len(after) == before
+    np.testing.assert_array_equal(pickle.loads(after).predict_proba(X), expected)
+
+
+def test_settings_that_are_not_given_stay_as_they_are():
+    with config_context(memory_limit="1GiB"), config_context(prediction_dtype="float32"):
+        assert configured_memory_limit() == "1GiB"
+        with config_context(memory_limit=None):
+            assert configured_memory_limit() is None
+            assert configured_prediction_dtype() is np.float32
+    assert configured_memory_limit() is None
+    assert configured_prediction_dtype() is np.float64
 
 
 def test_an_unknown_precision_is_an_error():

@@ -40,7 +40,8 @@ def nearest_pairs(distances: Array, n_neighbors: int) -> tuple[IntArray, IntArra
 
 def _reach(distances: Array, k: int) -> Array:
     """The k-th smallest of each row, counted from 0, with what rounding may add to it, (n, 1)."""
-    reach = np.partition(distances, k, axis=1)[:, k : k + 1] * (1.0 + TIE_TOLERANCE) + SAME_POINT
+    kth = np.maximum(np.partition(distances, k, axis=1)[:, k : k + 1], 0.0)  # rounding may make distances negative
+    reach = kth * (1.0 + TIE_TOLERANCE) + SAME_POINT
     return np.asarray(np.minimum(reach, np.finfo(np.float64).max))
 
 

@@ -20,6 +20,7 @@ from cmvmed.auto.opinions.nearest import nearest_means
 from cmvmed.core.kernel_functions import (
     BLOCK_ROWS,
     KernelSum,
+    are_moderate,
     blocks_of_rows,
     can_sum,
     extend,
@@ -202,12 +203,12 @@ def _mean(distances: Sequence[Array], out: Array) -> Array:
 
 
 def _is_whole(nodes: Nodes) -> bool:
-    """Whether distances are those of features in dense matrices, and all nodes have all views of the graph."""
+    """Whether distances are those of moderate features in dense matrices, and all nodes have all views of the graph."""
     return (
         type(nodes) is Nodes
         and nodes.size > 0
         and all(
-            (place >= 0).all() and not is_sparse(view.train)
+            (place >= 0).all() and not is_sparse(view.train) and are_moderate(view.train, view.kernel.gamma)
             for view, place in zip(nodes.views, nodes.place, strict=True)
         )
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cmvmed.auto.class_prior import empirical_bayes_share, label_share
 from cmvmed.auto.labeled_rows import LabeledRows
@@ -21,6 +22,7 @@ from cmvmed.auto.opinions.ridge import fit_ridge, inverse
 from cmvmed.auto.opinions.shares import infer_shares
 from cmvmed.auto.opinions.stacking import fit_logits, log_linear_pool, stacking_weights
 from cmvmed.auto.tuning import Tuning
+from cmvmed.core.pickled_fields import PickledByFields
 from cmvmed.core.softmax import log_softmax
 from cmvmed.core.types import Array, BoolArray, Matrix
 
@@ -41,7 +43,7 @@ class SupervisedPool:
 
 
 @dataclass(frozen=True)
-class PoolScorer:
+class PoolScorer(PickledByFields):
     """The opinions of a pool on new rows."""
 
     scorers: tuple[OpinionScorer, ...]
@@ -58,9 +60,8 @@ class PoolScorer:
         """The log-probabilities (m, K) of each opinion, of rows given by view, with which rows have which view."""
         return list(self._by_opinion(matrices, present))
 
-    def _by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        single = all(matrix.dtype == np.float32 for matrix in matrices)
-        scores = (self._single_scores if single else self._scores).scores(matrices, present)
+    def _by_opinion(self, matrices: list[Matrix], present: list[BoolArray], dtype: DTypeLike = np.float64) -> Array:
+        scores = (self._single_scores if dtype == np.float32 else self._scores).scores(matrices, present)
         return log_softmax(self.scales[:, None, None] * scores + self.offsets[:, None])
 
     @cached_property
@@ -71,9 +72,11 @@ class PoolScorer:
     def _single_scores(self) -> PoolScores:
         return PoolScores(self.scorers, np.float32)
 
-    def log_probabilities(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Those of the pool, (m, K)."""
-        return log_linear_pool(self._by_opinion(matrices, present), self.weights)
+    def log_probabilities(
+        self, matrices: list[Matrix], present: list[BoolArray], dtype: DTypeLike = np.float64
+    ) -> Array:
+        """Those of the pool, (m, K); ``dtype`` is that of kernels."""
+        return log_linear_pool(self._by_opinion(matrices, present, dtype), self.weights)
 
 
 @dataclass(frozen=True)
