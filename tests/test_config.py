@@ -25,7 +25,9 @@ def test_a_limit_is_set_and_restored():
         with config_context(memory_limit=1000):
             assert configured_memory_limit() == 1000
         assert configured_memory_limit() == "2GiB"
-        with config_context():
+        with config_context():  # nothing is changed
+            assert configured_memory_limit() == "2GiB"
+        with config_context(memory_limit=None):
             assert configured_memory_limit() is None
         assert configured_memory_limit() == "2GiB"
     assert configured_memory_limit() is None
