@@ -129,9 +129,12 @@ class _Worker:
     """The encoded rows of a project, and a model that keeps what its fits to them have in common."""
 
     def __init__(self, project_file: str) -> None:
+        from threadpoolctl import threadpool_limits
+
         from cmvmed import CMVMED
         from cmvmed.workbench import Project
 
+        threadpool_limits(1)  # a second thread gains nothing in fits of this size, and the page needs a processor too
         project = replace(Project.load(project_file), page_labels=None)
         self.model = CMVMED(**(project.model_parameters | {"warm_start": True}))
         self.drawn = self.model.labels_drawn
