@@ -116,7 +116,8 @@ def _fixed(alpha: Array, grad: Array, upper: Array) -> BoolArray:
 
 def _tolerance(Q: Array, g: Array, upper: Array) -> Array:
     """The violation of an optimality condition that may be rounding, of each function."""
-    noise = np.abs(g).max(axis=0, initial=0.0) + np.abs(Q).max(initial=0.0) * upper.sum(axis=0)
+    with np.errstate(over="ignore"):
+        noise = np.abs(g).max(axis=0, initial=0.0) + np.abs(Q).max(initial=0.0) * upper.sum(axis=0)
     return np.asarray(KKT_TOLERANCE + 16.0 * ROUNDING * noise)
 
 

@@ -20,6 +20,7 @@ from cmvmed.core.types import Array, Matrix
 BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
 EXACT_EXPONENT = 1e3  # up to which its rounding, even in single precision, changes a kernel value by little
 SUMMED_KERNELS = ("linear", *DISTANCE_KERNELS)
+MAX_SUM = 1e150  # of a value; coefficients may make it larger than any kernel value may be
 MAX_SQUARE = 1e6  # of a center, in units of the kernel
 
 
@@ -67,7 +68,8 @@ class KernelSum:
                 extended = extend(points, self.gaussians[0].centers.dtype)
                 for gaussian in self.gaussians:
                     values = values + gaussian.values(extended)
-        return self.kernel.checked(values if values.ndim == 2 else np.tile(values, (points.shape[0], 1)))
+        every = values if values.ndim == 2 else np.tile(values, (points.shape[0], 1))
+        return self.kernel.checked(every, limit=MAX_SUM)
 
 
 def gaussian_kernel(extended_rows: NDArray[np.floating], centers: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -115,10 +115,10 @@ class Kernel:
             )
         return values
 
-    def checked(self, values: Array) -> Array:
+    def checked(self, values: Array, limit: float = MAX_VALUE) -> Array:
         """The values, of kernels or of sums of them, or an error that names the view if they are no usable numbers."""
         largest, smallest = values.max(initial=0.0), values.min(initial=0.0)  # NaN if any value is
-        if not (largest <= MAX_VALUE and smallest >= -MAX_VALUE):
+        if not (largest <= limit and smallest >= -limit):
             raise ValueError(
                 f"The kernel of view {self.view!r} gave values that are NaN or infinite, or too large to compute with; its "
                 'features may be too large for this kernel. Use scaling="auto", rescale the view or choose another kernel or gamma.'
