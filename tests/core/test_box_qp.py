@@ -210,4 +210,5 @@ def test_one_step_is_enough_after_a_small_change(monkeypatch):
     S, Y, upper = Phi @ Phi.T, np.ones((30, 2)), np.ones((30, 2))
     start = solve_box_qps(S, np.ones((30, 2)), Y, upper, np.zeros((30, 2)))
     monkeypatch.setattr(box_qp, "solve_box_qp", lambda *problem: pytest.fail("solved one by one"))
-    solve_box_qps(S, np.full((30, 2), 1.0 + 1e-6), Y, upper, start)
+    G = np.full((30, 2), 1.0 + 1e-6)
+    check_optimal(S, G[:, 0], upper[:, 0], solve_box_qps(S, G, Y, upper, start)[:, 0])

@@ -58,8 +58,28 @@ class ViewPredictor(MeanPredictor, Protocol):
         """Posterior covariances (F, n, n) of rows that have this view."""
 
 
+class SummedMeans(PickledByFields):
+    """Posterior means as one sum of kernel functions, which is put together once for each precision."""
+
+    @cached_property
+    def _sum(self) -> KernelSum:
+        """m(x) as one sum of kernel functions."""
+        return self._as_sum(np.float64)
+
+    @cached_property
+    def _single_sum(self) -> KernelSum:
+        """The same in single precision."""
+        return self._as_sum(np.float32)
+
+    def _sum_in(self, dtype: DTypeLike) -> KernelSum:
+        return self._single_sum if dtype == np.float32 else self._sum
+
+    def _as_sum(self, dtype: type) -> KernelSum:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class KernelPredictor(PickledByFields):
+class KernelPredictor(SummedMeans):
     """A fitted view: m(x) = σ²(k_xL τ + k_xU γ), and s(x) from the curvature of the last sweep."""
 
     data: ViewData
@@ -98,7 +118,7 @@ class KernelPredictor(PickledByFields):
         data = self.data
         points = data.preprocessor.transform(rows)
         if self._is_sum and not is_sparse(points):
-            return (self._single_sum if dtype == np.float32 else self._sum).values(points)
+            return self._sum_in(dtype).values(points)
         if not self.gamma.any():
             return self._combined(data.kernel.cross(points, data.train, data.index_L), self.tau)
         return self._combined(data.kernel.cross(points, data.train), np.concatenate([self.tau, self.gamma]))
@@ -106,16 +126,6 @@ class KernelPredictor(PickledByFields):
     @cached_property
     def _is_sum(self) -> bool:
         return can_sum(self.data.kernel, self.data.train)
-
-    @cached_property
-    def _sum(self) -> KernelSum:
-        """m(x) as one sum of kernel functions."""
-        return self._as_sum(np.float64)
-
-    @cached_property
-    def _single_sum(self) -> KernelSum:
-        """The same in single precision."""
-        return self._as_sum(np.float32)
 
     def _as_sum(self, dtype: type) -> KernelSum:
         data, n_used = self.data, self.n_basis_rows if self.gamma.any() else len(self.tau)
@@ -176,7 +186,7 @@ class KernelPredictor(PickledByFields):
 
 
 @dataclass(frozen=True)
-class LowRankPredictor(PickledByFields):
+class LowRankPredictor(SummedMeans):
     """A fitted view of low rank: m(x) = θᵀz(x), s(x) = σ²(k(x, x) - Σ_k (1 - d_k) z_k(x)²).
 
     The part of k(x, x) that the features miss keeps its prior variance, so that rows far from all landmarks keep their
@@ -219,22 +229,12 @@ class LowRankPredictor(PickledByFields):
         """Posterior means (n, F) of rows that have this view; ``dtype`` is that of kernels."""
         points = self.preprocessor.transform(rows)
         if self._is_sum and not is_sparse(points):
-            return (self._single_sum if dtype == np.float32 else self._sum).values(points)
+            return self._sum_in(dtype).values(points)
         return self.basis.raw(points) @ self.coefficients
 
     @cached_property
     def _is_sum(self) -> bool:
         return can_sum(self.basis.kernel, self.basis.landmarks)
-
-    @cached_property
-    def _sum(self) -> KernelSum:
-        """m(x) as one sum of kernel functions."""
-        return self._as_sum(np.float64)
-
-    @cached_property
-    def _single_sum(self) -> KernelSum:
-        """The same in single precision."""
-        return self._as_sum(np.float32)
 
     def _as_sum(self, dtype: type) -> KernelSum:
         basis, a = self.basis, self.coefficients
