@@ -373,14 +373,15 @@ def test_larger_samples_contain_each_other_and_no_held_out_row():
     rows = StreamedRows(source, RowCheck(("one",), (None,), (None,)), labeled)
     order = random_rows(rows, 460, rng)
     taken = np.sort(np.concatenate([order[:100], order[400:], labeled]))
-    larger = LargerSamples(rows, TakenRows(taken, source.take(taken)), order, 100, 400, 60)
+    larger = LargerSamples(rows, TakenRows(taken, source.take(taken)), order, 100, 400, 60, 3.0)
     small, large = larger.sample(100), larger.sample(400)
     numbers = [sample.source.take(np.arange(sample.source.n_rows))[0][:, 0] / 2 for sample in (small, large)]
     assert [sample.n_unlabeled for sample in (small, large)] == [100, 400]
     assert set(numbers[0]) < set(numbers[1])
     for sample, own in zip((small, large), numbers, strict=True):
         np.testing.assert_array_equal(own[sample.labeled], labeled)
-        np.testing.assert_allclose(sample.unlabeled_weight, 997.0)
+    # a row stands for at most three: 100 rows for 300, and 400 for all 997
+    np.testing.assert_allclose([small.unlabeled_weight, large.unlabeled_weight], [300.0, 997.0])
     (held_out,), (present,) = larger.held_out()
     assert held_out.shape == (60, 2)
     assert present.all()
@@ -393,7 +394,7 @@ def test_larger_samples_contain_each_other_and_no_held_out_row():
 )
 def test_the_next_sample_has_as_many_rows_as_are_needed(size, ratio, expected):
     rows = StreamedRows(memory_rows([np.zeros((2000, 2))]), RowCheck(("one",), (None,), (None,)), np.arange(3))
-    larger = LargerSamples(rows, TakenRows(np.arange(3), []), np.arange(1000), 100, 1000, 0)
+    larger = LargerSamples(rows, TakenRows(np.arange(3), []), np.arange(1000), 100, 1000, 0, 3.0)
     assert larger.next_size(size, ratio, 4) == expected
 
 

@@ -100,9 +100,9 @@ def extend(points: Array, dtype: np.dtype) -> NDArray[np.floating]:
     return extended
 
 
-def blocks_of_rows(n: int) -> Iterator[slice]:
-    """So many rows at a time that their kernel values stay in the cache."""
-    return (slice(start, min(start + BLOCK_ROWS, n)) for start in range(0, n, BLOCK_ROWS))
+def blocks_of_rows(n: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
+    """Some rows at a time, by default so many that their kernel values stay in the cache."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
 def can_sum(kernel: Kernel, centers: Matrix) -> bool:

@@ -20,6 +20,7 @@ from cmvmed.data.sources.base import FLOAT_BYTES, RowSource, Sums, add, checked_
 from cmvmed.data.validation import RowCheck
 from cmvmed.data.view_data import ViewPreprocessor
 
+GRAM_ROWS = 1024  # whose products of kernel values are summed at a time
 CURVATURE = 0.25  # of Bohning's bound, whose constant curvature makes sums over rows sufficient
 
 
@@ -83,12 +84,15 @@ class GramPass:
     views: tuple[ChunkView, ...]
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
-        """The sums over a chunk."""
+        """The sums over a chunk, some rows at a time: more would take memory, and products would not be faster."""
         w, having, places = self.unlabeled.rows(first_row, matrices)
         sums = []
         for view, matrix, index, where in zip(self.views, matrices, having, places, strict=True):
-            raw = view.landmarks.raw(view.preprocessor.transform(matrix[where]), w[index])
-            sums.append(raw.T @ raw)
+            total = np.zeros((view.landmarks.n_landmarks + 1,) * 2)
+            for rows in blocks_of_rows(where.size, GRAM_ROWS):
+                raw = view.landmarks.raw(view.preprocessor.transform(matrix[where[rows]]), w[index[rows]])
+                total += raw.T @ raw
+            sums.append(total)
         return tuple(sums)
 
     @property

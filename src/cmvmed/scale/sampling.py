@@ -58,10 +58,11 @@ class LargerSamples:
     smallest: int  # sample
     largest: int
     n_held_out: int  # rows at the end of ``order`` that are in no sample
+    max_row_weight: float  # of a row of a sample, in units of its own
 
     def sample(self, size: int) -> StreamedRows:
-        """A sample in memory with the labeled rows, standing for all rows."""
-        numbers, weights = rows_with_weights(self.rows, self.order[:size], np.inf)
+        """A sample in memory with the labeled rows, standing for all rows or, if these are many more, some of them."""
+        numbers, weights = rows_with_weights(self.rows, self.order[:size], self.max_row_weight)
         source = self._source(numbers)
         return StreamedRows(source, self.rows.check, np.searchsorted(numbers, self.rows.labeled), weights)
 
@@ -214,8 +215,8 @@ def _sampled(
     groups = None if weights.groups is None else weights.groups[numbers]
     sample = RowWeights(sample_weights, weights.hinge[numbers], weights.equal, groups)
     training = training_data(data.schema, matrices, present, sample_labels, sample)
-    larger = LargerSamples(rows, taken, order, smallest, largest, n_held_out) if has_larger else None
-    return Sample(training, rows, larger, numbers)
+    growing = LargerSamples(rows, taken, order, smallest, largest, n_held_out, tuning.max_row_weight)
+    return Sample(training, rows, growing if has_larger else None, numbers)
 
 
 def _divide_memory(

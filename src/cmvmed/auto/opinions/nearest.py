@@ -10,6 +10,7 @@ from cmvmed.core.types import Array, BoolArray, IntArray
 
 SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
 GROUP_SIZE = 16  # columns, of which the smallest distance is taken
+FEW_ROWS = 4  # for which groups would cost more time than they save
 TIE_TOLERANCE = 1e-6  # of a squared distance; rounding, even of features in single precision, must not choose neighbors
 
 
@@ -23,7 +24,7 @@ def nearest_pairs(distances: Array, n_neighbors: int) -> tuple[IntArray, IntArra
     if k < 0 or n == 0:
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
     width = m // GROUP_SIZE
-    is_bound = width > k
+    is_bound = width > k and n > FEW_ROWS
     smallest = distances
     if is_bound:
         smallest = distances[:, : width * GROUP_SIZE].reshape(n, GROUP_SIZE, width).min(axis=1)
