@@ -16,7 +16,7 @@ def test_changes_are_scaled_by_the_numbers_of_rows():
     after = np.array([[0.4, 0.6], [0.9, 0.1], [0.1, 0.9], [0.5, 0.5]])
     change = remaining_change(before, after, 1000, 4000, 10**9)
     ratio = (1 / 4000 - 1e-9) / (1 / 1000 - 1 / 4000)
-    np.testing.assert_allclose(change.accuracy, ratio * 0.2 / 4)
+    np.testing.assert_allclose(change.accuracy, np.sqrt(ratio) * 0.2 / 4)
     np.testing.assert_allclose(change.classes, np.sqrt(ratio) / 4)
     np.testing.assert_allclose(change.probability, np.sqrt(ratio) * (0.2 + 0.1) / 4)
     assert change.accuracy < change.accuracy_bound

@@ -390,7 +390,7 @@ def test_larger_samples_contain_each_other_and_no_held_out_row():
 
 @pytest.mark.parametrize(
     ("size", "ratio", "expected"),
-    [(100, None, 400), (100, 9.0, 400), (100, 2.5, 250), (100, 1.1, 200), (300, None, 1000), (600, 3.0, None)],
+    [(100, None, 400), (100, 9.0, 400), (100, 1.6, 256), (100, 1.1, 200), (300, None, 1000), (600, 3.0, None)],
 )
 def test_the_next_sample_has_as_many_rows_as_are_needed(size, ratio, expected):
     rows = StreamedRows(memory_rows([np.zeros((2000, 2))]), RowCheck(("one",), (None,), (None,)), np.arange(3))

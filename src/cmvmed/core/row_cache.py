@@ -36,3 +36,7 @@ class RowCache:
         """The cache itself, after it has dropped the results of the earlier fit that were not asked for again."""
         self._earlier = {}
         return self
+
+    def clear(self) -> None:
+        """Drop all results, of which no further use is expected."""
+        self._earlier, self._found = {}, {}

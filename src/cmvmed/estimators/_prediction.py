@@ -254,7 +254,11 @@ class PooledPredictor:
 
     def of_source(self, source: Rows) -> ScoredRows:
         """Scores of all rows of a source."""
-        return ScoredRows.read(np.concatenate(list(source.map(self, bytes_per_row=self.bytes_per_row))))
+        table, start = np.empty((source.n_rows, self.empty.table.shape[1])), 0
+        for part in source.map(self, bytes_per_row=self.bytes_per_row):
+            table[start : start + len(part)] = part
+            start += len(part)
+        return ScoredRows.read(table)
 
     @property
     def empty(self) -> ScoredRows:

@@ -401,6 +401,8 @@ class CMVMED(
             reference = reference_of(training, fitted["_model"], fitted["label_distributions_"], settings.tuning)
         continued = None
         if sample.all_rows is not None:
+            if not settings.warm_start:
+                cache.clear()  # the features of the sample, which only fits in memory need
             rows_tol = None if settings.rows == "all" else settings.rows_tol
             model = fitted["_model"]
             growth = settings.tuning.row_growth

@@ -7,11 +7,12 @@ proportional to 1/n - 1/N, and the errors of nested samples differ by 1/n - 1/(r
     change from r n to N rows  =  change from n to r n rows  ×  √ratio,   ratio = (1/(rn) - 1/N) / (1/n - 1/(rn)),
 
 for differences of probabilities and for the share of rows whose class changes. The accuracy that is lost is of second
-order, since rows whose class changes are almost as probable in one class as in the other: it is multiplied by the ratio.
+order in small errors, since rows whose class changes are almost as probable in one class as in the other. But sweeps ended
+by ``tol`` and would go on over more rows, a change that does not fall with n, so that √ratio is nearer to what all rows
+change of the accuracy, too, and the ratio itself half of it (``python -m benchmarks.rows``).
 
-The bounds allow for the draw of the held-out rows and of the samples, and for sweeps that ended by ``tol`` and would go
-on over more rows: those of probabilities and classes assume that more rows change as much as the last did, that of the
-accuracy is of first order too.
+The bounds allow for the draw of the held-out rows and of the samples; those of probabilities and classes assume that more
+rows change as much as the last did.
 """
 
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def remaining_change(before: Array, after: Array, n_before: int, n_after: int, n
     classes, classes_bound = _mean_and_limit((old != new).astype(np.float64))
     moved, moved_bound = _mean_and_limit(0.5 * np.abs(after - before).sum(axis=1))
     return RowChange(
-        accuracy=ratio * lost,
+        accuracy=root * lost,
         accuracy_bound=root * DRAW_RATIO * lost_bound,
         classes=root * classes,
         classes_bound=max(root, 1.0) * draws * classes_bound,

@@ -78,12 +78,12 @@ class LargerSamples:
     def next_size(self, size: int, ratio: float | None, growth: int) -> int | None:
         """The size of the sample after one of ``size`` rows; None if it would be too large.
 
-        What a sample loses is proportional to 1/n. If it loses ``ratio`` times as much as it may, so many times as many
-        rows are needed; at least twice as many, by which the loss can be estimated, and at most ``growth`` times.
+        What a sample loses is proportional to 1/√n. If it loses ``ratio`` times as much as it may, the square of that times
+        as many rows are needed; at least twice as many, by which the loss can be estimated, and at most ``growth`` times.
         """
         if MIN_GROWTH * size > self.largest:
             return None
-        factor = float(growth) if ratio is None else min(max(ratio, MIN_GROWTH), growth)
+        factor = float(growth) if ratio is None else min(max(ratio**2, MIN_GROWTH), growth)
         return min(int(factor * size), self.largest)
 
     def held_out(self) -> tuple[list[Matrix], list[BoolArray]]:
