@@ -61,6 +61,11 @@ def _write_project(folder, data):
     file.write_text(init(folder / data, file).text, encoding="utf-8")
 
 
+def _heed_interrupts():
+    """Undo what a shell sets for commands in the background: that Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Server:
     """A running ``cmvmed label``."""
 
@@ -70,7 +75,13 @@ class Server:
         self.folder = folder
         command = [sys.executable, "-u", "-m", "cmvmed", "label", "--no-open", *options]
         self.process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=_heed_interrupts if os.name == "posix" else None,
         )
         for line in self.process.stdout:
             found = re.search(r"http://\S+", line)
