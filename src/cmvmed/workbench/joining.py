@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.column_kinds import missing_cells
+from cmvmed.workbench.column_kinds import as_text, missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import Frame, RawTable, Signal, pandas
 from cmvmed.workbench.project_file import ProjectSettings
 from cmvmed.workbench.readers import read_table

@@ -17,7 +17,7 @@ import cmvmed  # estimators are imported when they are used
 from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.workbench.checks import check_rows
 from cmvmed.workbench.column_messages import compare_columns
-from cmvmed.workbench.encoders import ViewEncoder, encoder_from_state, encoder_state, use_memory
+from cmvmed.workbench.encoder_states import encoder_from_state, encoder_state
 from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.frames import Frame, pandas
 from cmvmed.workbench.joining import open_sources, qualified
@@ -32,6 +32,7 @@ from cmvmed.workbench.source_paths import NewPaths, new_paths
 from cmvmed.workbench.toml_text import project_text
 from cmvmed.workbench.training_rows import read_training_rows, row_ids
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
+from cmvmed.workbench.view_encoders import ViewEncoder, use_memory
 from cmvmed.workbench.view_fitting import fit_views
 
 __all__ = ["Project", "TrainedProject"]

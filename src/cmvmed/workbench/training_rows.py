@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.column_kinds import column_kind, missing_cells
-from cmvmed.workbench.encoders import as_text
+from cmvmed.workbench.column_kinds import as_text, column_kind, missing_cells
 from cmvmed.workbench.frames import RawTable
 from cmvmed.workbench.joining import open_sources
 from cmvmed.workbench.label_sources import first_column, read_labels, with_page_labels

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from cmvmed.data.labels import UNLABELED_WORDS
-from cmvmed.workbench.column_kinds import column_kind, missing_cells
+from cmvmed.workbench.column_kinds import as_text, column_kind, missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import RawTable
 from cmvmed.workbench.label_values import LABEL_NAMES
 from cmvmed.workbench.readers import read_table

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmvmed.workbench.column_kinds import read_times
-from cmvmed.workbench.encoders import as_text
+from cmvmed.workbench.column_kinds import as_text, read_times
 from cmvmed.workbench.frames import FloatArray, RawTable
 from cmvmed.workbench.guessing.column_guesses import TableWithKinds, guess_groups, guess_labels
 from cmvmed.workbench.guessing.guesses import Found, Guess

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cmvmed.workbench.encoders import as_text
+from cmvmed.workbench.column_kinds import as_text
 from cmvmed.workbench.frames import RawTable
 from cmvmed.workbench.guessing.column_guesses import (
     TableWithKinds,
