@@ -307,7 +307,7 @@ def test_other_imports_are_rejected(modules, module, code):
         ("reproduction.tasks", "from cmvmed.model_selection import hide_labels"),
         ("workbench.project", "from cmvmed import CMVMED"),
         ("workbench.label_values", "from cmvmed.data.labels import UNLABELED_WORDS"),
-        ("workbench.encoders", "from cmvmed.recordings.audio_files import audio_header"),
+        ("workbench.view_encoders", "from cmvmed.recordings.audio_files import audio_header"),
         ("features.mfcc", "from cmvmed.recordings import Recordings"),
         ("labeling.learner", "from cmvmed import CMVMED"),
         ("labeling.session", "from cmvmed.workbench.label_store import LabelStore"),
