@@ -79,8 +79,8 @@ def _flat_views(
         rows = [set(match_files(base, one, files)) for one in patterns.values()]
         if _mostly_shared(rows):
             views = tuple(ViewSettings(view_name(word), files=one) for word, one in patterns.items())
-            said = f"{plural(len(views), 'view')} by the {'last' if at else 'first'} word of the names of files: "
-            f"{abbreviate(words)}"
+            which = "last" if at else "first"
+            said = f"{plural(len(views), 'view')} by the {which} word of the names of files: {abbreviate(words)}"
             return views, [Guess(said, _files_line(views[0]))]
     views = _channels(files[0], f"{below}*{ending}")
     what = "each file is a row" + (f", each of its {len(views)} channels a view" if len(views) > 1 else "")
