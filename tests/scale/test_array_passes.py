@@ -33,7 +33,7 @@ def xp(request):
     return pytest.importorskip(request.param)
 
 
-@pytest.fixture(params=[2**23, 5000])
+@pytest.fixture(params=[2**22, 5000])
 def chunks(request, monkeypatch):
     """One chunk, and several."""
     monkeypatch.setattr(array_rows, "NUMBERS_AT_A_TIME", request.param)
