@@ -27,7 +27,7 @@ from cmvmed.data.sources.base import (
 )
 from cmvmed.data.validation import RowCheck
 
-NUMBERS_AT_A_TIME = 2**22  # of a table that is computed from a chunk; with twice as many, torch on the processor is slower
+NUMBERS_AT_A_TIME = 2**22  # of a table computed from a chunk; with twice as many, torch on the processor is slower
 
 ArrayFunction = Callable[[int, list[Any]], tuple[Any, ...]]  # as a ChunkFunction, of arrays of a library
 
