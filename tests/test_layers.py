@@ -21,7 +21,7 @@ ALLOWED = {
     "data": ("core",),
     "auto": ("core", "data"),
     "baselines": ("core",),
-    "scale": ("core", "data", "auto"),
+    "scale": ("core", "data", "auto", "onnx_export"),
     "monitoring": ("core", "data"),
     "estimators": ("core", "data", "auto", "baselines", "scale", "monitoring", "persistence", "onnx_export"),
     "persistence": (),
