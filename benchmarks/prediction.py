@@ -38,12 +38,9 @@ def fitted_models() -> dict[str, CMVMED]:
 
 def compared_rows(model: CMVMED) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Per view and kernel the centers that need a product and an exponential, and those that need a product."""
-    landmarks = [np.asarray(predictor.basis.landmarks) for predictor in model._model.predictors]
-    if model._model.opinions is None:
-        return landmarks, []
-    scores = model._model.opinions.pool._scores
-    gaussians = [gaussian.centers[:-2].T for _, _, kernel in scores.kernels for gaussian in kernel.gaussians]
-    return landmarks + gaussians, [distance.nodes for distance in scores.distances]
+    sums = model._model.pooled._sums
+    gaussians = [gaussian.centers[:-2].T for own in sums.kernels for gaussian in own.sum.gaussians]
+    return gaussians, [distance.nodes for graphs in sums.graphs for distance in graphs.distances]
 
 
 def bare(X: np.ndarray, with_exponential: Sequence[np.ndarray], without: Sequence[np.ndarray]) -> None:

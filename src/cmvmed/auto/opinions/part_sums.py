@@ -1,0 +1,207 @@
+"""Sums of the parts of a model, in which each kernel value and each distance is computed once.
+
+The consensus and the opinions compare a row with training rows by kernels and graphs, several of them with the same rows.
+Their coefficients are put side by side, so that a block of rows is scaled and compared once for all of them. What has no
+such form, as sparse rows or given kernels, is scored part by part.
+
+In single precision only kernels are: the distances of the nearest of many rows often differ by less than it resolves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from cmvmed.auto.opinions.candidates import PartScorer, row_factors
+from cmvmed.auto.opinions.centered_kernels import KernelScorer
+from cmvmed.auto.opinions.graph import GraphScorer
+from cmvmed.auto.opinions.graph_means import GraphMeans, has_whole_nodes
+from cmvmed.auto.opinions.row_forms import RowForms, same_arrays
+from cmvmed.core.kernel_functions import (
+    BLOCK_ROWS,
+    MAX_SUM,
+    FormedRows,
+    KernelExpansion,
+    KernelSum,
+    blocks_of_rows,
+    kernel_sum,
+)
+from cmvmed.core.linalg import is_sparse
+from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.data.predictors import ViewMeans
+
+
+@dataclass(frozen=True)
+class WeightedParts:
+    """A function with K values: a sum of parts, each times a factor.
+
+    With ``views`` it is a mean over those of them that a row has: divided by the square root of their number, as parts
+    have the square root of that of the training rows as a factor.
+    """
+
+    parts: tuple[tuple[float, PartScorer], ...]
+    views: tuple[int, ...] = ()
+
+
+class _Term(NamedTuple):
+    """A part of a function."""
+
+    function: int
+    factor: float
+    part: PartScorer
+
+
+@dataclass
+class _FormTerms:
+    """All kernel expansions in rows of one form, while they are collected."""
+
+    expansions: list[tuple[int, KernelExpansion]] = field(default_factory=list)
+
+    def add(self, function: int, factor: float, expansion: KernelExpansion) -> None:
+        kernel, centers, coefficients, constant = expansion
+        scaled = KernelExpansion(kernel, centers, factor * coefficients, factor * constant)
+        self.expansions.append((function, scaled))
+
+    def summed(self, form: int, dtype: type) -> "_FormSum":
+        """The functions side by side, those of the same kernel functions with one expansion."""
+        functions = sorted({function for function, _ in self.expansions})
+        merged: list[KernelExpansion] = []
+        for function, expansion in self.expansions:
+            wide = _at_column(functions.index(function), len(functions), expansion)
+            same = [i for i, known in enumerate(merged) if _same_kernel_functions(known, wide)]
+            if same:
+                known = merged[same[0]]
+                sums = (known.coefficients + wide.coefficients, known.constant + wide.constant)
+                merged[same[0]] = KernelExpansion(known.kernel, known.centers, *sums)
+            else:
+                merged.append(wide)
+        return _FormSum(form, functions, kernel_sum(merged, dtype))
+
+
+class _FormSum(NamedTuple):
+    """All kernel expansions in rows of one form, as one sum with K columns for each of the functions."""
+
+    form: int
+    functions: list[int]
+    sum: KernelSum
+
+
+class PartSums:
+    """Functions of rows, prepared for many calls."""
+
+    def __init__(self, functions: Sequence[WeightedParts], n_classes: int, dtype: type = np.float64) -> None:
+        self.functions, self.n_classes = functions, n_classes
+        self.forms = RowForms()
+        self.graphs: list[GraphMeans] = []
+        self._graph_terms: list[_Term] = []
+        self._others: list[_Term] = []
+        self._factors = np.array([1.0 / np.sqrt(max(len(own.views), 1)) for own in functions])[:, None, None]
+        kernels: dict[int, _FormTerms] = {}
+        for term in self._terms():
+            function, factor, part = term
+            expansion = part.expansion if isinstance(part, (KernelScorer, ViewMeans)) else None
+            if isinstance(part, (KernelScorer, ViewMeans)) and expansion is not None:
+                form = self.forms.number(part.view, part.preprocessor)
+                kernels.setdefault(form, _FormTerms()).add(function, factor, expansion)
+            elif isinstance(part, GraphScorer) and has_whole_nodes(part):
+                self._graphs_like(part).add(function, factor, part, self.forms)
+                self._graph_terms.append(term)
+            else:
+                self._others.append(term)
+        self.kernels = [terms.summed(form, dtype) for form, terms in kernels.items()]
+        for graphs in self.graphs:
+            graphs.prepare()
+        self._views = sorted({*self.forms.views, *(view for own in functions for view in own.views)})
+        self._gathered = self._gathering()
+
+    def _terms(self) -> list[_Term]:
+        return [_Term(j, *own) for j, function in enumerate(self.functions) for own in function.parts]
+
+    def _graphs_like(self, part: GraphScorer) -> GraphMeans:
+        """The graphs of the size of this one."""
+        for known in self.graphs:
+            if known.fits(part.nodes):
+                return known
+        self.graphs.append(GraphMeans(part.nodes))
+        return self.graphs[-1]
+
+    def _gathering(self) -> Array:
+        """Which function each block of K values is added to, (functions, blocks): those of kernels, then of graphs."""
+        targets = [j for own in self.kernels for j in own.functions] + [j for own in self.graphs for j in own.functions]
+        return np.eye(len(self.functions))[:, targets]
+
+    def values(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
+        """Values (functions, n, K) of rows given by view, with which rows have which view."""
+        n = matrices[0].shape[0]
+        values = np.zeros((len(self.functions), n, self.n_classes))
+        complete = self._are_complete(present)
+        others = self._others
+        if any(is_sparse(matrix) for matrix in matrices):
+            others = self._terms()
+        elif self._gathered.size:
+            work = [graphs.workspace(min(n, BLOCK_ROWS)) for graphs in self.graphs]
+            with np.errstate(over="ignore", invalid="ignore"):  # reported by the kernel, with the view's name
+                for rows in blocks_of_rows(n):
+                    here, has = [matrix[rows] for matrix in matrices], [own[rows] for own in present]
+                    values[:, rows] = self._block(here, has, work, complete=complete or self._are_complete(has))
+        for function, factor, part in others:
+            values[function] += factor * part.scores(matrices, present)
+        values *= self._factors if complete else self._row_factors(present)
+        return values
+
+    def _are_complete(self, present: Sequence[BoolArray]) -> bool:
+        return all(present[view].all() for view in self._views)
+
+    def _row_factors(self, present: Sequence[BoolArray]) -> Array:
+        """1/√(number of the function's views that the row has), (functions, n, 1)."""
+        one = np.ones(present[0].size)
+        factors = [row_factors([present[view] for view in own.views]) if own.views else one for own in self.functions]
+        return np.stack(factors)[:, :, None]
+
+    def _block(self, matrices: list[Matrix], present: list[BoolArray], work: list[Array], *, complete: bool) -> Array:
+        """The sums over kernels and graphs, (functions, n, K)."""
+        n, K = matrices[0].shape[0], self.n_classes
+        n_functions, n_blocks = self._gathered.shape
+        blocks = np.empty((n_blocks, n, K)) if complete else np.zeros((n_blocks, n, K))
+        index = None if complete else {view: np.flatnonzero(present[view]) for view in self.forms.views}
+        rows = self.forms.of(matrices, index)
+        end = self._write_kernels(blocks, rows, index)
+        if complete:
+            for graphs, room in zip(self.graphs, work, strict=True):
+                start, end = end, end + len(graphs.functions)
+                blocks[start:end] = graphs.means(rows, n, room).reshape(n, -1, K).swapaxes(0, 1)
+        values = (self._gathered @ blocks.reshape(n_blocks, n * K)).reshape(n_functions, n, K)
+        if not complete:
+            for function, factor, graph in self._graph_terms:
+                values[function] += factor * graph.scores(matrices, present)
+        return np.asarray(values)
+
+    def _write_kernels(self, blocks: Array, rows: Sequence[FormedRows], index: Mapping[int, IntArray] | None) -> int:
+        """Write the blocks of K values of the kernels, and return their number."""
+        end, K = 0, self.n_classes
+        for form, functions, summed in self.kernels:
+            start, end = end, end + len(functions)
+            own = summed.of_rows(rows[form]).reshape(-1, len(functions), K).swapaxes(0, 1)
+            blocks[start:end, slice(None) if index is None else index[self.forms.view(form)]] = own
+        if not np.abs(blocks[:end]).max(initial=0.0) <= MAX_SUM:  # or NaN
+            end = 0
+            for _, functions, summed in self.kernels:
+                start, end = end, end + len(functions)
+                summed.checked(blocks[start:end])
+        return end
+
+
+def _at_column(position: int, n: int, expansion: KernelExpansion) -> KernelExpansion:
+    """An expansion of K functions as one of n K functions, of which the others are zero."""
+    kernel, centers, coefficients, constant = expansion
+    p, K = coefficients.shape
+    wide, constants = np.zeros((p, n, K)), np.zeros((n, K))
+    wide[:, position], constants[position] = coefficients, constant
+    return KernelExpansion(kernel, centers, wide.reshape(p, -1), constants.ravel())
+
+
+def _same_kernel_functions(first: KernelExpansion, second: KernelExpansion) -> bool:
+    return (first.kernel.kind, first.kernel.gamma) == (second.kernel.kind, second.kernel.gamma) and same_arrays(
+        first.centers, second.centers
+    )
