@@ -1,6 +1,7 @@
 """Sums over all parts of a model together against each part of each opinion, and each view of the consensus."""
 
 import pickle
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,8 @@ from scipy import sparse
 
 from cmvmed import CMVMED, config_context
 from cmvmed._config import configured_memory_limit, configured_prediction_dtype
+from cmvmed.auto.neighbors import NeighborPredictor
+from cmvmed.auto.opinions.graph import GraphScorer
 from cmvmed.auto.opinions.part_sums import PartSums, WeightedParts
 from cmvmed.auto.opinions.stacking import log_linear_pool
 from cmvmed.core.consensus import pool as pool_means
@@ -166,3 +169,47 @@ def test_sparse_rows_are_scored_part_by_part(fitted):
     model, X = fitted
     rows = X[:50].copy()
     np.testing.assert_allclose(model.predict_proba(sparse.csr_matrix(rows)), model.predict_proba(rows), atol=1e-9)
+
+
+def test_a_changed_model_has_other_predictions(fitted):
+    model, X = fitted
+    before = model.predict_proba(X[:5])
+    changed = copy(model)
+    changed._model = replace(model._model, opinions=None)
+    assert np.abs(changed.predict_proba(X[:5]) - before).max() > 1e-4
+    np.testing.assert_array_equal(model.predict_proba(X[:5]), before)
+    assert model._model.pooled is model._model.pooled
+
+
+def test_each_precision_has_its_own_sums(fitted):
+    model = fitted[0]._model
+    for dtype in (np.float64, np.float32):
+        sums = model.pooled_in(dtype)._sums
+        assert {gaussian.centers.dtype for own in sums.kernels for gaussian in own.sum.gaussians} == {np.dtype(dtype)}
+        assert model.pooled_in(dtype) is model.pooled_in(dtype)
+
+
+def test_rows_without_a_view_that_nodes_have_have_no_neighbors(fitted):
+    nodes = next(
+        part.nodes
+        for scorer in fitted[0]._model.opinions.pool.scorers
+        for part in scorer.parts
+        if isinstance(part, GraphScorer)
+    )
+    neighbors = NeighborPredictor(nodes, np.zeros((nodes.size, 3)))
+    present = [np.array([True, False, False]), np.array([True, True, False]), np.array([False, False, False])]
+    assert neighbors.has_neighbors(present).tolist() == [True, True, False]
+    place = list(neighbors.nodes.place)
+    place[1] = np.full_like(place[1], -1)
+    lacking = replace(neighbors, nodes=replace(neighbors.nodes, place=tuple(place)))
+    assert lacking.has_neighbors(present).tolist() == [True, False, False]
+
+
+def test_values_that_are_too_large_are_an_error_that_names_the_view():
+    data = make_multiview_gaussian(120, n_features=4, labeled=20, random_state=1)
+    model = CMVMED(views=data.views, kernel="linear", scaling=None).fit(data.data, data.y)
+    rows = data.data[:3].copy()
+    rows[1, 5] = 1e200
+    name = list(data.views)[1]
+    with pytest.raises(ValueError, match=f"The kernel of view '{name}'"):
+        model.predict(rows)

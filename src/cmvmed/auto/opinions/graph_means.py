@@ -34,6 +34,7 @@ class GraphMeans:
     def __init__(self, nodes: Nodes) -> None:
         self.size, self.n_neighbors = nodes.size, nodes.n_neighbors
         self.distances: list[_NodeDistances] = []
+        self.functions: list[int] = []  # those that graphs are added to
         self._scores: dict[tuple[int, ...], dict[int, Array]] = {}  # by the distances of a graph, and by function
 
     def fits(self, nodes: Nodes) -> bool:
@@ -60,14 +61,10 @@ class GraphMeans:
         """The distances of each graph."""
         return list(self._scores)
 
-    @property
-    def functions(self) -> list[int]:
-        """Those that graphs are added to."""
-        return sorted({function for scores in self._scores.values() for function in scores})
-
     def prepare(self) -> None:
         """Put the node scores of all graphs together, after the last one was added."""
         K = next(scores.shape[1] for own in self._scores.values() for scores in own.values())
+        self.functions = sorted({function for own in self._scores.values() for function in own})
         zeros = np.zeros((self.size, K))
         every = [np.hstack([own.get(j, zeros) for j in self.functions]) for own in self._scores.values()]
         self._values = np.concatenate(every)  # (graphs m, functions K)
