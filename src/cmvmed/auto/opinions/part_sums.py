@@ -8,7 +8,7 @@ In single precision only kernels are: the distances of the nearest of many rows 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +36,8 @@ from cmvmed.data.predictors import ViewMeans
 class WeightedParts:
     """A function with K values: a sum of parts, each times a factor.
 
-    With ``views`` it is a mean over those of them that a row has: divided by the square root of their number, as parts
-    have the square root of that of the training rows as a factor.
+    With ``views`` it is a mean over those of them that a row has, D (Σ_v K_v) D of :mod:`cmvmed.auto.opinions.candidates`: the
+    sum is divided by the square root of their number.
     """
 
     parts: tuple[tuple[float, PartScorer], ...]
@@ -50,33 +50,6 @@ class _Term(NamedTuple):
     function: int
     factor: float
     part: PartScorer
-
-
-@dataclass
-class _FormTerms:
-    """All kernel expansions in rows of one form, while they are collected."""
-
-    expansions: list[tuple[int, KernelExpansion]] = field(default_factory=list)
-
-    def add(self, function: int, factor: float, expansion: KernelExpansion) -> None:
-        kernel, centers, coefficients, constant = expansion
-        scaled = KernelExpansion(kernel, centers, factor * coefficients, factor * constant)
-        self.expansions.append((function, scaled))
-
-    def summed(self, form: int, dtype: type) -> "_FormSum":
-        """The functions side by side, those of the same kernel functions with one expansion."""
-        functions = sorted({function for function, _ in self.expansions})
-        merged: list[KernelExpansion] = []
-        for function, expansion in self.expansions:
-            wide = _at_column(functions.index(function), len(functions), expansion)
-            same = [i for i, known in enumerate(merged) if _same_kernel_functions(known, wide)]
-            if same:
-                known = merged[same[0]]
-                sums = (known.coefficients + wide.coefficients, known.constant + wide.constant)
-                merged[same[0]] = KernelExpansion(known.kernel, known.centers, *sums)
-            else:
-                merged.append(wide)
-        return _FormSum(form, functions, kernel_sum(merged, dtype))
 
 
 class _FormSum(NamedTuple):
@@ -97,19 +70,19 @@ class PartSums:
         self._graph_terms: list[_Term] = []
         self._others: list[_Term] = []
         self._factors = np.array([1.0 / np.sqrt(max(len(own.views), 1)) for own in functions])[:, None, None]
-        kernels: dict[int, _FormTerms] = {}
+        kernels: dict[int, list[tuple[int, KernelExpansion]]] = {}  # by form, those of each function
         for term in self._terms():
             function, factor, part = term
             expansion = part.expansion if isinstance(part, (KernelScorer, ViewMeans)) else None
             if isinstance(part, (KernelScorer, ViewMeans)) and expansion is not None:
                 form = self.forms.number(part.view, part.preprocessor)
-                kernels.setdefault(form, _FormTerms()).add(function, factor, expansion)
+                kernels.setdefault(form, []).append((function, _scaled(expansion, factor)))
             elif isinstance(part, GraphScorer) and has_whole_nodes(part):
                 self._graphs_like(part).add(function, factor, part, self.forms)
                 self._graph_terms.append(term)
             else:
                 self._others.append(term)
-        self.kernels = [terms.summed(form, dtype) for form, terms in kernels.items()]
+        self.kernels = [_form_sum(form, own, dtype) for form, own in kernels.items()]
         for graphs in self.graphs:
             graphs.prepare()
         self._views = sorted({*self.forms.views, *(view for own in functions for view in own.views)})
@@ -190,6 +163,26 @@ class PartSums:
                 start, end = end, end + len(functions)
                 summed.checked(blocks[start:end])
         return end
+
+
+def _form_sum(form: int, expansions: Sequence[tuple[int, KernelExpansion]], dtype: type) -> _FormSum:
+    """The functions side by side, those of the same kernel functions with one expansion."""
+    functions = sorted({function for function, _ in expansions})
+    merged: list[KernelExpansion] = []
+    for function, expansion in expansions:
+        wide = _at_column(functions.index(function), len(functions), expansion)
+        same = next((i for i, known in enumerate(merged) if _same_kernel_functions(known, wide)), None)
+        if same is None:
+            merged.append(wide)
+        else:
+            known = merged[same]
+            coefficients, constant = known.coefficients + wide.coefficients, known.constant + wide.constant
+            merged[same] = known._replace(coefficients=coefficients, constant=constant)
+    return _FormSum(form, functions, kernel_sum(merged, dtype))
+
+
+def _scaled(expansion: KernelExpansion, factor: float) -> KernelExpansion:
+    return expansion._replace(coefficients=factor * expansion.coefficients, constant=factor * expansion.constant)
 
 
 def _at_column(position: int, n: int, expansion: KernelExpansion) -> KernelExpansion:
