@@ -101,9 +101,9 @@ class NeighborPredictor:
         """Number of rows that a new row is compared with."""
         return self.nodes.size
 
-    def scorer(self) -> GraphScorer:
-        """The class scores of new rows, zero for those without neighbors."""
-        return GraphScorer(self.nodes, class_scores(self.scores))
+    def scorer(self, *, by_class: bool) -> GraphScorer:
+        """The scores of new rows, (n, F) or those of all classes, zero for rows without neighbors."""
+        return GraphScorer(self.nodes, class_scores(self.scores) if by_class else self.scores)
 
     def has_neighbors(self, present: Sequence[BoolArray]) -> BoolArray:
         """Which rows have one of the views of some node, (n,)."""

@@ -82,11 +82,6 @@ def class_scores(scores: Array) -> Array:
     return np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
 
 
-def function_scores(scores: Array) -> Array:
-    """Scores of the F functions (n, F) from those of all K classes (n, K); the inverse of :func:`class_scores`."""
-    return scores[:, 1:] if scores.shape[1] == 2 else scores
-
-
 def positive_probability(q: Array) -> Array:
     """The probability of each function's positive class, (n, F), from that of each class, (n, K)."""
     return q[:, 1:] if q.shape[1] == 2 else q

@@ -282,10 +282,11 @@ class InterceptPredictor(KernelPredictor):
 
 @dataclass(frozen=True)
 class ViewMeans:
-    """A view's part of the consensus: the class scores of its posterior means, zero for rows without the view."""
+    """A view's part of the consensus: its posterior means, or their class scores, zero for rows without the view."""
 
     view: int
     predictor: MeanPredictor
+    by_class: bool
     dtype: DTypeLike = np.float64  # of kernels
 
     @property
@@ -305,15 +306,18 @@ class ViewMeans:
         if found is None:
             return None
         kernel, centers, coefficients, constant = found
-        return KernelExpansion(kernel, centers, class_scores(coefficients), class_scores(constant[None])[0])
+        return KernelExpansion(kernel, centers, self._columns(coefficients), self._columns(constant[None])[0])
 
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Scores (n, K) of rows given by view, with which rows have which view."""
+        """Scores (n, F) or (n, K) of rows given by view, with which rows have which view."""
         rows = np.flatnonzero(present[self.view])
-        own = class_scores(self.predictor.mean(matrices[self.view][rows], self.dtype))
+        own = self._columns(self.predictor.mean(matrices[self.view][rows], self.dtype))
         scores = np.zeros((matrices[self.view].shape[0], own.shape[1]))
         scores[rows] = own
         return scores
+
+    def _columns(self, means: Array) -> Array:
+        return class_scores(means) if self.by_class else means
 
 
 def view_predictors(

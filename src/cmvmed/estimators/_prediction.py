@@ -15,7 +15,7 @@ from cmvmed.auto.opinions.mixture import Mixture
 from cmvmed.auto.opinions.part_sums import PartSums, WeightedParts
 from cmvmed.auto.opinions.prediction_sets import ClassThresholds
 from cmvmed.auto.opinions.supervised import PoolScorer
-from cmvmed.core.consensus import class_scores, function_scores, prior_scores, soft_labels
+from cmvmed.core.consensus import class_scores, prior_scores, soft_labels
 from cmvmed.core.pickled_fields import PickledByFields
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.external import Rows
@@ -220,7 +220,7 @@ class PooledPredictor(PickledByFields):
         usable = self.usable(present)
         values, coverage = self._sums.values(matrices, usable), self._coverage(usable)
         if self.opinions is None:
-            return ScoredRows(function_scores(self._consensus(values[0], coverage)), coverage)
+            return ScoredRows(self._consensus(values[0], coverage), coverage)
         if not self.opinions.with_consensus:
             return ScoredRows(self.opinions.log_probabilities(values, None), coverage)
         consensus = self._consensus(values[-1], coverage) / (2.0 * self.temperature)
@@ -232,13 +232,14 @@ class PooledPredictor(PickledByFields):
         functions = [] if self.opinions is None else self.opinions.pool.logit_parts()
         if self.opinions is None or self.opinions.with_consensus:
             functions = [*functions, self._weighted_means()]
-        return PartSums(functions, max(2, self.offset.size), np.float32 if self.dtype == np.float32 else np.float64)
+        return PartSums(functions, self._offset.size, np.float32 if self.dtype == np.float32 else np.float64)
 
     def _weighted_means(self) -> WeightedParts:
-        """Σ π_i m_i over the views that a row has, and the neighbors, as scores of K classes."""
-        parts: list[PartScorer] = [ViewMeans(i, own, self.dtype) for i, own in enumerate(self.predictors)]
+        """Σ π_i m_i over the views that a row has, and the neighbors; beside opinions, as scores of all classes."""
+        by_class = self.opinions is not None
+        parts: list[PartScorer] = [ViewMeans(i, own, by_class, self.dtype) for i, own in enumerate(self.predictors)]
         if self.neighbors is not None:
-            parts.append(self.neighbors.scorer())
+            parts.append(self.neighbors.scorer(by_class=by_class))
         weighted = zip(self.pool_weights, parts, strict=True)
         return WeightedParts(tuple((float(weight), part) for weight, part in weighted if weight > 0.0))
 
@@ -248,12 +249,12 @@ class PooledPredictor(PickledByFields):
         return np.asarray(self.pool_weights @ np.array(has))
 
     def _consensus(self, total: Array, coverage: Array) -> Array:
-        """Σ π_i m_i / Σ π_i + o of equation (E), as scores of K classes (n, K), from the totals."""
-        return np.asarray(total / np.where(coverage > 0.0, coverage, 1.0)[:, None] + self._class_offset)
+        """Σ π_i m_i / Σ π_i + o of equation (E) from the totals, (n, F), or (n, K) beside opinions."""
+        return np.asarray(total / np.where(coverage > 0.0, coverage, 1.0)[:, None] + self._offset)
 
     @cached_property
-    def _class_offset(self) -> Array:
-        return class_scores(self.offset[None])
+    def _offset(self) -> Array:
+        return self.offset if self.opinions is None else class_scores(self.offset[None])[0]
 
     def usable(self, present: list[BoolArray]) -> list[BoolArray]:
         """Per view, which rows have it, none if no training row had it."""

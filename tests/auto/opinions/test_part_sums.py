@@ -60,7 +60,7 @@ def test_probabilities_are_those_of_the_opinions_and_views_one_by_one(fitted, ki
     if model.neighbors is not None:
         known = np.flatnonzero(np.any(present, axis=0))
         index.append(known)
-        means.append(model.neighbors.scorer().scores(matrices, present)[known])
+        means.append(model.neighbors.scorer(by_class=True).scores(matrices, present)[known])
     scores, coverage = pool_means(means, index, model.pool_weights, n_rows)
     log_p = log_linear_pool(np.stack(opinions.pool.by_opinion(matrices, present)), opinions.pool.weights)
     consensus = (scores + model.offset) / (2.0 * model.temperature * opinions.mixture.scales[-1])

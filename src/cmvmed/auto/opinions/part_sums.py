@@ -7,7 +7,7 @@ such form, as sparse rows or given kernels, is scored part by part.
 In single precision only kernels are: the distances of the nearest of many rows often differ by less than it resolves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ from cmvmed.auto.opinions.row_forms import RowForms, same_arrays
 from cmvmed.core.kernel_functions import (
     BLOCK_ROWS,
     MAX_SUM,
-    FormedRows,
     KernelExpansion,
     KernelSum,
     blocks_of_rows,
@@ -86,7 +85,6 @@ class PartSums:
         for graphs in self.graphs:
             graphs.prepare()
         self._views = sorted({*self.forms.views, *(view for own in functions for view in own.views)})
-        self._gathered = self._gathering()
 
     def _terms(self) -> list[_Term]:
         return [_Term(j, *own) for j, function in enumerate(self.functions) for own in function.parts]
@@ -99,11 +97,6 @@ class PartSums:
         self.graphs.append(GraphMeans(part.nodes))
         return self.graphs[-1]
 
-    def _gathering(self) -> Array:
-        """Which function each block of K values is added to, (functions, blocks): those of kernels, then of graphs."""
-        targets = [j for own in self.kernels for j in own.functions] + [j for own in self.graphs for j in own.functions]
-        return np.eye(len(self.functions))[:, targets]
-
     def values(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
         """Values (functions, n, K) of rows given by view, with which rows have which view."""
         n = matrices[0].shape[0]
@@ -112,7 +105,7 @@ class PartSums:
         others = self._others
         if any(is_sparse(matrix) for matrix in matrices):
             others = self._terms()
-        elif self._gathered.size:
+        elif self.kernels or self.graphs:
             work = [graphs.workspace(min(n, BLOCK_ROWS)) for graphs in self.graphs]
             with np.errstate(over="ignore", invalid="ignore"):  # reported by the kernel, with the view's name
                 for rows in blocks_of_rows(n):
@@ -135,34 +128,26 @@ class PartSums:
     def _block(self, matrices: list[Matrix], present: list[BoolArray], work: list[Array], *, complete: bool) -> Array:
         """The sums over kernels and graphs, (functions, n, K)."""
         n, K = matrices[0].shape[0], self.n_classes
-        n_functions, n_blocks = self._gathered.shape
-        blocks = np.empty((n_blocks, n, K)) if complete else np.zeros((n_blocks, n, K))
         index = None if complete else {view: np.flatnonzero(present[view]) for view in self.forms.views}
-        rows = self.forms.of(matrices, index)
-        end = self._write_kernels(blocks, rows, index)
+        rows, values = self.forms.of(matrices, index), np.zeros((len(self.functions), n, K))
+        for form, functions, summed in self.kernels:
+            chosen = slice(None) if index is None else index[self.forms.view(form)]
+            self._add(values, functions, summed.of_rows(rows[form]), chosen)
+        if not np.abs(values).max(initial=0.0) <= MAX_SUM:  # or NaN
+            for form, _, summed in self.kernels:
+                summed.checked(summed.of_rows(rows[form]))
         if complete:
             for graphs, room in zip(self.graphs, work, strict=True):
-                start, end = end, end + len(graphs.functions)
-                blocks[start:end] = graphs.means(rows, n, room).reshape(n, -1, K).swapaxes(0, 1)
-        values = (self._gathered @ blocks.reshape(n_blocks, n * K)).reshape(n_functions, n, K)
-        if not complete:
+                self._add(values, graphs.functions, graphs.means(rows, n, room), slice(None))
+        else:
             for function, factor, graph in self._graph_terms:
                 values[function] += factor * graph.scores(matrices, present)
-        return np.asarray(values)
+        return values
 
-    def _write_kernels(self, blocks: Array, rows: Sequence[FormedRows], index: Mapping[int, IntArray] | None) -> int:
-        """Write the blocks of K values of the kernels, and return their number."""
-        end, K = 0, self.n_classes
-        for form, functions, summed in self.kernels:
-            start, end = end, end + len(functions)
-            own = summed.of_rows(rows[form]).reshape(-1, len(functions), K).swapaxes(0, 1)
-            blocks[start:end, slice(None) if index is None else index[self.forms.view(form)]] = own
-        if not np.abs(blocks[:end]).max(initial=0.0) <= MAX_SUM:  # or NaN
-            end = 0
-            for _, functions, summed in self.kernels:
-                start, end = end, end + len(functions)
-                summed.checked(blocks[start:end])
-        return end
+    def _add(self, values: Array, functions: Sequence[int], own: Array, rows: IntArray | slice) -> None:
+        """Add to the functions of some rows what has K columns for each of them."""
+        for i, function in enumerate(functions):
+            values[function, rows] += own[:, i * self.n_classes : (i + 1) * self.n_classes]
 
 
 def _form_sum(form: int, expansions: Sequence[tuple[int, KernelExpansion]], dtype: type) -> _FormSum:
@@ -191,7 +176,7 @@ def _at_column(position: int, n: int, expansion: KernelExpansion) -> KernelExpan
     p, K = coefficients.shape
     wide, constants = np.zeros((p, n, K)), np.zeros((n, K))
     wide[:, position], constants[position] = coefficients, constant
-    return KernelExpansion(kernel, centers, wide.reshape(p, -1), constants.ravel())
+    return KernelExpansion(kernel, centers, wide.reshape(p, n * K), constants.ravel())
 
 
 def _same_kernel_functions(first: KernelExpansion, second: KernelExpansion) -> bool:
