@@ -4,7 +4,8 @@ A model of 6,000 rows of the scale benchmark with 1000 landmarks in each of two 
 many rows, predicts ``--rows`` new rows, with its opinions and by the consensus alone. In turn with it, the products and
 exponentials that it consists of are computed bare, in blocks of as many rows: those of the landmarks alone, and those of all
 rows that the model compares new rows with. Shares are the medians of bare over actual processor time. A single row is
-predicted many times. Results are written to ``benchmarks/results/prediction.md``.
+predicted many times, and its products and exponentials are computed bare as often. Results are written to
+``benchmarks/results/prediction.md``.
 """
 
 import argparse
@@ -12,7 +13,8 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,24 +40,32 @@ def fitted_models() -> dict[str, CMVMED]:
 
 def compared_rows(model: CMVMED) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Per view and kernel the centers that need a product and an exponential, and those that need a product."""
-    landmarks = [np.asarray(predictor.basis.landmarks) for predictor in model._model.predictors]
-    if model._model.opinions is None:
-        return landmarks, []
-    scores = model._model.opinions.pool._scores
-    gaussians = [gaussian.centers[:-2].T for _, _, kernel in scores.kernels for gaussian in kernel.gaussians]
-    return landmarks + gaussians, [distance.nodes for distance in scores.distances]
+    sums = model._model.pooled._sums
+    gaussians = [gaussian.centers[:-2].T for own in sums.kernels for gaussian in own.sum.gaussians]
+    return gaussians, [distance.nodes for graphs in sums.graphs for distance in graphs.distances]
 
 
-def bare(X: np.ndarray, with_exponential: Sequence[np.ndarray], without: Sequence[np.ndarray]) -> None:
+@dataclass(frozen=True)
+class Bare:
     """The products and exponentials alone; every center has the features of one view."""
-    first, second = [c.T.astype(X.dtype) for c in with_exponential], [c.T.astype(X.dtype) for c in without]
-    for rows in blocks_of_rows(len(X)):
-        block = X[rows, :WIDTH]
-        for centers in first:
-            kernel = block @ centers
-            np.exp(kernel, out=kernel)
-        for centers in second:
-            block @ centers
+
+    with_exponential: Sequence[np.ndarray]  # (d, p) each
+    without: Sequence[np.ndarray]
+
+    @classmethod
+    def of(cls, with_exponential: Sequence[np.ndarray], without: Sequence[np.ndarray], dtype: str) -> "Bare":
+        """From centers (p, d)."""
+        return cls(*([c.T.astype(dtype) for c in centers] for centers in (with_exponential, without)))
+
+    def __call__(self, X: np.ndarray) -> None:
+        """Compute them for rows whose first columns are those of a view."""
+        for rows in blocks_of_rows(len(X)):
+            block = X[rows, :WIDTH]
+            for centers in self.with_exponential:
+                kernel = block @ centers
+                np.exp(kernel, out=kernel)
+            for centers in self.without:
+                block @ centers
 
 
 def cpu_seconds(work: Callable[[], Any]) -> float:
@@ -67,24 +77,29 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
 def shares(model: CMVMED, X: np.ndarray, repeats: int, dtype: str) -> dict[str, float]:
     """Medians of the microseconds of a row, and of the shares that bare products and exponentials have in them."""
     landmarks = [np.asarray(predictor.basis.landmarks) for predictor in model._model.predictors]
-    every, nodes = compared_rows(model)
+    of_landmarks, of_all = Bare.of(landmarks, [], dtype), Bare.of(*compared_rows(model), dtype)
     scaled = (X / np.sqrt(WIDTH)).astype(dtype)
     times = []
     with config_context(prediction_dtype=dtype):
         model.predict_proba(X[:5000])
         for _ in range(repeats):
             own = cpu_seconds(lambda: model.predict_proba(X))
-            of_landmarks = cpu_seconds(lambda: bare(scaled, landmarks, []))
-            times.append((own, of_landmarks / own, cpu_seconds(lambda: bare(scaled, every, nodes)) / own))
-    own, of_landmarks, of_all = np.median(times, axis=0)
-    return {"microseconds": 1e6 * own / len(X), "landmarks": of_landmarks, "all": of_all}
+            bare = [cpu_seconds(partial(work, scaled)) for work in (of_landmarks, of_all)]
+            times.append((own, *(seconds / own for seconds in bare)))
+    own, share_of_landmarks, share_of_all = np.median(times, axis=0)
+    return {"microseconds": 1e6 * own / len(X), "landmarks": share_of_landmarks, "all": share_of_all}
 
 
-def single_row(model: CMVMED, X: np.ndarray, dtype: str) -> tuple[float, float]:
-    """Median and shortest time of predicting one row, in milliseconds by the clock."""
+def single_row(model: CMVMED, X: np.ndarray, dtype: str) -> tuple[str, str]:
+    """Median and shortest time of predicting one row, in milliseconds by the clock, and of what is computed bare for it."""
+    bare, scaled = Bare.of(*compared_rows(model), dtype), (X[:N_SINGLE] / np.sqrt(WIDTH)).astype(dtype)
     with config_context(prediction_dtype=dtype):
-        times = [timed(lambda i=i: model.predict_proba(X[i : i + 1])) for i in range(N_SINGLE)]
-    return float(np.median(times)), min(times)
+        own = [timed(lambda i=i: model.predict_proba(X[i : i + 1])) for i in range(N_SINGLE)]
+    return in_milliseconds(own), in_milliseconds([timed(lambda i=i: bare(scaled[i : i + 1])) for i in range(N_SINGLE)])
+
+
+def in_milliseconds(times: Sequence[float]) -> str:
+    return f"{np.median(times):.2f} ms ({min(times):.2f})"
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -100,16 +115,17 @@ def report(n: int, repeats: int) -> str:
         "",
         f"Written by `python -m benchmarks.prediction --rows {n} --repeats {repeats}`.",
         "",
-        f"| model | precision | a row of {n:,} | bare landmarks | bare, all compared rows | one row, median (shortest) |",
-        "| --- | --- | --- | --- | --- | --- |",
+        f"| model | precision | a row of {n:,} | bare landmarks | bare, all compared rows | one row, median (shortest) | "
+        "one row, bare |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     models = fitted_models()
     for name, model in models.items():
         for dtype in ("float64", "float32"):
-            found, (median, shortest) = shares(model, X, repeats, dtype), single_row(model, X, dtype)
+            found, (own, bare) = shares(model, X, repeats, dtype), single_row(model, X, dtype)
             lines.append(
                 f"| {name} | {dtype} | {found['microseconds']:.1f} µs | {100 * found['landmarks']:.0f} % | "
-                f"{100 * found['all']:.0f} % | {median:.2f} ms ({shortest:.2f}) |"
+                f"{100 * found['all']:.0f} % | {own} | {bare} |"
             )
     model = models["with opinions"]
     check = [timed(lambda: validate_data(model, X[:1], reset=False, ensure_all_finite=False)) for _ in range(N_SINGLE)]
@@ -120,7 +136,7 @@ def report(n: int, repeats: int) -> str:
         [
             *lines,
             "",
-            f"Of one row, scikit-learn's validation takes {np.median(check):.2f} ms ({min(check):.2f}). In single precision "
+            f"Of one row, scikit-learn's validation takes {in_milliseconds(check)}. In single precision "
             f"probabilities differ by at most {change.max():.1e}, {change.mean():.1e} on average.",
             "",
         ]

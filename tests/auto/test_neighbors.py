@@ -110,15 +110,19 @@ def test_new_rows_have_the_mean_of_their_nearest_and_equal_ones_their_scores():
     training = draw_training(missing=0.3)
     nodes = training.nodes(4)
     scores = np.random.default_rng(0).normal(size=(nodes.size, 1))
-    predictor, rows = NeighborPredictor(nodes, scores), [np.flatnonzero(own) for own in training.present]
-    known, means = predictor.mean(training.matrices, rows)
+    predictor = NeighborPredictor(nodes, scores)
+    known = np.flatnonzero(predictor.has_neighbors(training.present))
+    means = predictor.scorer(by_class=False).scores(training.matrices, training.present)[known]
+    by_class = predictor.scorer(by_class=True).scores(training.matrices, training.present)[known]
+    np.testing.assert_allclose(by_class, np.hstack([-means, means]), rtol=1e-14)
     check_predictor(known, means, training, nodes, scores)
     rejects(check_predictor, known, means[::-1], training, nodes, scores)
     assert predictor.n_basis_rows == nodes.size
-    without = [own[own > 0] for own in rows]
-    np.testing.assert_array_equal(predictor.mean(training.matrices, without)[0], np.arange(1, 75))
-    new = [matrix + 0.01 for matrix in training.matrices]
-    means = predictor.mean(new, rows)[1]
+    without = [own & (np.arange(75) > 0) for own in training.present]
+    np.testing.assert_array_equal(np.flatnonzero(predictor.has_neighbors(without)), np.arange(1, 75))
+    assert (predictor.scorer(by_class=False).scores(training.matrices, without)[0] == 0.0).all()
+    new, rows = [matrix + 0.01 for matrix in training.matrices], [np.flatnonzero(own) for own in training.present]
+    means = predictor.scorer(by_class=False).scores(new, training.present)
     points = [view.scaling.apply(m[own]) for view, m, own in zip(training.views, new, rows, strict=True)]
     distances = nodes.distances(points, rows, 75)
     np.testing.assert_allclose(means[3], scores[np.argsort(distances[3])[:4]].mean(axis=0), atol=1e-12)

@@ -184,3 +184,14 @@ def test_empty_and_single_rows():
     for kind in ("standard", "unit"):
         assert fitted(draw_rows(0), kind).apply(np.empty((0, 4))).shape == (0, 4)
         assert np.isfinite(fitted(draw_rows(0, n_rows=1), kind).apply(draw_rows(1))).all()
+
+
+def test_clipping_rows_again_is_scaling_them_with_the_narrower_clip():
+    rng = np.random.default_rng(0)
+    train = rng.normal(size=(50, 4))
+    wide, narrow = (fit_scaling("standard", train, np.ones(50), clip=clip, sparse_density=0.25) for clip in (5.0, 2.0))
+    rows = 4.0 * rng.normal(size=(30, 4))
+    scaled = wide.apply(rows)
+    np.testing.assert_array_equal(narrow.clipped(scaled), narrow.apply(rows))
+    assert np.abs(scaled).max() == pytest.approx(2.5)
+    assert np.abs(narrow.clipped(scaled)).max() == pytest.approx(1.0)

@@ -15,13 +15,13 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from cmvmed.auto.opinions.graph import Nodes
-from cmvmed.auto.opinions.nearest import nearest_means
+from cmvmed.auto.opinions.graph import GraphScorer, Nodes
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
+from cmvmed.core.consensus import class_scores
 from cmvmed.core.linalg import mirrored
 from cmvmed.core.posterior import supervised_state
-from cmvmed.core.types import Array, IntArray, Matrix
+from cmvmed.core.types import Array, BoolArray
 from cmvmed.data.contents import checksum
 from cmvmed.data.fit_view import KernelOfRows
 from cmvmed.data.training_data import TrainingData
@@ -101,9 +101,11 @@ class NeighborPredictor:
         """Number of rows that a new row is compared with."""
         return self.nodes.size
 
-    def mean(self, matrices: Sequence[Matrix], rows: Sequence[IntArray]) -> tuple[IntArray, Array]:
-        """The points that have neighbors, and their means (n, F); ``rows`` says per view which points have it."""
-        own = [rows[i] for i in self.nodes.indices]
-        distances = self.nodes.distances_of_new(matrices, own, matrices[0].shape[0])
-        known = np.flatnonzero(np.isfinite(distances).any(axis=1))
-        return known, nearest_means(distances[known], self.nodes.n_neighbors, self.scores)
+    def scorer(self, *, by_class: bool) -> GraphScorer:
+        """The scores of new rows, (n, F) or those of all classes, zero for rows without neighbors."""
+        return GraphScorer(self.nodes, class_scores(self.scores) if by_class else self.scores)
+
+    def has_neighbors(self, present: Sequence[BoolArray]) -> BoolArray:
+        """Which rows have one of the views of some node, (n,)."""
+        own = zip(self.nodes.indices, self.nodes.place, strict=True)
+        return np.asarray(np.any([present[i] for i, place in own if place.max(initial=-1) >= 0], axis=0))

@@ -9,9 +9,10 @@ the sums over the centers are then sums in single precision too.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
 from cmvmed.core.linalg import is_sparse
@@ -24,21 +25,70 @@ MAX_SUM = 1e150  # of a value; coefficients may make it larger than any kernel v
 MAX_SQUARE = 1e6  # of a center, in units of the kernel
 
 
+class KernelExpansion(NamedTuple):
+    """Σ_j c_j k(x, z_j) + b for F functions."""
+
+    kernel: Kernel
+    centers: Array  # (p, d)
+    coefficients: Array  # (p, F)
+    constant: Array  # (F,)
+
+
+class FormedRows:
+    """Some rows (n, d) in the form of the centers; what several sums need of them is computed once."""
+
+    def __init__(self, points: Array) -> None:
+        self.points = np.ascontiguousarray(points)  # sums in another order would differ in the last digit
+        self._double: Array | None = None
+        self._single: NDArray[np.float32] | None = None
+        self._largest = 0.0  # ‖x‖²
+
+    @property
+    def extended(self) -> Array:
+        """(x, ‖x‖², 1) of each row, (n, d + 2)."""
+        if self._double is None:
+            self._double = extend(self.points)
+            self._largest = float(self._double[:, -2].max(initial=0.0))
+        return self._double
+
+    def _extended_in(self, dtype: DTypeLike) -> NDArray[np.floating]:
+        if dtype == np.float64:
+            return self.extended
+        if self._single is None:
+            self._single = self.extended.astype(np.float32)
+        return self._single
+
+    def gaussian_kernel(self, gamma: float, centers: NDArray[np.floating]) -> NDArray[np.floating]:
+        """exp(-γ‖x - z‖²) between the rows and centers (d + 2, p), extended with this γ, (n, p).
+
+        Where γ‖x‖² is so large that rounding makes exponents positive, these are set to zero.
+        """
+        exponents = self._extended_in(centers.dtype) @ centers
+        if not gamma * self._largest < EXACT_EXPONENT:
+            np.minimum(exponents, 0.0, out=exponents)
+        return np.asarray(np.exp(exponents, out=exponents))
+
+
 @dataclass(frozen=True)
 class GaussianSum:
-    """Σ_j c_j exp(-γ‖x - z_j‖²) for F functions with the same centers."""
+    """Σ_j c_j exp(-γ‖x - z_j‖²) for some of F functions, with the same centers."""
 
+    gamma: float
     centers: NDArray[np.floating]  # (d + 2, p), extended and transposed
-    coefficients: NDArray[np.floating]  # (p, F)
+    columns: slice  # which of the functions
+    coefficients: NDArray[np.floating]  # (p, columns)
 
     @classmethod
     def of(cls, gamma: float, centers: Array, coefficients: Array, dtype: type = np.float64) -> "GaussianSum":
-        """From the centers z (p, d)."""
-        return cls(extended_centers(gamma, centers).astype(dtype), coefficients.astype(dtype))
+        """From the centers z (p, d) and coefficients (p, F), without functions that have none before or after the others."""
+        used = np.flatnonzero(coefficients.any(axis=0))
+        columns = slice(int(used[0]), int(used[-1]) + 1) if used.size else slice(0, 0)
+        own: NDArray[np.floating] = np.ascontiguousarray(coefficients[:, columns], dtype=dtype)
+        return cls(gamma, extended_centers(gamma, centers).astype(dtype), columns, own)
 
-    def values(self, extended_rows: NDArray[np.floating]) -> NDArray[np.floating]:
-        """The sums (n, F) at rows (n, d + 2), extended."""
-        return np.asarray(gaussian_kernel(extended_rows, self.centers) @ self.coefficients)
+    def values(self, rows: FormedRows) -> NDArray[np.floating]:
+        """The sums (n, columns)."""
+        return np.asarray(rows.gaussian_kernel(self.gamma, self.centers) @ self.coefficients)
 
 
 @dataclass(frozen=True)
@@ -53,34 +103,26 @@ class KernelSum:
     def values(self, points: Array) -> Array:
         """f(x) of each of the rows (n, d), scaled as the centers are, (n, F)."""
         n = points.shape[0]
-        if n <= BLOCK_ROWS:
-            return self._block(points)
         values = np.empty((n, self.constant.size))
-        for rows in blocks_of_rows(n):
-            values[rows] = self._block(points[rows])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows in blocks_of_rows(n):
+                values[rows] = self.of_rows(FormedRows(points[rows]))
+        return self.checked(values)
+
+    def of_rows(self, rows: FormedRows) -> Array:
+        """f(x) of so few rows that their kernel values stay in the cache, (n, F), not checked."""
+        if self.linear is None:
+            values = np.tile(self.constant, (len(rows.points), 1))
+        else:
+            values = rows.points @ self.linear
+            values += self.constant
+        for gaussian in self.gaussians:
+            values[:, gaussian.columns] += gaussian.values(rows)
         return values
 
-    def _block(self, points: Array) -> Array:
-        points = np.ascontiguousarray(points)  # sums in another order would differ in the last digit
-        with np.errstate(over="ignore", invalid="ignore"):  # reported by the kernel, with the view's name
-            values = self.constant if self.linear is None else points @ self.linear + self.constant
-            if self.gaussians:
-                extended = extend(points, self.gaussians[0].centers.dtype)
-                for gaussian in self.gaussians:
-                    values = values + gaussian.values(extended)
-        every = values if values.ndim == 2 else np.tile(values, (points.shape[0], 1))
-        return self.kernel.checked(every, limit=MAX_SUM)
-
-
-def gaussian_kernel(extended_rows: NDArray[np.floating], centers: NDArray[np.floating]) -> NDArray[np.floating]:
-    """exp(-γ‖x - z‖²) of extended rows (n, d + 2) and centers (d + 2, p).
-
-    Where γ‖x‖² is so large that rounding makes exponents positive, these are set to zero.
-    """
-    exponents = extended_rows @ centers
-    if centers.shape[1] and not -centers[-2, 0] * extended_rows[:, -2].max(initial=0.0) < EXACT_EXPONENT:
-        np.minimum(exponents, 0.0, out=exponents)
-    return np.asarray(np.exp(exponents, out=exponents))
+    def checked(self, values: Array) -> Array:
+        """The values, or an error that names the view if they are no usable numbers."""
+        return self.kernel.checked(values, limit=MAX_SUM)
 
 
 def extended_centers(gamma: float, centers: Array) -> Array:
@@ -90,10 +132,10 @@ def extended_centers(gamma: float, centers: Array) -> Array:
     return np.vstack([2.0 * gamma * centers.T, np.full(len(centers), -gamma), -gamma * squares])
 
 
-def extend(points: Array, dtype: np.dtype) -> NDArray[np.floating]:
+def extend(points: Array) -> Array:
     """Rows (x, ‖x‖², 1), (n, d + 2)."""
     n, d = points.shape
-    extended = np.empty((n, d + 2), dtype=dtype)
+    extended = np.empty((n, d + 2))
     extended[:, :d] = points
     extended[:, d] = np.einsum("ij,ij->i", points, points)
     extended[:, d + 1] = 1.0
@@ -118,18 +160,11 @@ def are_moderate(centers: Array, gamma: float) -> bool:
     return bool(max(gamma, 1.0) * squares <= MAX_SQUARE)
 
 
-def kernel_sum(parts: Sequence[tuple[Kernel, Array, Array]], constant: Array, dtype: type = np.float64) -> KernelSum:
-    """The sum of several expansions in the rows of one view.
-
-    Parameters
-    ----------
-    parts : kernel, centers (p, d) and coefficients (p, F) of each
-    constant : (F,)
-    dtype : in which Gaussian kernels are computed
-    """
+def kernel_sum(expansions: Sequence[KernelExpansion], dtype: type = np.float64) -> KernelSum:
+    """The sum of several expansions in the rows of one view; ``dtype`` is that of Gaussian kernels."""
     gaussians: list[GaussianSum] = []
     linear = None
-    for kernel, given, coefficients in parts:
+    for kernel, given, coefficients, _ in expansions:
         centers = np.ascontiguousarray(given)
         half = 0.5 if kernel.kind == "linear+rbf" else 1.0
         if kernel.kind != "rbf":
@@ -137,4 +172,5 @@ def kernel_sum(parts: Sequence[tuple[Kernel, Array, Array]], constant: Array, dt
             linear = own if linear is None else linear + own
         if kernel.kind != "linear":
             gaussians.append(GaussianSum.of(kernel.gamma, centers, half * coefficients, dtype))
-    return KernelSum(parts[0][0], tuple(gaussians), linear, constant)
+    constant = np.sum([expansion.constant for expansion in expansions], axis=0)
+    return KernelSum(expansions[0].kernel, tuple(gaussians), linear, constant)

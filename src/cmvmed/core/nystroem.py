@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cmvmed.core.kernel_functions import BLOCK_ROWS, can_sum, extend, extended_centers, gaussian_kernel
+from cmvmed.core.kernel_functions import BLOCK_ROWS, FormedRows, can_sum, extended_centers
 from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
 from cmvmed.core.linalg import is_sparse, whitening
 from cmvmed.core.types import Array, IntArray, Matrix
@@ -67,7 +67,7 @@ class Landmarks:
         """(k(x), 1) of each row in parts, which is faster where only products with them are needed."""
         if not can_sum(self.kernel, self.landmarks) or is_sparse(points) or self.kernel.kind == "linear":
             return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None)
-        values = np.asarray(gaussian_kernel(extend(points, np.dtype(np.float64)), self._extended), dtype=np.float64)
+        values = np.asarray(FormedRows(points).gaussian_kernel(self.kernel.gamma, self._extended), dtype=np.float64)
         return LandmarkValues(self, values, points if self.kernel.kind == "linear+rbf" else None)
 
     @cached_property

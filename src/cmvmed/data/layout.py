@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from cmvmed.core.linalg import is_sparse
+from cmvmed.core.pickled_fields import PickledByFields
 from cmvmed.core.types import IntArray, Matrix
 
 
 @dataclass(frozen=True)
-class ViewLayout:
+class ViewLayout(PickledByFields):
     """The names of the views and the columns of X that belong to each."""
 
     names: tuple[str, ...]
@@ -25,7 +27,12 @@ class ViewLayout:
 
     def split(self, X: Matrix) -> list[Matrix]:
         """One matrix per view; consecutive columns of a dense X are not copied."""
-        return [X[:, _as_slice(index)] for index in self.columns]
+        return [X[:, columns] for columns in self._ranges]
+
+    @cached_property
+    def _ranges(self) -> list[slice | IntArray]:
+        """The columns of each view, as slices where they are consecutive."""
+        return [_as_slice(index) for index in self.columns]
 
 
 def is_view_collection(X: object) -> bool:

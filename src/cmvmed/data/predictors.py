@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from cmvmed.core.annealing import AnnealingResult
+from cmvmed.core.consensus import class_scores
 from cmvmed.core.exact import predictive_covariance, predictive_variance
-from cmvmed.core.kernel_functions import KernelSum, can_sum, kernel_sum
+from cmvmed.core.kernel_functions import KernelExpansion, KernelSum, can_sum, kernel_sum
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.nystroem import Basis
@@ -18,7 +19,7 @@ from cmvmed.core.pickled_fields import PickledByFields
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import logistic_curvature
-from cmvmed.core.types import Array, Matrix
+from cmvmed.core.types import Array, BoolArray, Matrix
 from cmvmed.data.view_data import ViewData, ViewPreprocessor
 
 CurvatureKind: TypeAlias = Literal["fitted", "logistic"]  # a of the last sweep, or ν at the posterior means
@@ -62,20 +63,28 @@ class SummedMeans(PickledByFields):
     """Posterior means as one sum of kernel functions, which is put together once for each precision."""
 
     @cached_property
+    def expansion(self) -> KernelExpansion | None:
+        """m(x) as a sum of kernel functions of dense rows, None if it has no such form."""
+        return self._expansion()
+
+    def _expansion(self) -> KernelExpansion | None:
+        raise NotImplementedError
+
+    @cached_property
     def _sum(self) -> KernelSum:
-        """m(x) as one sum of kernel functions."""
         return self._as_sum(np.float64)
 
     @cached_property
     def _single_sum(self) -> KernelSum:
-        """The same in single precision."""
         return self._as_sum(np.float32)
+
+    def _as_sum(self, dtype: type) -> KernelSum:
+        if self.expansion is None:
+            raise ValueError("These means are not one sum of kernel functions.")
+        return kernel_sum([self.expansion], dtype)
 
     def _sum_in(self, dtype: DTypeLike) -> KernelSum:
         return self._single_sum if dtype == np.float32 else self._sum
-
-    def _as_sum(self, dtype: type) -> KernelSum:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -117,21 +126,18 @@ class KernelPredictor(SummedMeans):
         """Posterior means (n, F) of rows that have this view; ``dtype`` is that of kernels."""
         data = self.data
         points = data.preprocessor.transform(rows)
-        if self._is_sum and not is_sparse(points):
+        if self.expansion is not None and not is_sparse(points):
             return self._sum_in(dtype).values(points)
         if not self.gamma.any():
             return self._combined(data.kernel.cross(points, data.train, data.index_L), self.tau)
         return self._combined(data.kernel.cross(points, data.train), np.concatenate([self.tau, self.gamma]))
 
-    @cached_property
-    def _is_sum(self) -> bool:
-        return can_sum(self.data.kernel, self.data.train)
-
-    def _as_sum(self, dtype: type) -> KernelSum:
+    def _expansion(self) -> KernelExpansion | None:
         data, n_used = self.data, self.n_basis_rows if self.gamma.any() else len(self.tau)
+        if not can_sum(data.kernel, data.train):
+            return None
         coefficients = data.settings.prior_variance * np.concatenate([self.tau, self.gamma])[:n_used]
-        constant = data.bias * coefficients.sum(axis=0)
-        return kernel_sum([(data.kernel, data.train[:n_used], coefficients)], constant, dtype)
+        return KernelExpansion(data.kernel, data.train[:n_used], coefficients, data.bias * coefficients.sum(axis=0))
 
     def _combined(self, kernel: Array, coefficients: Array) -> Array:
         """σ²(k + bias) times the coefficients, (n, F)."""
@@ -228,17 +234,15 @@ class LowRankPredictor(SummedMeans):
     def mean(self, rows: Matrix, dtype: DTypeLike = np.float64) -> Array:
         """Posterior means (n, F) of rows that have this view; ``dtype`` is that of kernels."""
         points = self.preprocessor.transform(rows)
-        if self._is_sum and not is_sparse(points):
+        if self.expansion is not None and not is_sparse(points):
             return self._sum_in(dtype).values(points)
         return self.basis.raw(points) @ self.coefficients
 
-    @cached_property
-    def _is_sum(self) -> bool:
-        return can_sum(self.basis.kernel, self.basis.landmarks)
-
-    def _as_sum(self, dtype: type) -> KernelSum:
+    def _expansion(self) -> KernelExpansion | None:
         basis, a = self.basis, self.coefficients
-        return kernel_sum([(basis.kernel, basis.landmarks, a[:-1])], a[-1], dtype)
+        if not can_sum(basis.kernel, basis.landmarks):
+            return None
+        return KernelExpansion(basis.kernel, basis.landmarks, a[:-1], a[-1])
 
     def variance(self, rows: Matrix) -> Array:
         """Posterior variances (n, F) of rows that have this view."""
@@ -268,9 +272,52 @@ class InterceptPredictor(KernelPredictor):
 
     intercept: Array  # (F,)
 
-    def mean(self, rows: Matrix, dtype: DTypeLike = np.float64) -> Array:
-        """Scores (n, F) of rows that have this view; ``dtype`` is that of kernels."""
-        return np.asarray(super().mean(rows, dtype) + self.intercept)
+    def _expansion(self) -> KernelExpansion | None:
+        found = super()._expansion()
+        return None if found is None else found._replace(constant=found.constant + self.intercept)
+
+    def _combined(self, kernel: Array, coefficients: Array) -> Array:
+        return np.asarray(super()._combined(kernel, coefficients) + self.intercept)
+
+
+@dataclass(frozen=True)
+class ViewMeans:
+    """A view's part of the consensus: its posterior means, or their class scores, zero for rows without the view."""
+
+    view: int
+    predictor: MeanPredictor
+    by_class: bool
+    dtype: DTypeLike = np.float64  # of kernels
+
+    @property
+    def n_basis_rows(self) -> int:
+        """Number of rows that a new row is compared with."""
+        return self.predictor.n_basis_rows
+
+    @property
+    def preprocessor(self) -> ViewPreprocessor:
+        """What is done to new rows first, if there is an expansion."""
+        return self.predictor.preprocessor  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def expansion(self) -> KernelExpansion | None:
+        """The scores as a sum of kernel functions of dense rows, None if they have no such form."""
+        found = self.predictor.expansion if isinstance(self.predictor, SummedMeans) else None
+        if found is None:
+            return None
+        kernel, centers, coefficients, constant = found
+        return KernelExpansion(kernel, centers, self._columns(coefficients), self._columns(constant[None])[0])
+
+    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
+        """Scores (n, F) or (n, K) of rows given by view, with which rows have which view."""
+        rows = np.flatnonzero(present[self.view])
+        own = self._columns(self.predictor.mean(matrices[self.view][rows], self.dtype))
+        scores = np.zeros((matrices[self.view].shape[0], own.shape[1]))
+        scores[rows] = own
+        return scores
+
+    def _columns(self, means: Array) -> Array:
+        return class_scores(means) if self.by_class else means
 
 
 def view_predictors(

@@ -9,6 +9,7 @@ rows far from the origin. ``"magnitude"`` also divides all features by one numbe
 """
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -42,10 +43,14 @@ class Scaling:
         rows = rows.toarray() if is_sparse(rows) else rows
         scaled = rows / self.size - self.mean
         scaled *= self.factor
-        np.minimum(scaled, self.clip, out=scaled)
-        np.maximum(scaled, -self.clip, out=scaled)
-        scaled /= np.sqrt(rows.shape[1])
-        return np.asarray(scaled)
+        scaled /= sqrt(rows.shape[1])
+        return self.clipped(np.asarray(scaled), out=scaled)
+
+    def clipped(self, scaled: Array, out: Array | None = None) -> Array:
+        """Rows (n, d) that are scaled by "standard" with no or a wider clip, clipped at that of this scaling."""
+        bound = self.clip / sqrt(scaled.shape[1])
+        lower = np.minimum(scaled, bound, out=out)
+        return np.asarray(np.maximum(lower, -bound, out=lower))
 
     def invert(self, rows: Matrix) -> Matrix:
         """Rows whose scaled form is ``rows`` (n, d), up to rounding; a constant column has its mean."""

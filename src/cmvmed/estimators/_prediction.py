@@ -1,6 +1,7 @@
 """Step 3, prediction: pooled scores of new rows, in memory, in chunks from files, or lazily in dask collections."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -9,15 +10,18 @@ from numpy.typing import DTypeLike, NDArray
 
 from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
+from cmvmed.auto.opinions.candidates import PartScorer
 from cmvmed.auto.opinions.mixture import Mixture
+from cmvmed.auto.opinions.part_sums import PartSums, WeightedParts
 from cmvmed.auto.opinions.prediction_sets import ClassThresholds
 from cmvmed.auto.opinions.supervised import PoolScorer
-from cmvmed.core.consensus import class_scores, pool, prior_scores, soft_labels
+from cmvmed.core.consensus import class_scores, prior_scores, soft_labels
+from cmvmed.core.pickled_fields import PickledByFields
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.external import Rows
 from cmvmed.data.inputs import load_new, open_new
 from cmvmed.data.layout import ViewLayout
-from cmvmed.data.predictors import MeanPredictor, ViewPredictor
+from cmvmed.data.predictors import MeanPredictor, ViewMeans, ViewPredictor
 from cmvmed.data.schema import InputSchema, InputSettings
 from cmvmed.data.sources import ArrayTable, LocalRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS, as_numbers
@@ -47,7 +51,7 @@ class ScoredRows:
 
 
 @dataclass(frozen=True)
-class FittedModel:
+class FittedModel(PickledByFields):
     """All that predictions need."""
 
     schema: InputSchema
@@ -65,7 +69,7 @@ class FittedModel:
         """Scores (F,) of the class prior, given to rows without any view."""
         return prior_scores(self.class_prior, self.temperature)
 
-    @property
+    @cached_property
     def row_check(self) -> RowCheck:
         """The check of new rows."""
         widths, preprocessors = self.schema.layout.widths, [p.preprocessor for p in self.predictors]
@@ -73,7 +77,7 @@ class FittedModel:
         complete = tuple(p.needs_all_cells for p in preprocessors)
         return RowCheck(self.schema.view_names, self.schema.columns_by_view, unused, complete)
 
-    @property
+    @cached_property
     def pooled(self) -> "PooledPredictor":
         """The function of chunks behind all predictions."""
         return PooledPredictor(
@@ -85,6 +89,14 @@ class FittedModel:
             self.neighbors,
             self.opinions,
         )
+
+    @cached_property
+    def _single_pooled(self) -> "PooledPredictor":
+        return replace(self.pooled, dtype=np.float32)
+
+    def pooled_in(self, dtype: DTypeLike) -> "PooledPredictor":
+        """The same with kernels in a precision."""
+        return self._single_pooled if dtype == np.float32 else self.pooled
 
     def read_views(self, X: object, settings: InputSettings) -> tuple[list[Matrix], list[BoolArray]]:
         """The matrices of new rows and which rows have which view."""
@@ -119,16 +131,14 @@ class FittedModel:
 
     def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> dict[str, Array]:
         """The probabilities (n, K) by each opinion, and by the consensus if it takes part."""
-        pooled = self.pooled
-        scores, coverage = pooled.consensus(matrices, present)
-        warn_without_views(ScoredRows(scores, coverage))
+        consensus = warn_without_views(replace(self.pooled, opinions=None).scored(matrices, present))
         found = {}
         if self.opinions is not None:
-            log_p = self.opinions.pool.by_opinion(matrices, pooled.usable(present))
+            log_p = self.opinions.pool.by_opinion(matrices, self.pooled.usable(present))
             found = {name: np.exp(values) for name, values in zip(self.opinions.names, log_p, strict=True)}
         if self.opinions is None or self.opinions.with_consensus:
-            found["consensus"] = self.soft_labels(scores)
-        return {name: fill_missing(p, coverage, self.class_prior) for name, p in found.items()}
+            found["consensus"] = self.soft_labels(consensus.values)
+        return {name: fill_missing(p, consensus.coverage, self.class_prior) for name, p in found.items()}
 
     def decision_scores(self, scored: ScoredRows) -> Array:
         """Scores (n, F): log-odds of two classes, log-probabilities of more; of the consensus alone, its pooled scores."""
@@ -141,7 +151,7 @@ class FittedModel:
 
 
 @dataclass(frozen=True)
-class FittedOpinions:
+class FittedOpinions(PickledByFields):
     """The pool of opinions, and how it is put together with the consensus."""
 
     names: tuple[str, ...]  # of the opinions in the pool
@@ -150,32 +160,29 @@ class FittedOpinions:
     mixture: Mixture
     with_consensus: bool
 
-    def log_probabilities(
-        self,
-        matrices: list[Matrix],
-        present: list[BoolArray],
-        scores: Array,
-        temperature: float,
-        dtype: DTypeLike = np.float64,
-    ) -> Array:
-        """(n, K), of rows given by view, with which rows have which view.
+    @cached_property
+    def constant(self) -> Array:
+        """What does not depend on the row in the logits of the pool, (K,)."""
+        return self.pool.logit_constant + self.pool_offset
+
+    def log_probabilities(self, pool: Array, consensus: Array | None) -> Array:
+        """(n, K).
 
         Parameters
         ----------
-        scores : (n, F), pooled scores by the consensus, with the offset
-        temperature : that of the consensus, with its scale
-        dtype : of kernels
+        pool : (parts, n, K), values of the functions whose sum are the logits of the pool
+        consensus : (n, K), logits of the consensus if it takes part
         """
-        log_p = self.pool.log_probabilities(matrices, present, dtype) + self.pool_offset
-        if not self.with_consensus:
-            return self.mixture.log_probabilities([log_p])
-        consensus = class_scores(scores) / (2.0 * temperature * self.mixture.scales[-1])
-        return self.mixture.log_probabilities([log_p, consensus])
+        logits = pool.sum(axis=0)
+        logits += self.constant
+        if consensus is None:
+            return self.mixture.log_probabilities(logits[None])
+        return self.mixture.log_probabilities(np.stack([logits, consensus / self.mixture.scales[-1]]))
 
 
 def predict(model: FittedModel, X: object, kind: OutputKind, settings: InputSettings) -> Any:
     """The output for each row of X; lazy for dask collections, in chunks for many rows."""
-    opened, pooled = open_new(X, model.schema, settings), replace(model.pooled, dtype=settings.dtype)
+    opened, pooled = open_new(X, model.schema, settings), model.pooled_in(settings.dtype)
     if isinstance(opened, list):
         return model.output(warn_without_views(pooled.of_matrices(opened)), kind)
     if opened.in_dask:
@@ -186,7 +193,7 @@ def predict(model: FittedModel, X: object, kind: OutputKind, settings: InputSett
 
 
 @dataclass(frozen=True)
-class PooledPredictor:
+class PooledPredictor(PickledByFields):
     """What all predictions are made of, for chunks of rows."""
 
     predictors: tuple[MeanPredictor, ...]
@@ -210,25 +217,52 @@ class PooledPredictor:
 
     def scored(self, matrices: list[Matrix], present: list[BoolArray]) -> ScoredRows:
         """Scores of rows in memory."""
-        scores, coverage = self.consensus(matrices, present)
-        if self.opinions is None:
-            return ScoredRows(scores, coverage)
         usable = self.usable(present)
-        log_p = self.opinions.log_probabilities(matrices, usable, scores, self.temperature, self.dtype)
-        return ScoredRows(log_p, coverage)
+        values, coverage = self._sums.values(matrices, usable), self._coverage(usable)
+        if self.opinions is None:
+            return ScoredRows(self._consensus(values[0], coverage), coverage)
+        if not self.opinions.with_consensus:
+            return ScoredRows(self.opinions.log_probabilities(values, None), coverage)
+        consensus = self._consensus(values[-1], coverage) / (2.0 * self.temperature)
+        return ScoredRows(self.opinions.log_probabilities(values[:-1], consensus), coverage)
 
-    def consensus(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[Array, Array]:
-        """Pooled scores of the views with the offset, (n, F), and the weight of the views that each row has."""
-        rows, means = self.means(matrices, present)
+    @cached_property
+    def _sums(self) -> PartSums:
+        """What is summed over views: the logits of the pool in parts, and last Σ π_i m_i of the consensus, if they take part."""
+        functions = [] if self.opinions is None else self.opinions.pool.logit_parts()
+        if self.opinions is None or self.opinions.with_consensus:
+            functions = [*functions, self._weighted_means()]
+        return PartSums(functions, self._offset.size, np.float32 if self.dtype == np.float32 else np.float64)
+
+    def _weighted_means(self) -> WeightedParts:
+        """Σ π_i m_i over the views that a row has, and the neighbors; beside opinions, as scores of all classes."""
+        by_class = self.opinions is not None
+        parts: list[PartScorer] = [ViewMeans(i, own, by_class, self.dtype) for i, own in enumerate(self.predictors)]
         if self.neighbors is not None:
-            known, mean = self.neighbors.mean(matrices, rows)
-            rows, means = [*rows, known], [*means, mean]
-        scores, coverage = pool(means, rows, self.pool_weights, matrices[0].shape[0])
-        return scores + self.offset, coverage
+            parts.append(self.neighbors.scorer(by_class=by_class))
+        weighted = zip(self.pool_weights, parts, strict=True)
+        return WeightedParts(tuple((float(weight), part) for weight, part in weighted if weight > 0.0))
+
+    def _coverage(self, usable: list[BoolArray]) -> Array:
+        """ψ = Σ π_i over the views that each row has, and the neighbors, (n,)."""
+        has = usable if self.neighbors is None else [*usable, self.neighbors.has_neighbors(usable)]
+        return np.asarray(self.pool_weights @ np.array(has))
+
+    def _consensus(self, total: Array, coverage: Array) -> Array:
+        """Σ π_i m_i / Σ π_i + o of equation (E) from the totals, (n, F), or (n, K) beside opinions."""
+        return np.asarray(total / np.where(coverage > 0.0, coverage, 1.0)[:, None] + self._offset)
+
+    @cached_property
+    def _offset(self) -> Array:
+        return self.offset if self.opinions is None else class_scores(self.offset[None])[0]
 
     def usable(self, present: list[BoolArray]) -> list[BoolArray]:
         """Per view, which rows have it, none if no training row had it."""
-        return [has & p.has_training_rows for has, p in zip(present, self.predictors, strict=True)]
+        return [has if known else np.zeros_like(has) for has, known in zip(present, self._are_known, strict=True)]
+
+    @cached_property
+    def _are_known(self) -> list[bool]:
+        return [predictor.has_training_rows for predictor in self.predictors]
 
     def means(self, matrices: list[Matrix], present: list[BoolArray]) -> tuple[list[IntArray], list[Array]]:
         """Per view, the rows that it can score and their posterior means (n_i, F)."""
@@ -300,7 +334,7 @@ class _BlockTask:
     def __call__(self, blocks: tuple[Matrix, ...]) -> Any:
         """The output, computed by one thread."""
         source = LocalRows([ArrayTable(block) for block in blocks], self.layout, n_threads=1)
-        pooled = replace(self.model.pooled, dtype=self.dtype)
+        pooled = self.model.pooled_in(self.dtype)
         return self.model.output(pooled.of_source(source) if source.n_rows else pooled.empty, self.kind)
 
 

@@ -109,17 +109,17 @@ def test_the_offset_meets_the_shares(n_classes):
 def test_parts_are_mixed_by_weight():
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(2, 10, 3))
-    mixed = mix([first, second], np.array([0.3, 0.7]), np.array([2.0, 0.5]))
+    mixed = mix(np.stack([first, second]), np.array([0.3, 0.7]), np.array([2.0, 0.5]))
     expected = 0.3 * softmax(2.0 * first, axis=1) + 0.7 * softmax(0.5 * second, axis=1)
     np.testing.assert_allclose(np.exp(mixed), expected, rtol=1e-12)
     squared = expected**2 / (expected**2).sum(axis=1, keepdims=True)
-    rescaled = Mixture(np.array([0.3, 0.7]), np.array([2.0, 0.5]), 2.0).log_probabilities([first, second])
+    rescaled = Mixture(np.array([0.3, 0.7]), np.array([2.0, 0.5]), 2.0).log_probabilities(np.stack([first, second]))
     np.testing.assert_allclose(np.exp(rescaled), squared, rtol=1e-12)
 
 
 def test_a_part_without_weight_takes_no_part():
     first, second = np.random.default_rng(0).normal(size=(2, 10, 3))
-    mixed = mix([first, second], np.array([1.0, 0.0]), np.ones(2))
+    mixed = mix(np.stack([first, second]), np.array([1.0, 0.0]), np.ones(2))
     np.testing.assert_allclose(mixed, log_softmax(first, axis=1), rtol=1e-12)
 
 
@@ -127,7 +127,7 @@ def check_one_part(mixture, held_out):
     """A part that is alone is softmax(c z) with the scale of its held-out labels."""
     z = held_out.logits[0]
     c = fit_scale(z, held_out.codes, held_out.weights, 0.5, SD, TUNING)
-    np.testing.assert_allclose(np.exp(mixture.log_probabilities([z])), softmax(c * z, axis=1), rtol=1e-9)
+    np.testing.assert_allclose(np.exp(mixture.log_probabilities(z[None])), softmax(c * z, axis=1), rtol=1e-9)
 
 
 def test_one_part_is_calibrated_and_nothing_else():
@@ -167,7 +167,7 @@ def test_the_last_scale_corrects_a_mixture_that_is_not_certain_enough():
     logits = np.eye(2)[codes] + rng.normal(size=(2, 2000, 2))
     mixture = fit_mixture(HeldOut(logits, None, codes, np.ones(2000)), np.ones(2), np.full(2, 0.5), TUNING)
     assert mixture.scale > 1.1
-    p = np.exp(mixture.log_probabilities(list(logits)))
+    p = np.exp(mixture.log_probabilities(logits))
     np.testing.assert_allclose(p.max(axis=1).mean(), (p.argmax(axis=1) == codes).mean(), atol=0.02)
 
 
@@ -219,7 +219,7 @@ def test_the_interval_contains_the_mean(share, n_held_out):
 
 
 def check_held_out_accuracy(found, mixture, held_out, probabilities, mass):
-    right = mixture.log_probabilities(list(held_out.logits)).argmax(axis=1) == held_out.codes
+    right = mixture.log_probabilities(held_out.logits).argmax(axis=1) == held_out.codes
     alone = held_out.labels_only.argmax(axis=1) == held_out.codes
     w = held_out.weights
     assert found.hits == pytest.approx(np.average(right, weights=w))

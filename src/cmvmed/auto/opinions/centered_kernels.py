@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from cmvmed.core.kernel_functions import KernelExpansion, can_sum
 from cmvmed.core.kernels import Kernel, row_blocks
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -54,6 +55,14 @@ class KernelScorer:
     def n_basis_rows(self) -> int:
         """Number of rows that a new row is compared with."""
         return len(self.coefficients)
+
+    @property
+    def expansion(self) -> KernelExpansion | None:
+        """The scores as a sum of kernel functions of dense rows, None if they have no such form."""
+        if not can_sum(self.kernel, self.basis):
+            return None
+        centers = self.basis if self.index is None else self.basis[self.index]
+        return KernelExpansion(self.kernel, centers, self.coefficients, self.constant)
 
     def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
         """Scores (m, K) of rows given by view, with which rows have which view."""

@@ -56,7 +56,7 @@ class Combined:
         if self.held_out is None:
             return None
         known = self.held_out.weights > 0.0
-        log_p = self.mixture.log_probabilities(list(self.held_out.logits))
+        log_p = self.mixture.log_probabilities(self.held_out.logits)
         return self.parts.rows.positions[known], np.exp(log_p[known])
 
 
@@ -87,7 +87,7 @@ def combine(
         logits.append(consensus)
     held_out = _held_out(parts, chosen, result, mass, tuning, map_folds) if calibrate else None
     mixture = fit_mixture(held_out, *_priors(parts, tuning), tuning)
-    log_p = mixture.log_probabilities(logits)
+    log_p = mixture.log_probabilities(np.stack(logits))
     accuracy = None
     if held_out is not None:
         accuracy = held_out_accuracy(

@@ -8,7 +8,6 @@ The expected accuracy is the mean of two estimates that err in opposite ways: th
 which is unbiased but has a large variance, and the mean largest probability of the unlabeled rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,19 +42,19 @@ class Mixture:
     scales: Array  # (P,)
     scale: float
 
-    def log_probabilities(self, logits: Sequence[Array]) -> Array:
-        """log p (n, K), of the logits (n, K) of each part."""
+    def log_probabilities(self, logits: Array) -> Array:
+        """log p (n, K), of the logits (P, n, K) of the parts, which need not be normalized."""
         return log_softmax(self.scale * mix(logits, self.weights, self.scales))
 
 
-def mix(logits: Sequence[Array], weights: Array, scales: Array) -> Array:
-    """log Σ_k w_k softmax(c_k z_k), (n, K)."""
-    log_p = [log_softmax(c * z) for c, z in zip(scales, logits, strict=True)]
+def mix(logits: Array, weights: Array, scales: Array) -> Array:
+    """log Σ_k w_k softmax(c_k z_k), (n, K), of logits (P, n, K)."""
+    log_p = log_softmax(scales[:, None, None] * logits)
     if len(log_p) == 1:
         return np.asarray(log_p[0])
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_weights = np.log(weights)
-        return np.asarray(np.logaddexp.reduce([log_w + own for log_w, own in zip(log_weights, log_p, strict=True)]))
+        log_p += np.log(weights)[:, None, None]
+        return np.asarray(np.logaddexp.reduce(log_p))
 
 
 def scale_posterior(logits: Array, codes: IntArray, weights: Array, center: float, sd: float, tuning: Tuning) -> Array:
@@ -112,7 +111,7 @@ def fit_mixture(held_out: HeldOut | None, centers: Array, prior: Array, tuning: 
         return Mixture(prior, scales, 1.0)
     p = np.stack([softmax(c * part)[np.arange(y.size), y] for c, part in zip(scales, z, strict=True)], axis=1)
     weights = stacking_weights(p, w, prior, tuning.mixture_strength)
-    scale = fit_scale(mix(list(z), weights, scales), y, w, 1.0, tuning.last_scale_sd, tuning)
+    scale = fit_scale(mix(z, weights, scales), y, w, 1.0, tuning.last_scale_sd, tuning)
     return Mixture(weights, scales, scale)
 
 
@@ -220,7 +219,7 @@ def held_out_accuracy(
     """What can be said of the accuracy; ``probabilities`` (n, K) are those of training rows with weights ``mass``."""
     y, w = held_out.codes, held_out.weights
     total, n_classes = float(w.sum()), probabilities.shape[1]
-    right = mixture.log_probabilities(list(held_out.logits)).argmax(axis=1) == y
+    right = mixture.log_probabilities(held_out.logits).argmax(axis=1) == y
     alone = right if held_out.labels_only is None else held_out.labels_only.argmax(axis=1) == y
     hits = float(w @ right) / total if total > 0.0 else np.nan
     largest = float(mass @ probabilities.max(axis=1) / mass.sum()) if mass.sum() > 0.0 else np.nan

@@ -10,70 +10,76 @@ from cmvmed.core.types import Array, BoolArray, IntArray
 
 SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
 GROUP_SIZE = 16  # columns, of which the smallest distance is taken
-FEW_ROWS = 4  # for which groups would cost more time than they save
 TIE_TOLERANCE = 1e-6  # of a squared distance; rounding, even of features in single precision, must not choose neighbors
+MAX_FLOAT = float(np.finfo(np.float64).max)
 
 
 def nearest_pairs(distances: Array, n_neighbors: int) -> tuple[IntArray, IntArray]:
-    """The rows and columns of the nearest columns of each row, with all ties; never one at infinite distance.
+    """The rows and columns of the nearest columns of each row, with all ties; never one at infinite distance."""
+    columns, near = _lists(distances, n_neighbors)
+    rows, places = np.nonzero(np.isfinite(near))
+    return rows, columns[rows, places]
+
+
+def nearest_shares(distances: Array, n_neighbors: int) -> sparse.csr_matrix:
+    """Equal shares of the nearest columns of each row; of the columns equal to it alone, if there are any."""
+    columns, shares = _list_shares(distances, n_neighbors)
+    rows, places = np.nonzero(shares)
+    return sparse.csr_matrix((shares[rows, places], (rows, columns[rows, places])), shape=distances.shape)
+
+
+def nearest_means(distances: Array, n_neighbors: int, values: Array, first: IntArray | None = None) -> Array:
+    """The mean of the values of the nearest columns of each row, (n, K): the shares times the values.
+
+    Parameters
+    ----------
+    distances : (n, m)
+    values : (m, K), or more rows if ``first`` is given
+    first : (n,), where in ``values`` those of the columns begin, if not at 0 for each row
+    """
+    columns, shares = _list_shares(distances, n_neighbors)
+    if first is not None:
+        columns = columns + first[:, None]
+    return np.asarray(np.einsum("ij,ijk->ik", shares, values[columns]))
+
+
+def _list_shares(distances: Array, n_neighbors: int) -> tuple[IntArray, Array]:
+    """For each row a list of columns (n, w) and their shares, zero for those that are not among the nearest."""
+    columns, near = _lists(distances, n_neighbors)
+    used, equal = near < np.inf, near <= SAME_POINT
+    if equal.any():
+        used &= equal | ~equal.any(axis=1, keepdims=True)
+    return columns, used / np.maximum(used.sum(axis=1, keepdims=True), 1)
+
+
+def _lists(distances: Array, n_neighbors: int) -> tuple[IntArray, Array]:
+    """For each row the nearest columns (n, w), and others, with their distances, infinite for the others.
 
     The smallest of each of several groups of columns bound how far the nearest can be, so that few pairs are compared.
     """
     n, m = distances.shape
     k = min(n_neighbors, m) - 1
     if k < 0 or n == 0:
-        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-    width = m // GROUP_SIZE
-    is_bound = width > k and n > FEW_ROWS
-    smallest = distances
-    if is_bound:
+        return np.zeros((n, 0), dtype=np.intp), np.zeros((n, 0))
+    smallest, width = distances, m // GROUP_SIZE
+    if width > k:
         smallest = distances[:, : width * GROUP_SIZE].reshape(n, GROUP_SIZE, width).min(axis=1)
     found = np.flatnonzero(distances <= _reach(smallest, k))
-    rows, columns = np.divmod(found, m)
-    if not is_bound:
-        return rows, columns
-    values, counts = distances.ravel()[found], np.bincount(rows, minlength=n)
-    padded = np.full((n, max(int(counts.max()), k + 1)), np.inf)
-    padded[rows, np.arange(rows.size) - (np.cumsum(counts) - counts)[rows]] = values
-    near = values <= _reach(padded, k)[rows, 0]
-    return rows[near], columns[near]
+    rows = found // m
+    counts = np.bincount(rows, minlength=n)
+    places = np.arange(max(counts.max(), k + 1))
+    filled = places < counts[:, None]
+    columns, near = np.zeros(filled.shape, dtype=np.intp), np.full(filled.shape, np.inf)
+    columns[filled], near[filled] = found - rows * m, distances.ravel()[found]
+    near[near > _reach(near, k)] = np.inf
+    return columns, near
 
 
 def _reach(distances: Array, k: int) -> Array:
     """The k-th smallest of each row, counted from 0, with what rounding may add to it, (n, 1)."""
     kth = np.maximum(np.partition(distances, k, axis=1)[:, k : k + 1], 0.0)  # rounding may make distances negative
     reach = kth * (1.0 + TIE_TOLERANCE) + SAME_POINT
-    return np.asarray(np.minimum(reach, np.finfo(np.float64).max))
-
-
-def _only_equal(distances: Array, rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
-    """The pairs, of rows that equal some columns only those with them."""
-    equal = distances[rows, columns] <= SAME_POINT
-    if not equal.any():
-        return rows, columns
-    has_equal = np.zeros(len(distances), dtype=bool)
-    has_equal[rows[equal]] = True
-    kept = equal | ~has_equal[rows]
-    return rows[kept], columns[kept]
-
-
-def nearest_shares(distances: Array, n_neighbors: int) -> sparse.csr_matrix:
-    """Equal shares of the nearest columns of each row; of the columns equal to it alone, if there are any."""
-    rows, columns = _only_equal(distances, *nearest_pairs(distances, n_neighbors))
-    share = 1.0 / np.bincount(rows, minlength=len(distances))[rows]
-    return sparse.csr_matrix((share, (rows, columns)), shape=distances.shape)
-
-
-def nearest_means(distances: Array, n_neighbors: int, values: Array) -> Array:
-    """The mean of the values (m, K) of the nearest columns of each row, (n, K): the shares times the values."""
-    rows, columns = _only_equal(distances, *nearest_pairs(distances, n_neighbors))
-    counts = np.bincount(rows, minlength=len(distances))
-    means = np.zeros((len(distances), values.shape[1]))
-    known = np.flatnonzero(counts)
-    if known.size:
-        first = np.cumsum(counts[known]) - counts[known]
-        means[known] = np.add.reduceat(values[columns], first, axis=0) / counts[known, None]
-    return means
+    return np.asarray(np.minimum(reach, MAX_FLOAT))
 
 
 @dataclass(frozen=True)

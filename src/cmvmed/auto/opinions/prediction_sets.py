@@ -79,7 +79,7 @@ def held_out_scores(combined: Combined, class_prior: Array) -> HeldOutScores | N
     held_out, rows = combined.held_out, combined.parts.rows
     if held_out is None or not held_out.weights.any():
         return None
-    p = np.exp(combined.mixture.log_probabilities(list(held_out.logits)))
+    p = np.exp(combined.mixture.log_probabilities(held_out.logits))
     used, ratio = held_out.weights > 0.0, np.ones(rows.n_classes)
     if combined.parts.per_class:
         counts = rows.counts(np.ones(rows.codes.size, dtype=bool))

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from cmvmed.auto.class_prior import empirical_bayes_share, label_share
 from cmvmed.auto.labeled_rows import LabeledRows
 from cmvmed.auto.neighbors import NeighborEvidence
-from cmvmed.auto.opinions.candidates import USES_UNLABELED, Candidates, OpinionScorer
+from cmvmed.auto.opinions.candidates import USES_UNLABELED, Candidates, OpinionScorer, PartScorer
 from cmvmed.auto.opinions.graph import GraphKernel
-from cmvmed.auto.opinions.pool_scores import PoolScores
+from cmvmed.auto.opinions.part_sums import PartSums, WeightedParts
 from cmvmed.auto.opinions.ridge import fit_ridge, inverse
 from cmvmed.auto.opinions.shares import infer_shares
 from cmvmed.auto.opinions.stacking import fit_logits, log_linear_pool, stacking_weights
@@ -44,12 +43,12 @@ class SupervisedPool:
 
 @dataclass(frozen=True)
 class PoolScorer(PickledByFields):
-    """The opinions of a pool on new rows."""
+    """The opinions of a pool on new rows: logits z_j = a_j s_j + b_j of scores s_j, and Σ_j w_j z_j of the pool."""
 
     scorers: tuple[OpinionScorer, ...]
-    scales: Array  # (J,)
-    offsets: Array  # (J, K)
-    weights: Array  # (J,)
+    scales: Array  # (J,), a
+    offsets: Array  # (J, K), b
+    weights: Array  # (J,), w
 
     @property
     def n_basis_rows(self) -> int:
@@ -58,25 +57,31 @@ class PoolScorer(PickledByFields):
 
     def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> list[Array]:
         """The log-probabilities (m, K) of each opinion, of rows given by view, with which rows have which view."""
-        return list(self._by_opinion(matrices, present))
-
-    def _by_opinion(self, matrices: list[Matrix], present: list[BoolArray], dtype: DTypeLike = np.float64) -> Array:
-        scores = (self._single_scores if dtype == np.float32 else self._scores).scores(matrices, present)
-        return log_softmax(self.scales[:, None, None] * scores + self.offsets[:, None])
+        scores = self._sums.values(matrices, present) + self._intercepts[:, None]
+        return list(log_softmax(self.scales[:, None, None] * scores + self.offsets[:, None]))
 
     @cached_property
-    def _scores(self) -> PoolScores:
-        return PoolScores(self.scorers)
+    def _sums(self) -> PartSums:
+        """The scores of each opinion."""
+        functions = [WeightedParts(tuple((1.0, p) for p in own.parts), own.views) for own in self.scorers]
+        return PartSums(functions, self.offsets.shape[1])
 
-    @cached_property
-    def _single_scores(self) -> PoolScores:
-        return PoolScores(self.scorers, np.float32)
+    @property
+    def _intercepts(self) -> Array:
+        return np.stack([scorer.intercept for scorer in self.scorers])  # (J, K)
 
-    def log_probabilities(
-        self, matrices: list[Matrix], present: list[BoolArray], dtype: DTypeLike = np.float64
-    ) -> Array:
-        """Those of the pool, (m, K); ``dtype`` is that of kernels."""
-        return log_linear_pool(self._by_opinion(matrices, present, dtype), self.weights)
+    def logit_parts(self) -> list[WeightedParts]:
+        """Functions whose sum, with the constant, are the logits of the pool: one for each set of views with a mean over it."""
+        found: dict[tuple[int, ...], list[tuple[float, PartScorer]]] = {}
+        for scorer, factor in zip(self.scorers, self.weights * self.scales, strict=True):
+            if factor != 0.0:
+                found.setdefault(scorer.views, []).extend((float(factor), part) for part in scorer.parts)
+        return [WeightedParts(tuple(parts), views) for views, parts in found.items()]
+
+    @property
+    def logit_constant(self) -> Array:
+        """Σ_j w_j (a_j c_j + b_j) with the intercepts c_j of the scores, (K,)."""
+        return np.asarray(self.weights @ (self.scales[:, None] * self._intercepts + self.offsets))
 
 
 @dataclass(frozen=True)
