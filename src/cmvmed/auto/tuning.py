@@ -72,10 +72,8 @@ class Tuning:
     """Standard deviation of the offsets of the logits in the prior."""
     opinion_strength: float = 0.5
     """Labels for each opinion that the prior of the weights counts as."""
-    max_graph_rows: int = 2000
-    """Rows that are nodes of the graphs, beside labeled ones: as many as have exact kernels, so that all are nodes up to there."""
-    max_streamed_graph_rows: int = 1000
-    """The same if all rows are predicted in chunks, each compared with every node: as many as landmarks. Not compared."""
+    max_compared_nodes: int = 2000
+    """Nodes of the graphs that every row is compared with, beside labeled ones, if rows are predicted in chunks (benchmarks.landmarks)."""
     max_opinion_labels: int = 1000
     """Labeled rows that opinions learn from at most: their cost grows with the cube of it. Not compared."""
     share_row_weight: float = 0.05
