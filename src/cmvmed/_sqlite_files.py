@@ -1,8 +1,9 @@
-"""SQLite files: checksums of rows, and checks of files whose author is not known."""
+"""SQLite files: checksums of rows, checks of files whose author is not known, and use by several processes."""
 
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -26,6 +27,24 @@ def protect(connection: sqlite3.Connection) -> None:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
+
+
+def enable_write_ahead_log(connection: sqlite3.Connection, seconds: float) -> None:
+    """Switch to the write-ahead log, with which readers and the writer do not block each other.
+
+    Parameters
+    ----------
+    seconds : how long to try, since SQLite does not wait for another process that switches as well
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def check_size(path: Path) -> None:

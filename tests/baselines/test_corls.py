@@ -171,6 +171,53 @@ def test_estimator_solves_the_primal(form):
     rejects(check_primal, replace(views, weights=np.ones_like(views.weights)), form, decision)
 
 
+def fitted_decision(views, size, settings, weights=None):
+    X = [size * rows for rows in views.Phi]
+    return CoRLS(unlabeled=0, **settings).fit(X, views.y.astype(int), sample_weight=weights).decision_function(X)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_huge_values_that_are_scaled_change_nothing(form):
+    views = draw_views(7, n_unlabeled=10)
+    found, expected = (fitted_decision(views, size, {"form": form}) for size in (1e300, 1.0))
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"regularization": 1e-308}, {"regularization": 1e300}, {"coupling": 1e300}], ids=str
+)
+def test_extreme_penalties_without_overflow_give_finite_functions(settings):
+    views = draw_views(7, n_unlabeled=10)
+    decision = fitted_decision(views, 1.0, settings)
+    assert np.isfinite(decision).all()
+    assert np.ptp(decision) > 0.0
+
+
+def test_huge_weights_give_finite_functions():
+    """Labels with large weights are interpolated."""
+    views = draw_views(7, n_unlabeled=10)
+    decision = fitted_decision(views, 1.0, {}, weights=np.full(views.y.size, 1e300))
+    np.testing.assert_allclose(decision[views.y != 0.0], views.y[views.y != 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("size", "settings", "message"),
+    [
+        (1e45, {"kernel": "linear", "scaling": None}, "too large to compute with; use scaling"),
+        (1e60, {"kernel": "linear", "scaling": None}, "kernel of view 'view0' gave values that are .* too large"),
+        (1e160, {"scaling": None}, "kernel of view 'view0' gave values that are NaN or infinite"),
+        (1.0, {"coupling": 1e308}, "or a smaller coupling"),
+        (1.0, {"coupling": 1e200, "regularization": 1e-200}, "a larger regularization or a smaller coupling"),
+        (1.0, {"bias_variance": 1e308}, "too large to compute with"),
+    ],
+)
+def test_overflow_is_one_clear_error_and_no_warning_of_numpy(form, size, settings, message):
+    """Warnings are errors in tests: one of numpy would come instead of the ValueError."""
+    with pytest.raises(ValueError, match=message):
+        fitted_decision(draw_views(7, n_unlabeled=10), size, {"form": form, **settings})
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

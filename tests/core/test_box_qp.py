@@ -119,6 +119,14 @@ def test_start_does_not_matter(family):
         np.testing.assert_allclose(Q @ warm, Q @ cold, rtol=0.0, atol=1e-7)
 
 
+def test_bounds_whose_products_overflow_give_no_warning_of_numpy():
+    """Warnings are errors in tests."""
+    Q, g = 1e3 * np.eye(3), np.ones(3)
+    upper, labels = np.full((3, 1), 1e306), np.ones((3, 1))
+    alpha = solve_box_qps(Q, g[:, None], labels, upper, np.zeros((3, 1)))
+    np.testing.assert_allclose(alpha[:, 0], 1e-3)
+
+
 def test_without_rows_or_with_a_box_of_size_zero():
     none = np.empty(0)
     assert solve_box_qp(np.empty((0, 0)), none, none, none).shape == (0,)

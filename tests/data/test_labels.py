@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from cmvmed.data.labels import Labels, labeled_part, read_labeled_rows, read_labels, unlabeled_mask
+from cmvmed.data.label_arrays import unlabeled_mask
+from cmvmed.data.labels import Labels, labeled_part, read_labeled_rows, read_labels
 
 NAN = float("nan")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -11,16 +10,13 @@ import sklearn
 
 from cmvmed import CMVMED, MED, MVMED, SVM2K, CoRLS
 from cmvmed.data.array_api import array_place, on_host
+from cmvmed.data.sources import array_rows
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.estimators import _array_api
+from tests.array_libraries import LIBRARIES, put
 
 QUICK = {"n_stages": 2, "max_iter": 3}
 LANDMARKS = {"approximation": "nystroem", "n_components": 40, **QUICK}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-LIBRARIES = [
-    pytest.param(name, marks=pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed"))
-    for name in ("array_api_strict", "torch")
-]
 
 
 @pytest.fixture(autouse=True)
@@ -35,13 +31,6 @@ def dispatch(monkeypatch):
 def xp(request):
     """An array library; the strict one on a device whose arrays cannot be mixed with others."""
     return pytest.importorskip(request.param)
-
-
-def put(xp, values):
-    """An array of the library, on another device than the usual one if the library has several on any machine."""
-    if xp.__name__ == "array_api_strict":
-        return xp.asarray(values, device=xp.Device("device1"))
-    return xp.asarray(values)
 
 
 def rows(n_classes=2, **options):
@@ -113,7 +102,7 @@ def test_kernels_that_numpy_computes(xp):
 def test_rows_are_predicted_in_chunks(xp, monkeypatch):
     data = rows()
     model = CMVMED(views=data.views, **LANDMARKS).fit(data.data, data.y)
-    monkeypatch.setattr(_array_api, "NUMBERS_AT_A_TIME", 1000)
+    monkeypatch.setattr(array_rows, "NUMBERS_AT_A_TIME", 1000)
     check_same(model, with_gaps(data.data), xp)
 
 

@@ -108,6 +108,15 @@ def load_watched(path):
         assert watching == []
 
 
+@pytest.mark.parametrize(("at", "value"), [(8, 1), (10, zipfile.ZIP_LZMA)], ids=["encrypted", "compressed by LZMA"])
+def test_an_entry_that_is_encrypted_or_compressed_in_an_unusual_way(saved, tmp_path, at, value):
+    content = bytearray(saved[0])
+    content[content.index(b"PK\x01\x02") + at] = value  # in the directory of the archive
+    (tmp_path / "m").write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"its entry \S+ is encrypted, or compressed in an unusual way"):
+        cmvmed.load(tmp_path / "m")
+
+
 # --- bytes -----------------------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,20 @@ def test_an_npz_file_with_damaged_contents(tmp_path):
         read(path)
 
 
+def test_an_encrypted_npz_file(tmp_path):
+    path = tmp_path / "rows.npz"
+    np.savez(path, a=np.arange(6.0).reshape(3, 2))
+    assert read(path).shape == (3, 2)
+    content = bytearray(path.read_bytes())
+    for flags in (6, content.index(b"PK\x01\x02") + 8):  # of the entry, and of it in the directory
+        content[flags] |= 1
+    path.write_bytes(content)
+    with pytest.raises(
+        ProjectError, match=r"^rows\.npz is not an npz file, or is damaged; write it with numpy\.savez\.$"
+    ):
+        read(path)
+
+
 @pytest.mark.parametrize("metadata", [b"{", json.dumps({"columns": [{"numpy_type": "floatF4"}]}).encode()])
 def test_metadata_of_pandas_that_are_damaged(tmp_path, metadata):
     table = pa.table({"a": [1.0, 2.0]}).replace_schema_metadata({b"pandas": metadata})

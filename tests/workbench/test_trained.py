@@ -21,8 +21,8 @@ from cmvmed.features import SignalFeatures
 from cmvmed.features.signal_features import extractor_hash
 from cmvmed.recordings import SensorSignals
 from cmvmed.workbench import Project, ProjectError, TrainedProject, init
-from cmvmed.workbench.encoders import with_absent_rows
 from cmvmed.workbench.predictions import absent_rows
+from cmvmed.workbench.view_encoders import with_absent_rows
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 
 JOBS = {

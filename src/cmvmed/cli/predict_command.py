@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmvmed.cli.output_files import DIGITS, check_table, write_table
-from cmvmed.cli.project_options import collected_warnings, force_option, json_option, model_option, open_model, show
+from cmvmed.cli.project_options import (
+    collected_warnings,
+    force_option,
+    json_option,
+    model_option,
+    open_model,
+    show,
+    table_option,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,12 +27,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
 @model_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Table to write: csv, parquet or feather. Without it, csv goes to the standard output.",
-)
+@table_option
 @click.option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),

@@ -35,6 +35,12 @@ model_option = click.option(
     show_default=True,
     help="Model file, written by `cmvmed train`.",
 )
+table_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Table to write: csv, parquet or feather. Without it, csv goes to the standard output.",
+)
 force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
 labels_option = click.option(

@@ -18,17 +18,13 @@ from cmvmed.cli.project_options import (
     project_option,
     set_option,
     show,
+    table_option,
 )
 
 
 @click.command()
 @click.option("-n", "n_rows", type=click.IntRange(min=1), default=20, show_default=True, help="Number of rows.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Table to write: csv, parquet or feather. Without it, csv goes to the standard output.",
-)
+@table_option
 @model_option
 @project_option
 @labels_option

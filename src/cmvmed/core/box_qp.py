@@ -59,10 +59,9 @@ def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
     -------
     alpha : (n,)
     """
-    tolerance = float(_tolerance(Q, g, upper))
-    alpha, violation = _projected_newton(Q, g, upper, np.clip(start, 0.0, upper), tolerance)
-    if violation > tolerance:
-        polished, better = _projected_newton(Q, g, upper, _near_optimum(Q, g, upper), tolerance)
+    alpha, violation = _projected_newton(Q, g, upper, np.clip(start, 0.0, upper))
+    if violation > _tolerance(Q, g, alpha):
+        polished, better = _projected_newton(Q, g, upper, _near_optimum(Q, g, upper))
         if better < violation:
             return polished
     return alpha
@@ -87,7 +86,7 @@ def solve_box_qps(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> A
     alpha = start + _newton_steps(S, G, Y, upper, start)
     inside = ((alpha >= 0.0) & (alpha <= upper)).all(axis=0)
     violation = _violations(G - Y * (S @ (Y * alpha)), alpha, upper).max(axis=0, initial=0.0)
-    for c in np.flatnonzero(~(inside & (violation <= _tolerance(S, G, upper)))):
+    for c in np.flatnonzero(~(inside & (violation <= _tolerance(S, G, alpha)))):
         y = Y[:, c]
         alpha[:, c] = solve_box_qp(S * y * y[:, None], G[:, c], upper[:, c], start[:, c])
     return alpha
@@ -114,10 +113,10 @@ def _fixed(alpha: Array, grad: Array, upper: Array) -> BoolArray:
     return np.asarray(((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0)))
 
 
-def _tolerance(Q: Array, g: Array, upper: Array) -> Array:
-    """The violation of an optimality condition that may be rounding, of each function."""
+def _tolerance(Q: Array, g: Array, alpha: Array) -> Array:
+    """The violation of an optimality condition that may be rounding of g - Qα, of each function."""
     with np.errstate(over="ignore"):
-        noise = np.abs(g).max(axis=0, initial=0.0) + np.abs(Q).max(initial=0.0) * upper.sum(axis=0)
+        noise = np.abs(g).max(axis=0, initial=0.0) + np.abs(Q).max(initial=0.0) * np.abs(alpha).sum(axis=0)
     return np.asarray(KKT_TOLERANCE + 16.0 * ROUNDING * noise)
 
 
@@ -125,7 +124,7 @@ def _ridge(Q: Array) -> float:
     return RIDGE * max(float(np.trace(Q)), SMALLEST)
 
 
-def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array, tolerance: float) -> tuple[Array, float]:
+def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array) -> tuple[Array, float]:
     """The point reached by projected Newton steps, and its KKT violation.
 
     The variables that sit on a bound with the gradient pointing outwards are fixed; the others take a Newton step that
@@ -136,7 +135,7 @@ def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array, tolerance:
         grad = gradient(Q, g, alpha)
         fixed = _fixed(alpha, grad, upper)
         violation = float(np.abs(grad[~fixed]).max(initial=0.0))  # the same as kkt_violation
-        if violation <= tolerance or step == MAX_NEWTON_STEPS:
+        if violation <= _tolerance(Q, g, alpha) or step == MAX_NEWTON_STEPS:
             break
         better = _projected_newton_step(Q, alpha, grad, upper, ~fixed, ridge)
         if better is None:  # no step along this direction helps within rounding

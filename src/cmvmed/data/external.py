@@ -17,7 +17,7 @@ from cmvmed.data.schema import (
     schema_of_tables,
     views_in,
 )
-from cmvmed.data.sources import ArrayTable, DaskRows, LocalRows, PaddedTable, Table, dask_rows
+from cmvmed.data.sources import ArrayApiRows, ArrayTable, DaskRows, LocalRows, PaddedTable, Table, dask_rows
 from cmvmed.data.sources.files import FileTable
 from cmvmed.data.sources.opening import (
     check_files_match,
@@ -31,7 +31,7 @@ from cmvmed.data.validation import as_table, column_names
 
 CHUNK_MEMORY = 2  # reading and the chunks in work take at most this part of the memory limit
 
-Rows: TypeAlias = LocalRows | DaskRows
+Rows: TypeAlias = LocalRows | DaskRows | ArrayApiRows
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """X and y of a fit or a prediction, opened by one path whatever they are: arrays, data frames, files or dask collections.
 
 :func:`open_training` gives the columns of X, the source of its rows and the labels; :func:`open_new` gives new rows with
-the columns of the training X. Arrays and frames become a source in memory.
+the columns of the training X. Arrays and frames become a source in memory, arrays of other libraries one where they are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,9 @@ from sklearn.utils.validation import validate_data
 
 from cmvmed._warnings import warn_user
 from cmvmed.core.types import Matrix
-from cmvmed.data.array_api import on_host
+from cmvmed.data.array_api import ArrayPlace, array_place, on_host
 from cmvmed.data.external import (
+    CHUNK_MEMORY,
     OpenInput,
     Rows,
     open_external_new,
@@ -36,7 +37,7 @@ from cmvmed.data.schema import (
     schema_of_tables,
     views_in,
 )
-from cmvmed.data.sources import memory_rows
+from cmvmed.data.sources import ArrayApiRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers, format_bytes
 from cmvmed.data.sources.opening import is_dask, is_external
 from cmvmed.data.validation import as_table, column_names, first_bad_cell, first_date, without_mask
@@ -58,7 +59,12 @@ class TrainingInput:
 
 def open_training(X: object, y: object, settings: InputSettings) -> TrainingInput:
     """Open X and y for a fit; y may name the column of X, in data frames, files or dask DataFrames, that holds the labels."""
-    X, y = on_host(X), on_host(y)
+    place, y = array_place(X), on_host(y)
+    if place is not None and place.has_double_precision and not isinstance(y, str):
+        schema, arrays = _open_arrays(X, place, settings)
+        y = y.compute() if is_dask(y) else y
+        return TrainingInput(schema, arrays, _read_labels(y, arrays.n_rows, settings), None)
+    X = on_host(X)
     if is_external(X):
         schema, opened = open_external_training(X, y, settings)
         source, matrices = opened.rows(schema.layout, settings), None
@@ -191,6 +197,18 @@ def _read_training_arrays(X: object, settings: InputSettings) -> tuple[InputSche
     names = None if seen is None else [str(name) for name in seen]
     layout = resolve_views(settings.views, table.shape[1], names)
     return InputSchema(layout, names), layout.split(table)
+
+
+def _open_arrays(X: Any, place: ArrayPlace, settings: InputSettings) -> tuple[InputSchema, ArrayApiRows]:
+    """The columns of arrays of another library, whose first rows are checked as others are, and the source of their rows."""
+    items = collection_items(X) if is_view_collection(X) else [("X", X)]
+    heads = {name: part[: min(1, part.shape[0]), ...] if getattr(part, "ndim", 0) else part for name, part in items}
+    in_views = is_view_collection(X)
+    schema, _ = _read_training_arrays(on_host(heads if in_views else heads["X"]), settings)
+    names, arrays = [name for name, _ in items], [part for _, part in items]
+    _check_equal_rows(names, arrays)
+    limit = settings.memory_limit // CHUNK_MEMORY
+    return schema, ArrayApiRows(place, arrays, None if in_views else schema.layout, limit)
 
 
 def _read_new_arrays(X: object, schema: InputSchema, settings: InputSettings) -> list[Matrix]:

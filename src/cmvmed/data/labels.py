@@ -1,27 +1,21 @@
 """The labels y of a semi-supervised problem: which rows are labeled, and with which class.
 
-This module alone decides what "unlabeled" means. Missing values (None, NaN, NaT, pandas.NA, nulls of a polars
-series, masked entries) are unlabeled in every case; rows that equal the marker ``unlabeled`` (-1 as in scikit-learn
-unless the user says otherwise) are unlabeled as well. A blank text, or one such as "unknown", is a class like any other
-text, with a warning.
+Which rows are unlabeled is decided in :mod:`cmvmed.data.label_arrays`. A blank text, or one such as "unknown", is a class
+like any other text, with a warning.
 """
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed._warnings import warn_user
+from cmvmed.data.label_arrays import as_label_array, equal_to_marker, is_missing, label_family, narrowed, unlabeled_mask
 
-__all__ = ["Labels", "check_known_classes", "labeled_part", "read_labeled_rows", "read_labels", "unlabeled_mask"]
-
-# Names instead of classes, so that pandas need not be imported to recognize its missing values.
-_MISSING_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
+__all__ = ["Labels", "check_known_classes", "labeled_part", "read_labeled_rows", "read_labels"]
 
 # Words, in lower case, that usually stand for a missing label and that no one uses as a class.
 UNLABELED_WORDS = frozenset(
@@ -67,32 +61,6 @@ class Labels:
         return np.bincount(self.codes[self.labeled], minlength=self.n_classes)
 
 
-def unlabeled_mask(y: object, unlabeled: object = -1) -> NDArray[np.bool_]:
-    """Tell which rows of y carry no label.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Labels: a list, an array of any dtype, or a pandas, polars or pyarrow series. A column of shape (n, 1) is
-        raveled with scikit-learn's ``DataConversionWarning``.
-    unlabeled : scalar, default=-1
-        Value that marks an unlabeled row, besides the missing values (None, NaN, NaT, pandas.NA, polars null), which
-        always count. None: only the missing values count.
-
-    Returns
-    -------
-    mask : ndarray of bool, shape (n,)
-        True where the row is unlabeled.
-
-    Notes
-    -----
-    ``numpy.array(["a", "b", -1])`` silently turns -1 into the string "-1". A label that is a string is therefore
-    unlabeled when it equals ``str(unlabeled)``. Booleans are not numbers here: ``unlabeled=1`` does not match True.
-    """
-    labels = _as_label_array(y)
-    return _missing(labels) | _equal_to_marker(labels, unlabeled)
-
-
 def labeled_part(y: object, unlabeled: object = -1) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Take the labeled rows out of y; none, one or more classes may occur among them.
 
@@ -115,9 +83,9 @@ def labeled_part(y: object, unlabeled: object = -1) -> tuple[NDArray[np.intp], N
     ValueError
         If y is not one column, or mixes strings, numbers and booleans.
     """
-    column = _as_label_array(y)
+    column = as_label_array(y)
     rows = np.flatnonzero(~unlabeled_mask(column, unlabeled))
-    return rows, _narrowed(column[rows])
+    return rows, narrowed(column[rows])
 
 
 def read_labels(y: object, unlabeled: object = -1) -> Labels:
@@ -150,7 +118,7 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
     """
     from sklearn.utils.multiclass import check_classification_targets  # slow to import
 
-    column = _as_label_array(y)
+    column = as_label_array(y)
     if not len(column):
         raise ValueError("y is empty: 0 rows came, where labels of at least 2 classes are needed.")
     rows, given = labeled_part(column, unlabeled)
@@ -160,7 +128,7 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
     check_classification_targets(given)
     classes, codes_of_given = np.unique(given, return_inverse=True)
     if len(classes) < 2:
-        collides = bool(_equal_to_marker(column, unlabeled).any())
+        collides = bool(equal_to_marker(column, unlabeled).any())
         raise ValueError(_one_class_message(classes[0], unlabeled, collides=collides))
     _warn_of_names(classes, codes_of_given)
     _warn_of_minus_one(classes, codes_of_given, unlabeled)
@@ -195,104 +163,6 @@ def read_labeled_rows(rows: NDArray[np.intp], labels: NDArray[Any], n_rows: int,
     codes = np.full(n_rows, -1, dtype=np.intp)
     codes[rows] = found.codes[: len(rows)]
     return Labels(found.classes, codes)
-
-
-def _as_label_array(y: object) -> NDArray[Any]:
-    """Bring y to a numpy array of shape (n,) without losing types or missing entries."""
-    from sklearn.utils.validation import column_or_1d  # slow to import
-
-    if y is None:
-        raise ValueError(
-            "A semi-supervised classifier requires y to be passed, but the target y is None. "
-            "Give one entry per row, with the unlabeled marker where the label is unknown."
-        )
-    native = nw.from_native(y, allow_series=True, pass_through=True)
-    if isinstance(native, nw.Series):
-        untyped = _series_to_numpy(native)
-    elif isinstance(native, nw.DataFrame) and native.shape[1] == 1:
-        untyped = _series_to_numpy(native[:, 0])[:, np.newaxis]
-    elif isinstance(y, np.ma.MaskedArray):
-        untyped = np.array(y.tolist(), dtype=object)  # tolist writes None for a masked entry
-    else:
-        # numpy would make strings of the list ["a", nan]; as objects the entries stay what they are.
-        untyped = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
-    labels: NDArray[Any] = column_or_1d(untyped, warn=True)
-    return labels
-
-
-def _series_to_numpy(series: nw.Series[Any]) -> NDArray[Any]:
-    """Convert a data-frame column, keeping the integers beside nulls integers: objects then, with None for a null."""
-    null = series.is_null()
-    if not null.any():
-        return series.to_numpy()
-    present = ~null.to_numpy()
-    labels = np.full(len(series), None, dtype=object)
-    labels[present] = series.filter(~null).to_numpy()
-    return labels
-
-
-def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of None, NaN, NaT and pandas.NA, shape (n,)."""
-    if labels.dtype.kind in "biuU":
-        return np.zeros(len(labels), dtype=bool)
-    if labels.dtype.kind == "f":
-        return np.asarray(np.isnan(labels))
-    if labels.dtype.kind in "mM":
-        return np.asarray(np.isnat(labels))
-    return np.fromiter(map(_is_missing, labels.astype(object)), dtype=bool, count=len(labels))
-
-
-def _is_missing(label: object) -> bool:
-    if type(label).__name__ in _MISSING_TYPE_NAMES:
-        return True
-    # NaN, in all its types, and NaT are the scalars that differ from themselves.
-    return isinstance(label, numbers.Number | np.datetime64 | np.timedelta64) and bool(label != label)
-
-
-def _equal_to_marker(labels: NDArray[Any], marker: object) -> NDArray[np.bool_]:
-    """Mask of the labels that equal the unlabeled marker, shape (n,)."""
-    if np.ndim(np.asarray(marker, dtype=object)) != 0:
-        raise ValueError(f"unlabeled must be one value that marks unlabeled rows, or None; got {marker!r}.")
-    if marker is None or labels.dtype.kind in "mM":
-        return np.zeros(len(labels), dtype=bool)
-    if labels.dtype.kind == "U":
-        return np.asarray(labels == str(marker))
-    if labels.dtype.kind in "biuf":
-        comparable = _family(marker) == ("boolean" if labels.dtype.kind == "b" else "number")
-        return np.asarray(labels == marker) if comparable else np.zeros(len(labels), dtype=bool)
-    equal = (_is_marker(label, marker) for label in labels.astype(object))
-    return np.fromiter(equal, dtype=bool, count=len(labels))
-
-
-def _is_marker(label: object, marker: object) -> bool:
-    if isinstance(label, str):
-        return label == str(marker)
-    return _family(label) == _family(marker) and not _is_missing(label) and bool(label == marker)
-
-
-def _family(label: object) -> str:
-    """Kind of a label; labels of one family can be compared and sorted."""
-    if isinstance(label, bool | np.bool_):
-        return "boolean"
-    if isinstance(label, numbers.Number):
-        return "number"
-    return "string" if isinstance(label, str) else type(label).__name__
-
-
-def _narrowed(given: NDArray[Any]) -> NDArray[Any]:
-    """Give labels that came as objects the dtype they would have had by themselves."""
-    if given.dtype.kind in "biufUmM":  # as objects, times in nanoseconds would be whole numbers
-        return given
-    example_of = {_family(label): label for label in given[::-1].astype(object)}
-    if len(example_of) > 1:
-        came = ", ".join(f"{family} ({example!r})" for family, example in sorted(example_of.items()))
-        raise ValueError(
-            f"y mixes labels of different types, which have no common order: {came}. "
-            "Convert the labels to one type; a missing label is None, NaN or the marker given as unlabeled."
-        )
-    if example_of.keys() <= {"boolean", "number", "string"}:
-        return np.array(given.tolist())
-    return given  # of a type that is no class
 
 
 def _check_kinds(given: NDArray[Any]) -> None:
@@ -374,7 +244,7 @@ def _warn_of_minus_one(classes: NDArray[Any], codes: NDArray[np.intp], unlabeled
     if (
         unlabeled is None
         or classes.dtype.kind not in "if"
-        or (_family(unlabeled) == "number" and not _is_missing(unlabeled))
+        or (label_family(unlabeled) == "number" and not is_missing(unlabeled))
     ):
         return
     for k in np.flatnonzero(classes == -1):

@@ -6,37 +6,46 @@ would lose digits. What the formulas do not hold is computed by numpy and moved:
 of classes, and all on devices without double precision.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
 from cmvmed.core.kernels import Kernel
+from cmvmed.core.types import Array
 from cmvmed.data.array_api import ArrayPlace, on_host
 from cmvmed.data.layout import is_view_collection
 from cmvmed.data.schema import UNEQUAL_ROWS, InputSchema, InputSettings, check_widths, parts_by_view
+from cmvmed.data.sources.array_rows import ArrayApiRows, rows_at_a_time
+from cmvmed.data.validation import RowCheck
 from cmvmed.estimators._onnx_model import compared_rows, model_formulas
 from cmvmed.estimators._prediction import FittedModel, OutputKind, ScoredRows, predict, warn_without_views
 from cmvmed.onnx_export.array_program import ArrayProgram, ArrayRunner
 from cmvmed.onnx_export.expansions import KERNELS, view_expansion
 
-NUMBERS_AT_A_TIME = 2**23  # of the widest table that is computed, 64 MiB in double precision
-
 
 def predict_arrays(model: FittedModel, X: Any, kind: OutputKind, settings: InputSettings, place: ArrayPlace) -> Any:
     """The "score", "class" or "probability" of rows, as an array of their library on their device; texts by numpy."""
-    known = all(kernel.kind in KERNELS for kernel in _kernels(model))
-    if not known or not isinstance(kind, str) or not place.has_double_precision:
+    if not has_formulas(model) or not isinstance(kind, str) or not place.has_double_precision:
         return place.put(predict(model, on_host(X), kind, settings))
-    tables = _tables(X, model.schema, place)
-    program = ArrayProgram()
-    expansions = [view_expansion(predictor) for predictor in model.predictors]
-    formulas = model_formulas(program, model, expansions, compared_rows(model, expansions), np.float64)
-    runner = ArrayRunner(program, [formulas.logits, formulas.coverage], *place)
-    logits, coverage = _in_chunks(runner, model, tables, place.xp)
+    logits, coverage = _logits(model, _new_rows(X, model.schema, place), model.row_check)
     _warn_without_views(coverage, place)
     return _output(model, logits, kind, place)
+
+
+def probabilities_of_rows(model: FittedModel, rows: ArrayApiRows, check: RowCheck) -> tuple[Array, Array]:
+    """The probability of each class (n, K) and the coverage (n,), computed where the rows are and moved.
+
+    ``check`` says which columns of rows do not matter.
+    """
+    logits, coverage = _logits(model, rows, check)
+    return on_host(_output(model, logits, "probability", rows.place)), on_host(coverage)[:, 0]
+
+
+def has_formulas(model: FittedModel) -> bool:
+    """Whether all kernels of a model can be computed by other libraries."""
+    return all(kernel.kind in KERNELS for kernel in _kernels(model))
 
 
 def _kernels(model: FittedModel) -> Iterator[Kernel]:
@@ -47,25 +56,23 @@ def _kernels(model: FittedModel) -> Iterator[Kernel]:
         yield from (part.kernel for part in parts if isinstance(part, KernelScorer))
 
 
-def _tables(X: Any, schema: InputSchema, place: ArrayPlace) -> list[Any]:
-    """The rows of each view in double precision; NaN for a view that is None."""
-    xp = place.xp
-    if is_view_collection(X):
-        parts = parts_by_view(X, schema)
-        shapes = {view: part.shape for view, part in zip(schema.view_names, parts, strict=True) if part is not None}
-        _check_shapes(shapes)
-        n_rows = next(iter(shapes.values()))[0]
-        full = [
-            xp.full((n_rows, width), xp.nan, device=place.device) if part is None else part
-            for part, width in zip(parts, schema.layout.widths, strict=True)
-        ]
-        check_widths([part.shape[1] for part in full], schema)
-        return [xp.astype(part, xp.float64, copy=False) for part in full]
-    _check_shapes({"X": X.shape})
-    if X.shape[1] != schema.n_features:
-        raise ValueError(f"X has {X.shape[1]} features, but fit saw {schema.n_features}; pass the same columns.")
-    X = xp.astype(X, xp.float64, copy=False)
-    return [xp.take(X, xp.asarray(columns, device=place.device), axis=1) for columns in schema.layout.columns]
+def _new_rows(X: Any, schema: InputSchema, place: ArrayPlace) -> ArrayApiRows:
+    """The rows of each view; NaN for a view that is None."""
+    if not is_view_collection(X):
+        _check_shapes({"X": X.shape})
+        if X.shape[1] != schema.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but fit saw {schema.n_features}; pass the same columns.")
+        return ArrayApiRows(place, [X], schema.layout)
+    parts = parts_by_view(X, schema)
+    shapes = {view: part.shape for view, part in zip(schema.view_names, parts, strict=True) if part is not None}
+    _check_shapes(shapes)
+    n_rows = next(iter(shapes.values()))[0]
+    full = [
+        place.xp.full((n_rows, width), place.xp.nan, device=place.device) if part is None else part
+        for part, width in zip(parts, schema.layout.widths, strict=True)
+    ]
+    check_widths([part.shape[1] for part in full], schema)
+    return ArrayApiRows(place, full)
 
 
 def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -78,16 +85,18 @@ def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
         raise ValueError(UNEQUAL_ROWS.format(rows))
 
 
-def _in_chunks(runner: ArrayRunner, model: FittedModel, tables: Sequence[Any], xp: Any) -> list[Any]:
+def _logits(model: FittedModel, rows: ArrayApiRows, check: RowCheck) -> list[Any]:
     """Logits (n, K) and coverage (n, 1) of all rows, some at a time; an infinite value is an error that names it."""
-    step, n_rows = max(1, NUMBERS_AT_A_TIME // runner.widest), tables[0].shape[0]
+    program = ArrayProgram()
+    expansions = [view_expansion(predictor) for predictor in model.predictors]
+    compared = compared_rows(model, expansions)
+    formulas = model_formulas(program, model, expansions, compared, np.float64, check)
+    runner = ArrayRunner(program, [formulas.logits, formulas.coverage], *rows.place)
     found = []
-    for start in range(0, n_rows, step):
-        rows = [table[start : min(start + step, n_rows), :] for table in tables]
-        if any(bool(xp.any(xp.isinf(table))) for table in rows):
-            model.row_check.present(start, [on_host(table) for table in rows])
-        found.append(runner(dict(zip(model.schema.view_names, rows, strict=True))))
-    return [xp.concat(parts, axis=0) for parts in zip(*found, strict=True)]
+    for first_row, tables in rows.chunks(rows_at_a_time(runner.widest)):
+        rows.check_chunk(check, first_row, tables)
+        found.append(runner(dict(zip(model.schema.view_names, tables, strict=True))))
+    return [rows.place.xp.concat(parts, axis=0) for parts in zip(*found, strict=True)]
 
 
 def _warn_without_views(coverage: Any, place: ArrayPlace) -> None:

@@ -27,9 +27,11 @@ from cmvmed.core.types import Array, IntArray
 from cmvmed.data.fit_view import FitView
 from cmvmed.data.labels import Labels
 from cmvmed.data.predictors import ViewPredictor, view_predictors
+from cmvmed.data.sources import ArrayApiRows
 from cmvmed.data.sources.base import FLOAT_BYTES
 from cmvmed.data.training_data import TrainingData
 from cmvmed.data.view_data import ViewData
+from cmvmed.estimators._array_api import has_formulas, probabilities_of_rows
 from cmvmed.estimators._base import model_attributes
 from cmvmed.estimators._fit_order import FitOrder
 from cmvmed.estimators._prediction import FittedModel, FittedOpinions
@@ -263,13 +265,20 @@ def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels
     """The probabilities of every training row, (n, K), certain for labeled ones; None if too large for the limit."""
     if CONSENSUS_COPIES * FLOAT_BYTES * rows.source.n_rows * labels.n_classes > memory_limit:
         return None
-    scored = replace(model.pooled, check=rows.check).of_source(rows.source)  # type: ignore[arg-type]
-    without_views = int((scored.coverage == 0.0).sum())
+    q, coverage = _probabilities(model, rows)
+    without_views = int((coverage == 0.0).sum())
     if without_views:
         warn_user(NO_VIEW_WARNING.format(without_views))
-    q = model.probabilities(scored)
     q[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
     return q
+
+
+def _probabilities(model: FittedModel, rows: StreamedRows) -> tuple[Array, Array]:
+    """The probabilities (n, K) of all rows by the model, and the weight of the views that each has, (n,)."""
+    if isinstance(rows.source, ArrayApiRows) and has_formulas(model):
+        return probabilities_of_rows(model, rows.source, rows.check)
+    scored = replace(model.pooled, check=rows.check).of_source(rows.source)  # type: ignore[arg-type]
+    return model.probabilities(scored), scored.coverage
 
 
 def all_rows_attributes(

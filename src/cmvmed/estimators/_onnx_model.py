@@ -8,6 +8,7 @@ import numpy as np
 
 from cmvmed.auto.opinions.centered_kernels import KernelScorer
 from cmvmed.auto.opinions.graph import GraphScorer
+from cmvmed.data.validation import RowCheck
 from cmvmed.estimators._prediction import FittedModel
 from cmvmed.onnx_export.compared_rows import ComparedRows, check_size
 from cmvmed.onnx_export.expansions import Expansion, check_kernel, scorer_expansion, view_expansion
@@ -69,10 +70,18 @@ class ModelFormulas(NamedTuple):
 
 
 def model_formulas(
-    graph: Graph, model: FittedModel, expansions: Sequence[Expansion], rows: ComparedRows, dtype: Any
+    graph: Graph,
+    model: FittedModel,
+    expansions: Sequence[Expansion],
+    rows: ComparedRows,
+    dtype: Any,
+    check: RowCheck | None = None,
 ) -> ModelFormulas:
-    """The formulas of a model with these expansions of its views, for inputs of a type of numbers."""
-    views = _inputs(graph, model, dtype)
+    """The formulas of a model with these expansions of its views, for inputs of a type of numbers.
+
+    ``check`` says which columns do not matter; those of the model if it is left out.
+    """
+    views = _inputs(graph, model, dtype, model.row_check if check is None else check)
     means = [expansion.scores(view, rows) for expansion, view in zip(expansions, views, strict=True)]
     return ModelFormulas(views, means, *_decided_logits(model, views, means, rows))
 
@@ -109,9 +118,9 @@ def compared_rows(model: FittedModel, expansions: Sequence[Expansion]) -> Compar
     return rows
 
 
-def _inputs(graph: Graph, model: FittedModel, dtype: Any) -> list[ViewInput]:
-    schema, unused = model.schema, model.row_check.unused
-    parts = zip(schema.view_names, schema.layout.widths, unused, model.predictors, strict=True)
+def _inputs(graph: Graph, model: FittedModel, dtype: Any, check: RowCheck) -> list[ViewInput]:
+    schema = model.schema
+    parts = zip(schema.view_names, schema.layout.widths, check.unused, model.predictors, strict=True)
     return [
         view_input(graph, name, width, dtype, columns, usable=predictor.has_training_rows)
         for name, width, columns, predictor in parts

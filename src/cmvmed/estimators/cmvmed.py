@@ -355,7 +355,8 @@ class CMVMED(
             NaN in a row is missing there; a single NaN is filled with the mean of its column. Rows need not be in
             memory: X may be a memory-mapped array, the path of a Parquet, Feather, CSV or npy file, of a folder of such
             files or of a Zarr array, a pyarrow dataset, a Zarr array, or a dask array or DataFrame, whose blocks are
-            processed where they are stored.
+            processed where they are stored. With scikit-learn's ``array_api_dispatch``, arrays of another library stay
+            on their device: of more than 5,000 unlabeled rows only the annealed ones are copied, of fewer all.
         y : array-like of shape (n_rows,), dask series or array, or str
             Classes, with ``unlabeled``, None or NaN for unlabeled rows. A text is the name of the column of X, in data
             frames, files or dask DataFrames, that holds them.

@@ -6,12 +6,16 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import asdict
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cmvmed._optional import import_optional
 from cmvmed.labeling.exchange import EXPORTS, export_rows
 from cmvmed.labeling.session import STRATEGIES, LabelingSession
 from cmvmed.workbench.label_store import Conflict
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 __all__ = ["Guard", "build_app", "new_token"]
 
@@ -39,6 +43,7 @@ HEADERS = {
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Endpoint: TypeAlias = "Callable[[Request], Awaitable[Response]]"
 
 
 def new_token() -> str:
@@ -115,72 +120,69 @@ def build_app(session: LabelingSession, token: str, hosts: frozenset[str]) -> Gu
     """The application of a session."""
     import_optional("starlette", "label", "The labeling page")
     from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    def answer(act: Callable[[dict[str, Any]], Any]) -> Any:
-        async def endpoint(request: Request) -> Response:
-            """The answer to a request, or an error in JSON."""
-            from starlette.concurrency import run_in_threadpool
-
-            if request.method == "POST":
-                try:
-                    body = await request.json()
-                except (ValueError, UnicodeDecodeError) as error:
-                    raise HTTPException(400, "The request is not JSON.") from error
-                if not isinstance(body, dict):
-                    raise HTTPException(400, "The request is not a JSON object.")
-            else:
-                body = {**request.query_params, **request.path_params}
-            try:
-                found = await run_in_threadpool(act, body)
-            except Conflict as conflict:
-                current = None if conflict.current is None else asdict(conflict.current)
-                return JSONResponse({"error": str(conflict), "current": current}, status_code=409)
-            except (ValueError, KeyError, TypeError) as error:
-                return JSONResponse({"error": _sentence(error)}, status_code=400)
-            return found if isinstance(found, Response) else JSONResponse(found)
-
-        return endpoint
-
     api = _Api(session)
-
-    def sound(body: dict[str, Any]) -> Response:
-        return Response(api.sound(body), media_type="audio/wav")
-
-    def exported(body: dict[str, Any]) -> Response:
-        form = _text(body, "format")
-        content = export_rows(session.labeled_rows(), form)
-        name, media_type = EXPORTS[form].file_name, EXPORTS[form].media_type
-        return Response(
-            content, media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'}
-        )
-
-    def static(name: str) -> Any:
-        file, media_type = STATIC[name]
-        content = files("cmvmed.labeling").joinpath("static", file).read_bytes()
-
-        async def endpoint(_: Request) -> Response:
-            """The file, whatever is asked."""
-            return Response(content, media_type=media_type)
-
-        return endpoint
-
     routes = [
-        *(Route(f"/{name}", static(name)) for name in STATIC),
-        Route("/api/status", answer(api.status)),
-        Route("/api/next", answer(api.next), methods=["POST"]),
-        Route("/api/rows/{row}", answer(api.row)),
-        Route("/api/sound/{row}", answer(sound)),
-        Route("/api/search", answer(api.search)),
-        Route("/api/labels", answer(api.label), methods=["POST"]),
-        Route("/api/undo", answer(api.undo), methods=["POST"]),
-        Route("/api/classes", answer(api.add_class), methods=["POST"]),
-        Route("/api/export", answer(exported)),
+        *(Route(f"/{name}", _file_endpoint(name)) for name in STATIC),
+        Route("/api/status", _endpoint(api.status)),
+        Route("/api/next", _endpoint(api.next), methods=["POST"]),
+        Route("/api/rows/{row}", _endpoint(api.row)),
+        Route("/api/sound/{row}", _endpoint(api.sound)),
+        Route("/api/search", _endpoint(api.search)),
+        Route("/api/labels", _endpoint(api.label), methods=["POST"]),
+        Route("/api/undo", _endpoint(api.undo), methods=["POST"]),
+        Route("/api/classes", _endpoint(api.add_class), methods=["POST"]),
+        Route("/api/export", _endpoint(api.export)),
     ]
     return Guard(Starlette(routes=routes), token, hosts)
+
+
+def _file_endpoint(name: str) -> Endpoint:
+    """Answers with a file of the page, whatever is asked."""
+    from starlette.responses import Response
+
+    file, media_type = STATIC[name]
+    content = files("cmvmed.labeling").joinpath("static", file).read_bytes()
+
+    async def endpoint(_: "Request") -> Response:
+        return Response(content, media_type=media_type)
+
+    return endpoint
+
+
+def _endpoint(act: Callable[[dict[str, Any]], Any]) -> Endpoint:
+    """Answers with what a function of the request's body gives, or with an error, in JSON."""
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import JSONResponse, Response
+
+    async def endpoint(request: "Request") -> Response:
+        body = await _body(request)
+        try:
+            found = await run_in_threadpool(act, body)
+        except Conflict as conflict:
+            current = None if conflict.current is None else asdict(conflict.current)
+            return JSONResponse({"error": str(conflict), "current": current}, status_code=409)
+        except (ValueError, KeyError, TypeError) as error:
+            return JSONResponse({"error": _sentence(error)}, status_code=400)
+        return found if isinstance(found, Response) else JSONResponse(found)
+
+    return endpoint
+
+
+async def _body(request: "Request") -> dict[str, Any]:
+    """The JSON object that was sent, or the parameters of the address."""
+    from starlette.exceptions import HTTPException
+
+    if request.method != "POST":
+        return {**request.query_params, **request.path_params}
+    try:
+        body = await request.json()
+    except (ValueError, UnicodeDecodeError) as error:
+        raise HTTPException(400, "The request is not JSON.") from error
+    if not isinstance(body, dict):
+        raise HTTPException(400, "The request is not a JSON object.")
+    return body
 
 
 def _sentence(error: Exception) -> str:
@@ -211,8 +213,20 @@ class _Api:
     def row(self, body: dict[str, Any]) -> dict[str, Any]:
         return self.session.row(_number(body, "row"))
 
-    def sound(self, body: dict[str, Any]) -> bytes:
-        return self.session.sound(_number(body, "row"), _text(body, "column"))
+    def sound(self, body: dict[str, Any]) -> "Response":
+        from starlette.responses import Response
+
+        return Response(self.session.sound(_number(body, "row"), _text(body, "column")), media_type="audio/wav")
+
+    def export(self, body: dict[str, Any]) -> "Response":
+        from starlette.responses import Response
+
+        form = _text(body, "format")
+        content = export_rows(self.session.labeled_rows(), form)
+        name, media_type = EXPORTS[form].file_name, EXPORTS[form].media_type
+        return Response(
+            content, media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'}
+        )
 
     def search(self, body: dict[str, Any]) -> dict[str, Any]:
         rows = self.session.search(_text(body, "q"))

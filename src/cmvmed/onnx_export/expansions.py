@@ -50,10 +50,27 @@ class Expansion:
         linear = points @ np.asarray(self.train.T @ a) if kind != "rbf" else None
         if linear is not None and not self.compares:
             return linear + self.constant
-        distances = rows.squared_distances(points, self.train)
-        gaussian = (distances * -self.kernel.gamma).apply("Exp") @ a[rows.used(self.train)]
+        gaussian = gaussian_values(self.kernel, points, self.train, rows) @ a[rows.used(self.train)]
         total = gaussian if linear is None else (linear + gaussian) * 0.5
         return total + self.constant
+
+
+def gaussian_values(kernel: Kernel, points: Tensor, train: Matrix, rows: ComparedRows) -> Tensor:
+    """exp(-γ‖x - x'‖²) of points and the used rows of a table, (n, p)."""
+    return (rows.squared_distances(points, train) * -kernel.gamma).apply("Exp")
+
+
+def kernel_values(kernel: Kernel, points: Tensor, train: Array) -> Tensor:
+    """k(x, x') of points and all rows of a table, (n, p)."""
+    if kernel.kind == "cosine":
+        return unit_length(points) @ np.asarray(unit_rows(train).T)
+    products = ((points * -2.0) @ train.T) * -0.5  # -2x·x' is computed once for the distances, too
+    if kernel.kind == "linear":
+        return products
+    rows = ComparedRows()
+    rows.use(train, np.arange(train.shape[0]))
+    gaussian = gaussian_values(kernel, points, train, rows)
+    return gaussian if kernel.kind == "rbf" else (products + gaussian) * 0.5
 
 
 def view_expansion(predictor: ViewPredictor) -> Expansion:

@@ -8,14 +8,13 @@ compared when it is read; all rows are read once when a file is opened.
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from cmvmed._sqlite_files import advice_on, check_health, check_schema, check_size, protect
+from cmvmed._sqlite_files import advice_on, check_health, check_schema, check_size, enable_write_ahead_log, protect
 from cmvmed.reproduction.result_rows import Key, ResultRow
 from cmvmed.reproduction.stored_rows import (
     CHECKSUM,
@@ -282,7 +281,7 @@ def _connect(path: Path, is_new: bool) -> sqlite3.Connection:
         connection.execute("COMMIT")
     elif _version(connection) == WITHOUT_CHECKSUMS:
         _add_checksums(connection, path)
-    _enable_write_ahead_log(connection)
+    enable_write_ahead_log(connection, BUSY_SECONDS)
     return connection
 
 
@@ -297,16 +296,3 @@ def _add_checksums(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("DROP TABLE results_without_checksums")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
-
-
-def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, with which readers and the writer do not block each other."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError:  # SQLite does not wait for another process that switches as well
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)

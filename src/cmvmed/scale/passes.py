@@ -16,9 +16,12 @@ from cmvmed.core.nystroem import Landmarks
 from cmvmed.core.objective import ConsensusSums
 from cmvmed.core.surrogates import log_partition
 from cmvmed.core.types import Array, IntArray, Matrix
+from cmvmed.data.array_api import ArrayPlace
+from cmvmed.data.sources.array_rows import ArrayFunction
 from cmvmed.data.sources.base import FLOAT_BYTES, RowSource, Sums, add, checked_sums
 from cmvmed.data.validation import RowCheck
 from cmvmed.data.view_data import ViewPreprocessor
+from cmvmed.scale.array_passes import ArrayGram, ArraySweep, ArrayViews
 
 GRAM_ROWS = 1024  # whose products of kernel values are summed at a time
 CURVATURE = 0.25  # of Bohning's bound, whose constant curvature makes sums over rows sufficient
@@ -64,16 +67,25 @@ class UnlabeledRows:
     labeled: IntArray
     weights: Array | None
 
-    def rows(self, first_row: int, matrices: Sequence[Matrix]) -> tuple[Array, list[IntArray], list[IntArray]]:
-        """Weights (u,) of the rows that count, and per view which of them have it and where these are in the chunk."""
-        n = matrices[0].shape[0]
+    def weights_in(self, first_row: int, n: int) -> Array:
+        """Weights (n,) of all rows of a chunk, zero for labeled ones."""
         w = np.ones(n) if self.weights is None else self.weights[first_row : first_row + n].copy()
         begin, end = np.searchsorted(self.labeled, [first_row, first_row + n])
         w[self.labeled[begin:end] - first_row] = 0.0
+        return w
+
+    def rows(self, first_row: int, matrices: Sequence[Matrix]) -> tuple[Array, list[IntArray], list[IntArray]]:
+        """Weights (u,) of the rows that count, and per view which of them have it and where these are in the chunk."""
+        w = self.weights_in(first_row, matrices[0].shape[0])
         counting = np.flatnonzero(w > 0.0)
         present = [seen[counting] for seen in self.check.present(first_row, matrices)]
         having = [np.flatnonzero(seen) for seen in present]
         return w[counting], having, [counting[index] for index in having]
+
+
+def _array_views(unlabeled: UnlabeledRows, views: Sequence[ChunkView], place: ArrayPlace) -> ArrayViews | None:
+    preprocessors, landmarks = [view.preprocessor for view in views], [view.landmarks for view in views]
+    return ArrayViews.of(preprocessors, landmarks, unlabeled.weights_in, place)
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,11 @@ class GramPass:
                 total += raw.T @ raw
             sums.append(total)
         return tuple(sums)
+
+    def on_device(self, place: ArrayPlace) -> ArrayFunction | None:
+        """The same by another library, if it can compute the kernels."""
+        views = _array_views(self.unlabeled, self.views, place)
+        return None if views is None else ArrayGram(views)
 
     @property
     def bytes_per_row(self) -> int:
@@ -151,6 +168,14 @@ class SweepPass:
             (mass[:, None] * q).T @ q,
             scalars,
         )
+
+    def on_device(self, place: ArrayPlace) -> ArrayFunction | None:
+        """The same by another library, if it can compute the kernels."""
+        views = _array_views(self.unlabeled, self.views, place)
+        if views is None:
+            return None
+        coefficients = [place.put(own) for own in self.coefficients]
+        return ArraySweep(views, coefficients, self.view_weights.tolist(), place.put(self.offset), self.temperature)
 
     @property
     def bytes_per_row(self) -> int:

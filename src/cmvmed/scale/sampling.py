@@ -11,7 +11,7 @@ from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.external import CHUNK_MEMORY, Rows
 from cmvmed.data.inputs import TrainingInput
 from cmvmed.data.labels import Labels
-from cmvmed.data.sources import LocalRows, memory_rows
+from cmvmed.data.sources import ArrayApiRows, LocalRows, RowSource, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, format_bytes
 from cmvmed.data.training_data import RowWeights, TrainingData, generator, present_in_training, training_data
 from cmvmed.data.validation import RowCheck
@@ -61,12 +61,14 @@ class LargerSamples:
     max_row_weight: float  # of a row of a sample, in units of its own
 
     def sample(self, size: int) -> StreamedRows:
-        """A sample in memory with the labeled rows, standing for all rows or, if these are many more, some of them."""
+        """A sample with the labeled rows, standing for all rows or, if these are many more, some of them."""
         numbers, weights = rows_with_weights(self.rows, self.order[:size], self.max_row_weight)
         source = self._source(numbers)
         return StreamedRows(source, self.rows.check, np.searchsorted(numbers, self.rows.labeled), weights)
 
-    def _source(self, numbers: IntArray) -> LocalRows:
+    def _source(self, numbers: IntArray) -> RowSource:
+        if isinstance(self.rows.source, ArrayApiRows):
+            return self.rows.source.chosen(numbers)
         local = self.rows.source if isinstance(self.rows.source, LocalRows) else None
         if local is not None and (chosen := local.chosen(numbers)) is not None:
             return chosen
@@ -203,10 +205,13 @@ def _sampled(
     has_larger = largest >= smallest
     check = RowCheck(data.schema.view_names, data.schema.columns_by_view, (None,) * len(data.schema.view_names))
     rows = StreamedRows(source, check, labeled, None if weights.equal else weights.sample)
+    if isinstance(source, ArrayApiRows):
+        source.check_values(check)  # as all rows in memory are, also those outside of the sample
     n_held_out = tuning.held_out_rows if has_larger else 0
     order = random_rows(rows, max(n_sample, largest if has_larger else 0) + n_held_out, generator(random_state))
     numbers, sample_weights = rows_with_weights(rows, order[:n_sample], tuning.max_row_weight)
-    first = order[: max(n_sample, smallest if has_larger else 0)]
+    stays = isinstance(source, ArrayApiRows)  # larger samples are where the rows are
+    first = order[: max(n_sample, smallest if has_larger and not stays else 0)]
     needed = np.unique(np.concatenate([first, order[order.size - n_held_out :], labeled]))
     taken = TakenRows(needed, source.take(needed))
     matrices = taken.take(numbers) or source.take(numbers)

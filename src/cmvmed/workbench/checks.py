@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cmvmed.workbench.column_checks import column_findings, gap_findings, repeated_row_findings, sound_findings
-from cmvmed.workbench.encoders import cells_present
+from cmvmed.workbench.column_kinds import cells_present
 from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.group_checks import group_findings, time_findings
 from cmvmed.workbench.label_checks import label_findings

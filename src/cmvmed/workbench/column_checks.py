@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 
 from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.audio_files import audio_header
-from cmvmed.workbench.column_kinds import column_kind, missing_cells, read_booleans, read_numbers, read_times
-from cmvmed.workbench.encoders import cells_present
+from cmvmed.workbench.column_kinds import (
+    cells_present,
+    column_kind,
+    missing_cells,
+    read_booleans,
+    read_numbers,
+    read_times,
+)
 from cmvmed.workbench.findings import FULL, NEARLY_NONE, Finding, Level
 from cmvmed.workbench.frames import RawTable, pandas
 from cmvmed.workbench.project_rows import ProjectRows

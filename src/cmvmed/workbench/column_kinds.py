@@ -10,9 +10,20 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from cmvmed.workbench.frames import BoolArray, FloatArray, Series, pandas
+from cmvmed.workbench.frames import BoolArray, FloatArray, RawTable, Series, pandas
 
-__all__ = ["KINDS", "Cells", "Kind", "column_kind", "missing_cells", "read_booleans", "read_numbers", "read_times"]
+__all__ = [
+    "KINDS",
+    "Cells",
+    "Kind",
+    "as_text",
+    "cells_present",
+    "column_kind",
+    "missing_cells",
+    "read_booleans",
+    "read_numbers",
+    "read_times",
+]
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "identifier", "empty", "unusable"]
 KINDS = ("number", "boolean", "date", "category", "text")  # those that a project file may set
@@ -68,6 +79,20 @@ def missing_cells(series: Series, empty: frozenset[str] = EMPTY_CELLS) -> BoolAr
     if _is_text(series):
         missing = missing | _folded(series).isin(empty).to_numpy(dtype=bool)
     return np.asarray(missing)
+
+
+def cells_present(table: RawTable, column: str) -> BoolArray:
+    """Which rows have a cell or a signal in a column, (n,)."""
+    if column in table.signals:
+        return table.signals[column].present
+    return np.asarray(~missing_cells(table.frame[column]))
+
+
+def as_text(cell: object) -> str:
+    """A cell as text; 3.0 becomes 3, because a column of integers with gaps is read as floats."""
+    if isinstance(cell, (float, np.floating)) and np.isfinite(cell) and float(cell).is_integer():
+        return str(int(cell))
+    return str(cell).strip()
 
 
 def column_kind(series: Series, decimal: str = ".") -> Kind:

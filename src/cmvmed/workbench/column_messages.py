@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cmvmed.workbench.column_encoders import CategoryEncoder, unseen_categories
 from cmvmed.workbench.column_kinds import Cells, read_booleans, read_numbers, read_times
-from cmvmed.workbench.encoders import CategoryEncoder, ViewEncoder, unseen_categories
 from cmvmed.workbench.frames import RawTable, Series
 from cmvmed.workbench.readers import FILE_COLUMN
 from cmvmed.workbench.sensor_encoders import SensorEncoder
 from cmvmed.workbench.sound_folders import FOLDER_COLUMN
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
+from cmvmed.workbench.view_encoders import ViewEncoder
 
 __all__ = ["bad_cells", "compare_columns"]
 

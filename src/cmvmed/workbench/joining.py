@@ -1,32 +1,22 @@
 """The files of a project as one table: rows of different files with the same identifier are one row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.column_kinds import missing_cells
+from cmvmed.workbench.column_kinds import as_text, missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import Frame, RawTable, Signal, pandas
 from cmvmed.workbench.project_file import ProjectSettings
 from cmvmed.workbench.readers import read_table
 from cmvmed.workbench.recording_rows import cases_of_long_table, read_windows
 from cmvmed.workbench.sound_folders import read_sound_folder
+from cmvmed.workbench.source_paths import SourcePaths
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["SourcePaths", "open_sources", "qualified"]
-
-
-@dataclass(frozen=True)
-class SourcePaths:
-    """Where the tables of a project are: the common one, and those of single views."""
-
-    common: Path | None
-    by_view: Mapping[str, Path]
-    annotations: Path | None = None
+__all__ = ["open_sources", "qualified"]
 
 
 @dataclass(frozen=True)

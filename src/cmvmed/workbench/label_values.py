@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.data.labels import UNLABELED_WORDS
-from cmvmed.workbench.column_kinds import is_number, missing_cells
-from cmvmed.workbench.encoders import as_text
+from cmvmed.workbench.column_kinds import as_text, is_number, missing_cells
 from cmvmed.workbench.frames import RawTable, Series, pandas
 from cmvmed.workbench.project_file import DataSettings
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.column_kinds import missing_cells, read_booleans, read_numbers, read_times
-from cmvmed.workbench.encoders import cells_present
+from cmvmed.workbench.column_kinds import cells_present, missing_cells, read_booleans, read_numbers, read_times
 from cmvmed.workbench.findings import FULL, NEARLY_NONE, Finding
 from cmvmed.workbench.frames import RawTable
 from cmvmed.workbench.project_rows import ProjectRows

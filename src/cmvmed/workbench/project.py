@@ -12,28 +12,27 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 import cmvmed  # estimators are imported when they are used
 from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.workbench.checks import check_rows
-from cmvmed.workbench.column_kinds import column_kind, missing_cells
 from cmvmed.workbench.column_messages import compare_columns
-from cmvmed.workbench.encoders import ViewEncoder, as_text, encoder_from_state, encoder_state, use_memory
+from cmvmed.workbench.encoder_states import encoder_from_state, encoder_state
 from cmvmed.workbench.findings import Finding
-from cmvmed.workbench.frames import Frame, RawTable, pandas
-from cmvmed.workbench.joining import SourcePaths, open_sources, qualified
-from cmvmed.workbench.label_sources import first_column, read_labels, with_page_labels
+from cmvmed.workbench.frames import Frame, pandas
+from cmvmed.workbench.joining import open_sources, qualified
+from cmvmed.workbench.label_sources import first_column
 from cmvmed.workbench.label_store import labels_path
 from cmvmed.workbench.label_values import LabelValues, likely_markers, read_label_values
 from cmvmed.workbench.predictions import prediction_frame
 from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_project, read_project_file
 from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
-from cmvmed.workbench.readers import matching
-from cmvmed.workbench.recording_rows import WINDOW_COLUMNS, recordings_as_groups
+from cmvmed.workbench.recording_rows import WINDOW_COLUMNS
+from cmvmed.workbench.source_paths import NewPaths, new_paths
 from cmvmed.workbench.toml_text import project_text
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-from cmvmed.workbench.view_columns import assign_columns
+from cmvmed.workbench.training_rows import read_training_rows, row_ids
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
+from cmvmed.workbench.view_encoders import ViewEncoder, use_memory
 from cmvmed.workbench.view_fitting import fit_views
 
 __all__ = ["Project", "TrainedProject"]
@@ -113,23 +112,7 @@ class Project:
 
     def rows(self) -> ProjectRows:
         """The training rows with their labels, before they are encoded."""
-        table = open_sources(self.settings, self._paths(), is_training=True)
-        roles = assign_columns(self.settings, table)
-        ids = _ids(table)
-        cells, said, from_suggest = read_labels(self.settings, self.folder, table, list(ids))
-        cells, about, from_page = with_page_labels(cells, self.page_labels, list(ids))
-        said += about
-        labels = read_label_values(cells, self.settings.data)
-        groups = self._groups(table, ids)
-        kinds = {column: self._kind(table, column) for columns in roles.views.values() for column in columns}
-        if labels.n_trimmed:
-            said.append(
-                f"{plural(labels.n_trimmed, 'label has', 'labels have')} blanks around the name, which are left out."
-            )
-        messages = (*table.messages, *roles.messages, *said)
-        drawn = self.settings.data.labels_drawn
-        drawn = "chosen" if (from_suggest or from_page) and drawn == "unknown" else drawn
-        return ProjectRows(table, ids, labels, groups, roles, kinds, messages, drawn)
+        return read_training_rows(self.settings, self.folder, self.page_labels)
 
     def read(self, rows: ProjectRows | None = None) -> ProjectTable:
         """The training rows, encoded; fits the encoders.
@@ -150,7 +133,7 @@ class Project:
         said = (*rows.messages, *messages)
         return ProjectTable(rows.ids, views, rows.labels.values, rows.groups, said, rows.labels_drawn)
 
-    def read_new(self, path: str | PathLike[str] | Mapping[str, str | PathLike[str]]) -> ProjectTable:
+    def read_new(self, path: NewPaths) -> ProjectTable:
         """Rows to predict, matched by the names of columns and encoded as in training.
 
         Parameters
@@ -162,14 +145,11 @@ class Project:
         if self.encoders is None:
             self.read()
         encoders = self._fitted_encoders()
-        paths = self._new_paths(path)
         settings = self.settings
-        if not any(view.name in paths.by_view or view.path is None for view in settings.views):
-            raise ProjectError(f"{_shown(path)} has none of the files that the views of the project read.")
-        table = open_sources(settings, paths, is_training=False)
+        table = open_sources(settings, new_paths(settings, path), is_training=False)
         said = compare_columns(encoders, table, self._reserved_names())
         views = {encoder.name: encoder.encode(table) for encoder in encoders}
-        ids = _ids(table)
+        ids = row_ids(table)
         column = settings.data.labels
         cells = first_column(table, settings, column) if column else None
         labels = np.full(table.n_rows, None, dtype=object)
@@ -217,63 +197,6 @@ class Project:
         if self.encoders is None:
             raise ProjectError("The encoders are fitted by Project.read; call it first.")
         return self.encoders
-
-    def _paths(self) -> SourcePaths:
-        data, views = self.settings.data, self.settings.views
-        needs_common = data.path is not None and any(view.path is None for view in views)
-        needs_common = needs_common or (data.path is not None and not views)
-        common = self.folder / data.path if data.path is not None and needs_common else None
-        own = {view.name: self.folder / view.path for view in views if view.path is not None}
-        return SourcePaths(common, own, self._annotations())
-
-    def _annotations(self) -> Path | None:
-        windows = self.settings.windows
-        return None if windows is None or windows.annotations is None else self.folder / windows.annotations
-
-    def _new_paths(self, path: str | PathLike[str] | Mapping[str, str | PathLike[str]]) -> SourcePaths:
-        with_own = {view.name: view.path for view in self.settings.views if view.path is not None}
-        if isinstance(path, Mapping):
-            names = [view.name for view in self.settings.views]
-            for name in path:
-                if name not in names:
-                    raise ProjectError(f"The project has no view {name!r}.{did_you_mean(name, names)}")
-            return SourcePaths(None, {name: Path(file) for name, file in path.items()})
-        folder = Path(path)
-        if not with_own:
-            return SourcePaths(folder, {})
-        if not folder.is_dir():
-            raise ProjectError(
-                f"Each view of the project has its own file, so new rows need a folder with {abbreviate(with_own.values())}, or "
-                f"one path per view; {_shown(path)} is no folder."
-            )
-        found = {name: folder / Path(file).name for name, file in with_own.items()}
-        common = self.settings.data.path
-        common_file = (
-            folder / Path(common).name if common is not None and len(with_own) < len(self.settings.views) else None
-        )
-        return SourcePaths(common_file, {name: file for name, file in found.items() if file.exists()})
-
-    def _groups(self, table: RawTable, ids: NDArray[np.object_]) -> NDArray[np.object_] | None:
-        name = self.settings.data.groups
-        if name is None:
-            return None if self.settings.windows is None else recordings_as_groups(table)
-        cells = first_column(table, self.settings, name)
-        if cells is None:
-            raise ProjectError(
-                f"{table.source} has no column {name!r}, which groups in [data] names.{did_you_mean(name, table.names)} Its "
-                f"columns are {abbreviate(table.names)}."
-            )
-        missing = missing_cells(cells)
-        texts = np.array([as_text(cell) for cell in cells.astype(object)], dtype=object)
-        return np.where(missing, [f"row {key}" for key in ids], texts)  # a row without a group is one of its own
-
-    def _kind(self, table: RawTable, column: str) -> str:
-        if column in table.signals:
-            return "sound" if table.signals[column].is_sound else "series"
-        for pattern, kind in self.settings.kinds.items():
-            if column == pattern or column in matching(pattern, [column]):
-                return "empty" if missing_cells(table.frame[column]).all() else kind
-        return column_kind(table.frame[column], table.decimal)
 
     def _check_markers(self, labels: LabelValues) -> None:
         sure, _ = likely_markers(labels.counts, self.settings.data)
@@ -331,9 +254,7 @@ class TrainedProject:
         """Write model, settings and encoders to one file, which :meth:`load` and :func:`cmvmed.load` read."""
         cmvmed.save(self, path, overwrite=overwrite, compact=compact)
 
-    def predict(
-        self, rows: str | PathLike[str] | Mapping[str, str | PathLike[str]] | ProjectTable, *, alpha: float = 0.1
-    ) -> Frame:
+    def predict(self, rows: NewPaths | ProjectTable, *, alpha: float = 0.1) -> Frame:
         """Classes and probabilities of rows, and why.
 
         Parameters
@@ -419,12 +340,3 @@ class TrainedProject:
         ):
             raise ProjectError("its encoders give other features than its model takes")
         return cls(project, model)
-
-
-def _ids(table: RawTable) -> NDArray[np.object_]:
-    ids = table.ids if table.ids is not None else [str(row + 1) for row in range(table.n_rows)]
-    return np.array(ids, dtype=object)
-
-
-def _shown(path: object) -> str:
-    return repr(str(path)) if not isinstance(path, Mapping) else f"{abbreviate(path.values())}"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.encoders import cells_present
+from cmvmed.workbench.column_kinds import cells_present
 from cmvmed.workbench.frames import BoolArray, RawTable
 from cmvmed.workbench.label_values import LabelValues
 from cmvmed.workbench.view_columns import ColumnRoles

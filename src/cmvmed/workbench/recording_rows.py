@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from cmvmed.recordings import annotations_from_frame, cut_windows, from_frame
 from cmvmed.recordings.edf_files import EDF_FORMATS, read_edf_annotations
-from cmvmed.workbench.column_kinds import missing_cells
+from cmvmed.workbench.column_kinds import as_text, missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.encoders import as_text
 from cmvmed.workbench.frames import Frame, RawTable, pandas
 from cmvmed.workbench.project_file import LABEL_COLUMN, DataSettings, ProjectSettings, WindowSettings
 from cmvmed.workbench.readers import read_table, table_of_cases

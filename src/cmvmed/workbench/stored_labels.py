@@ -1,13 +1,20 @@
 """The SQLite file of labels: its tables, checksums, the checks when it is opened, and the conversion of older files."""
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from cmvmed._sqlite_files import advice_on, check_health, check_schema, protect, row_checksum, shown
+from cmvmed._sqlite_files import (
+    advice_on,
+    check_health,
+    check_schema,
+    enable_write_ahead_log,
+    protect,
+    row_checksum,
+    shown,
+)
 
 __all__ = [
     "ACTIONS",
@@ -119,7 +126,7 @@ def open_labels(path: Path) -> tuple[sqlite3.Connection, str]:
             protect(connection)
             note = NOTE.format(path=path) if _prepare(connection, path) == WITHOUT_CHECKSUMS else ""
             connection.execute("PRAGMA synchronous = FULL")
-            _enable_write_ahead_log(connection)
+            enable_write_ahead_log(connection, BUSY_SECONDS)
         except BaseException:
             connection.close()
             raise
@@ -226,19 +233,6 @@ def add_events(execute_many: Callable[[str, Iterator[tuple[object, ...]]], objec
         f"INSERT INTO events ({COLUMNS}) VALUES ({marks})",  # nosec B608 # constants
         ((*astuple(event), event.checksum) for event in events),
     )
-
-
-def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log; SQLite does not wait for another process that switches as well."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
 
 
 def _is_damage(error: sqlite3.Error) -> bool:

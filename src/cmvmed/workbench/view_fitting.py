@@ -1,12 +1,13 @@
 """Fits the encoders of all views to the training rows."""
 
 from cmvmed.features import FeatureCache
+from cmvmed.workbench.column_encoders import fit_column
 from cmvmed.workbench.column_messages import bad_cells
-from cmvmed.workbench.encoders import ViewEncoder, fit_column
 from cmvmed.workbench.project_file import AUTO, ProjectSettings, ViewSettings
 from cmvmed.workbench.project_rows import ProjectRows
 from cmvmed.workbench.sensor_encoders import fit_sensors
 from cmvmed.workbench.user_errors import ProjectError
+from cmvmed.workbench.view_encoders import ViewEncoder
 
 __all__ = ["fit_views"]
 

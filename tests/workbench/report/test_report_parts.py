@@ -13,7 +13,6 @@ from scipy.stats import binom
 
 from cmvmed import CMVMED
 from cmvmed.workbench import Finding
-from cmvmed.workbench.encoders import with_absent_rows
 from cmvmed.workbench.report.confusion import doubtful_labels
 from cmvmed.workbench.report.held_out_calibration import calibration_bins
 from cmvmed.workbench.report.learning_curve import CurvePoint, forecast, left_out, part_of_labels
@@ -25,6 +24,7 @@ from cmvmed.workbench.report.safe_text import clean, short
 from cmvmed.workbench.report.sensors import decision_shares, describe_sensors
 from cmvmed.workbench.report.sparklines import envelope
 from cmvmed.workbench.report.usability import verdict
+from cmvmed.workbench.view_encoders import with_absent_rows
 
 
 class TestSafeText:

@@ -9,11 +9,11 @@ import numpy as np
 
 from cmvmed.pages.formatting import DASH, MINUS, format_percentage, join_names, plural
 from cmvmed.workbench.checks import describe_rows
-from cmvmed.workbench.encoders import ViewEncoder
 from cmvmed.workbench.report.matrices import absent_rows
 from cmvmed.workbench.report.model_facts import ModelFacts
 from cmvmed.workbench.report.safe_text import short
 from cmvmed.workbench.sensor_encoders import SensorEncoder
+from cmvmed.workbench.view_encoders import ViewEncoder
 
 __all__ = ["ClassLine", "FeatureLine", "ViewLine", "class_lines", "feature_lines", "row_facts", "view_lines"]
 

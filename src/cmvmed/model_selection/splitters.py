@@ -1,32 +1,20 @@
-"""Cross-validation and scores for data whose rows are only partly labeled.
-
-scikit-learn's splitters put unlabeled rows into the test folds, and its scores then count the marker -1 as a class.
-Here a test fold holds labeled rows only, every unlabeled row stays in every training set (unless its group is tested),
-and no class ever vanishes from a training set. scikit-learn's own stratified splitters and scorers do the work on the
-labeled rows.
-"""
+"""Splitters whose test folds hold labeled rows only, and whose training sets hold every class."""
 
 from __future__ import annotations
 
-import inspect
 import warnings
-from collections.abc import Callable, Iterator, Sized
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseShuffleSplit, StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
-from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_scalar, indexable
-from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils import check_consistent_length, check_random_state
 
 from cmvmed._warnings import warn_user
 from cmvmed.data.groups import read_groups
-from cmvmed.data.labels import Labels, labeled_part, read_labels
+from cmvmed.data.labels import Labels, read_labels
 
-__all__ = ["SemiSupervisedKFold", "SemiSupervisedShuffleSplit", "hide_labels", "labeled_scorer"]
+__all__ = ["SemiSupervisedKFold", "SemiSupervisedShuffleSplit"]
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -277,159 +265,3 @@ def _with_every_class_in_training(
     absent = np.setdiff1d(codes, codes[train])
     moved = np.array([random.choice(np.flatnonzero(codes == k)) for k in absent], dtype=np.intp)
     return np.concatenate([train, moved]), test[~np.isin(test, moved)]
-
-
-@dataclass(frozen=True)
-class _LabeledScorer:
-    """A scorer that leaves unlabeled rows out; see :func:`labeled_scorer`."""
-
-    scorer: Callable[..., Any]
-    unlabeled: Any
-
-    def __call__(self, estimator: object, X: object, y: Sized, **metadata: object) -> Any:
-        """Score the estimator on the labeled rows of (X, y); metadata such as sample_weight has one entry per row."""
-        X, y = indexable(X, y)
-        rows, labels = labeled_part(y, self.unlabeled)
-        if not len(rows):
-            raise ValueError(
-                f"There is nothing to score: none of the {len(y)} rows is labeled. Use a splitter that keeps labeled "
-                "rows in every test set, such as SemiSupervisedKFold."
-            )
-        given = {name: value for name, value in metadata.items() if value is not None}
-        kept = {
-            name: _safe_indexing(value, rows) if _is_per_row(value, len(y)) else value for name, value in given.items()
-        }
-        return self.scorer(estimator, _safe_indexing(X, rows), labels, **kept)
-
-    def __repr__(self) -> str:
-        return f"labeled_scorer({self.scorer!r}, unlabeled={self.unlabeled!r})"
-
-    def _accept_sample_weight(self) -> bool:
-        """Tell scikit-learn's searches, which ask by this name, whether the wrapped scorer takes weights."""
-        if hasattr(self.scorer, "_accept_sample_weight"):
-            return bool(self.scorer._accept_sample_weight())
-        return "sample_weight" in inspect.signature(self.scorer).parameters
-
-    def get_metadata_routing(self) -> Any:
-        """Get the metadata that the wrapped scorer requests."""
-        return get_routing_for_object(self.scorer)
-
-
-def _is_per_row(value: object, n_rows: int) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str | dict) and len(value) == n_rows
-
-
-def labeled_scorer(scoring: object = "accuracy", unlabeled: object = -1) -> Callable[..., Any]:
-    """Make a scorer that leaves the unlabeled rows out.
-
-    Parameters
-    ----------
-    scoring : str, callable, or collection of these, default="accuracy"
-        What to compute on the labeled rows: a name from ``sklearn.metrics.get_scorer_names()``, a scorer with the
-        signature ``scorer(estimator, X, y)``, or a list of names or dict of scorers, which gives a dict of scores.
-    unlabeled : scalar, default=-1
-        Value of y that marks an unlabeled row. None and NaN always count as unlabeled.
-
-    Returns
-    -------
-    scorer : callable
-        ``scorer(estimator, X, y)``, and ``sample_weight=`` where ``scoring`` takes it; for the argument ``scoring`` of
-        GridSearchCV, cross_val_score and the like. It can be pickled. X may be an array, a sparse matrix, a data frame
-        or a list of rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cmvmed.model_selection import labeled_scorer
-    >>> from sklearn.semi_supervised import LabelSpreading
-    >>> X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), np.array([0, -1, 1, -1])
-    >>> model = LabelSpreading().fit(X, y)
-    >>> model.score(X, y), labeled_scorer("accuracy")(model, X, y)
-    (0.5, 1.0)
-    """
-    if scoring is None:
-        raise ValueError("scoring must be the name of a scorer such as 'accuracy', or a scorer; got None.")
-    return _LabeledScorer(scorer=check_scoring(scoring=scoring), unlabeled=unlabeled)
-
-
-def hide_labels(
-    y: object,
-    n_labeled: int | None = None,
-    *,
-    fraction: float | None = None,
-    unlabeled: object = -1,
-    random_state: object = None,
-) -> NDArray[Any]:
-    """Copy y with all but a few labels hidden, for experiments with data whose labels are known.
-
-    The labels that stay are drawn at random within each class, in the proportions of the classes (rounded by the
-    method of Sainte-Lague) but at least one for each class. With the same ``random_state``, the labels that stay at a
-    smaller ``n_labeled`` also stay at a larger one.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Labels; rows that are unlabeled already stay so.
-    n_labeled : int, optional
-        How many labels to keep, at least one per class. Give either this or ``fraction``.
-    fraction : float in (0, 1], optional
-        Which share of the labels to keep, rounded to the nearest number of rows.
-    unlabeled : scalar, default=-1
-        Value that marks an unlabeled row, both in y and in the result.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draw.
-
-    Returns
-    -------
-    y_hidden : ndarray of shape (n,)
-        The labels that stay, and ``unlabeled`` in all other rows. Its dtype holds both: a numeric one for numeric
-        labels and marker, otherwise object (strings beside the number -1).
-
-    Examples
-    --------
-    >>> from cmvmed.model_selection import hide_labels
-    >>> hide_labels([0, 0, 0, 1, 1, 1], n_labeled=2, random_state=0)
-    array([-1, -1,  0, -1, -1,  1])
-    """
-    labels = read_labels(y, unlabeled)
-    kept = _stratified_order(labels, check_random_state(random_state))[: _number_to_keep(labels, n_labeled, fraction)]
-    y_hidden = np.full(len(labels.codes), unlabeled, dtype=_common_dtype(labels.classes, unlabeled))
-    y_hidden[kept] = labels.classes[labels.codes[kept]]
-    return y_hidden
-
-
-def _stratified_order(labels: Labels, random: np.random.RandomState) -> NDArray[np.intp]:
-    """Order the labeled rows so that every beginning of the order holds the classes in proportion, all of them first.
-
-    The j-th row (from 0) of a class with c labels has the place (j + 1/2) / c, after the first row of each class.
-    """
-    rows = random.permutation(labels.labeled)
-    codes = labels.codes[rows]
-    place = np.empty(len(rows))
-    for k, count in enumerate(labels.counts):
-        place[codes == k] = np.concatenate([[0.0], (np.arange(1, count) + 0.5) / count])
-    return rows[np.argsort(place, kind="stable")]
-
-
-def _number_to_keep(labels: Labels, n_labeled: int | None, fraction: float | None) -> int:
-    n_given = len(labels.labeled)
-    if (n_labeled is None) == (fraction is None):
-        raise ValueError(f"Give either n_labeled or fraction; got n_labeled={n_labeled!r} and fraction={fraction!r}.")
-    if fraction is None:
-        n_kept = int(check_scalar(n_labeled, "n_labeled", Integral))
-        came = f"n_labeled={n_labeled} came"
-    else:
-        n_kept = round(check_scalar(fraction, "fraction", Real, min_val=0, max_val=1) * n_given)
-        came = f"fraction={fraction} gives {n_kept}"
-    if not labels.n_classes <= n_kept <= n_given:
-        raise ValueError(
-            f"The number of labels to keep must lie between {labels.n_classes}, one for each class, and {n_given}, the "
-            f"number of labels in y; {came}."
-        )
-    return n_kept
-
-
-def _common_dtype(classes: NDArray[Any], marker: object) -> np.dtype[Any]:
-    """Find a dtype that holds the classes and the marker unchanged."""
-    kinds = {classes.dtype.kind, np.asarray(marker).dtype.kind}
-    return np.result_type(classes, np.asarray(marker)) if kinds <= set("iuf") or kinds == {"U"} else np.dtype(object)

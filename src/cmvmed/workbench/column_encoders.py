@@ -1,26 +1,28 @@
-"""Columns and signals as numbers: one encoder per column or sensor, fitted on the training rows.
+"""One column as numbers: an encoder for each kind of column, fitted on the training rows.
 
 An encoder gives a block of features and says in which rows its column is present. Single gaps are filled: by the mean of
-the training rows, as in the estimators, by no category, by no word. A row in which no column of a view is present is NaN
-throughout, which is how the estimators know that the sensor was absent. Fields are texts, numbers and tuples of them, and
-the features of signals, so that a model file can hold :func:`encoder_state` and :func:`encoder_from_state` reads it again.
+the training rows, as in the estimators, by no category, by no word.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from types import NoneType, UnionType
-from typing import Any, ClassVar, Protocol, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy  # its parts are imported when they are used
 
-from cmvmed.features.feature_cache import FeatureCache
-from cmvmed.workbench.column_kinds import Cells, missing_cells, read_booleans, read_numbers, read_times
-from cmvmed.workbench.frames import Block, BoolArray, FloatArray, Matrix, RawTable, Series, pandas
-from cmvmed.workbench.sensor_encoders import SensorEncoder
+from cmvmed.workbench.column_kinds import Cells, as_text, missing_cells, read_booleans, read_numbers, read_times
+from cmvmed.workbench.frames import Block, FloatArray, RawTable, Series, pandas
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = ["ViewEncoder", "encoder_from_state", "encoder_state", "fit_column", "use_memory"]
+__all__ = [
+    "CategoryEncoder",
+    "ColumnEncoder",
+    "DateEncoder",
+    "NumberEncoder",
+    "TextEncoder",
+    "fit_column",
+    "unseen_categories",
+]
 
 MAX_CATEGORIES = 50  # of a column; rarer ones, and new ones, have no feature
 MAX_TERMS = 5000  # words of a column of texts
@@ -157,7 +159,7 @@ class CategoryEncoder(OneColumn):
             categories=[np.array(self.categories, dtype=object)], handle_unknown="ignore", sparse_output=False
         )
         values = one_hot.fit(np.array(self.categories, dtype=object)[:, None]).transform(
-            category_texts(series)[:, None]
+            _category_texts(series)[:, None]
         )
         return Block(np.asarray(values), np.asarray(present))
 
@@ -198,69 +200,6 @@ class TextEncoder(OneColumn):
         return Block(scipy.sparse.csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
 
 
-ENCODERS: dict[str, type[Any]] = {
-    encoder.kind: encoder for encoder in (NumberEncoder, DateEncoder, CategoryEncoder, TextEncoder, SensorEncoder)
-}
-
-
-@dataclass(frozen=True)
-class ViewEncoder:
-    """The encoders of the columns of a view."""
-
-    name: str
-    columns: tuple[Any, ...]  # ColumnEncoder
-
-    @property
-    def column_names(self) -> list[str]:
-        """Names of the columns in the user's data."""
-        return [name for column in self.columns for name in column.sources]
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return sum(column.n_features for column in self.columns)
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features."""
-        return [name for column in self.columns for name in column.feature_names]
-
-    def encode(self, table: RawTable) -> Matrix:
-        """Features (n, d) of a table; NaN throughout in rows where the view is absent."""
-        has_text = any(column.kind == "text" for column in self.columns)
-        blocks = [
-            column.encode(table, standardize=has_text)
-            if set(column.sources) <= set(table.names)
-            else column.absent(table.n_rows, standardize=has_text)
-            for column in self.columns
-        ]
-        present = np.any([block.present for block in blocks], axis=0)
-        if has_text:
-            sparse: list[Any] = [
-                block.values if scipy.sparse.issparse(block.values) else scipy.sparse.csr_array(_filled(block))
-                for block in blocks
-            ]
-            return with_absent_rows(scipy.sparse.csr_array(scipy.sparse.hstack(sparse, format="csr")), ~present)
-        values = np.hstack([_filled(block) for block in blocks])
-        values[~present] = np.nan
-        return values
-
-
-def cells_present(table: RawTable, column: str) -> BoolArray:
-    """Which rows have a cell or a signal in a column, (n,)."""
-    if column in table.signals:
-        return table.signals[column].present
-    return np.asarray(~missing_cells(table.frame[column]))
-
-
-def use_memory(encoders: Iterable[ViewEncoder], memory: FeatureCache | None) -> None:
-    """Keep the features of signals in a cache."""
-    for encoder in encoders:
-        for column in encoder.columns:
-            if isinstance(column, SensorEncoder):
-                column.features.set_params(memory=memory)
-
-
 def fit_column(table: RawTable, column: str, kind: str, *, day_first: bool | None = None) -> ColumnEncoder:
     """Fit the encoder of a column of cells on the training rows; those of signals are fitted by ``fit_sensors``."""
     if kind in ("number", "boolean"):
@@ -268,51 +207,10 @@ def fit_column(table: RawTable, column: str, kind: str, *, day_first: bool | Non
     if kind == "date":
         return _fit_date(table, column, day_first)
     if kind == "category":
-        texts = category_texts(table.frame[column])
+        texts = _category_texts(table.frame[column])
         counts = pandas().Series(texts[~missing_cells(table.frame[column])]).value_counts(sort=True)
         return CategoryEncoder(column, tuple(sorted(map(str, counts.index[:MAX_CATEGORIES]))))
     return _fit_text(table, column)
-
-
-def encoder_state(encoder: ViewEncoder) -> dict[str, Any]:
-    """The encoder as texts, numbers, tuples of them, and the features of signals."""
-    columns = [
-        {"kind": column.kind, **{field.name: getattr(column, field.name) for field in fields(column)}}
-        for column in encoder.columns
-    ]
-    return {"name": encoder.name, "columns": columns}
-
-
-def encoder_from_state(state: Mapping[str, Any]) -> ViewEncoder:
-    """The encoder that :func:`encoder_state` described; a state that no encoder can have is an error."""
-    return ViewEncoder(
-        _typed(state["name"], str, "name"), tuple(_column_from_state(entry) for entry in state["columns"])
-    )
-
-
-def _column_from_state(entry: Mapping[str, Any]) -> Any:
-    encoder, types = ENCODERS[entry["kind"]], get_type_hints(ENCODERS[entry["kind"]])
-    given = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in entry.items() if name != "kind"
-    }
-    column = encoder(**{name: _typed(value, types[name], name) for name, value in given.items()})
-    if not getattr(column, "is_consistent", True):
-        raise ProjectError(f"the encoder of column {column.sources[0]!r:.100} holds values that do not fit together")
-    return column
-
-
-def _typed(value: Any, kind: Any, name: str) -> Any:
-    """The value, if it is of the type that a field is declared with."""
-    alternatives = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    for one in alternatives:
-        if get_origin(one) is tuple and isinstance(value, tuple):
-            if all(type(item) is get_args(one)[0] for item in value):
-                return value
-        elif type(value) is one or (value is None and one is NoneType):
-            return value
-        elif one is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-    raise ProjectError(f"an encoder has {name} = {value!r:.100}")
 
 
 def _fit_number(table: RawTable, column: str, kind: str) -> NumberEncoder:
@@ -363,18 +261,11 @@ def _checked(table: RawTable, column: str, cells: Cells, expected: str) -> Cells
     return cells
 
 
-def category_texts(series: Series) -> Any:
+def _category_texts(series: Series) -> Any:
     """The cells of a column of categories as texts without surrounding blanks, object (n,); missing cells are ''."""
     missing = missing_cells(series)
     texts = [as_text(cell) for cell in series.astype(object)]
     return np.where(missing, "", np.array(texts, dtype=object))
-
-
-def as_text(cell: object) -> str:
-    """A cell as text; 3.0 becomes 3, because a column of integers with gaps is read as floats."""
-    if isinstance(cell, (float, np.floating)) and np.isfinite(cell) and float(cell).is_integer():
-        return str(int(cell))
-    return str(cell).strip()
 
 
 def _texts(series: Series) -> list[str]:
@@ -382,24 +273,7 @@ def _texts(series: Series) -> list[str]:
     return ["" if gone else str(cell) for cell, gone in zip(series.astype(object), missing, strict=True)]
 
 
-def _filled(block: Block) -> FloatArray:
-    """The block with zeros for signals that are absent beside other columns of the view."""
-    return np.where(np.isnan(block.values), 0.0, block.values)
-
-
-def with_absent_rows(matrix: Matrix, absent: BoolArray) -> Matrix:
-    """The matrix with NaN stored in all columns of the absent rows."""
-    if not absent.any():
-        return matrix
-    n_columns = matrix.shape[1]
-    keep = scipy.sparse.diags_array(np.where(absent, 0.0, 1.0))
-    rows = np.repeat(np.flatnonzero(absent), n_columns)
-    columns = np.tile(np.arange(n_columns), int(absent.sum()))
-    nan = scipy.sparse.csr_array((np.full(len(rows), np.nan), (rows, columns)), shape=matrix.shape)
-    return scipy.sparse.csr_array(keep @ matrix + nan)
-
-
 def unseen_categories(encoder: CategoryEncoder, table: RawTable) -> str:
     """Categories of a table that have no feature, for a message; '' if there are none."""
-    texts = set(category_texts(table.frame[encoder.column])) - set(encoder.categories) - {""}
+    texts = set(_category_texts(table.frame[encoder.column])) - set(encoder.categories) - {""}
     return abbreviate(sorted(texts)) if texts else ""
