@@ -138,8 +138,8 @@ class Tuning:
     """Principal directions of each view, at most."""
 
     # Many rows.
-    max_exact_rows: int = 2000
-    """Unlabeled rows up to which kernels are exact: beyond, a fit would take many seconds (benchmarks.threshold)."""
+    max_exact_rows: int = 1000
+    """Unlabeled rows up to which kernels are exact: beyond, landmarks take less time and are as accurate (benchmarks.threshold)."""
     compact_rows: int = 300
     """Training rows of each view that a compact model file keeps (benchmarks.model_files)."""
     components_per_root: float = 9.0
