@@ -15,7 +15,6 @@ from cmvmed.auto.neighbors import (
     laplacian_kernel,
     neighbor_view,
 )
-from cmvmed.auto.tuning import tuning_context
 from cmvmed.core.exact import CholeskyView, SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.surrogates import Jaakkola
@@ -156,16 +155,14 @@ def test_predictions_of_training_rows_are_those_of_training():
     assert model.neighbor_weight_ > 0.0
 
 
-@pytest.mark.parametrize("max_graph_rows", [100, 2000], ids=["labeled rows become nodes", "all rows are nodes"])
-def test_a_warm_fit_with_neighbors_is_a_cold_one(max_graph_rows):
+def test_a_warm_fit_with_neighbors_is_a_cold_one():
     X, truth, views = clusters(200)
     warm = CMVMED(views=views, warm_start=True)
-    with tuning_context(replace(TUNING, max_graph_rows=max_graph_rows)):
-        for n_labels in (16, 20):
-            y = hide_labels(truth, n_labels, random_state=0)
-            cold = CMVMED(views=views).fit(X, y)
-            assert cold.neighbor_weight_ > 0.0
-            np.testing.assert_array_equal(warm.fit(X, y).predict_proba(X), cold.predict_proba(X))
+    for n_labels in (16, 20):
+        y = hide_labels(truth, n_labels, random_state=0)
+        cold = CMVMED(views=views).fit(X, y)
+        assert cold.neighbor_weight_ > 0.0
+        np.testing.assert_array_equal(warm.fit(X, y).predict_proba(X), cold.predict_proba(X))
 
 
 def check_same_model(first, second, X):

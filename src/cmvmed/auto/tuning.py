@@ -72,10 +72,8 @@ class Tuning:
     """Standard deviation of the offsets of the logits in the prior."""
     opinion_strength: float = 0.5
     """Labels for each opinion that the prior of the weights counts as."""
-    max_graph_rows: int = 2000
-    """Rows that are nodes of the graphs, beside labeled ones: as many as have exact kernels, so that all are nodes up to there."""
-    max_streamed_graph_rows: int = 1000
-    """The same if all rows are predicted in chunks, each compared with every node: as many as landmarks. Not compared."""
+    max_compared_nodes: int = 2000
+    """Nodes of the graphs that every row is compared with, beside labeled ones, if rows are predicted in chunks (benchmarks.landmarks)."""
     max_opinion_labels: int = 1000
     """Labeled rows that opinions learn from at most: their cost grows with the cube of it. Not compared."""
     share_row_weight: float = 0.05
@@ -140,8 +138,8 @@ class Tuning:
     """Principal directions of each view, at most."""
 
     # Many rows.
-    max_exact_rows: int = 2000
-    """Unlabeled rows up to which kernels are exact: beyond, a fit would take many seconds (benchmarks.threshold)."""
+    max_exact_rows: int = 1000
+    """Unlabeled rows up to which kernels are exact: beyond, landmarks take less time and are as accurate (benchmarks.threshold)."""
     compact_rows: int = 300
     """Training rows of each view that a compact model file keeps (benchmarks.model_files)."""
     components_per_root: float = 9.0

@@ -132,7 +132,6 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
     kinds = [name for name in settings.opinions if name in KINDS]
     supervised = None
     if kinds:
-        max_graph_rows = tuning.max_graph_rows if complete else tuning.max_streamed_graph_rows
         candidates = build_candidates(
             training,
             fit.whole,
@@ -140,7 +139,7 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
             used,
             kinds,
             settings.n_neighbors,
-            max_graph_rows,
+            None if complete else tuning.max_compared_nodes,
             settings.random_state,
             tuning,
             per_class=per_class,

@@ -144,7 +144,7 @@ class CMVMED(
     approximation : {"auto", "exact", "nystroem"}, default="auto"
         How kernels are handled. The cost of "exact" is proportional to the cube of the number of unlabeled rows.
         "nystroem" approximates each kernel by landmark rows; its cost is proportional to the number of rows. It needs
-        algorithm "bohning". "auto" is exact up to 2000 unlabeled rows.
+        algorithm "bohning". "auto" is exact up to 1000 unlabeled rows.
     n_components : int or None, default=None
         Number of landmark rows of each view with "nystroem"; None takes nine times the square root of the number of
         rows, but at least 600 and at most 1000.

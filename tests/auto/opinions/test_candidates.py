@@ -33,19 +33,25 @@ def test_a_single_view_has_one_graph():
     assert names(draw_training(n_views=1).candidates()) == ["linear", "rbf", "view view0", "graph"]
 
 
-def test_at_most_so_many_rows_are_nodes_and_the_labeled_ones_always_are():
+def test_new_rows_are_compared_with_at_most_so_many_nodes_and_those_of_labels():
     training = draw_training()
-    (opinion,) = training.candidates(["graph"], tuning=replace(TUNING, max_graph_rows=30)).opinions
-    nodes = opinion.kernels[0].nodes
-    assert 30 < nodes.size < 45 < training.nodes().size
-    assert (nodes.node_of_row[training.data.order[:15]] >= 0).all()
-    gram = opinion.kernels[0].gram()
-    np.testing.assert_allclose(gram, gram.T, atol=1e-8)
-    np.testing.assert_allclose(np.diagonal(gram).mean(), 1.0, rtol=1e-9)
-    assert np.linalg.eigvalsh(gram).min() > -1e-8
-    scores = opinion.kernels[0].scores(np.ones((training.labeled_rows().codes.size, 1)))
-    assert scores.shape[0] == training.block.size
-    assert np.abs(scores[nodes.present & (nodes.node_of_row < 0)]).min() > 0.0  # rows that are no nodes have scores too
+    (whole,) = training.candidates(["graph"]).opinions
+    (opinion,) = training.candidates(["graph"], max_compared_nodes=30).opinions
+    kernel, coefficients = opinion.kernels[0], np.ones((training.labeled_rows().codes.size, 1))
+    np.testing.assert_array_equal(kernel.columns, whole.kernels[0].columns)  # all rows are nodes of the graph
+    assert whole.kernels[0].scorer(coefficients).nodes.size == kernel.nodes.size
+    scorer = kernel.scorer(coefficients)
+    assert 30 < scorer.nodes.size < 46 < kernel.nodes.size
+    assert (scorer.nodes.node_of_row[training.data.order[:15]] >= 0).all()
+    # a row that is a compared node has its score, others have that of compared nodes near them
+    scores = kernel.scores(coefficients)
+    is_node = scorer.nodes.node_of_row >= 0
+    data = training.data
+    found = scorer.scores(*([part[data.rows] for part in parts] for parts in (data.matrices, data.present)))
+    np.testing.assert_allclose(found[is_node], scores[is_node], atol=1e-9)
+    others = kernel.nodes.present & ~is_node
+    assert np.abs(found[others]).min() > 0.0
+    assert np.abs(found[others] - scores[others]).max() > 1e-3
 
 
 def test_views_without_weight_or_rows_take_no_part():

@@ -140,7 +140,7 @@ def build_candidates(
     used: BoolArray,
     kinds: Sequence[str],
     n_neighbors: int | None,
-    max_graph_rows: int,
+    max_compared_nodes: int | None,
     random_state: object,
     tuning: Tuning,
     *,
@@ -154,10 +154,10 @@ def build_candidates(
     used : (V,), views that take part
     kinds : some of ``KINDS``
     n_neighbors : of the graphs; None for no graphs
-    max_graph_rows : so many rows are nodes of the graphs at most, drawn at random, and the labeled ones beside them
+    max_compared_nodes : new rows are compared with so many nodes of a graph at most, and the labeled ones; None for all
     per_class : whether labels were drawn class by class
     """
-    build = _Builder(training, list(views), used, rows, max_graph_rows, random_state, tuning)
+    build = _Builder(training, list(views), used, rows, max_compared_nodes, random_state, tuning)
     has_features = all(isinstance(views[i].settings.kernel, str) for i in build.indices) and all(
         views[i].settings.kernel != "precomputed" for i in build.indices
     )
@@ -194,12 +194,12 @@ class _Builder:
         views: list[ViewData],
         used: BoolArray,
         rows: LabeledRows,
-        max_graph_rows: int,
+        max_compared_nodes: int | None,
         random_state: object,
         tuning: Tuning,
     ) -> None:
         self.training, self.views, self.tuning = training, views, tuning
-        self.random_state, self.max_graph_rows = random_state, max_graph_rows
+        self.random_state, self.max_compared_nodes = random_state, max_compared_nodes
         self.indices = [i for i, view in enumerate(views) if used[i] and view.rows_U.size]
         self.weights = training.partition.weights[training.rows]
         self.labeled, self.weights_L = training.order[rows.positions], rows.weights
@@ -268,23 +268,20 @@ class _Builder:
 
     def _graph_kernel(self, views: list[ViewData], indices: list[int], n_neighbors: int) -> GraphKernel:
         def compute() -> Nodes:
-            weights = _restricted(self.weights, self.max_graph_rows, generator(self.random_state))
-            return find_nodes(views, indices, 0, weights, n_neighbors)
+            return find_nodes(views, indices, 0, self.weights, n_neighbors)
 
-        key = ("nodes", tuple(indices), *(view.settings.key for view in views), n_neighbors, self.max_graph_rows)
+        key = ("nodes", tuple(indices), *(view.settings.key for view in views), n_neighbors)
         nodes = with_nodes(self.training.cache.get(key, compute), self.labeled, self.weights_L)
-        return graph_kernel(nodes, self.labeled, self.weights_L, self.tuning.graph_regularization)
+        kernel = graph_kernel(nodes, self.labeled, self.weights_L, self.tuning.graph_regularization)
+        return replace(kernel, compared=self._compared_nodes(nodes))
 
-
-def _restricted(weights: Array, n: int, rng: np.random.Generator) -> Array:
-    """The weights (n,), zero for all but ``n`` rows drawn at random."""
-    counted = np.flatnonzero(weights > 0.0)
-    if counted.size <= n:
-        return weights
-    chosen = rng.choice(counted, n, replace=False)
-    restricted = np.zeros_like(weights)
-    restricted[chosen] = weights[chosen]
-    return restricted
+    def _compared_nodes(self, nodes: Nodes) -> IntArray | None:
+        """Nodes that new rows are compared with: some drawn at random, and those of labeled rows; None for all."""
+        if self.max_compared_nodes is None or nodes.size <= self.max_compared_nodes:
+            return None
+        drawn = generator(self.random_state).choice(nodes.size, self.max_compared_nodes, replace=False)
+        of_labeled = nodes.node_of_row[self.labeled]
+        return np.union1d(drawn, of_labeled[of_labeled >= 0])
 
 
 def _rbf(data: ViewData) -> Kernel:

@@ -118,6 +118,13 @@ class Nodes:
             found.append((nodes, view.train if whole else view.train[own]))
         return tuple(found)
 
+    def chosen(self, nodes: IntArray) -> "Nodes":
+        """Some of the nodes alone."""
+        number = np.full(self.size + 1, -1)
+        number[nodes] = np.arange(nodes.size)
+        place = tuple(own[nodes] for own in self.place)
+        return replace(self, place=place, node_of_row=number[self.node_of_row], weights=self.weights[nodes])
+
     def of_nodes(self, row_values: Array) -> Array:
         """(m, k) for the nodes from (n, k) for the training rows, which is the same for equal rows."""
         own = np.flatnonzero(self.node_of_row >= 0)
@@ -243,6 +250,7 @@ class GraphKernel:
     nodes: Nodes
     shares_L: sparse.csr_matrix  # (l, m) how much of each node the labeled rows have
     columns: Array  # (m, l)
+    compared: IntArray | None = None  # nodes that new rows are compared with; None for all
 
     @property
     def present(self) -> BoolArray:
@@ -259,7 +267,10 @@ class GraphKernel:
 
     def scorer(self, coefficients: Array) -> GraphScorer:
         """The scores of new rows for coefficients (l, K)."""
-        return GraphScorer(self.nodes, self.columns @ coefficients)
+        scores = self.columns @ coefficients
+        if self.compared is None:
+            return GraphScorer(self.nodes, scores)
+        return GraphScorer(self.nodes.chosen(self.compared), scores[self.compared])
 
 
 def find_nodes(views: Sequence[ViewData], indices: Sequence[int], n_L: int, weights: Array, n_neighbors: int) -> Nodes:
