@@ -73,7 +73,7 @@ class Tuning:
     opinion_strength: float = 0.5
     """Labels for each opinion that the prior of the weights counts as."""
     max_compared_nodes: int = 2000
-    """Nodes of the graphs that every row is compared with, beside labeled ones, if rows are predicted in chunks (benchmarks.landmarks)."""
+    """Nodes of the graphs that a row is compared with if rows are predicted in chunks, beside labeled ones (docs/accuracy.md)."""
     max_opinion_labels: int = 1000
     """Labeled rows that opinions learn from at most: their cost grows with the cube of it. Not compared."""
     share_row_weight: float = 0.05

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
-from cmvmed.auto.opinions.graph import find_nodes, graph_kernel, with_nodes
+from cmvmed.auto.opinions.graph import graph_kernel
 from cmvmed.auto.opinions.nearest import nearest_means, nearest_pairs, nearest_shares
 from cmvmed.core.kernels import Kernel
 from cmvmed.data.scaling import Scaling
@@ -263,30 +263,6 @@ def test_a_new_row_has_the_mean_score_of_its_nearest_nodes(monkeypatch):
     monkeypatch.setattr("cmvmed.auto.opinions.graph.row_blocks", lambda n, m: (slice(i, i + 1) for i in range(n)))
     np.testing.assert_allclose(scorer.scores([new], present), expected, atol=1e-12)
     assert not scorer.scores([new], [np.zeros(10, dtype=bool)]).any()
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-@pytest.mark.parametrize("tied", [False, True])
-def test_nodes_that_are_added_make_the_graph_of_all_of_them(missing, tied):
-    """Adjacency and shares are those of a graph that had the nodes from the beginning, up to their order."""
-    matrices, codes, _ = draw_rows(missing=missing)
-    if tied:
-        matrices = [np.round(matrix) for matrix in matrices]
-    training = read_training(matrices, codes)
-    rng = np.random.default_rng(0)
-    some, further = rng.permutation(75)[:30], np.sort(rng.permutation(75)[:12])
-    weights = rng.uniform(0.5, 2.0, 75)
-    base = find_nodes(training.whole, [0, 1], 0, np.where(np.isin(np.arange(75), some), weights, 0.0), 4)
-    extended = with_nodes(base, further, weights[further])
-    every = np.where(np.isin(np.arange(75), [*some, *further]), weights, 0.0)
-    whole = find_nodes(training.whole, [0, 1], 0, every, 4)
-    assert extended.size == whole.size > base.size
-    row = np.flatnonzero(extended.node_of_row >= 0)
-    order = np.empty(whole.size, dtype=int)
-    order[extended.node_of_row[row]] = whole.node_of_row[row]
-    np.testing.assert_array_equal(extended.adjacency.toarray(), whole.adjacency.toarray()[np.ix_(order, order)])
-    np.testing.assert_allclose(extended.row_shares.toarray(), whole.row_shares.toarray()[:, order], atol=1e-15)
-    assert with_nodes(extended, further, weights[further]) is extended
 
 
 def test_distances_that_rounding_made_negative_are_zero():

@@ -32,7 +32,7 @@ from cmvmed.auto.opinions.centered_kernels import (
     kernel_mean,
     view_rows,
 )
-from cmvmed.auto.opinions.graph import GraphKernel, Nodes, find_nodes, graph_kernel, with_nodes
+from cmvmed.auto.opinions.graph import GraphKernel, Nodes, find_nodes, graph_kernel
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -271,7 +271,7 @@ class _Builder:
             return find_nodes(views, indices, 0, self.weights, n_neighbors)
 
         key = ("nodes", tuple(indices), *(view.settings.key for view in views), n_neighbors)
-        nodes = with_nodes(self.training.cache.get(key, compute), self.labeled, self.weights_L)
+        nodes = self.training.cache.get(key, compute)
         kernel = graph_kernel(nodes, self.labeled, self.weights_L, self.tuning.graph_regularization)
         return replace(kernel, compared=self._compared_nodes(nodes))
 

@@ -301,47 +301,6 @@ def find_nodes(views: Sequence[ViewData], indices: Sequence[int], n_L: int, weig
     return Nodes(tuple(views), tuple(indices), members, tuple(place), present, node_of_row, mass, n_neighbors)
 
 
-def with_nodes(nodes: Nodes, rows: IntArray, weights: Array) -> Nodes:
-    """The graph in which some training rows (r,), with weights (r,), are nodes too, unless they equal others.
-
-    Only distances to them are computed: the nearest nodes of all others are known up to the new ones.
-    """
-    has_view = nodes.present[rows] & (nodes.node_of_row[rows] < 0)
-    to_nodes = nodes.distances_of(rows[has_view])
-    apart = (to_nodes > SAME_POINT).all(axis=1)
-    rows, weights, to_nodes = rows[has_view][apart], weights[has_view][apart], to_nodes[apart]
-    among = _nodes_of(nodes, rows, weights).distances_of(rows)
-    first = ~np.tril(among <= SAME_POINT, -1).any(axis=1)
-    rows, weights, to_nodes, among = rows[first], weights[first], to_nodes[first], among[np.ix_(first, first)]
-    if rows.size == 0:
-        return nodes
-    added = _nodes_of(nodes, rows, weights)
-    numbers, node_of_row = np.arange(nodes.size, nodes.size + rows.size), nodes.node_of_row.copy()
-    node_of_row[rows] = numbers
-    place = tuple(np.concatenate(pair) for pair in zip(nodes.place, added.place, strict=True))
-    extended = replace(nodes, place=place, node_of_row=node_of_row, weights=np.concatenate([nodes.weights, weights]))
-    np.fill_diagonal(among, np.inf)
-    left = nodes.lists_of_rows.of_rows(~np.isin(nodes.without_node, rows))
-    known = vars(extended)  # the lists that would else be computed from all distances
-    known["lists_of_rows"] = left.with_points(numbers, added.distances_of(extended.without_node))
-    of_nodes = nodes.lists_of_nodes.with_points(numbers, to_nodes.T)
-    of_added = NearestLists.gather([np.concatenate([to_nodes, among], axis=1)], nodes.n_neighbors)
-    known["lists_of_nodes"] = of_nodes.followed_by(of_added)
-    return extended
-
-
-def _nodes_of(nodes: Nodes, rows: IntArray, weights: Array) -> Nodes:
-    """Nodes of the same views that are these training rows alone."""
-    place = []
-    for members in nodes.members:
-        where = np.full(nodes.node_of_row.size, -1)
-        where[members] = np.arange(members.size)
-        place.append(where[rows])
-    node_of_row = np.full(nodes.node_of_row.size, -1)
-    node_of_row[rows] = np.arange(rows.size)
-    return replace(nodes, place=tuple(place), node_of_row=node_of_row, weights=weights)
-
-
 def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularization: float) -> GraphKernel:
     """The kernel H of the graph, its columns of the labeled rows centered and scaled to a mean diagonal of one.
 

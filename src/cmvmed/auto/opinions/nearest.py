@@ -1,12 +1,14 @@
-"""The nearest of some points: which are near, and lists of them that can be extended by further points."""
+"""The nearest of some points: which are near, and lists of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from cmvmed.core.types import Array, BoolArray, IntArray
+from cmvmed.core.types import Array, IntArray
 
 SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
 GROUP_SIZE = 16  # columns, of which the smallest distance is taken
@@ -93,26 +95,11 @@ class NearestLists:
     @classmethod
     def gather(cls, blocks: Iterable[Array], n_neighbors: int) -> "NearestLists":
         """The lists from the distances (b, m) of some rows at a time to all points."""
-        found = cls(np.empty((0, 0), dtype=np.intp), np.empty((0, 0)), n_neighbors)
-        parts = [cls(np.arange(block.shape[1])[None, :], block, n_neighbors)._shortest() for block in blocks]
-        return found.followed_by(*parts)
-
-    def followed_by(self, *others: "NearestLists") -> "NearestLists":
-        """The lists of these rows and then of others."""
-        width = max(part.points.shape[1] for part in (self, *others))
-        padded = [part._padded(width) for part in (self, *others)]
-        points, distances = (np.concatenate([getattr(p, name) for p in padded]) for name in ("points", "distances"))
-        return NearestLists(points, distances, self.n_neighbors)
-
-    def with_points(self, points: IntArray, distances: Array) -> "NearestLists":
-        """The lists if there are also other points (e,), at these distances (n, e)."""
-        every = np.concatenate([self.points, np.broadcast_to(points, distances.shape)], axis=1)
-        found = NearestLists(every, np.concatenate([self.distances, distances], axis=1), self.n_neighbors)
-        return found._shortest()
-
-    def of_rows(self, rows: IntArray | BoolArray) -> "NearestLists":
-        """The lists of some of the rows."""
-        return NearestLists(self.points[rows], self.distances[rows], self.n_neighbors)
+        parts = [_lists(block, n_neighbors) for block in blocks]
+        width = max((points.shape[1] for points, _ in parts), default=0)
+        every = [np.zeros((0, width), dtype=np.intp), *(_padded(points, width, 0) for points, _ in parts)]
+        distances = [np.zeros((0, width)), *(_padded(own, width, np.inf) for _, own in parts)]
+        return cls(np.concatenate(every), np.concatenate(distances), n_neighbors)
 
     def pairs(self) -> tuple[IntArray, IntArray]:
         """Each row with each point in its list."""
@@ -125,18 +112,7 @@ class NearestLists:
         rows = np.asarray(found.row, dtype=np.intp)
         return np.asarray(found.data), rows, self.points[rows, found.col]
 
-    def _shortest(self) -> "NearestLists":
-        """The lists without points that are too far."""
-        rows, places = nearest_pairs(self.distances, self.n_neighbors)
-        counts = np.bincount(rows, minlength=len(self.distances))
-        slots = np.arange(rows.size) - (np.cumsum(counts) - counts)[rows]
-        shape = (len(self.distances), int(counts.max(initial=0)))
-        points, distances = np.zeros(shape, dtype=np.intp), np.full(shape, np.inf)
-        points[rows, slots] = np.broadcast_to(self.points, self.distances.shape)[rows, places]
-        distances[rows, slots] = self.distances[rows, places]
-        return NearestLists(points, distances, self.n_neighbors)
 
-    def _padded(self, width: int) -> "NearestLists":
-        more = ((0, 0), (0, width - self.points.shape[1]))
-        points = np.pad(self.points, more)
-        return NearestLists(points, np.pad(self.distances, more, constant_values=np.inf), self.n_neighbors)
+def _padded(lists: NDArray[Any], width: int, value: float) -> NDArray[Any]:
+    """Lists (n, w) filled up to a width."""
+    return np.pad(lists, ((0, 0), (0, width - lists.shape[1])), constant_values=value)
