@@ -202,7 +202,9 @@ def _read_training_arrays(X: object, settings: InputSettings) -> tuple[InputSche
 def _open_arrays(X: Any, place: ArrayPlace, settings: InputSettings) -> tuple[InputSchema, ArrayApiRows]:
     """The columns of arrays of another library, whose first rows are checked as others are, and the source of their rows."""
     items = collection_items(X) if is_view_collection(X) else [("X", X)]
-    heads = {name: part[: min(1, part.shape[0]), ...] if getattr(part, "ndim", 0) else part for name, part in items}
+    heads = {
+        name: part[: min(1, part.shape[0]), ...] if getattr(part, "ndim", 0) == 2 else part for name, part in items
+    }
     in_views = is_view_collection(X)
     schema, _ = _read_training_arrays(on_host(heads if in_views else heads["X"]), settings)
     names, arrays = [name for name, _ in items], [part for _, part in items]

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from cmvmed.auto.opinions.graph import graph_kernel
-from cmvmed.auto.opinions.nearest import nearest_means, nearest_pairs, nearest_shares
+from cmvmed.auto.opinions.nearest import WIDE_LISTS, NearestPairs, nearest_means, nearest_shares
 from cmvmed.core.kernels import Kernel
 from cmvmed.data.scaling import Scaling
 from cmvmed.data.view_data import ViewData, ViewSettings
@@ -125,6 +125,13 @@ def test_all_tied_rows_are_neighbors_and_rows_at_infinite_distance_are_not():
     assert columns.tolist() == [1, 2, 0]
     assert nearest_pairs(np.zeros((3, 0)), 2)[0].size == 0
     assert nearest_pairs(np.zeros((0, 40)), 2)[0].size == 0
+
+
+def nearest_pairs(distances, n_neighbors):
+    """Rows and columns of the nearest, from two blocks of rows."""
+    half = len(distances) // 2
+    found = NearestPairs.gather([distances[:half], distances[half:]], n_neighbors)
+    return found.rows, found.points
 
 
 def pairs_by_sorting(distances, n_neighbors):
@@ -269,3 +276,14 @@ def test_distances_that_rounding_made_negative_are_zero():
     distances = np.array([[-1e-3, -2e-3, 1.0, 2.0]])
     assert nearest_pairs(distances, 1)[1].tolist() == [0, 1]  # all ties
     assert nearest_pairs(distances, 3)[1].tolist() == [0, 1, 2]
+
+
+def test_rows_with_many_ties_have_the_mean_of_all_of_them():
+    rng = np.random.default_rng(0)
+    distances, values = rng.uniform(1.0, 2.0, (4, 300)), rng.normal(size=(300, 2))
+    distances[1] = 1.5
+    found = nearest_means(distances, 3, values)
+    assert WIDE_LISTS * 3 < 300
+    np.testing.assert_allclose(found[1], values.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found, nearest_shares(distances, 3) @ values, rtol=1e-12)
+    np.testing.assert_allclose(found[[0, 2, 3]], nearest_means(distances[[0, 2, 3]], 3, values), rtol=1e-12)

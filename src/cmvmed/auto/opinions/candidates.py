@@ -19,6 +19,7 @@ size of the kernel, one, is added to it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -276,12 +277,19 @@ class _Builder:
         return replace(kernel, compared=self._compared_nodes(nodes))
 
     def _compared_nodes(self, nodes: Nodes) -> IntArray | None:
-        """Nodes that new rows are compared with: some drawn at random, and those of labeled rows; None for all."""
+        """Nodes that new rows are compared with: those of some rows and of labeled ones; None for all."""
         if self.max_compared_nodes is None or nodes.size <= self.max_compared_nodes:
             return None
-        drawn = generator(self.random_state).choice(nodes.size, self.max_compared_nodes, replace=False)
-        of_labeled = nodes.node_of_row[self.labeled]
-        return np.union1d(drawn, of_labeled[of_labeled >= 0])
+        chosen = nodes.node_of_row[self._compared_rows]
+        return np.unique(chosen[chosen >= 0])
+
+    @cached_property
+    def _compared_rows(self) -> IntArray:
+        """Rows drawn at random, the same for all graphs, and the labeled ones."""
+        counted = np.flatnonzero(self.weights > 0.0)
+        n_drawn = min(self.max_compared_nodes or 0, counted.size)
+        drawn = generator(self.random_state).choice(counted, n_drawn, replace=False)
+        return np.union1d(drawn, self.labeled)
 
 
 def _rbf(data: ViewData) -> Kernel:

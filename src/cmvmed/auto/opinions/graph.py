@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.auto.opinions.inverse_square import inverse_square_product
-from cmvmed.auto.opinions.nearest import SAME_POINT, NearestLists, nearest_means
+from cmvmed.auto.opinions.nearest import SAME_POINT, NearestPairs, nearest_means
 from cmvmed.core.kernels import row_blocks, squared_distances
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
@@ -135,7 +135,7 @@ class Nodes:
     def of_rows(self, node_values: Array) -> Array:
         """(n, k) for the training rows from (m, k): a row has what its node has, zero without any of the views.
 
-        A row of zero weight is no node, nor is every row if they are many: it has the mean of its nearest nodes.
+        A row of zero weight is no node: it has the mean of its nearest nodes.
         """
         return np.asarray(self.row_shares @ node_values)
 
@@ -143,10 +143,10 @@ class Nodes:
     def row_shares(self) -> sparse.csr_matrix:
         """How much of each node a training row has, (n, m): its own node, or equal shares of its nearest ones."""
         own = np.flatnonzero(self.node_of_row >= 0)
-        shares, i, j = self.lists_of_rows.shares()
+        shares, pairs = self.nearest_of_rows.shares()
         values = np.concatenate([np.ones(own.size), shares])
-        rows = np.concatenate([own, self.without_node[i]])
-        columns = np.concatenate([self.node_of_row[own], j])
+        rows = np.concatenate([own, self.without_node[pairs.rows]])
+        columns = np.concatenate([self.node_of_row[own], pairs.points])
         return sparse.csr_matrix((values, (rows, columns)), shape=(self.node_of_row.size, self.size))
 
     @property
@@ -155,15 +155,15 @@ class Nodes:
         return np.flatnonzero(self.present & (self.node_of_row < 0))
 
     @cached_property
-    def lists_of_rows(self) -> NearestLists:
+    def nearest_of_rows(self) -> NearestPairs:
         """The nearest nodes of the rows that are no nodes."""
         blocks = (self.distances_of(self.without_node[b]) for b in row_blocks(self.without_node.size, self.size))
-        return NearestLists.gather(blocks, self.n_neighbors)
+        return NearestPairs.gather(blocks, self.n_neighbors)
 
     @cached_property
-    def lists_of_nodes(self) -> NearestLists:
+    def nearest_of_nodes(self) -> NearestPairs:
         """The nearest nodes of each node."""
-        return NearestLists.gather(self._distances_to_others(), self.n_neighbors)
+        return NearestPairs.gather(self._distances_to_others(), self.n_neighbors)
 
     def _distances_to_others(self) -> Iterator[Array]:
         for chosen, distances in self._blocks():
@@ -182,7 +182,7 @@ class Nodes:
     @cached_property
     def adjacency(self) -> sparse.csr_matrix:
         """Which nodes are joined, (m, m): each with its nearest, in either direction."""
-        i, j = self.lists_of_nodes.pairs()
+        i, j = self.nearest_of_nodes.rows, self.nearest_of_nodes.points
         directed = sparse.csr_matrix((np.ones(i.size), (i, j)), shape=(self.size, self.size))
         return sparse.csr_matrix(directed.maximum(directed.T))
 

@@ -1,33 +1,29 @@
-"""The nearest of some points: which are near, and lists of them."""
+"""The nearest of some points: which are near, and what they have on average."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from cmvmed.core.types import Array, IntArray
 
 SAME_POINT = 1e-12  # rows nearer than this, in units of the median squared distance, are equal
 GROUP_SIZE = 16  # columns, of which the smallest distance is taken
+WIDE_LISTS = 8  # times as many points as neighbors, from which on lists of equal length would waste memory
 TIE_TOLERANCE = 1e-6  # of a squared distance; rounding, even of features in single precision, must not choose neighbors
 MAX_FLOAT = float(np.finfo(np.float64).max)
 
 
-def nearest_pairs(distances: Array, n_neighbors: int) -> tuple[IntArray, IntArray]:
-    """The rows and columns of the nearest columns of each row, with all ties; never one at infinite distance."""
-    columns, near = _lists(distances, n_neighbors)
-    rows, places = np.nonzero(np.isfinite(near))
-    return rows, columns[rows, places]
-
-
 def nearest_shares(distances: Array, n_neighbors: int) -> sparse.csr_matrix:
     """Equal shares of the nearest columns of each row; of the columns equal to it alone, if there are any."""
-    columns, shares = _list_shares(distances, n_neighbors)
+    return _as_sparse(*_list_shares(distances, n_neighbors), distances.shape[1])
+
+
+def _as_sparse(columns: IntArray, shares: Array, n_columns: int) -> sparse.csr_matrix:
     rows, places = np.nonzero(shares)
-    return sparse.csr_matrix((shares[rows, places], (rows, columns[rows, places])), shape=distances.shape)
+    found = (shares[rows, places], (rows, columns[rows, places]))
+    return sparse.csr_matrix(found, shape=(len(shares), n_columns))
 
 
 def nearest_means(distances: Array, n_neighbors: int, values: Array, first: IntArray | None = None) -> Array:
@@ -42,6 +38,8 @@ def nearest_means(distances: Array, n_neighbors: int, values: Array, first: IntA
     columns, shares = _list_shares(distances, n_neighbors)
     if first is not None:
         columns = columns + first[:, None]
+    if columns.shape[1] > WIDE_LISTS * n_neighbors:  # some row has many ties
+        return np.asarray(_as_sparse(columns, shares, len(values)) @ values)
     return np.asarray(np.einsum("ij,ijk->ik", shares, values[columns]))
 
 
@@ -85,34 +83,31 @@ def _reach(distances: Array, k: int) -> Array:
 
 
 @dataclass(frozen=True)
-class NearestLists:
-    """The nearest points of some rows, with all ties; lists are filled up with points at infinite distance."""
+class NearestPairs:
+    """Rows and their nearest points, with all ties, by ascending rows."""
 
-    points: IntArray  # (n, w)
-    distances: Array  # (n, w)
-    n_neighbors: int
+    rows: IntArray  # (t,)
+    points: IntArray  # (t,)
+    distances: Array  # (t,)
 
     @classmethod
-    def gather(cls, blocks: Iterable[Array], n_neighbors: int) -> "NearestLists":
-        """The lists from the distances (b, m) of some rows at a time to all points."""
-        parts = [_lists(block, n_neighbors) for block in blocks]
-        width = max((points.shape[1] for points, _ in parts), default=0)
-        every = [np.zeros((0, width), dtype=np.intp), *(_padded(points, width, 0) for points, _ in parts)]
-        distances = [np.zeros((0, width)), *(_padded(own, width, np.inf) for _, own in parts)]
-        return cls(np.concatenate(every), np.concatenate(distances), n_neighbors)
+    def gather(cls, blocks: Iterable[Array], n_neighbors: int) -> "NearestPairs":
+        """The pairs from the distances (b, m) of some rows at a time to all points."""
+        rows, points, distances, start = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)], [np.zeros(0)], 0
+        for block in blocks:
+            columns, near = _lists(block, n_neighbors)
+            i, places = np.nonzero(np.isfinite(near))
+            rows.append(start + i)
+            points.append(columns[i, places])
+            distances.append(near[i, places])
+            start += len(block)
+        return cls(np.concatenate(rows), np.concatenate(points), np.concatenate(distances))
 
-    def pairs(self) -> tuple[IntArray, IntArray]:
-        """Each row with each point in its list."""
-        rows, places = np.nonzero(np.isfinite(self.distances))
-        return rows, self.points[rows, places]
-
-    def shares(self) -> tuple[Array, IntArray, IntArray]:
-        """As :func:`nearest_shares`: the shares, and which row has which point."""
-        found = nearest_shares(self.distances, self.n_neighbors).tocoo()
-        rows = np.asarray(found.row, dtype=np.intp)
-        return np.asarray(found.data), rows, self.points[rows, found.col]
-
-
-def _padded(lists: NDArray[Any], width: int, value: float) -> NDArray[Any]:
-    """Lists (n, w) filled up to a width."""
-    return np.pad(lists, ((0, 0), (0, width - lists.shape[1])), constant_values=value)
+    def shares(self) -> "tuple[Array, NearestPairs]":
+        """As :func:`nearest_shares`: equal shares of the points of each row, and the pairs that have one."""
+        equal, n_rows = self.distances <= SAME_POINT, int(self.rows.max(initial=-1)) + 1
+        has_equal = np.bincount(self.rows[equal], minlength=n_rows) > 0
+        kept = equal | ~has_equal[self.rows]
+        rows = self.rows[kept]
+        shares = 1.0 / np.bincount(rows, minlength=n_rows)[rows]
+        return shares, NearestPairs(rows, self.points[kept], self.distances[kept])
