@@ -127,7 +127,9 @@ class FittedModel(PickledByFields):
         """The probability of each class, (n, K); the class prior for rows without any view."""
         if self.opinions is None:
             return self.soft_labels(fill_missing(scored.values, scored.coverage, self.prior_scores))
-        return fill_missing(np.exp(scored.values), scored.coverage, self.class_prior)
+        p = np.exp(scored.values)
+        p[scored.coverage == 0.0] = self.class_prior
+        return p
 
     def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> dict[str, Array]:
         """The probabilities (n, K) by each opinion, and by the consensus if it takes part."""
