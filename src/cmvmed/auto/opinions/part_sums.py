@@ -7,7 +7,7 @@ such form, as sparse rows or given kernels, is scored part by part.
 In single precision only kernels are: the distances of the nearest of many rows often differ by less than it resolves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,13 +108,22 @@ class PartSums:
         elif self.kernels or self.graphs:
             work = [graphs.workspace(min(n, BLOCK_ROWS)) for graphs in self.graphs]
             with np.errstate(over="ignore", invalid="ignore"):  # reported by the kernel, with the view's name
-                for rows in blocks_of_rows(n):
+                for rows, are_complete in self._blocks(present, n):
                     here, has = [matrix[rows] for matrix in matrices], [own[rows] for own in present]
-                    values[:, rows] = self._block(here, has, work, complete=complete or self._are_complete(has))
+                    values[:, rows] = self._block(here, has, work, complete=are_complete)
         for function, factor, part in others:
             values[function] += factor * part.scores(matrices, present)
         values *= self._factors if complete else self._row_factors(present)
         return values
+
+    def _blocks(self, present: Sequence[BoolArray], n: int) -> Iterator[tuple[slice | IntArray, bool]]:
+        """Some rows at a time, and whether they have all views: first those that do, which are compared faster."""
+        if self._are_complete(present):
+            yield from ((rows, True) for rows in blocks_of_rows(n))
+            return
+        has_all = np.logical_and.reduce([present[view] for view in self._views])
+        for chosen, complete in ((np.flatnonzero(has_all), True), (np.flatnonzero(~has_all), False)):
+            yield from ((chosen[rows], complete) for rows in blocks_of_rows(chosen.size))
 
     def _are_complete(self, present: Sequence[BoolArray]) -> bool:
         return all(present[view].all() for view in self._views)
