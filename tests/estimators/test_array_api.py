@@ -12,25 +12,14 @@ from cmvmed import CMVMED, MED, MVMED, SVM2K, CoRLS
 from cmvmed.data.array_api import array_place, on_host
 from cmvmed.data.sources import array_rows
 from cmvmed.datasets import make_multiview_gaussian
-from tests.array_libraries import LIBRARIES, put
+from tests.array_libraries import put
 
 QUICK = {"n_stages": 2, "max_iter": 3}
 LANDMARKS = {"approximation": "nystroem", "n_components": 40, **QUICK}
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@pytest.fixture(autouse=True)
-def dispatch(monkeypatch):
-    """Scikit-learn's setting, which asks for a variable of scipy too."""
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    with sklearn.config_context(array_api_dispatch=True):
-        yield
-
-
-@pytest.fixture(params=LIBRARIES)
-def xp(request):
-    """An array library; the strict one on a device whose arrays cannot be mixed with others."""
-    return pytest.importorskip(request.param)
+pytestmark = [
+    pytest.mark.usefixtures("array_api_dispatch"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def rows(n_classes=2, **options):

@@ -6,31 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import sklearn
 
 from cmvmed.core.kernels import Kernel
 from cmvmed.data.array_api import array_place
 from cmvmed.data.sources import ArrayApiRows, array_rows
 from cmvmed.scale.passes import GramPass, SweepPass
-from tests.array_libraries import LIBRARIES, put
+from tests.array_libraries import put
 from tests.scale.test_streamed import make_case
 
+pytestmark = pytest.mark.usefixtures("array_api_dispatch")
 SETTINGS = pytest.mark.parametrize(
     "settings",
     [{}, {"n_classes": 3, "missing": 0.3}, {"weighted": True, "missing": 0.3}, {"n_classes": 4, "weighted": True}],
 )
-
-
-@pytest.fixture(autouse=True)
-def dispatch(monkeypatch):
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    with sklearn.config_context(array_api_dispatch=True):
-        yield
-
-
-@pytest.fixture(params=LIBRARIES)
-def xp(request):
-    return pytest.importorskip(request.param)
 
 
 @pytest.fixture(params=[2**22, 5000])

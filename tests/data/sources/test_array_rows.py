@@ -6,28 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import sklearn
 
 from cmvmed.data.array_api import array_place
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources import ArrayApiRows, array_rows, memory_rows
 from cmvmed.data.validation import RowCheck
-from tests.array_libraries import LIBRARIES, put
+from tests.array_libraries import put
 
+pytestmark = pytest.mark.usefixtures("array_api_dispatch")
 N_ROWS = 500
 LAYOUT = ViewLayout(("a", "b"), (np.array([0, 2, 4]), np.array([3, 1])))
-
-
-@pytest.fixture(autouse=True)
-def dispatch(monkeypatch):
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    with sklearn.config_context(array_api_dispatch=True):
-        yield
-
-
-@pytest.fixture(params=LIBRARIES)
-def xp(request):
-    return pytest.importorskip(request.param)
 
 
 def draw():

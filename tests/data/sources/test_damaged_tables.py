@@ -8,8 +8,9 @@ import pyarrow.feather
 import pytest
 import zarr
 
-from cmvmed.data.sources.files import open_files, open_zarr
+from cmvmed.data.sources.files import open_files
 from cmvmed.data.sources.opening import open_table
+from cmvmed.data.sources.zarr_arrays import open_zarr
 
 
 def rows_of(table):

@@ -14,8 +14,9 @@ import pytest
 import zarr
 
 from cmvmed.data.sources import LocalRows
-from cmvmed.data.sources.files import open_files, open_zarr
+from cmvmed.data.sources.files import open_files
 from cmvmed.data.sources.opening import labels_in_column, open_table
+from cmvmed.data.sources.zarr_arrays import open_zarr
 
 N_ROWS, COLUMNS = 1000, ["a", "b", "c"]
 PIECES = (0, 300, 650, N_ROWS)  # where one file ends and the next begins

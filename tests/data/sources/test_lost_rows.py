@@ -10,7 +10,8 @@ import pytest
 import zarr
 
 from cmvmed.data.sources.file_stamps import FileStamps
-from cmvmed.data.sources.files import open_files, open_zarr
+from cmvmed.data.sources.files import open_files
+from cmvmed.data.sources.zarr_arrays import open_zarr
 
 
 def write(path, values, **options):

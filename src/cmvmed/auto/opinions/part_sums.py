@@ -72,8 +72,7 @@ class PartSums:
         kernels: dict[int, list[tuple[int, KernelExpansion]]] = {}  # by form, those of each function
         for term in self._terms():
             function, factor, part = term
-            expansion = part.expansion if isinstance(part, (KernelScorer, ViewMeans)) else None
-            if isinstance(part, (KernelScorer, ViewMeans)) and expansion is not None:
+            if isinstance(part, (KernelScorer, ViewMeans)) and (expansion := part.expansion) is not None:
                 form = self.forms.number(part.view, part.preprocessor)
                 kernels.setdefault(form, []).append((function, _scaled(expansion, factor)))
             elif isinstance(part, GraphScorer) and has_whole_nodes(part):

@@ -16,6 +16,7 @@ from cmvmed.data.array_api import ArrayPlace, on_host
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources.base import (
     FLOAT_BYTES,
+    ArrayColumns,
     ChunkFunction,
     RowFunction,
     Sums,
@@ -41,7 +42,7 @@ class OnDevice(Protocol):
 
 
 @dataclass(frozen=True)
-class ArrayApiRows:
+class ArrayApiRows(ArrayColumns):
     """The rows of arrays of one library, which stay where they are.
 
     ``layout`` names the columns of each view if there is one array; without it each array is a view. ``memory_limit``,
@@ -58,16 +59,6 @@ class ArrayApiRows:
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.arrays[0].shape[0] if self.numbers is None else self.numbers.size)
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Number of columns of each view."""
-        return self.layout.widths if self.layout is not None else tuple(int(array.shape[1]) for array in self.arrays)
-
-    @property
-    def row_sizes(self) -> tuple[int, ...]:
-        """Numbers that a row takes in memory, per view."""
-        return self.widths
 
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers, in the memory of the processor."""

@@ -5,7 +5,7 @@ arguments, so that it may run in any thread or process, and again if a worker is
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,6 +13,7 @@ from scipy import sparse
 
 from cmvmed.core.linalg import is_sparse
 from cmvmed.core.types import Array, IntArray, Matrix
+from cmvmed.data.layout import ViewLayout
 
 Sums = tuple[Array, ...]
 ChunkFunction = Callable[[int, list[Matrix]], Sums]  # (number of the first row, rows of each view) -> summands
@@ -50,6 +51,23 @@ class RowSource(Protocol):
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """``function(first_row, matrices)`` of each chunk in row order, computed lazily."""
+
+
+class ArrayColumns:
+    """The columns of rows in arrays: ``layout`` names those of each view if there is one array, else each array is a view."""
+
+    arrays: Sequence[Any]
+    layout: ViewLayout | None
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of columns of each view."""
+        return self.layout.widths if self.layout is not None else tuple(int(array.shape[1]) for array in self.arrays)
+
+    @property
+    def row_sizes(self) -> tuple[int, ...]:
+        """Numbers that a row takes in memory, per view."""
+        return self.widths
 
 
 def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of_sums: int = 0) -> int:

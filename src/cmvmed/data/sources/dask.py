@@ -24,6 +24,7 @@ from cmvmed.core.threads import blas_limit
 from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources.base import (
+    ArrayColumns,
     ChunkFunction,
     RowFunction,
     Sums,
@@ -51,7 +52,7 @@ class _Block:
 
 
 @dataclass(frozen=True)
-class DaskRows:
+class DaskRows(ArrayColumns):
     """The rows of dask arrays with the same blocks of rows.
 
     ``layout`` names the columns of each view if there is one array; without it each array is a view. ``memory_limit``,
@@ -68,16 +69,6 @@ class DaskRows:
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.arrays[0].shape[0])
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Number of columns of each view."""
-        return self.layout.widths if self.layout is not None else tuple(int(array.shape[1]) for array in self.arrays)
-
-    @property
-    def row_sizes(self) -> tuple[int, ...]:
-        """Numbers that a row takes in memory, per view."""
-        return self.widths
 
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers."""
