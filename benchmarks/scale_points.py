@@ -26,7 +26,7 @@ from cmvmed import CMVMED
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.validation import RowCheck
 from cmvmed.reproduction.baseline_pipelines import CoTrainingClassifier
-from cmvmed.scale.memory import free_memory
+from cmvmed.data.memory import free_memory
 from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, UnlabeledRows
 
 WIDTH, N_LABELED, N_TEST = 50, 100, 5000

@@ -17,12 +17,11 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
-from cmvmed.core.consensus import class_scores
 from cmvmed.core.posterior import supervised_state
 from cmvmed.data.contents import checksum
-from cmvmed.graphs.nodes import GraphScorer, Nodes
+from cmvmed.graphs.nodes import Nodes
 from cmvmed.numerics.linalg import mirrored
-from cmvmed.numerics.types import Array, BoolArray
+from cmvmed.numerics.types import Array
 from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_kernel import KernelOfRows
 from cmvmed.views.view_rows import ViewData
@@ -87,25 +86,3 @@ def laplacian_kernel(nodes: Nodes, regularization: float) -> Array:
     inverse = mirrored(inverse)
     scale = 1.0 / np.einsum("ij,ij->i", inverse, inverse).mean()
     return mirrored(dsyrk(scale, inverse, lower=1))
-
-
-@dataclass(frozen=True)
-class NeighborPredictor:
-    """The fitted view of neighbors: the mean score of a row's nearest training rows."""
-
-    nodes: Nodes
-    scores: Array  # (m, F), posterior means of the nodes
-
-    @property
-    def n_basis_rows(self) -> int:
-        """Number of rows that a new row is compared with."""
-        return self.nodes.size
-
-    def scorer(self, *, by_class: bool) -> GraphScorer:
-        """The scores of new rows, (n, F) or those of all classes, zero for rows without neighbors."""
-        return GraphScorer(self.nodes, class_scores(self.scores) if by_class else self.scores)
-
-    def has_neighbors(self, present: Sequence[BoolArray]) -> BoolArray:
-        """Which rows have one of the views of some node, (n,)."""
-        own = zip(self.nodes.indices, self.nodes.place, strict=True)
-        return np.asarray(np.any([present[i] for i, place in own if place.max(initial=-1) >= 0], axis=0))

@@ -1,8 +1,8 @@
 """From a model to a JSON document and a list of arrays.
 
 Numbers, texts, None and lists are written as in JSON; what JSON lacks is an object with a "kind". Arrays, sparse
-matrices, dataclasses and estimators are written once, however often they occur, and referred to by number; equal
-arrays are written once too. An object refers to objects before it only, so that a document has no circles.
+matrices, terms and estimators are written once, however often they occur, and referred to by number; equal arrays are written
+once too. An object refers to objects before it only, so that a document has no circles.
 """
 
 from __future__ import annotations
@@ -10,14 +10,26 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cmvmed.persistence.archive import DTYPE_KINDS
-from cmvmed.persistence.saved_types import SavedEstimator, SavedProject, type_of
+from cmvmed._saved_classes import CLASSIFIERS, EXTRACTORS, STEPS
+from cmvmed.model.archive import DTYPE_KINDS
+from cmvmed.model.saved_types import (
+    ESTIMATOR,
+    EXTRACTOR,
+    PROJECT_TYPE,
+    SavedEstimator,
+    field_types,
+    is_project,
+    part_word,
+    record_types,
+    word_of,
+)
 
 MIN_SPARSE_BYTES = 1 << 12  # smaller arrays are written as they are
 MAX_SPARSE_DENSITY = 0.5  # of entries other than zero, up to which an array is written as its nonzero entries
@@ -36,18 +48,20 @@ class Encoder:
         self._kept: list[Any] = []  # so that no id is used again
         self._digests: dict[Any, int] = {}
 
-    def encode(self, value: Any, where: str) -> Any:
-        """The JSON form of a value; ``where`` names it in errors."""
+    def encode(self, value: Any, where: str, annotation: Any = None) -> Any:
+        """The JSON form of a value; ``where`` names it in errors, ``annotation`` is that of its field."""
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"kind": "float", "value": repr(value)}
         if type(value) is list:
-            return self._items(value, where)
+            return self._items(value, where, annotation)
         if type(value) is tuple:
-            return {"kind": "tuple", "items": self._items(value, where)}
+            return {"kind": "tuple", "items": self._items(value, where, annotation)}
         if type(value) is slice:
             return {"kind": "slice", "items": self._items([value.start, value.stop, value.step], where)}
+        if type(value) in record_types(annotation):
+            return {"kind": "record", "fields": self._fields(value, where)}
         if isinstance(value, Mapping) and not sparse.issparse(value):
             keys = [self.encode(key, f"a key of {where}") for key in value]
             values = [self.encode(item, f"{where}[{key!r}]") for key, item in value.items()]
@@ -58,8 +72,16 @@ class Encoder:
             return self._items(list(value), where)  # such as columns of a data frame, given as views
         return self._shared(value, where)
 
-    def _items(self, values: Any, where: str) -> list[Any]:
-        return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(values)]
+    def _fields(self, value: Any, where: str) -> dict[str, Any]:
+        """The fields of a dataclass."""
+        types = field_types(type(value))
+        return {
+            own.name: self.encode(getattr(value, own.name), f"{where}.{own.name}", types[own.name])
+            for own in fields(value)
+        }
+
+    def _items(self, values: Any, where: str, annotation: Any = None) -> list[Any]:
+        return [self.encode(item, f"{where}[{i}]", annotation) for i, item in enumerate(values)]
 
     def _scalar(self, value: np.generic, where: str) -> dict[str, Any]:
         if value.dtype.kind not in DTYPE_KINDS or (value.dtype.itemsize > 8 and value.dtype.kind == "f"):
@@ -80,19 +102,28 @@ class Encoder:
             return self._sparse(value, where)
         if isinstance(value, np.random.RandomState):
             return self._object("random_state", {"state": self.encode(value.get_state(legacy=True), where)})
-        found = type_of(value)
-        if found is None:
-            raise _not_saved(value, where)
-        name, saved = found
-        if isinstance(saved, SavedEstimator):
-            parameters = {key: self.encode(getattr(value, key), key) for key in saved.parameter_names()}
-            learned = {key: self.encode(v, key) for key, v in saved.learned(value).items()}
-            return self._object(name, parameters, attributes=learned)
-        state = value._to_model_file() if isinstance(saved, SavedProject) else saved.state(value, name)
-        return self._object(name, {key: self.encode(v, f"{where}.{key}") for key, v in state.items()})
+        if is_project(value):
+            state = value._to_model_file()
+            return self._object(PROJECT_TYPE, {key: self.encode(v, f"{where}.{key}") for key, v in state.items()})
+        word = part_word(value)
+        if word is not None:
+            return self._object(word, self._fields(value, where))
+        word = word_of(value, EXTRACTORS)
+        if word is not None:
+            return self._object(EXTRACTOR, self._fields(value, where), name=word)
+        return self._estimator(value, where)
 
-    def _object(self, name: str, fields: dict[str, Any], **more: Any) -> dict[str, Any]:
-        self.objects.append({"type": name, "fields": fields, **more})
+    def _estimator(self, value: Any, where: str) -> dict[str, Any]:
+        word = word_of(value, CLASSIFIERS | STEPS)
+        if word is None:
+            raise _not_saved(value, where)
+        saved = SavedEstimator(word)
+        parameters = {key: self.encode(getattr(value, key), key) for key in saved.parameters}
+        learned = {key: self.encode(v, key) for key, v in saved.learned(value).items()}
+        return self._object(ESTIMATOR, parameters, name=word, attributes=learned)
+
+    def _object(self, word: str, fields: dict[str, Any], **more: Any) -> dict[str, Any]:
+        self.objects.append({"type": word, "fields": fields, **more})
         return {"kind": "object", "number": len(self.objects) - 1}
 
     def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from cmvmed.data.sources.base import format_bytes
 from cmvmed.scale import memory
-from cmvmed.scale.memory import free_memory, read_memory_limit
+from cmvmed.data.memory import free_memory, read_memory_limit
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_limit_of_the_container_counts(monkeypatch):
 @pytest.mark.parametrize("kind", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_limits_of_the_process_count(kind):
     code = (
-        "import resource; from cmvmed.scale.memory import free_memory;"
+        "import resource; from cmvmed.data.memory import free_memory;"
         f"resource.setrlimit(resource.{kind}, (3 << 30, 3 << 30)); print(free_memory())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,11 +1,25 @@
-"""Save a fitted model to a file, and load it."""
+"""Save a fitted model to a file, and load it: a zip archive of plain arrays and one JSON document, which cannot run code.
+
+=============  ====================================================================================
+saved_types    which types a file may hold, under which words
+encoding       from a model to the document and its arrays
+decoding       from the document and its arrays to a model
+archive        the zip archive: written at once or not at all, read within a memory limit
+format_1       reads files of version 1 of the format
+=============  ====================================================================================
+
+docs/model_file.md describes the format.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,12 +27,15 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed import __version__
 from cmvmed._config import configured_memory_limit
-from cmvmed.persistence.archive import (
+from cmvmed._saved_classes import CLASSIFIERS
+from cmvmed.data.memory import read_memory_limit
+from cmvmed.model.archive import (
     ArchiveReader,
     Budget,
     ModelFileError,
@@ -26,10 +43,10 @@ from cmvmed.persistence.archive import (
     new_file,
     write_archive,
 )
-from cmvmed.persistence.decoding import Decoder
-from cmvmed.persistence.encoding import Encoder
-from cmvmed.persistence.saved_types import FORMAT, FORMAT_VERSION, SavedEstimator, SavedProject, type_of
-from cmvmed.scale.memory import read_memory_limit
+from cmvmed.model.decoding import Decoder
+from cmvmed.model.encoding import Encoder
+from cmvmed.model.format_1 import Format1Decoder
+from cmvmed.model.saved_types import FORMAT, FORMAT_VERSION, is_project, word_of
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, compact: bool | int = False) -> None:
@@ -78,18 +95,26 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, c
             "model": root,
             "objects": encoder.objects,
         }
-        write_archive(file, document, encoder.arrays)
+        write_archive(file, document | {"digest": digest(document, encoder.arrays)}, encoder.arrays)
+
+
+def digest(document: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> str:
+    """SHA-256 of a document without its digest and of all arrays in their order."""
+    found = sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
+    for array in arrays:
+        order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        found.update(f"{array.dtype.newbyteorder('<').str}{array.shape}{order}".encode())
+        found.update(array.tobytes(order=order))
+    return found.hexdigest()
 
 
 def classifier_of(model: Any) -> Any:
     """The model itself, that of a trained project, or the classifier at the end of a pipeline; None if there is none."""
-    found = type_of(model)
-    if found is not None and isinstance(found[1], SavedProject):
+    if is_project(model):
         model = model.model
     while isinstance(model, Pipeline) and model.steps:
         model = model.steps[-1][1]
-    found = type_of(model)
-    return model if found is not None and isinstance(found[1], SavedEstimator) and found[1].is_classifier else None
+    return model if word_of(model, CLASSIFIERS) is not None else None
 
 
 def rows_of_compact(compact: object) -> int | None:
@@ -174,10 +199,14 @@ def _read(reader: ArchiveReader) -> Any:
             f"it is in version {version} of the format, written by cmvmed {writer.get('cmvmed')!r:.100}, but this release, "
             f"{__version__}, reads versions up to {FORMAT_VERSION}; install a newer release"
         )
-    model = Decoder(reader).decode_all(document.get("objects"), document.get("model"))
+    decoder = Format1Decoder(reader) if version == 1 else Decoder(reader)
+    model = decoder.decode_all(document.get("objects"), document.get("model"))
     classifier = classifier_of(model)
     if classifier is None:
         raise ModelFileError("it holds no model")
     check_is_fitted(classifier)
+    classifier._model.check()
     classifier._check_predictions()
+    if version > 1 and document.pop("digest", None) != digest(document, reader.all_arrays()):
+        raise ModelFileError("its content is not that which was written: the digest differs")
     return model

@@ -148,6 +148,11 @@ class ArchiveReader:
                 self._arrays[number] = self._read_array(entry, file)
         return self._arrays[number]
 
+    def all_arrays(self) -> list[NDArray[Any]]:
+        """All arrays in their order; it is an error if the archive has other entries."""
+        count = len(self._entries) - 1
+        return [self.array(number) for number in range(count)]
+
     def _read_array(self, entry: zipfile.ZipInfo, file: IO[bytes]) -> NDArray[Any]:
         if npy.read_magic(file) != (1, 0):
             raise ModelFileError(f"{entry.filename} is not in version 1.0 of the npy format")

@@ -6,6 +6,7 @@ memory is, indices of sparse matrices are checked, and a reference leads to an e
 
 from __future__ import annotations
 
+from dataclasses import fields as dataclass_fields
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,8 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cmvmed.persistence.archive import DTYPE_KINDS, ArchiveReader, ModelFileError, check_shape, product
-from cmvmed.persistence.saved_types import OUTPUT, TYPES, SavedEstimator, SavedPart, SavedProject
+from cmvmed._saved_classes import CLASSIFIERS, OUTPUT, STEPS
+from cmvmed.model.archive import DTYPE_KINDS, ArchiveReader, ModelFileError, check_shape, product
+from cmvmed.model.saved_types import (
+    ESTIMATOR,
+    EXTRACTOR,
+    PROJECT_TYPE,
+    SavedEstimator,
+    extractor_class,
+    field_types,
+    part,
+    project_class,
+    record_types,
+)
 
 SPARSE_TYPES = {
     ("csr", True): sparse.csr_matrix,
@@ -39,14 +51,14 @@ class Decoder:
             self._objects.append(self._object(_checked(entry, dict)))
         return self.decode(root)
 
-    def decode(self, value: Any, depth: int = 0) -> Any:
-        """The value of a JSON form."""
+    def decode(self, value: Any, annotation: Any = None, depth: int = 0) -> Any:
+        """The value of a JSON form; ``annotation`` is that of its field."""
         if depth > MAX_DEPTH:
             raise ModelFileError("its document is nested too deeply")
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, list):
-            return [self.decode(item, depth + 1) for item in value]
+            return [self.decode(item, annotation, depth + 1) for item in value]
         match value:
             case {"kind": "object", "number": int(number)} if 0 <= number < len(self._objects):
                 return self._objects[number]
@@ -55,38 +67,62 @@ class Decoder:
             case {"kind": "float", "value": str(text)} if text in NOT_FINITE:
                 return NOT_FINITE[text]
             case {"kind": "tuple", "items": list(items)}:
-                return tuple(self.decode(item, depth + 1) for item in items)
+                return tuple(self.decode(item, annotation, depth + 1) for item in items)
+            case {"kind": "record", "fields": dict(fields)}:
+                return self._record(fields, annotation, depth)
             case {"kind": "slice", "items": [start, stop, step]}:
-                return slice(*(self.decode(part, depth + 1) for part in (start, stop, step)))
+                return slice(*(self.decode(part, None, depth + 1) for part in (start, stop, step)))
             case {"kind": "dict", "items": list(pairs)}:
-                return {self.decode(key, depth + 1): self.decode(v, depth + 1) for key, v in pairs}
+                return {self.decode(key, None, depth + 1): self.decode(v, None, depth + 1) for key, v in pairs}
             case {"kind": "scalar", "dtype": str(text), "value": item}:
-                return _dtype(text).type(self.decode(item, depth + 1))
+                return _dtype(text).type(self.decode(item, None, depth + 1))
         raise ModelFileError(f"its document holds something unknown: {value!r:.100}")
 
+    def _record(self, fields: dict[str, Any], annotation: Any, depth: int) -> Any:
+        """A dataclass that the annotation of a field allows."""
+        for cls in record_types(annotation):
+            if set(fields) <= {own.name for own in dataclass_fields(cls)}:
+                return self._made(cls, fields, depth)
+        raise ModelFileError(f"it holds a record of {sorted(fields)!s:.100}, which this release does not know")
+
+    def _made(self, cls: Any, fields: dict[str, Any], depth: int = 0) -> Any:
+        types = field_types(cls)
+        return cls(**{key: self.decode(value, types.get(key), depth + 1) for key, value in fields.items()})
+
     def _object(self, entry: dict[str, Any]) -> Any:
-        name = entry.get("type")
-        fields = {key: self.decode(value) for key, value in _checked(entry.get("fields"), dict).items()}
-        match name:
+        word, fields = entry.get("type"), _checked(entry.get("fields"), dict)
+        match word:
             case "sparse":
-                return self._sparse(**fields)
+                return self._sparse(**self._plain(fields))
             case "mostly_zero":
-                return self._mostly_zero(**fields)
+                return self._mostly_zero(**self._plain(fields))
             case "object_array":
-                return _object_array(**fields)
+                return _object_array(**self._plain(fields))
             case "random_state":
                 state = np.random.RandomState()
-                state.set_state(fields["state"])
+                state.set_state(self.decode(fields["state"]))
                 return state
-        saved = TYPES.get(name) if isinstance(name, str) else None
-        if saved is None:
-            raise ModelFileError(f"it holds a {name!r:.100}, which this release does not know")
-        if isinstance(saved, SavedPart):
-            return saved.resolve()(**fields)
-        if isinstance(saved, SavedProject):
-            return saved.resolve()._from_model_file(**fields)
-        learned = {key: self.decode(value) for key, value in _checked(entry.get("attributes"), dict).items()}
-        return _estimator(saved, fields, learned)
+        return self._typed(entry, fields)
+
+    def _typed(self, entry: dict[str, Any], fields: dict[str, Any]) -> Any:
+        """An object of one of the types of this library."""
+        word, name = entry.get("type"), entry.get("name")
+        cls = part(word) if isinstance(word, str) else None
+        if cls is not None:
+            return self._made(cls, fields)
+        if word == PROJECT_TYPE:
+            return project_class()._from_model_file(**self._plain(fields))
+        if word == EXTRACTOR and isinstance(name, str) and extractor_class(name) is not None:
+            return self._made(extractor_class(name), fields)
+        if word == ESTIMATOR and isinstance(name, str) and name in CLASSIFIERS | STEPS:
+            return self._estimator(name, fields, _checked(entry.get("attributes"), dict))
+        raise ModelFileError(f"it holds a {(word if name is None else name)!r:.100}, which this release does not know")
+
+    def _estimator(self, name: str, fields: dict[str, Any], attributes: dict[str, Any]) -> Any:
+        return _estimator(SavedEstimator(name), self._plain(fields), self._plain(attributes))
+
+    def _plain(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {key: self.decode(value) for key, value in values.items()}
 
     def _sparse(self, format: str, is_matrix: bool, shape: list[int], data: Any, indices: Any, indptr: Any) -> Any:
         check_shape(_checked(shape, list))
@@ -129,7 +165,7 @@ def _check_indices(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[An
 
 def _estimator(saved: SavedEstimator, parameters: dict[str, Any], learned: dict[str, Any]) -> Any:
     """An estimator with its parameters and what it has learned."""
-    unknown = set(parameters) - set(saved.parameter_names())
+    unknown = set(parameters) - set(saved.parameters)
     if unknown:
         raise ModelFileError(
             f"a model or step of it has the parameter {min(unknown)!r:.100}, which this release does not know"
@@ -137,7 +173,7 @@ def _estimator(saved: SavedEstimator, parameters: dict[str, Any], learned: dict[
     wrong = [name for name in learned if not saved.may_have(name)]
     if wrong:
         raise ModelFileError(f"a model or step of it has the attribute {wrong[0]!r:.100}, which it cannot have")
-    estimator = saved.resolve()(**parameters)
+    estimator = saved.cls(**parameters)
     if hasattr(estimator, "_from_model_file"):
         learned = estimator._from_model_file(learned)
     for name, value in learned.items():

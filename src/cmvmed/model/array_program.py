@@ -1,6 +1,9 @@
-"""A graph of ONNX operators that is computed by an array library with the functions of the array API standard.
+"""Predictions where the user's arrays are, by any library that follows the array API standard: torch, CuPy and others.
 
-The graph is that of an ONNX model, so the formulas of a prediction are written once. Nothing of the package onnx is needed.
+Kernels, sums over landmarks and everything after them are computed by that library in double precision, from the formulas of
+:mod:`cmvmed.model.formulas`. Coefficients of landmarks are large and of both signs, so that single precision would lose digits.
+What the formulas do not hold is computed by numpy and moved: kernels that are functions or precomputed, sets of classes, and all
+on devices without double precision. Nothing of the package onnx is needed.
 """
 
 from collections import Counter
@@ -11,7 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.onnx_export.graph_builder import Graph, Tensor
+from cmvmed.data.array_api import ArrayPlace, on_host
+from cmvmed.data.layout import is_view_collection
+from cmvmed.data.schema import UNEQUAL_ROWS, InputSchema, InputSettings, check_widths, parts_by_view
+from cmvmed.data.sources.array_rows import ArrayApiRows, rows_at_a_time
+from cmvmed.data.validation import RowCheck
+from cmvmed.model.fitted_model import Model
+from cmvmed.model.formulas import Graph, Tensor, compared_rows, has_formulas, model_formulas
+from cmvmed.model.predict import OutputKind, ScoredRows, predict, warn_without_views
+from cmvmed.numerics.types import Array
 
 Values = Sequence[Any]  # arrays of the library
 Attributes = Mapping[str, Any]
@@ -160,3 +171,87 @@ OPERATORS: dict[str, Callable[[ArrayRunner, Values, Attributes], Any]] = {
     "TopK": _smallest,
     "Where": lambda run, x, _: run.xp.where(x[0], x[1], x[2]),
 }
+
+
+def predict_arrays(model: Model, X: Any, kind: OutputKind, settings: InputSettings, place: ArrayPlace) -> Any:
+    """The "score", "class" or "probability" of rows, as an array of their library on their device; texts by numpy."""
+    if not has_formulas(model) or not isinstance(kind, str) or not place.has_double_precision:
+        return place.put(predict(model, on_host(X), kind, settings))
+    logits, coverage = _logits(model, _new_rows(X, model.schema, place), model.row_check)
+    _warn_without_views(coverage, place)
+    return _output(model, logits, kind, place)
+
+
+def probabilities_of_rows(model: Model, rows: ArrayApiRows, check: RowCheck) -> tuple[Array, Array]:
+    """The probability of each class (n, K) and the coverage (n,), computed where the rows are and moved.
+
+    ``check`` says which columns of rows do not matter.
+    """
+    logits, coverage = _logits(model, rows, check)
+    return on_host(_output(model, logits, "probability", rows.place)), on_host(coverage)[:, 0]
+
+
+def _new_rows(X: Any, schema: InputSchema, place: ArrayPlace) -> ArrayApiRows:
+    """The rows of each view; NaN for a view that is None."""
+    if not is_view_collection(X):
+        _check_shapes({"X": X.shape})
+        if X.shape[1] != schema.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but fit saw {schema.n_features}; pass the same columns.")
+        return ArrayApiRows(place, [X], schema.layout)
+    parts = parts_by_view(X, schema)
+    shapes = {view: part.shape for view, part in zip(schema.view_names, parts, strict=True) if part is not None}
+    _check_shapes(shapes)
+    n_rows = next(iter(shapes.values()))[0]
+    full = [
+        place.xp.full((n_rows, width), place.xp.nan, device=place.device) if part is None else part
+        for part, width in zip(parts, schema.layout.widths, strict=True)
+    ]
+    check_widths([part.shape[1] for part in full], schema)
+    return ArrayApiRows(place, full)
+
+
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise unless all tables have two dimensions and as many rows, at least one."""
+    for name, shape in shapes.items():
+        if len(shape) != 2 or shape[0] == 0:
+            raise ValueError(f"{name} must be a two-dimensional array with at least one row, but its shape is {shape}.")
+    rows = {name: shape[0] for name, shape in shapes.items()}
+    if len(set(rows.values())) > 1:
+        raise ValueError(UNEQUAL_ROWS.format(rows))
+
+
+def _logits(model: Model, rows: ArrayApiRows, check: RowCheck) -> list[Any]:
+    """Logits (n, K) and coverage (n, 1) of all rows, some at a time; an infinite value is an error that names it."""
+    program = ArrayProgram()
+    formulas = model_formulas(program, model, compared_rows(model), np.float64, check)
+    runner = ArrayRunner(program, [formulas.logits, formulas.coverage], *rows.place)
+    found = []
+    for first_row, tables in rows.chunks(rows_at_a_time(runner.widest)):
+        rows.check_chunk(check, first_row, tables)
+        found.append(runner(dict(zip(model.schema.view_names, tables, strict=True))))
+    return [rows.place.xp.concat(parts, axis=0) for parts in zip(*found, strict=True)]
+
+
+def _warn_without_views(coverage: Any, place: ArrayPlace) -> None:
+    """The warning of rows without any view, as for other arrays."""
+    if bool(place.xp.any(coverage == 0.0)):
+        warn_without_views(ScoredRows(np.empty((coverage.shape[0], 0)), on_host(coverage)[:, 0]))
+
+
+def _output(model: Model, logits: Any, kind: str, place: ArrayPlace) -> Any:
+    """What :func:`cmvmed.model.predict.output` gives, from logits (n, K)."""
+    xp = place.xp
+    if kind == "probability":
+        p = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+        return p / xp.sum(p, axis=1, keepdims=True)
+    if kind == "class":
+        codes = xp.argmax(logits, axis=1)
+        if model.classes.dtype.kind not in "biuf":
+            return model.classes[on_host(codes)]
+        return xp.take(place.put(model.classes), codes, axis=0)
+    if model.classes.size == 2:  # log-odds; of the consensus alone, its pooled scores, which are T times as large
+        odds = logits[:, 1] - logits[:, 0]
+        return odds * model.temperature if model.mixing is None else odds
+    if model.mixing is None:
+        return logits * (2.0 * model.temperature)
+    return logits - xp.mean(logits, axis=1, keepdims=True)

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.graphs.nodes import GraphScorer, Nodes
 from cmvmed.graphs.search import nearest_means
-from cmvmed.members.row_forms import RowForms, same_arrays
-from cmvmed.numerics.kernel_expansions import FormedRows, are_moderate, blocks_of_rows, extended_centers
-from cmvmed.numerics.linalg import is_sparse
+from cmvmed.model.graph_votes import GraphVote
+from cmvmed.model.row_forms import RowForms, same_arrays
+from cmvmed.numerics.kernel_expansions import FormedRows, blocks_of_rows, extended_centers
 from cmvmed.numerics.types import Array
 
 FEW_ROWS = 16  # of all graphs, whose distances stay in the cache
@@ -31,25 +30,25 @@ class GraphMeans:
     Few rows are searched in all graphs at once, many in one graph after the other, so that distances stay in the cache.
     """
 
-    def __init__(self, nodes: Nodes) -> None:
-        self.size, self.n_neighbors = nodes.size, nodes.n_neighbors
+    def __init__(self, graph: GraphVote) -> None:
+        self.size, self.n_neighbors = graph.size, graph.n_neighbors
         self.distances: list[_NodeDistances] = []
         self.functions: list[int] = []  # those that graphs are added to
         self._scores: dict[tuple[int, ...], dict[int, Array]] = {}  # by the distances of a graph, and by function
 
-    def fits(self, nodes: Nodes) -> bool:
+    def fits(self, graph: GraphVote) -> bool:
         """Whether a graph is one of this size."""
-        return (nodes.size, nodes.n_neighbors) == (self.size, self.n_neighbors)
+        return (graph.size, graph.n_neighbors) == (self.size, self.n_neighbors)
 
-    def add(self, function: int, factor: float, graph: GraphScorer, forms: RowForms) -> None:
+    def add(self, function: int, factor: float, graph: GraphVote, forms: RowForms) -> None:
         """Add a graph's scores, times a factor, to a function."""
-        own = tuple(self._distance(graph.nodes, i, forms) for i in range(len(graph.nodes.views)))
+        own = tuple(self._distance(graph, i, forms) for i in range(len(graph.centers)))
         scores = self._scores.setdefault(own, {})
         scores[function] = scores.get(function, 0.0) + factor * graph.node_scores
 
-    def _distance(self, nodes: Nodes, i: int, forms: RowForms) -> int:
-        view, train = nodes.views[i], nodes.features(i)
-        form, gamma = forms.number(nodes.indices[i], view.preprocessor), view.kernel.gamma
+    def _distance(self, graph: GraphVote, i: int, forms: RowForms) -> int:
+        centers, train, gamma = graph.centers[i], graph.distances.features[i], graph.gammas[i]
+        form = forms.number(centers.view, centers.preprocessor)
         for number, known in enumerate(self.distances):
             if known.form == form and known.gamma == gamma and same_arrays(known.nodes, train):
                 return number
@@ -103,16 +102,3 @@ def _mean(distances: Sequence[Array], out: Array) -> None:
     for more in distances[2:]:
         out += more
     out /= len(distances)
-
-
-def has_whole_nodes(graph: GraphScorer) -> bool:
-    """Whether distances are those of moderate features in dense matrices, and all nodes have all views of the graph."""
-    nodes = graph.nodes
-    return (
-        type(nodes) is Nodes
-        and nodes.size > 0
-        and all(
-            (place >= 0).all() and not is_sparse(view.train) and are_moderate(view.train, view.kernel.gamma)
-            for view, place in zip(nodes.views, nodes.place, strict=True)
-        )
-    )
