@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cmvmed._config import config_context
     from cmvmed.estimators import CMVMED, MED, MVMED, SVM2K, CoRLS, Suggestions, suggest_first
-    from cmvmed.model.file import ModelFileError, load, save
+    from cmvmed.model.archive import ModelFileError
+    from cmvmed.model.file import load, save
     from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 _HOMES = {
-    "ModelFileError": "cmvmed.model.file",
+    "ModelFileError": "cmvmed.model.archive",
     "SemiSupervisedKFold": "cmvmed.model_selection",
     "SemiSupervisedShuffleSplit": "cmvmed.model_selection",
     "config_context": "cmvmed._config",

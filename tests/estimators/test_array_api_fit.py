@@ -13,7 +13,7 @@ from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.data import array_api
 from cmvmed.data.sources import array_rows
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.estimators._prediction import PooledPredictor
+from cmvmed.model.predict import RowScorer
 from cmvmed.scale.passes import GramPass, SweepPass
 from tests.array_libraries import LIBRARIES, put
 
@@ -145,7 +145,7 @@ def test_only_the_sample_sums_and_probabilities_are_moved(xp, rows, moved, monke
     def by_numpy(*_):
         raise AssertionError("rows were given to numpy")
 
-    for function in (GramPass, SweepPass, PooledPredictor):
+    for function in (GramPass, SweepPass, RowScorer):
         monkeypatch.setattr(function, "__call__", by_numpy)
     data = draw()
     model = estimator(data, rows=rows).fit(put(xp, data.data), data.y)

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 import cmvmed
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
-from tests.persistence import version_1
+from tests.model import version_1
 
 VIEWS = [3, 2]
 

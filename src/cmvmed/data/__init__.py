@@ -8,7 +8,6 @@ groups         rows that are held out together
 imputation     single gaps filled
 scaling        features on a common scale
 view_data      a view's training rows with their kernel
-predictors     a fitted view, applied to new rows
 inputs         X and y, opened by one path whatever they are
 schema         the columns of X and their views, and the settings for reading it
 external       X in files or dask collections

@@ -23,7 +23,7 @@ from cmvmed.estimators._settings import read_input_settings
 from cmvmed.model.archive import new_file
 from cmvmed.model.array_program import predict_arrays
 from cmvmed.model.compact import compact_model
-from cmvmed.model.file import rows_of_compact, save
+from cmvmed.model.file import load, rows_of_compact, save
 from cmvmed.model.fitted_model import Model
 from cmvmed.model.onnx_model import DTYPES, OutputChoice, onnx_model
 from cmvmed.model.predict import OutputKind, output, predict, score_rows
@@ -137,6 +137,25 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             Whether to keep only some training rows of each view, or how many, as in :func:`cmvmed.save`.
         """
         save(self, path, overwrite=overwrite, compact=compact)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model of this class from a file that ``save`` wrote; :func:`cmvmed.load` reads any.
+
+        Parameters
+        ----------
+        path : path of the file
+
+        Returns
+        -------
+        model : the fitted model
+        """
+        model = load(path)
+        if type(model) is not cls:
+            raise TypeError(
+                f"{os.fspath(path)} holds a {type(model).__name__}, not a {cls.__name__}; cmvmed.load reads models of any class."
+            )
+        return model
 
     def to_onnx(
         self,

@@ -218,7 +218,7 @@ def _probabilities(model: Model, rows: StreamedRows) -> tuple[Array, Array]:
     """The probabilities (n, K) of all rows by the model, and the weight of the views that each has, (n,)."""
     if isinstance(rows.source, ArrayApiRows) and has_formulas(model):
         return probabilities_of_rows(model, rows.source, rows.check)
-    scored = RowScorer(model, rows.check).of_source(rows.source)
+    scored = RowScorer(model, rows.check).of_source(rows.source)  # type: ignore[arg-type]
     return model.probabilities(scored.logits, scored.has_view), scored.coverage
 
 

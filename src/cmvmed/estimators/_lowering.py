@@ -130,11 +130,10 @@ def exact_view(
     order : (m,), where its labeled rows, and then its unlabeled ones, are in ``data.train``
     weights : (u,), λw of its unlabeled rows
     """
-    l = state.tau.shape[0]
     term = expansion_of(i, data, numbers, order, state.tau, state.gamma)
     posterior = ViewPosterior(
         rows=term.rows,
-        index=order[l:],
+        index=order[len(state.tau) :],
         kernel=data.kernel,
         bias=data.bias,
         prior_variance=data.settings.prior_variance,

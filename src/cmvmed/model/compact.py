@@ -14,7 +14,7 @@ from scipy import sparse
 from cmvmed.model.fitted_model import Member, Model
 from cmvmed.model.predict import probabilities
 from cmvmed.model.terms import Centers, FewerRows
-from cmvmed.numerics.types import Array, BoolArray, Matrix
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 
 MAX_CHANGED = 0.01  # share of the training rows whose class a compact model may change
 
@@ -99,7 +99,7 @@ def held_training_rows(model: Model) -> tuple[list[Matrix], list[BoolArray]] | N
         held = _held(model, view)
         if held is None or held.numbers is None:
             return None
-        matrices.append(_at_rows(held, n_rows, width))
+        matrices.append(_at_rows(held, held.numbers, n_rows, width))
         present.append(np.isin(np.arange(n_rows), held.numbers))
     return matrices, present
 
@@ -114,9 +114,8 @@ def _held(model: Model, view: int) -> Centers | None:
     return None
 
 
-def _at_rows(held: Centers, n_rows: int, n_columns: int) -> Any:
+def _at_rows(held: Centers, numbers: IntArray, n_rows: int, n_columns: int) -> Any:
     """The rows of a view among all training rows, zero for those that lack it."""
     m = held.size
-    assert held.numbers is not None
-    to_all_rows = sparse.csr_matrix((np.ones(m), (held.numbers, np.arange(m))), shape=(n_rows, m))
+    to_all_rows = sparse.csr_matrix((np.ones(m), (numbers, np.arange(m))), shape=(n_rows, m))
     return to_all_rows @ held.preprocessor.inverse_transform(held.rows, n_columns)

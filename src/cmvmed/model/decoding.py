@@ -71,7 +71,7 @@ class Decoder:
             case {"kind": "record", "fields": dict(fields)}:
                 return self._record(fields, annotation, depth)
             case {"kind": "slice", "items": [start, stop, step]}:
-                return slice(*(self.decode(part, None, depth + 1) for part in (start, stop, step)))
+                return slice(*(self.decode(own, None, depth + 1) for own in (start, stop, step)))
             case {"kind": "dict", "items": list(pairs)}:
                 return {self.decode(key, None, depth + 1): self.decode(v, None, depth + 1) for key, v in pairs}
             case {"kind": "scalar", "dtype": str(text), "value": item}:
@@ -126,10 +126,10 @@ class Decoder:
 
     def _sparse(self, format: str, is_matrix: bool, shape: list[int], data: Any, indices: Any, indptr: Any) -> Any:
         check_shape(_checked(shape, list))
-        for part in (data, indices, indptr):
-            if _checked(part, np.ndarray).ndim != 1:
+        for own in (data, indices, indptr):
+            if _checked(own, np.ndarray).ndim != 1:
                 raise ModelFileError("a part of a sparse matrix is no vector")
-            self._reader.budget.take(part.nbytes)  # of the copy: scipy sorts entries in place, and arrays may be shared
+            self._reader.budget.take(own.nbytes)  # of the copy: scipy sorts entries in place, and arrays may be shared
         n_major, n_minor = shape if format == "csr" else reversed(shape)
         _check_indices(data, indices, indptr, n_major, n_minor)
         return SPARSE_TYPES[format, is_matrix]((data, indices, indptr), shape=tuple(shape), copy=True)

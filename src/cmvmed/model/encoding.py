@@ -74,7 +74,8 @@ class Encoder:
 
     def _fields(self, value: Any, where: str) -> dict[str, Any]:
         """The fields of a dataclass."""
-        types = field_types(type(value))
+        cls: Any = type(value)
+        types = field_types(cls)
         return {
             own.name: self.encode(getattr(value, own.name), f"{where}.{own.name}", types[own.name])
             for own in fields(value)

@@ -99,8 +99,7 @@ class Explainer:
             (weight * term.scores(matrices, usable) / divisor)[:, own]
             for weight, term in zip(member.weights, member.terms, strict=True)
         ]
-        offset = (member.offset / member.scale)[own]
-        prior = np.where(coverage[:, None] > 0.0, offset, self.model.prior_scores)
+        prior = np.where(coverage[:, None] > 0.0, self.model.score_offset, self.model.prior_scores)
         return np.hstack([coverage[:, None], *parts, prior])
 
     def _shapley_values(self, matrices: list[Matrix], usable: list[BoolArray]) -> Array:

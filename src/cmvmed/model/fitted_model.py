@@ -148,6 +148,12 @@ class Model(PickledByFields):
         return 0.5 / self.consensus.scale
 
     @property
+    def score_offset(self) -> Array:
+        """The offset of the class balance in the scores of the consensus and of each view, (F,)."""
+        offset = self.consensus.offset / self.consensus.scale
+        return offset[1:] if self.n_classes == 2 else offset
+
+    @property
     def view_terms(self) -> tuple[ViewTerm, ...]:
         """Per view, its term of the consensus."""
         return cast("tuple[ViewTerm, ...]", self.consensus.terms[: len(self.preprocessors)])
@@ -215,7 +221,7 @@ class Model(PickledByFields):
             return np.where(has_view[:, None], own, self.prior_scores)
         log_p = np.where(has_view[:, None], logits, np.log(self.class_prior))
         if self.n_classes == 2:
-            return log_p[:, 1:] - log_p[:, :1]
+            return np.asarray(log_p[:, 1:] - log_p[:, :1])
         return np.asarray(log_p - log_p.mean(axis=1, keepdims=True))
 
     @property

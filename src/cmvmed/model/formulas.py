@@ -356,7 +356,8 @@ def _any(formulas: Formulas, views: Sequence[int]) -> Tensor:
     masks = [formulas.views[view].mask for view in views]
     if not masks:
         return formulas.views[0].mask * 0.0
-    return masks[0] if len(masks) == 1 else masks[0].graph.apply("Max", *masks)
+    graph = formulas.views[0].has.graph
+    return masks[0] if len(masks) == 1 else graph.apply("Max", *masks)
 
 
 def _combined(member: Member, scores: Sequence[Tensor], divisor: Tensor | None) -> Tensor:
@@ -377,7 +378,7 @@ def _member_logits(member: Member, formulas: Formulas) -> Tensor:
 
 def _mixed(mixing: Mixing, logits: Sequence[Tensor | None]) -> Tensor:
     """log softmax(c log Σ_g w_g softmax(c_g z_g)), (n, K), with the logits z_g of the groups."""
-    log_p = []
+    log_p: list[Tensor] = []
     for pooling, offset, scale in zip(mixing.pooling, mixing.offsets, mixing.scales, strict=True):
         parts = [z.log_softmax() * float(w) for z, w in zip(logits, pooling, strict=True) if z is not None and w != 0.0]
         pooled = sum_of(parts).log_softmax() if len(parts) > 1 else sum_of(parts)

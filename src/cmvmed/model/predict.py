@@ -134,11 +134,10 @@ def bytes_per_row(model: Model) -> int:
 def scores_by_view(model: Model, matrices: Sequence[Matrix], present: Sequence[BoolArray]) -> list[Array]:
     """Per view the scores of all rows with the offset, (n, F); those of the class prior where the view is missing."""
     usable, found = model.usable(present), []
-    offset = model.consensus.offset / model.consensus.scale
     for term, has in zip(model.view_terms, usable, strict=True):
-        scores = term.scores(matrices, usable) + offset
+        scores = term.scores(matrices, usable)
         own = scores[:, 1:] if model.n_classes == 2 else scores
-        found.append(np.where(has[:, None], own, model.prior_scores))
+        found.append(np.where(has[:, None], own + model.score_offset, model.prior_scores))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Models in version 1 of the file format, which later releases must read: ``python -m tests.persistence.version_1``.
+"""Models in version 1 of the file format, which later releases must read: ``python -m tests.model.version_1``.
 
 The command writes the files. It was run when the version was new; run again, it would only show that a release reads what
 it writes itself. A change of the format gets a version and files of its own.
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import cmvmed
-from tests.persistence.models import documents, example, of_cmvmed, sparse_views, two_views
+from tests.model.models import documents, example, of_cmvmed, sparse_views, two_views
 
 FOLDER = Path(__file__).parent / "version_1"
 MODELS = {

@@ -12,12 +12,12 @@ from scipy import sparse
 
 import cmvmed
 from cmvmed import CMVMED, MED
-from cmvmed.onnx_export import compared_rows
-from cmvmed.onnx_export.graph_builder import OPSET
+from cmvmed.model import onnx_model
+from cmvmed.model.onnx_model import OPSET
 from tests.core.factories import rejects
-from tests.onnx_export.comparison import check_same, library, ort, run, tables
-from tests.persistence.models import EXAMPLES, example, labels, sparse_views, two_views
-from tests.persistence.version_1 import FOLDER
+from tests.model.models import EXAMPLES, example, labels, sparse_views, two_views
+from tests.model.onnx_comparison import check_same, library, ort, run, tables
+from tests.model.version_1 import FOLDER
 
 onnx = pytest.importorskip("onnx")
 
@@ -340,7 +340,7 @@ def test_what_cannot_be_exported(tmp_path, make, arguments, message):
 
 
 def test_too_many_numbers_are_an_error(monkeypatch):
-    monkeypatch.setattr(compared_rows, "MAX_BYTES", 2**12)
+    monkeypatch.setattr(onnx_model, "MAX_BYTES", 2**12)
     with pytest.raises(ValueError, match=r"would hold 0 MiB of training rows.*max_features.*n_neighbors=None"):
         fitted(n_train=60)[0].to_onnx()
 

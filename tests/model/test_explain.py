@@ -12,7 +12,7 @@ import cmvmed
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
 from cmvmed.estimators import _explanation
-from cmvmed.estimators._explanation import shapley_weights
+from cmvmed.model.explain import shapley_weights
 
 SETTINGS = {
     "default": {},
@@ -92,8 +92,8 @@ def test_shares_of_one_and_five_views_add_up(n_views, n_classes):
 
 def test_neighbors_take_part_in_some_of_these_models():
     models = [default(2, 2), default(5, 2, 0.2), default(3, 3, 0.2)]
-    assert [model._model.neighbors is not None for model in models] == [True, True, False]
-    assert all(model._model.opinions is not None for model in models)
+    assert [model.neighbor_weight_ > 0.0 for model in models] == [True, True, False]
+    assert all(len(model._model.members) > 1 for model in models)
 
 
 @pytest.mark.filterwarnings("ignore:.*rows have no view present")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from cmvmed.members.prediction_sets import ClassThresholds, HeldOutScores
+from cmvmed.model.uncertainty import ClassThresholds, HeldOutScores
 
 DRAWS = 4000
 

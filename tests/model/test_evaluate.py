@@ -1,4 +1,4 @@
-"""Sums over all parts of a model together against each part of each opinion, and each view of the consensus."""
+"""All terms of a model together against each term of each member alone."""
 
 import pickle
 from copy import copy
@@ -10,12 +10,12 @@ from scipy import sparse
 
 from cmvmed import CMVMED, config_context
 from cmvmed._config import configured_memory_limit, configured_prediction_dtype
-from cmvmed.auto.neighbors import NeighborPredictor
-from cmvmed.core.consensus import pool as pool_means
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.graphs.nodes import GraphScorer
-from cmvmed.members.part_sums import PartSums, WeightedParts
 from cmvmed.members.stacking import log_linear_pool
+from cmvmed.model.evaluate import member_logits
+from cmvmed.model.terms import covers
+from cmvmed.numerics.softmax import log_softmax, softmax
+from tests.core.factories import rejects
 
 
 @pytest.fixture(scope="module", params=["exact", "nystroem"])
@@ -37,37 +37,38 @@ def new_rows(X, kind):
     return rows
 
 
-@pytest.mark.parametrize("kind", ["whole", "without views", "with gaps", "equal to training rows"])
-def test_shared_distances_change_no_score(fitted, kind):
-    model, X = fitted
-    pool = model._model.opinions.pool
-    matrices = model._model.schema.layout.split(new_rows(X, kind))
-    present = model._model.row_check.present(0, matrices)
-    functions = [WeightedParts(tuple((2.0, part) for part in scorer.parts), scorer.views) for scorer in pool.scorers]
-    together = PartSums(functions, 3).values(matrices, present)
-    apart = np.stack([scorer.scores(matrices, present) - scorer.intercept for scorer in pool.scorers])
-    np.testing.assert_allclose(together, 2.0 * apart, rtol=1e-9, atol=1e-11)
+def logits_one_by_one(model, matrices, present):
+    """The logits (members, n, K) of all members from the scores of each of their terms alone."""
+    return np.stack([own.logits([t.scores(matrices, present) for t in own.terms], present) for own in model.members])
 
 
 @pytest.mark.parametrize("kind", ["whole", "without views", "with gaps", "equal to training rows"])
 @pytest.mark.parametrize("n_rows", [1, 7, 300])
-def test_probabilities_are_those_of_the_opinions_and_views_one_by_one(fitted, kind, n_rows):
+def test_terms_that_share_distances_have_the_scores_that_each_has_alone(fitted, kind, n_rows):
+    model, X = fitted[0]._model, fitted[1]
+    matrices = model.schema.layout.split(new_rows(X, kind)[:n_rows])
+    present = model.row_check.present(0, matrices)
+    together = member_logits(model.members, matrices, present)
+    apart = logits_one_by_one(model, matrices, present)
+    np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-10)
+    rejects(np.testing.assert_allclose, together[:, ::-1] + 1e-6, apart, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["whole", "without views", "with gaps", "equal to training rows"])
+@pytest.mark.parametrize("n_rows", [1, 7, 300])
+def test_probabilities_are_those_of_the_members_one_by_one(fitted, kind, n_rows):
+    """Members are pooled log-linearly, brought to the class shares, and mixed with the consensus."""
     estimator, X = fitted
     model, rows = estimator._model, new_rows(X, kind)[:n_rows]
-    opinions, matrices = model.opinions, model.schema.layout.split(rows)
+    matrices = model.schema.layout.split(rows)
     present = model.row_check.present(0, matrices)
-    index, means = model.pooled.means(matrices, present)
-    if model.neighbors is not None:
-        known = np.flatnonzero(np.any(present, axis=0))
-        index.append(known)
-        means.append(model.neighbors.scorer(by_class=True).scores(matrices, present)[known])
-    scores, coverage = pool_means(means, index, model.pool_weights, n_rows)
-    log_p = log_linear_pool(np.stack(opinions.pool.by_opinion(matrices, present)), opinions.pool.weights)
-    consensus = (scores + model.offset) / (2.0 * model.temperature * opinions.mixture.scales[-1])
-    expected = opinions.mixture.log_probabilities(np.stack([log_p + opinions.pool_offset, consensus]))
-    has_view = coverage > 0.0
+    logits, mixing = logits_one_by_one(model, matrices, present), model.mixing
+    pool = log_linear_pool(log_softmax(logits[:-1]), mixing.pooling[0, :-1]) + mixing.offsets[0]
+    p = [softmax(scale * z) for scale, z in zip(mixing.scales, (pool, logits[-1]), strict=True)]
+    expected = softmax(mixing.scale * np.log(mixing.weights[0] * p[0] + mixing.weights[1] * p[1]))
+    has_view = np.any(present, axis=0)
     found = estimator.predict_proba(rows)
-    np.testing.assert_allclose(found[has_view], np.exp(expected)[has_view], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found[has_view], expected[has_view], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found[~has_view], np.tile(model.class_prior, (int((~has_view).sum()), 1)))
 
 
@@ -80,7 +81,7 @@ def test_a_row_alone_has_the_probabilities_that_it_has_among_others(fitted, kind
 
 
 def test_each_distance_and_kernel_value_is_computed_once(fitted):
-    sums = fitted[0]._model.pooled._sums
+    sums = fitted[0]._model.evaluator()._sums
     assert len(sums.functions) == 3  # the logits of the pool, a mean over views or not, and the consensus
     assert [len(graphs.graphs) for graphs in sums.graphs] == [4]  # one by all views, and one by each
     assert [len(graphs.distances) for graphs in sums.graphs] == [3]
@@ -91,7 +92,7 @@ def test_each_distance_and_kernel_value_is_computed_once(fitted):
 
 def test_a_form_with_a_narrower_clip_is_the_other_clipped(fitted):
     model, X = fitted
-    sums, matrices = model._model.pooled._sums, model._model.schema.layout.split(X[:20] * 10.0)
+    sums, matrices = model._model.evaluator()._sums, model._model.schema.layout.split(X[:20] * 10.0)
     every = sums.forms.of(matrices, None)
     assert len(every) == 6
     assert len(sums.forms._wider) == 3  # by view, features clipped far out and near
@@ -99,11 +100,13 @@ def test_a_form_with_a_narrower_clip_is_the_other_clipped(fitted):
         np.testing.assert_array_equal(every[form].points, preprocessor.transform(matrices[view]))
 
 
-def test_an_opinion_without_weight_is_left_out(fitted):
-    pool = fitted[0]._model.opinions.pool
-    every = sum(len(function.parts) for function in pool.logit_parts())
-    others = replace(pool, weights=np.where(np.arange(pool.weights.size) == 1, 0.0, pool.weights))
-    assert sum(len(function.parts) for function in others.logit_parts()) == every - len(pool.scorers[1].parts)
+def test_a_member_without_weight_is_left_out(fitted):
+    model = fitted[0]._model
+    pooling = model.mixing.pooling.copy()
+    pooling[0, 1] = 0.0
+    others = replace(model, mixing=replace(model.mixing, pooling=pooling))
+    every, fewer = (sum(len(f.terms) for f in own.evaluator()._sums.functions) for own in (model, others))
+    assert fewer == every - len(model.members[1].terms)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -175,34 +178,26 @@ def test_a_changed_model_has_other_predictions(fitted):
     model, X = fitted
     before = model.predict_proba(X[:5])
     changed = copy(model)
-    changed._model = replace(model._model, opinions=None)
+    changed._model = replace(model._model, members=(model._model.consensus,), mixing=None)
     assert np.abs(changed.predict_proba(X[:5]) - before).max() > 1e-4
     np.testing.assert_array_equal(model.predict_proba(X[:5]), before)
-    assert model._model.pooled is model._model.pooled
+    assert model._model.evaluator() is model._model.evaluator()
 
 
 def test_each_precision_has_its_own_sums(fitted):
     model = fitted[0]._model
     for dtype in (np.float64, np.float32):
-        sums = model.pooled_in(dtype)._sums
+        sums = model.evaluator(dtype)._sums
         assert {gaussian.centers.dtype for own in sums.kernels for gaussian in own.sum.gaussians} == {np.dtype(dtype)}
-        assert model.pooled_in(dtype) is model.pooled_in(dtype)
+        assert model.evaluator(dtype) is model.evaluator(dtype)
 
 
-def test_rows_without_a_view_that_nodes_have_have_no_neighbors(fitted):
-    nodes = next(
-        part.nodes
-        for scorer in fitted[0]._model.opinions.pool.scorers
-        for part in scorer.parts
-        if isinstance(part, GraphScorer)
-    )
-    neighbors = NeighborPredictor(nodes, np.zeros((nodes.size, 3)))
+def test_rows_without_a_view_that_nodes_have_are_not_covered(fitted):
+    vote = next(term for own in fitted[0]._model.members for term in own.terms if len(term.views) > 1)
     present = [np.array([True, False, False]), np.array([True, True, False]), np.array([False, False, False])]
-    assert neighbors.has_neighbors(present).tolist() == [True, True, False]
-    place = list(neighbors.nodes.place)
-    place[1] = np.full_like(place[1], -1)
-    lacking = replace(neighbors, nodes=replace(neighbors.nodes, place=tuple(place)))
-    assert lacking.has_neighbors(present).tolist() == [True, False, False]
+    assert covers(vote, present).tolist() == [True, True, False]
+    lacking = replace(vote, place=(vote.place[0], np.full_like(vote.place[1], -1), *vote.place[2:]))
+    assert covers(lacking, present).tolist() == [True, False, False]
 
 
 def test_values_that_are_too_large_are_an_error_that_names_the_view():

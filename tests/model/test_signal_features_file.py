@@ -17,7 +17,7 @@ import cmvmed
 from cmvmed import CMVMED, ModelFileError
 from cmvmed.features import SensorFeatures, SignalFeatures
 from cmvmed.features.signal_features import extractor_hash
-from tests.persistence.models import example
+from tests.model.models import example
 
 SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("mfcc", "multirocket", "catch22")]  # compiled first
 

@@ -19,9 +19,9 @@ import pytest
 
 import cmvmed
 from cmvmed import MED, ModelFileError, config_context
-from cmvmed.persistence.saved_types import FORMAT_VERSION
+from cmvmed.model.saved_types import FORMAT_VERSION
 from cmvmed.workbench import Project, TrainedProject, ViewSettings, init
-from tests.persistence.models import Example, example, labels, two_views
+from tests.model.models import Example, example, labels, two_views
 from tests.workbench.jobs import write_tickets
 
 LIMIT = 32 << 20  # bytes that a file may take here

@@ -22,9 +22,20 @@ from sklearn.preprocessing import MinMaxScaler
 
 import cmvmed
 from cmvmed import CMVMED, MED
-from cmvmed.persistence.saved_types import PARTS
-from tests.persistence import version_1
-from tests.persistence.models import EXAMPLES, Example, example, labels, of_cmvmed, two_views
+from cmvmed.data.layout import ViewLayout
+from cmvmed.data.schema import InputSchema
+from cmvmed.model.expansions import Expansion
+from cmvmed.model.fitted_model import Member, Mixing, Model, RowNumbers
+from cmvmed.model.graph_votes import GraphVote
+from cmvmed.model.saved_types import FORMAT_VERSION, TERMS, TYPES, field_types, record_types
+from cmvmed.model.terms import Centers
+from cmvmed.model.uncertainty import HeldOutScores, ViewPosterior
+from cmvmed.numerics.kernels import Kernel
+from cmvmed.views.imputation import Imputation
+from cmvmed.views.scaling import Scaling
+from cmvmed.views.view_rows import ViewPreprocessor
+from tests.model import version_1
+from tests.model.models import EXAMPLES, Example, example, labels, of_cmvmed, two_views
 
 METHODS = (
     "predict",
@@ -148,27 +159,51 @@ def test_a_loaded_model_can_be_fitted_pickled_and_cloned(fitted, tmp_path):
     assert same(loaded.fit(X, labels()[1]).predict_proba(X), model.predict_proba(X))
 
 
-def test_every_part_of_a_fitted_model_has_an_entry_with_all_its_fields(fitted):
-    """A new field, or a new dataclass in a fitted model, needs an entry in saved_types."""
-    for name, part in PARTS.items():
-        assert part.fields == tuple(field.name for field in dataclasses.fields(part.resolve())), name
+FIELDS = {  # of all records and parts of version 2 of the format
+    Centers: "view preprocessor rows numbers",
+    Expansion: "rows index kernel coefficients constant bias",
+    GraphVote: "centers gammas place mass n_neighbors node_scores",
+    HeldOutScores: "scores codes weights class_weights",
+    Imputation: "means gaps n_cells",
+    InputSchema: "layout names table_columns",
+    Kernel: "view kind gamma",
+    Member: "name terms weights rule scale offset",
+    Mixing: "pooling offsets weights scales scale",
+    Model: "schema classes class_prior preprocessors members mixing posteriors held_out rows",
+    RowNumbers: "numbers labeled",
+    Scaling: "kind size clip mean factor",
+    ViewLayout: "names columns",
+    ViewPosterior: "rows index kernel bias prior_variance n_functions row_weights curvature reduction",
+    ViewPreprocessor: "scaling columns imputation",
+}
 
-    def with_another_field(part):
-        return dataclasses.make_dataclass("Kernel", [*part.fields, "another"])
 
-    kernel = PARTS["kernel"]
-    with pytest.raises(TypeError, match="not part of the file format: \\['another'\\]"):
-        kernel.state(with_another_field(kernel)(1, 2, 3, 4), "kernel")
+def parts_in(cls):
+    """The dataclasses that a file holds because of the annotations of a class."""
+    found = {cls}
+    for annotation in field_types(cls).values():
+        for other in record_types(annotation):
+            found |= parts_in(other)
+    return found
+
+
+def test_the_fields_of_the_format_change_only_with_its_version():
+    """A change of these fields needs a new version of the format, and code that reads the files of this one."""
+    assert FORMAT_VERSION == 2
+    assert len(TYPES) <= 10
+    found = parts_in(Model).union(*(parts_in(cls) for cls in TERMS.values()))
+    names = {cls: " ".join(field.name for field in dataclasses.fields(cls)) for cls in found}
+    assert names == FIELDS
 
 
 def test_what_is_shared_is_written_once(fitted, tmp_path):
-    """A view's training rows are used by its predictor, its opinions and the graphs."""
+    """A view's training rows are used by the consensus, other members and the graphs."""
     model = of_cmvmed(opinions=["rbf", "views", "graph", "consensus"], scaling="unit").model
     model.save(tmp_path / "m")
     loaded = cmvmed.load(tmp_path / "m")._model
-    rbf, graph = loaded.opinions.pool.scorers[0].parts[0], loaded.opinions.pool.scorers[-1].parts[0]
-    assert rbf.basis is loaded.predictors[0].data.train
-    assert graph.nodes.views[0].train is loaded.predictors[0].data.train
+    rbf, graph = loaded.members[0].terms[0], loaded.members[-2].terms[0]
+    assert rbf.rows.rows is loaded.view_terms[0].rows.rows
+    assert graph.centers[0].rows is loaded.view_terms[0].rows.rows
 
 
 def test_mostly_zero_tables_take_no_more_than_their_nonzero_entries(tmp_path):
@@ -281,3 +316,11 @@ def test_files_of_version_1_are_read(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         np.testing.assert_allclose(model.decision_function(rows()), scores, rtol=1e-6, atol=1e-8)
+
+
+def test_a_class_loads_its_own_models(tmp_path):
+    model = MED().fit(two_views(), labels()[1])
+    model.save(tmp_path / "m")
+    assert same(MED.load(tmp_path / "m").decision_function(two_views()), model.decision_function(two_views()))
+    with pytest.raises(TypeError, match="holds a MED, not a CMVMED"):
+        CMVMED.load(tmp_path / "m")

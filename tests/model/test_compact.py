@@ -11,8 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 import cmvmed
 from cmvmed import CMVMED, MED
-from cmvmed.estimators._compact import compact_model, project
-from cmvmed.model.predictors import KernelPredictor
+from cmvmed.model.compact import compact_model
+from cmvmed.model.expansions import Expansion
+from cmvmed.model.predict import scores_by_view
+from cmvmed.model.terms import Centers
 from cmvmed.numerics.kernels import Kernel
 from cmvmed.views.scaling import fit_scaling
 from tests.core.factories import rejects
@@ -45,7 +47,8 @@ def test_a_projected_expansion_agrees_at_the_landmarks():
     rng = np.random.default_rng(0)
     train, a = rng.normal(size=(40, 3)), rng.normal(size=(30, 2))
     kernel, landmarks, rows = Kernel("v", "rbf", 0.5), np.arange(0, 40, 3), np.arange(10, 40)
-    b = project(kernel, train, landmarks, rows, a, 0.0)
+    term = Expansion(Centers(0, None, train, np.arange(40)), rows, kernel, a, np.zeros(2))
+    b = term._projected(landmarks)
     check_is_projection(kernel, train, landmarks, rows, a, b)
     rejects(check_is_projection, kernel, train, landmarks, rows, a, 1.01 * b)
 
@@ -56,12 +59,16 @@ def test_a_linear_kernel_loses_nothing():
     smaller = compact_model(model._model, 40)
     assert smaller.same_class == 1.0
     assert smaller.mean_change < 1e-8
-    for name, view in zip(model.view_names_, smaller.model.predictors, strict=True):
-        (rows,) = [X[:, slice(0, 4)] if name == "a" else X[:, slice(4, 10)]]
-        expected = model._model.predictors[model.view_names_.index(name)].mean(rows)
-        np.testing.assert_allclose(view.mean(rows), expected, rtol=1e-6, atol=1e-8)
-    linear = smaller.model.opinions.pool.scorers[0].parts[0]
-    assert linear.basis.shape == (2, 4)  # a row of weights per class, none of the training rows
+    whole, fewer = scores_by_view(model._model, *rows_of(model, X)), scores_by_view(smaller.model, *rows_of(model, X))
+    for expected, found in zip(whole, fewer, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    linear = smaller.model.members[0].terms[0]
+    assert linear.rows.rows.shape == (2, 4)  # a row of weights per class, none of the training rows
+
+
+def rows_of(model, X):
+    matrices = model._model.schema.layout.split(X)
+    return matrices, model._model.row_check.present(0, matrices)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"kernel": "rbf", "algorithm": "jaakkola"}, {"scaling": None}])
@@ -85,13 +92,12 @@ def test_the_reported_change_is_that_of_predictions_of_training_rows():
 
 def test_a_graph_keeps_so_many_nodes_with_mean_scores():
     model, _ = fitted(opinions=["graph", "consensus"])
-    graph = model._model.opinions.pool.scorers[0].parts[0]
-    small = compact_model(model._model, 60).model.opinions.pool.scorers[0].parts[0]
-    assert small.nodes.size == 60
-    assert small.nodes.n_neighbors == round(5 * 60 / 240)
-    np.testing.assert_allclose(small.nodes.weights.sum(), graph.nodes.weights.sum())
-    mean = graph.nodes.weights @ graph.node_scores
-    np.testing.assert_allclose(small.nodes.weights @ small.node_scores, mean, rtol=1e-9, atol=1e-9)
+    graph = model._model.members[0].terms[0]
+    small = compact_model(model._model, 60).model.members[0].terms[0]
+    assert small.size == 60
+    assert small.n_neighbors == round(5 * 60 / 240)
+    np.testing.assert_allclose(small.mass.sum(), graph.mass.sum())
+    np.testing.assert_allclose(small.mass @ small.node_scores, graph.mass @ graph.node_scores, rtol=1e-9, atol=1e-9)
 
 
 def test_few_rows_are_left_as_they_are(tmp_path):
@@ -110,8 +116,7 @@ def test_compact_files_are_smaller_and_hold_fewer_rows(approximation, tmp_path):
     np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), atol=0.05)
     assert loaded.compaction_["same_class"] >= 0.99
     assert not hasattr(model, "compaction_")
-    for predictor in loaded._model.predictors:
-        assert not isinstance(predictor, KernelPredictor) or predictor.data.train.shape[0] == 60
+    assert max(own.size for term in loaded._model.view_terms for own in term.centers) <= 60
     assert not hasattr(loaded.fit(*problem()), "compaction_")
 
 
@@ -132,7 +137,7 @@ def test_pipelines_and_other_classifiers(tmp_path):
     model = make_pipeline(StandardScaler(), MED(kernel="rbf")).fit(X, np.arange(N) % 2)
     cmvmed.save(model, tmp_path / "m", compact=100)
     assert (cmvmed.load(tmp_path / "m").predict(X) == model.predict(X)).mean() > 0.98
-    assert model[-1]._model.predictors[0].data.train.shape[0] == N
+    assert model[-1]._model.view_terms[0].centers[0].size == N
 
 
 def test_a_compact_model_that_differs_is_not_written(tmp_path):
