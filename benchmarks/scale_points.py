@@ -170,7 +170,7 @@ def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
     of_row = {
         "gram_us": timed(lambda: source.reduce(gram))[1],
         "sweep_us": timed(lambda: source.reduce(sweep))[1],
-        "predict_us": timed(lambda: list(source.map(partial(_mean_of_chunk, predictor))))[1],
+        "predict_us": timed(lambda: list(source.map(partial(_mean_of_chunk, term))))[1],
     }
     return {
         "n": n,
@@ -187,8 +187,8 @@ def timed(work: Callable[[], Any]) -> tuple[float, float]:
     return time.perf_counter() - start, time.process_time() - cpu
 
 
-def _mean_of_chunk(predictor: Any, first_row: int, matrices: list[np.ndarray]) -> np.ndarray:
-    return predictor.mean(matrices[0])
+def _mean_of_chunk(term: Any, first_row: int, matrices: list[np.ndarray]) -> np.ndarray:
+    return term.scores(matrices, [np.ones(len(matrices[0]), dtype=bool)])
 
 
 def _bare_chunk(landmarks: np.ndarray, first_row: int, matrices: list[np.ndarray]) -> tuple[np.ndarray]:

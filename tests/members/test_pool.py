@@ -14,7 +14,6 @@ from cmvmed.members.pool import fit_opinion, fit_supervised
 from cmvmed.members.shares import infer_shares
 from cmvmed.members.stacking import log_linear_pool
 from cmvmed.model.evaluate import member_logits
-from cmvmed.numerics.softmax import log_softmax
 from tests.auto.factories import TUNING, draw_rows, draw_training, read_training
 from tests.core.factories import rejects
 
@@ -152,8 +151,8 @@ def check_new_rows(by_opinion, weights, log_p):
 def test_new_rows_that_equal_training_rows_have_their_probabilities(fitted):
     training, supervised = fitted
     logits = member_logits(supervised.members(), training.matrices, training.present)
-    check_new_rows(log_softmax(logits), supervised.pool.weights, supervised.pool.log_p)
-    rejects(check_new_rows, log_softmax(logits[::-1]), supervised.pool.weights, supervised.pool.log_p)
+    check_new_rows(log_softmax(logits, axis=2), supervised.pool.weights, supervised.pool.log_p)
+    rejects(check_new_rows, log_softmax(logits[::-1], axis=2), supervised.pool.weights, supervised.pool.log_p)
 
 
 def by_table_row(training, supervised):

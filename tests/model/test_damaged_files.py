@@ -24,6 +24,7 @@ from cmvmed.workbench import Project, TrainedProject, ViewSettings, init
 from tests.model.models import Example, example, labels, two_views
 from tests.workbench.jobs import write_tickets
 
+ACCURACY = ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor")
 LIMIT = 32 << 20  # bytes that a file may take here
 FORBIDDEN = (
     "pickle.find_class",
@@ -467,15 +468,25 @@ def test_indices_of_sparse_matrices_are_checked(indices, indptr, message, tmp_pa
         ({"type": "builtins.eval", "fields": {}}, "does not know"),
         ({"type": "cmvmed.estimators.med.MED", "fields": {}}, "does not know"),
         ({"type": ["med"], "fields": {}}, "does not know"),
-        ({"type": "med", "fields": {"memory": "folder"}, "attributes": {}}, "parameter 'memory'"),
-        ({"type": "pipeline", "fields": {"steps": [], "memory": "folder"}, "attributes": {}}, "parameter 'memory'"),
-        ({"type": "med", "fields": {}, "attributes": {"predict": 1}}, "attribute 'predict'"),
-        ({"type": "med", "fields": {}, "attributes": {"__class__": 1}}, "attribute '__class__'"),
-        ({"type": "med", "fields": {}, "attributes": {"views": 1}}, "attribute 'views'"),
-        ({"type": "med", "fields": {}, "attributes": {"_model": 1, "classes_": 1}}, "AttributeError"),
-        ({"type": "med", "fields": {}, "attributes": {}}, "NotFittedError"),
-        ({"type": "kernel", "fields": {"view": "a", "kind": "rbf"}}, "no model"),
-        ({"type": "kernel", "fields": {"view": "a", "kind": "rbf", "more": 1}}, "TypeError"),
+        ({"type": "estimator", "name": "cmvmed.estimators.med.MED", "fields": {}, "attributes": {}}, "does not know"),
+        ({"type": "estimator", "name": ["med"], "fields": {}, "attributes": {}}, "does not know"),
+        ({"type": "extractor", "name": "med", "fields": {}}, "does not know"),
+        ({"type": "estimator", "name": "med", "fields": {"memory": "folder"}, "attributes": {}}, "parameter 'memory'"),
+        (
+            {"type": "estimator", "name": "pipeline", "fields": {"steps": [], "memory": "folder"}, "attributes": {}},
+            "parameter 'memory'",
+        ),
+        ({"type": "estimator", "name": "med", "fields": {}, "attributes": {"predict": 1}}, "attribute 'predict'"),
+        ({"type": "estimator", "name": "med", "fields": {}, "attributes": {"__class__": 1}}, "attribute '__class__'"),
+        ({"type": "estimator", "name": "med", "fields": {}, "attributes": {"views": 1}}, "attribute 'views'"),
+        (
+            {"type": "estimator", "name": "med", "fields": {}, "attributes": {"_model": 1, "classes_": 1}},
+            "AttributeError",
+        ),
+        ({"type": "estimator", "name": "med", "fields": {}, "attributes": {}}, "NotFittedError"),
+        ({"type": "accuracy", "fields": dict.fromkeys(ACCURACY, 1.0)}, "no model"),
+        ({"type": "accuracy", "fields": {"hits": {"kind": "record", "fields": {}}}}, "a record of"),
+        ({"type": "accuracy", "fields": dict.fromkeys((*ACCURACY, "more"), 1.0)}, "TypeError"),
         ({"type": "random_state", "fields": {"state": [1]}}, "ValueError"),
     ],
 )
@@ -484,10 +495,10 @@ def test_documents_that_ask_for_something_else(entry, message, tmp_path, entries
 
 
 def test_a_reference_leads_to_an_earlier_object(tmp_path, entries):
-    itself = {"type": "med", "fields": {"C": {"kind": "object", "number": 0}}, "attributes": {}}
+    itself = {"type": "estimator", "name": "med", "fields": {"C": {"kind": "object", "number": 0}}, "attributes": {}}
     assert "something unknown" in refusal(tmp_path / "m", with_objects(entries, itself))
     nested = json.loads("[" * 100 + "]" * 100)
-    deep = {"type": "med", "fields": {"C": nested}, "attributes": {}}
+    deep = {"type": "estimator", "name": "med", "fields": {"C": nested}, "attributes": {}}
     assert "nested too deeply" in refusal(tmp_path / "m", with_objects(entries, deep))
 
 
@@ -497,3 +508,18 @@ def test_two_entries_of_one_name(tmp_path, entries):
         warnings.simplefilter("ignore")
         archive.writestr("model.json", "{}")
     assert "same name" in refusal(tmp_path / "m", file.getvalue())
+
+
+def test_a_changed_number_is_noticed(tmp_path, entries):
+    """The digest is over the document and all arrays, so that a change that fits the format is found too."""
+    document = json.loads(entries["model.json"])
+    (estimator,) = (entry for entry in document["objects"] if entry["type"] == "estimator")
+    estimator["fields"]["C"] = 2.0
+    assert "digest differs" in refusal(tmp_path / "m", with_document(entries, objects=document["objects"]))
+
+
+def test_parts_of_a_model_that_do_not_fit_together(tmp_path, entries):
+    document = json.loads(entries["model.json"])
+    (expansion,) = (entry for entry in document["objects"] if entry["type"] == "expansion")
+    expansion["fields"]["constant"] = expansion["fields"]["coefficients"]
+    assert "constant does not fit" in refusal(tmp_path / "m", with_document(entries, objects=document["objects"]))

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 import cmvmed
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.estimators import _explanation
+from cmvmed.model import explain as explanation
 from cmvmed.model.explain import shapley_weights
 
 SETTINGS = {
@@ -197,7 +197,7 @@ def test_many_views_are_explained_by_random_orders(monkeypatch):
     shares = assert_adds_up(model, X)
     again = model.explain(X)
     assert all((shares[name] == again[name]).all() for name in shares)
-    monkeypatch.setattr(_explanation, "MAX_EXACT_VIEWS", 9)
+    monkeypatch.setattr(explanation, "MAX_EXACT_VIEWS", 9)
     exact = np.stack([model.explain(X)[name] for name in bunch.views])
     error = np.stack([shares[name] for name in bunch.views]) - exact
     assert 0.0 < np.sqrt((error**2).mean()) < 0.2 * np.sqrt((exact**2).mean())
@@ -239,7 +239,7 @@ def test_many_rows_in_chunks(monkeypatch, tmp_path):
     model, X = default(2, 3, 0.2), np.tile(bunch.data, (50, 1))
     expected = model.explain(bunch.data)
     np.save(tmp_path / "rows.npy", X)
-    monkeypatch.setattr(_explanation, "MAX_KEPT_DISTANCES", 10_000)
+    monkeypatch.setattr(explanation, "MAX_KEPT_DISTANCES", 10_000)
     with cmvmed.config_context(memory_limit="100MB"):
         for rows in (X, tmp_path / "rows.npy"):
             shares = model.explain(rows)

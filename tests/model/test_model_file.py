@@ -278,7 +278,7 @@ def test_an_existing_file_is_replaced_only_if_asked_for(fitted, tmp_path):
 
 
 def test_folders_that_cannot_be_written_are_noticed_before_anything_is_done(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("cmvmed.persistence.model_file.Encoder", None)  # would fail
+    monkeypatch.setattr("cmvmed.model.file.Encoder", None)  # would fail
     model = fitted("med").model
     with pytest.raises(FileNotFoundError, match=r"folder .*nowhere does not exist"):
         model.save(tmp_path / "nowhere" / "m")
@@ -301,7 +301,7 @@ def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
         file.write(b"half of it")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cmvmed.persistence.model_file.write_archive", interrupted)
+    monkeypatch.setattr("cmvmed.model.file.write_archive", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.save(path, overwrite=True)
     assert path.read_bytes() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ import cmvmed
 from cmvmed import CMVMED, ModelFileError
 from cmvmed.features import SensorFeatures, SignalFeatures
 from cmvmed.features.signal_features import extractor_hash
+from cmvmed.model.file import digest
 from tests.model.models import example
 
 SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("mfcc", "multirocket", "catch22")]  # compiled first
@@ -82,7 +84,10 @@ def changed(path, change):
     with zipfile.ZipFile(path) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     document = json.loads(entries["model.json"])
-    change(next(entry for entry in document["objects"] if entry["type"] == "convolutions")["fields"], document)
+    change(next(entry for entry in document["objects"] if entry.get("name") == "convolutions")["fields"], document)
+    arrays = [np.load(io.BytesIO(entries[f"arrays/{i}.npy"])) for i in range(len(entries) - 1)]
+    document.pop("digest")
+    document["digest"] = digest(document, arrays)
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in (entries | {"model.json": json.dumps(document)}).items():
             archive.writestr(name, content)
@@ -116,7 +121,7 @@ def test_other_extractors_than_the_kind_says_are_refused(tmp_path):
 
     def change(_, document):
         for entry in document["objects"]:
-            if entry["type"] == "signal_features":
+            if entry.get("name") == "signal_features":
                 entry["fields"]["kind"] = "statistics"
 
     changed(tmp_path / "m", change)

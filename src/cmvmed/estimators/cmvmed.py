@@ -698,13 +698,14 @@ class CMVMED(
                 )
             with numerical_errors():
                 self._reference = self._reference_rows.build(self._model.preprocessors)
+            del self._reference_rows
         return self._reference
 
     def _to_model_file(self) -> dict[str, Any]:
-        """The attributes of a model file: what new rows are compared with instead of the rows that it is made of."""
+        """The attributes of a model file, with what new rows are compared with instead of the rows that it is made of."""
         if hasattr(self, "_reference_rows"):
             self._drift_reference()
-        return {name: value for name, value in vars(self).items() if name != "_reference_rows"}
+        return vars(self)
 
     def _read_views(self, X: object) -> tuple[list[Matrix], list[BoolArray]]:
         check_is_fitted(self)
