@@ -7,7 +7,7 @@ import pytest
 
 from cmvmed.data.memory import free_memory, read_memory_limit
 from cmvmed.data.sources.base import format_bytes
-from cmvmed.scale import memory
+from cmvmed.data import memory
 
 
 @pytest.mark.parametrize(
