@@ -15,16 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from cmvmed.reproduction.comparison import compare_with_baselines
-from cmvmed.reproduction.experiment import Cell, Experiment
-from cmvmed.reproduction.method_names import MAJORITY_CLASS
-from cmvmed.reproduction.methods import ALL_METHODS, METHODS
-from cmvmed.reproduction.paper_results import paper_result
-from cmvmed.reproduction.result_rows import ResultRow
-from cmvmed.reproduction.runner import local_executor, plan, run
-from cmvmed.reproduction.scores import calibration_error
-from cmvmed.reproduction.store import ResultStore
-from cmvmed.reproduction.tasks import TASKS, Task
+from experiments.comparison import compare_with_baselines
+from experiments.experiment import Cell, Experiment, paper_result
+from experiments.methods import ALL_METHODS, MAJORITY_CLASS, METHODS
+from experiments.result_rows import ResultRow
+from experiments.runner import local_executor, plan, run
+from experiments.scores import calibration_error
+from experiments.store import ResultStore
+from experiments.tasks import TASKS, Task
 
 REFERENCE = "CMV-MED"
 IN_THE_PAPER = "CMV-MED in the paper"

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from cmvmed import CMVMED
-from cmvmed.datasets import make_machine_vibration
 from cmvmed.features import SensorFeatures
 from cmvmed.model_selection import hide_labels
+from experiments.datasets import make_machine_vibration
 
 warnings.filterwarnings("ignore", message="aeon is not installed")
 machines = make_machine_vibration(40, random_state=0)

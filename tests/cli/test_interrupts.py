@@ -86,7 +86,7 @@ def test_sigterm_is_handled_during_a_command_only(monkeypatch):
     def terminated(*arguments):
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("cmvmed.datasets.catalog.searched_folders", terminated)
+    monkeypatch.setattr("experiments.datasets.catalog.searched_folders", terminated)
     with pytest.raises(SystemExit) as caught:
         main(["datasets"])
     assert caught.value.code == 143

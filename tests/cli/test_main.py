@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 import cmvmed
 from cmvmed.cli import main as cli
-from cmvmed.cli.reproduce_command import command as reproduce
-from cmvmed.reproduction.experiment import EXPERIMENTS, PROTOCOLS
-from cmvmed.reproduction.methods import METHODS
-from cmvmed.reproduction.tasks import TASKS
+from experiments.experiment import EXPERIMENTS, PROTOCOLS
+from experiments.methods import METHODS
+from experiments.run_commands import command as reproduce
+from experiments.tasks import TASKS
 
 
 def run(*arguments):
@@ -32,7 +32,7 @@ def failing(monkeypatch):
         def command():
             raise error
 
-        monkeypatch.setattr("cmvmed.cli.datasets_command.command", command)
+        monkeypatch.setattr("experiments.commands.command", command)
 
     return use
 

@@ -1,0 +1,39 @@
+"""Expected times of the remaining rows, from those of finished ones."""
+
+import pytest
+
+from experiments.result_rows import Key, ResultRow
+from experiments.summary import expected_times, format_times
+
+
+def finished(n_labeled, seconds, method="CMV-MED", dataset="webkb"):
+    fields = {"split": 0, "method": method, "protocol": "tuned", "status": "done"}
+    return ResultRow("figure2", dataset, n_labeled, **fields, fit_seconds=seconds, predict_seconds=1.0)
+
+
+def keys(n_labeled, n_splits, method="CMV-MED", dataset="webkb"):
+    return [Key("figure2", dataset, n_labeled, split, method, "tuned") for split in range(n_splits)]
+
+
+def test_rows_take_the_mean_time_at_the_nearest_number_of_labels():
+    rows = [finished(5, 9.0), finished(5, 19.0), finished(100, 99.0)]  # with prediction 10, 20 and 100 s
+    (time,) = expected_times([*keys(15, 4), *keys(90, 2)], rows)
+    assert time.seconds == pytest.approx(4 * 15.0 + 2 * 100.0)
+    assert (time.n_rows, time.n_unknown) == (6, 0)
+
+
+def test_methods_are_sorted_by_time_and_unknown_rows_are_counted():
+    rows = [finished(15, 1.0, "CoRLS"), finished(15, 59.0, "CMV-MED")]
+    remaining = [*keys(15, 2, "CoRLS"), *keys(15, 2), *keys(15, 3, dataset="ads")]
+    times = expected_times(remaining, rows)
+    assert [(time.method, time.n_rows, time.n_unknown) for time in times] == [("CMV-MED", 5, 3), ("CoRLS", 2, 0)]
+    lines = format_times(times, n_jobs=2).splitlines()
+    assert lines[1].split()[:5] == ["CMV-MED", "tuned", "5", "2.0", "97%"]
+    assert lines[-1] == (
+        "7 rows, 2 minutes on one core, 1 in 2 processes, and 3 rows of unknown time: finish one split first"
+    )
+
+
+def test_nothing_remains():
+    assert expected_times([], [finished(5, 1.0)]) == []
+    assert format_times([], 2).endswith("0 rows, 0 minutes on one core, 0 in 2 processes")
