@@ -4,7 +4,7 @@ For every task and method: accuracy, balanced accuracy and AUC (one-vs-rest mean
 mean ± SD over the splits; expected calibration error over the test rows of all splits; seconds per fit and prediction.
 Then paired tests of CMV-MED and each baseline over the splits. No method is tuned; with ``--protocol shares`` every
 method has its threshold at the class shares of the labels. The majority class is the largest class of the test rows.
-Tasks, splits, methods, scores and tests are those of ``cmvmed.reproduction``. Data files are found as by
+Tasks, splits, methods, scores and tests are those of ``experiments``. Data files are found as by
 ``cmvmed.datasets`` (``CMVMED_DATA``); tasks without data are reported and skipped. Rows are written to a file when they
 are finished, so that an interrupted run can be continued.
 """

@@ -100,7 +100,7 @@ def _check_complete(folder: Path, confirmed: Any) -> None:
 def _reproduce_arguments(folder: Path) -> list[str]:
     chosen = [part for method in METHODS for part in ("--methods", method)]
     work = ["--datasets", "gauss", "--splits", "2", "--protocol", "defaults", *chosen]
-    return ["-m", "cmvmed", "reproduce", "table1", *work, "--jobs", "2", "--results", "results.sqlite"]
+    return ["-m", "experiments", "table1", *work, "--jobs", "2", "--results", "results.sqlite"]
 
 
 def _reproduce_results(folder: Path) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shlex import quote
 
 from cmvmed.pages.formatting import format_interval, format_points, join_names, plural
 from cmvmed.pages.rendering import render
@@ -37,6 +36,7 @@ from experiments.report.significance import comparisons, rank_panels, significan
 from experiments.report.tables import accuracy_cards, best_methods, cost_tables
 from experiments.result_rows import ResultRow
 
+PROGRAM = ("python", "-m", "experiments")
 EXPERIMENT_TITLES = {"table1": "Table 1", "figure2": "Figure 2"}
 
 
@@ -210,8 +210,8 @@ def reproduce_command(rows: Sequence[ResultRow], spec: str, results: str) -> str
     members = [row for row in rows if row.spec == spec]
     experiment = EXPERIMENTS.get(spec)
     if not members or experiment is None:
-        return shlex.join(["cmvmed", "reproduce", spec])
-    arguments = ["cmvmed", "reproduce", spec, "--full", "--splits", str(1 + max(row.split for row in members))]
+        return shlex.join([*PROGRAM, spec])
+    arguments = [*PROGRAM, spec, "--full", "--splits", str(1 + max(row.split for row in members))]
     for option, names in _restrictions(members, experiment).items():
         for name in names:
             arguments += [option, name]
@@ -271,7 +271,7 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
         ],
         "table_command": reproduce_command(methods, "table1", results),
         "curve_command": reproduce_command(methods, "figure2", results),
-        "report_command": f"python -m experiments report --results {quote(results)}",
+        "report_command": shlex.join([*PROGRAM, "report", "--results", results]),
         "source": PAPER_SOURCE,
         "majority_class": MAJORITY_CLASS,
         "min_bin_rows": MIN_BIN_ROWS,

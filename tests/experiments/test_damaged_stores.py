@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from cmvmed._sqlite_files import row_checksum
-from cmvmed.cli.main import main
+from experiments.commands import main
 from experiments.result_rows import COLUMNS, to_record
 from experiments.store import _CREATE, APPLICATION_ID, SCHEMA_VERSION, ResultStore, ResultStoreError
 from tests.experiments.test_store import ROW, digest
@@ -155,7 +155,7 @@ def test_crafted_values_are_refused_with_file_and_row(path, changes, message):
         read(path)
     assert str(path) in str(caught.value)
     assert "row 1 " in str(caught.value)
-    shown = CliRunner().invoke(main, ["reproduce", "report", "--results", str(path)])
+    shown = CliRunner().invoke(main, ["report", "--results", str(path)])
     assert shown.exit_code == 1
     assert len(shown.output.splitlines()) == 1
     assert len(shown.output) < 1000
@@ -182,7 +182,7 @@ def test_a_file_without_checksums_is_read_with_a_note(path):
         assert store.rows() == ROWS
         assert "cannot be found" in store.note
     assert digest(path) == before
-    shown = CliRunner().invoke(main, ["reproduce", "report", "--results", str(path), "--output", str(path) + ".html"])
+    shown = CliRunner().invoke(main, ["report", "--results", str(path), "--output", str(path) + ".html"])
     assert shown.exit_code == 0
     assert "without checksums" in shown.stderr
 

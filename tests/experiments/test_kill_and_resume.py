@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from experiments.store import ResultStore
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[2]
 METHODS = ["SVC, labels only", "logistic regression, labels only", "MED, each view", "LabelSpreading knn", "MV-MED"]
 WORK = ["table1", "--datasets", "gauss", "--datasets", "digits-parity", "--splits", "4", "--protocol", "defaults"]
 WORK += [argument for method in METHODS for argument in ("--methods", method)]
@@ -19,8 +21,8 @@ N_ROWS = 2 * 4 * (len(METHODS) + 1)  # two views
 
 
 def start(results, *, jobs=1, log=subprocess.DEVNULL):
-    command = [sys.executable, "-m", "cmvmed", "reproduce", *WORK, "--jobs", str(jobs), "--results", str(results)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
+    command = [sys.executable, "-m", "experiments", *WORK, "--jobs", str(jobs), "--results", str(results)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=log)
 
 
 def table(path):

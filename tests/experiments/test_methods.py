@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cmvmed.reproduction import evaluation
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +13,7 @@ from sklearn.svm import SVC
 
 from cmvmed import CMVMED, MED, SVM2K
 from cmvmed.datasets import make_multiview_gaussian
+from experiments import evaluation
 from experiments.baseline_pipelines import (
     LabeledOnlyClassifier,
     LateFusionClassifier,
@@ -59,6 +59,7 @@ def without_timing(row):
     return replace(row, fit_seconds=None, predict_seconds=None, peak_mib=None, finished="")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ALL, ids=[method.name for method in ALL])
 def test_every_method_fits_and_repeats(method):
     row = evaluate(key(method), method, SPLIT)
@@ -80,7 +81,10 @@ def test_defaults_are_first_in_the_grid(method):
         assert len(set(values)) == len(values)
 
 
-@pytest.mark.parametrize("name", ["logistic regression, labels only", "LabelSpreading knn", "MV-MED", "CMV-MED"])
+CHEAP = ["logistic regression, labels only", "LabelSpreading knn"]
+
+
+@pytest.mark.parametrize("name", [*CHEAP, *(pytest.param(name, marks=pytest.mark.slow) for name in (MV_MED, CMV_MED))])
 def test_tuning_does_not_depend_on_test_rows(name):
     method = METHODS[name]
     row = evaluate(key(method, "tuned"), method, SPLIT)
@@ -172,6 +176,7 @@ def test_groups():
     assert expand_groups(["CMV-MED", "paper", "SVM-2K"]) == ("CMV-MED", *GROUPS["paper"])
 
 
+@pytest.mark.slow
 def test_accuracy_by_stage_is_recorded_without_changing_the_fit():
     method = METHODS["CMV-MED"]
     row = evaluate(key(method), method, SPLIT)
@@ -222,7 +227,7 @@ def test_methods_for_views():
     assert [method.name for method in methods_for(["SVM-2K"], ["a", "b"])] == ["SVM-2K"]
 
 
-def test_missing_package_is_reported_with_its_extra():
-    method = Method("new", lambda split: None, package=("no_such_package", "baselines"))
-    assert method.missing_package() == "new needs no_such_package: pip install 'cmvmed[baselines]'"
+def test_missing_package_is_reported():
+    method = Method("new", lambda split: None, package="no_such_package")
+    assert method.missing_package() == "new needs no_such_package: pip install no_such_package"
     assert METHODS["CMV-MED"].missing_package() == ""

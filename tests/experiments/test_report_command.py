@@ -1,4 +1,4 @@
-"""The command ``python -m experiments report``: output, files and exit codes."""
+"""``python -m experiments report``: output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cmvmed.cli.main import main
+from experiments.commands import main
 from experiments.store import ResultStore
 from tests.experiments.report.factory import failed_row, table_rows
 
@@ -23,7 +23,7 @@ def results(tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["reproduce", "report", *map(str, arguments)])
+    return CliRunner().invoke(main, ["report", *map(str, arguments)])
 
 
 def test_page_is_written(results, tmp_path):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cmvmed.datasets import make_multiview_gaussian
+from experiments.commands import main
 from experiments.experiment import PROTOCOLS, QUICK_SPLITS, TABLE_1
 from experiments.methods import GROUPS, METHODS
-from experiments.run_commands import command
 from experiments.tasks import TASKS, Task, draw_split
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
@@ -27,7 +27,7 @@ def test_the_table_of_data_sets(cell):
 
 
 def test_options_and_numbers():
-    options = {name for parameter in command.commands["table1"].params for name in parameter.opts}
+    options = {name for parameter in main.commands["table1"].params for name in parameter.opts}
     assert set(re.findall(r"`(--[a-z-]+)", DOCUMENT)) <= options
     assert f"{QUICK_SPLITS['table1']} splits, default parameters" in DOCUMENT
     assert f"{TABLE_1.n_splits} splits, also tuned by 5-fold cross-validation" in DOCUMENT

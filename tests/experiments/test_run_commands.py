@@ -1,4 +1,4 @@
-"""The command ``python -m experiments``: output, progress and exit codes."""
+"""``python -m experiments table1``: output, progress and exit codes."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 from click.testing import CliRunner
 
-from cmvmed.cli.main import main
+from experiments.commands import main
 from experiments.methods import METHODS, Method
 from experiments.result_rows import ResultRow
 from experiments.run_commands import MAX_LOG_LINES, progress
@@ -37,12 +37,12 @@ def results(tmp_path):
     return tmp_path / "results.sqlite"
 
 
-def reproduce(*arguments, results):
-    return CliRunner().invoke(main, ["reproduce", *arguments, "--results", str(results)])
+def run(*arguments, results):
+    return CliRunner().invoke(main, [*arguments, "--results", str(results)])
 
 
 def test_output_ends_with_the_table_and_the_next_step(results):
-    shown = reproduce(*CHEAP, results=results)
+    shown = run(*CHEAP, results=results)
     assert shown.exit_code == 0
     assert "2 rows, 0 of them finished before" in shown.stderr
     assert "majority class" in shown.stdout
@@ -53,15 +53,15 @@ def test_output_ends_with_the_table_and_the_next_step(results):
 
 
 def test_second_run_computes_nothing(results):
-    first = reproduce(*CHEAP, results=results)
-    again = reproduce(*CHEAP, results=results)
+    first = run(*CHEAP, results=results)
+    again = run(*CHEAP, results=results)
     assert "2 rows, 2 of them finished before" in again.stderr
     assert again.stdout == first.stdout
 
 
 def test_estimate_counts_the_remaining_rows_and_computes_none(results):
-    reproduce(*CHEAP, results=results)
-    shown = reproduce(*CHEAP, "--splits", "5", "--estimate", results=results)
+    run(*CHEAP, results=results)
+    shown = run(*CHEAP, "--splits", "5", "--estimate", results=results)
     assert shown.exit_code == 0
     assert re.match(rf"{re.escape(CHEAP_METHOD)} +defaults +3 ", shown.stdout.splitlines()[1])
     with ResultStore(results, read_only=True) as store:
@@ -69,14 +69,14 @@ def test_estimate_counts_the_remaining_rows_and_computes_none(results):
 
 
 def test_estimate_needs_finished_rows(results):
-    shown = reproduce(*CHEAP, "--estimate", results=results)
+    shown = run(*CHEAP, "--estimate", results=results)
     assert shown.exit_code == 1
     assert "python -m experiments" in shown.stderr
     assert not results.exists()
 
 
 def test_standard_output_is_json_only(results):
-    shown = reproduce(*CHEAP, "--json", results=results)
+    shown = run(*CHEAP, "--json", results=results)
     content = json.loads(shown.stdout)
     assert [entry["method"] for entry in content["table"]] == [CHEAP_METHOD, "majority class"]
     assert [entry["kernel"] for entry in content["table"]] == ["linear", ""]
@@ -91,7 +91,7 @@ def test_missing_data_set_is_reported_and_exits_with_1(results, tmp_path, monkey
     monkeypatch.setenv("CMVMED_DATA", "")
     webkb.cache_clear()
     (tmp_path / "data").mkdir()
-    shown = reproduce(*CHEAP, "--datasets", "webkb", "--data-dir", str(tmp_path / "data"), results=results)
+    shown = run(*CHEAP, "--datasets", "webkb", "--data-dir", str(tmp_path / "data"), results=results)
     assert shown.exit_code == 1
     assert "Skipped data set webkb: WebKB.mat was not found" in shown.stderr
     assert "--data-dir sets their folder" in shown.stderr
@@ -103,7 +103,7 @@ def test_failures_are_counted_and_exit_with_1(results, monkeypatch):
         raise RuntimeError("broken")
 
     monkeypatch.setitem(METHODS, CHEAP_METHOD, Method(CHEAP_METHOD, failing))
-    shown = reproduce(*CHEAP, results=results)
+    shown = run(*CHEAP, results=results)
     assert shown.exit_code == 1
     assert "2 rows failed" in shown.stderr
     assert "failed (2)" in shown.stdout
@@ -111,14 +111,14 @@ def test_failures_are_counted_and_exit_with_1(results, monkeypatch):
 
 @pytest.mark.parametrize("arguments", [["table3"], ["--splits", "0"], ["--methods", "magic"], ["--datasets", "iris"]])
 def test_invalid_command_line_is_rejected(arguments, results):
-    shown = reproduce(*arguments, results=results)
+    shown = run(*arguments, results=results)
     assert shown.exit_code == 2
     assert not results.exists()
 
 
 def test_other_file_gives_one_line_and_is_not_changed(results):
     results.write_bytes(b"some text\n" * 1000)
-    shown = reproduce(*CHEAP, results=results)
+    shown = run(*CHEAP, results=results)
     assert shown.exit_code == 1
     assert "is not a file of results, or is damaged" in shown.stderr
     assert len(shown.stderr.strip().splitlines()) == 1
@@ -128,7 +128,7 @@ def test_other_file_gives_one_line_and_is_not_changed(results):
 @pytest.mark.slow
 def test_address_without_a_cluster(results):
     pytest.importorskip("distributed")
-    shown = reproduce(*CHEAP, "--dask", "tcp://127.0.0.1:9", results=results)
+    shown = run(*CHEAP, "--dask", "tcp://127.0.0.1:9", results=results)
     assert shown.exit_code == 1
     assert "tcp://127.0.0.1:9" in shown.stderr
     assert "Traceback" not in shown.stderr
@@ -137,13 +137,13 @@ def test_address_without_a_cluster(results):
 @pytest.mark.slow
 def test_dask_cluster_gives_the_same_rows(results, tmp_path):
     distributed = pytest.importorskip("distributed")
-    reproduce(*CHEAP, results=results)
+    run(*CHEAP, results=results)
     with (
         distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster),
     ):
         other = tmp_path / "dask.sqlite"
-        shown = reproduce(*CHEAP, "--dask", cluster.scheduler_address, results=other)
+        shown = run(*CHEAP, "--dask", cluster.scheduler_address, results=other)
     assert shown.exit_code == 0
     with ResultStore(results) as one, ResultStore(other) as two:
         assert [(r.key, r.accuracy) for r in one.rows()] == [(r.key, r.accuracy) for r in two.rows()]

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.datasets import DatasetError, locations
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")

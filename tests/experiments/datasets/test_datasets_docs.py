@@ -8,7 +8,7 @@ import pytest
 
 from cmvmed import datasets
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "datasets.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT, flags=re.DOTALL)
 LOADERS = [name for name in datasets.__all__ if name.startswith(("fetch_", "load_"))]
 

@@ -116,9 +116,9 @@ def test_a_file_without_an_address_is_not_found():
         read_file(replace(FILE, url=""), FetchOptions())
 
 
-def test_without_pooch_the_extra_is_named(monkeypatch):
+def test_without_pooch_it_is_named(monkeypatch):
     monkeypatch.setattr(locations, "find_spec", lambda name: None)
-    with pytest.raises(DatasetNotFoundError, match=r"pip install 'cmvmed\[datasets\]'"):
+    with pytest.raises(DatasetNotFoundError, match=r"pip install pooch"):
         read_file(FILE, FetchOptions())
 
 

@@ -10,10 +10,10 @@ from statistics import fmean, stdev
 import click
 import pytest
 
+from experiments.commands import main
 from experiments.experiment import FIGURE_2, TABLE_1
 from experiments.report import report_page, write_page
 from experiments.report.page import reproduce_command
-from experiments.run_commands import command as reproduce
 from tests.experiments.report.factory import curve_rows, failed_row, table_rows
 from tests.pages.parsed import parse, table_rows_of
 
@@ -229,12 +229,12 @@ def test_commands_name_the_restrictions():
 
 def test_commands_are_valid():
     rows = [row for row in table_rows(2, ("webkb",), ("tuned",)) if row.method in ("CMV-MED", "SVM-2K")]
-    _, _, name, *words = shlex.split(reproduce_command(rows, "table1", "r.sqlite"))
-    parsed = reproduce.commands[name].make_context(name, list(words)).params
+    _, _, _, name, *words = shlex.split(reproduce_command(rows, "table1", "r.sqlite"))
+    parsed = main.commands[name].make_context(name, list(words)).params
     assert (parsed["splits"], parsed["datasets"], parsed["protocol"]) == (2, ("webkb",), ("tuned",))
     assert parsed["methods"] == ("CMV-MED", "SVM-2K")
     with pytest.raises(click.UsageError):
-        reproduce.commands[name].make_context(name, [*words, "--no-such-option"])
+        main.commands[name].make_context(name, [*words, "--no-such-option"])
 
 
 MARKUP = "<script>alert('1')</script>&\"<b>"

@@ -25,7 +25,7 @@ from experiments.report.projection import (
 )
 from tests.core.factories import rejects
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 NUMBER = re.compile(r"-?\d+\.?\d*")
 
 

@@ -1,8 +1,13 @@
-"""Figures in files of their own: valid SVG with all panels, styles and colors of both schemes."""
+"""Curves have styles and bands; figures in files of their own are valid SVG with the colors of both schemes."""
 
 from xml.etree import ElementTree
 
-from experiments.report.curves import GAP, curve_panels, figure_file
+import pytest
+from scipy import stats
+
+from experiments.comparison import mean_interval
+from experiments.report.curves import BAND_CONFIDENCE, GAP, curve_panels, figure_file
+from experiments.report.grouping import method_style
 from tests.experiments.report.factory import curve_rows
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,3 +35,26 @@ def test_style_has_colors_of_both_schemes_and_nothing_external():
     assert "--complete" in text
     assert "url(" not in text
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize(
+    ("method", "style"),
+    [
+        ("CMV-MED", "complete"),
+        ("CMV-MED as printed", "printed"),
+        ("MED, view x", "single"),
+        ("late fusion of MED", "other"),
+    ],
+)
+def test_styles(method, style):
+    assert method_style(method) == style
+
+
+def test_bands_are_intervals_of_the_mean_and_need_five_splits():
+    (panel,) = curve_panels(curve_rows(6, ("webkb",)))
+    assert 'class="band"' in panel.figure
+    (few,) = curve_panels(curve_rows(4, ("webkb",)))
+    assert 'class="band"' not in few.figure
+    scores = [row.accuracy for row in curve_rows(6, ("webkb",)) if (row.method, row.n_labeled) == ("CMV-MED", 10)]
+    low, high = stats.ttest_1samp(scores, 0.0).confidence_interval(BAND_CONFIDENCE)
+    assert mean_interval(scores, BAND_CONFIDENCE) == pytest.approx((low, high))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
-from scipy import stats
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, Series, dot_chart, line_chart
 from cmvmed.pages.svg import (
@@ -17,10 +16,6 @@ from cmvmed.pages.svg import (
     to_markup,
     truncated,
 )
-from experiments.comparison import mean_interval
-from experiments.report.curves import BAND_CONFIDENCE, curve_panels
-from experiments.report.grouping import method_style
-from tests.experiments.report.factory import curve_rows
 
 CHART = Chart("figure", "Title", "Description", "x axis", "y axis")
 
@@ -68,19 +63,6 @@ def test_text_is_escaped():
     assert to_markup(element("text", "<b>&", class_='"x"')) == '<text class="&quot;x&quot;">&lt;b&gt;&amp;</text>'
 
 
-@pytest.mark.parametrize(
-    ("method", "style"),
-    [
-        ("CMV-MED", "complete"),
-        ("CMV-MED as printed", "printed"),
-        ("MED, view x", "single"),
-        ("late fusion of MED", "other"),
-    ],
-)
-def test_styles(method, style):
-    assert method_style(method) == style
-
-
 def test_curves_have_bands_names_and_all_points():
     named = Series("CMV-MED", "complete", ((10.0, 70.0), (50.0, 90.0)), ((10.0, 65.0, 75.0), (50.0, 88.0, 92.0)))
     gray = Series("baseline", "other", ((10.0, 60.0), (50.0, 80.0)))
@@ -109,13 +91,3 @@ def test_one_value_and_equal_values_can_be_drawn():
     assert "<circle" in dot_chart(CHART, [DotRow("a", "other", (Mark(5.0),))])
     flat = Series("flat", "complete", ((1.0, 50.0), (2.0, 50.0)))
     assert "nan" not in line_chart(CHART, [flat], [1.0, 2.0])
-
-
-def test_bands_are_intervals_of_the_mean_and_need_five_splits():
-    (panel,) = curve_panels(curve_rows(6, ("webkb",)))
-    assert 'class="band"' in panel.figure
-    (few,) = curve_panels(curve_rows(4, ("webkb",)))
-    assert 'class="band"' not in few.figure
-    scores = [row.accuracy for row in curve_rows(6, ("webkb",)) if (row.method, row.n_labeled) == ("CMV-MED", 10)]
-    low, high = stats.ttest_1samp(scores, 0.0).confidence_interval(BAND_CONFIDENCE)
-    assert mean_interval(scores, BAND_CONFIDENCE) == pytest.approx((low, high))

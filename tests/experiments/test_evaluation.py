@@ -116,6 +116,7 @@ def test_unlabeled_rows_are_required():
         LabelSharesClassifier(logistic(split)).fit(split.X[labeled], split.y[labeled])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", methods_for(ALL_METHODS, list(TWO.views)), ids=lambda method: method.name)
 def test_every_method_has_the_protocol(method):
     split = SPLITS[2]
