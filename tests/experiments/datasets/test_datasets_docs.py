@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cmvmed import datasets
+import cmvmed.datasets
+import experiments.datasets
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "datasets.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT, flags=re.DOTALL)
-LOADERS = [name for name in datasets.__all__ if name.startswith(("fetch_", "load_"))]
+PUBLIC = [*cmvmed.datasets.__all__, *experiments.datasets.__all__]
+LOADERS = [name for name in PUBLIC if name.startswith(("fetch_", "load_"))]
 
 
 def run(block):
