@@ -228,7 +228,7 @@ METHODS = {
         Method("LabelSpreading knn", _spreading_knn, "knn"),
         Method("SelfTraining (LR)", _self_training, "linear"),
         Method("co-training (LR)", _co_training, "linear", n_views=2, package="sslearn"),
-        *_both_kernels(SVM_2K, _svm2k, n_views=2, package=("piqp", "baselines")),
+        *_both_kernels(SVM_2K, _svm2k, n_views=2, package="piqp"),
         *_both_kernels(MV_MED, _mvmed),
         *_both_kernels(CO_RLS, _corls),
         *_both_kernels(CMV_MED_PRINTED, partial(_paper, algorithm="printed")),
