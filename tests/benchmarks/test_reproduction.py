@@ -30,6 +30,7 @@ def whole(rows):
     ]
 
 
+@pytest.mark.slow
 def test_tables_and_claims_are_the_same_after_writing_and_reading(tmp_path):
     table, curves = whole(table_rows(11, ("webkb", "ads"))), whole(curve_rows(11))
     write_results(tmp_path / "results.csv", [*table, *curves, failed_row()])

@@ -165,7 +165,7 @@ def no_database(path):
 
 def damaged(path):
     with ResultStore(path) as store:
-        for split in range(500):
+        for split in range(50):
             store.add(replace(ROW, split=split))
     content = bytearray(path.read_bytes())
     content[5000:15000] = os.urandom(10000)
@@ -174,7 +174,7 @@ def damaged(path):
 
 def cut_short(path):
     with ResultStore(path) as store:
-        for split in range(500):
+        for split in range(50):
             store.add(replace(ROW, split=split))
     path.write_bytes(path.read_bytes()[:6000])
 
