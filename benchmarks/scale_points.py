@@ -27,8 +27,8 @@ from cmvmed.data.memory import free_memory
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.validation import RowCheck
 from cmvmed.numerics.nystroem import Landmarks
-from cmvmed.reproduction.baseline_pipelines import CoTrainingClassifier
 from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, UnlabeledRows
+from experiments.baseline_pipelines import CoTrainingClassifier
 
 WIDTH, N_LABELED, N_TEST = 50, 100, 5000
 SEPARATION = (1.1, 0.8)  # of the two views, in within-class standard deviations from the middle

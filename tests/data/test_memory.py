@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from cmvmed.data import memory
 from cmvmed.data.memory import free_memory, read_memory_limit
 from cmvmed.data.sources.base import format_bytes
-from cmvmed.data import memory
 
 
 @pytest.mark.parametrize(

@@ -705,7 +705,7 @@ class CMVMED(
         """The attributes of a model file, with what new rows are compared with instead of the rows that it is made of."""
         if hasattr(self, "_reference_rows"):
             self._drift_reference()
-        return vars(self)
+        return dict(vars(self))
 
     def _read_views(self, X: object) -> tuple[list[Matrix], list[BoolArray]]:
         check_is_fitted(self)
