@@ -12,7 +12,7 @@ from scipy import sparse
 
 from cmvmed.model.terms import Centers, FewerRows, Present, are_finite, are_indices, check_that
 from cmvmed.numerics.kernel_expansions import KernelExpansion, KernelSum, can_sum, kernel_sum
-from cmvmed.numerics.kernels import DISTANCE_KERNELS, Kernel
+from cmvmed.numerics.kernels import Kernel
 from cmvmed.numerics.linalg import is_sparse, unit_rows, whitening
 from cmvmed.numerics.nystroem import RANK_TOLERANCE
 from cmvmed.numerics.pickled_fields import PickledByFields
@@ -21,8 +21,6 @@ from cmvmed.numerics.types import Array, IntArray, Matrix
 if TYPE_CHECKING:
     from cmvmed.model.evaluate import FusedSums
     from cmvmed.model.formulas import Formulas, Tensor
-
-KERNELS = (*DISTANCE_KERNELS, "linear", "cosine")  # those that have a formula
 
 
 @dataclass(frozen=True)
@@ -152,14 +150,14 @@ class Expansion(PickledByFields):
     @property
     def without_formula(self) -> str | None:
         """Why the kernel has no formula; None if it has one."""
-        if self.kernel.kind in KERNELS:
+        if self.kernel.form is not None:
             return None
         kind = "a function of Python" if callable(self.kernel.kind) else f"{self.kernel.kind!r}"
         return f"The kernel of view {self.kernel.view!r} is {kind}"
 
     def compared(self) -> Iterator[tuple[Matrix, IntArray]]:
         """The rows with a coefficient; a linear kernel needs one weight per feature alone."""
-        if self.kernel.kind in DISTANCE_KERNELS:
+        if self.kernel.form is not None and self.kernel.form.gaussian:
             yield self.rows.rows, np.flatnonzero(self._row_coefficients.any(axis=1))
 
     @property
@@ -172,20 +170,19 @@ class Expansion(PickledByFields):
         return a
 
     def emit(self, formulas: Formulas) -> Tensor:
-        """Σ_i a_i x·x_i = x·w with w = Σ_i a_i x_i, the same with rows of unit length for the cosine, and distances."""
-        view, a, kind = formulas.views[self.view], self._row_coefficients, self.kernel.kind
-        if not a.any():
+        """Σ_i a_i x·x_i = x·w with w = Σ_i a_i x_i, and the Gaussian part from distances."""
+        view, a, form = formulas.views[self.view], self._row_coefficients, self.kernel.form
+        if form is None or not a.any():
             return (view.mask * np.zeros((1, self.constant.size)) + self._constant) * view.mask
         points, train = view.points(self.rows.preprocessor), self.rows.rows
-        if kind == "cosine":
-            return (formulas.unit_length(points) @ np.asarray(unit_rows(train).T @ a) + self._constant) * view.mask
-        linear = points @ np.asarray(train.T @ a) if kind != "rbf" else None
-        if linear is not None and kind not in DISTANCE_KERNELS:
-            return (linear + self._constant) * view.mask
-        distances, used = formulas.rows.squared_distances(points, train), formulas.rows.used(train)
-        gaussian = (distances * -self.kernel.gamma).apply("Exp") @ a[used]
-        total = gaussian if linear is None else (linear + gaussian) * 0.5
-        return (total + self._constant) * view.mask
+        parts = []
+        if form.linear:
+            rows, centers = (formulas.unit_length(points), unit_rows(train)) if form.unit else (points, train)
+            parts.append(rows @ np.asarray(form.linear * (centers.T @ a)))
+        if form.gaussian:
+            distances, used = formulas.rows.squared_distances(points, train), formulas.rows.used(train)
+            parts.append((distances * -self.kernel.gamma).apply("Exp") @ (form.gaussian * a[used]))
+        return (formulas.sum_of(parts) + self._constant) * view.mask
 
     def check(self, n_classes: int, widths: Sequence[int]) -> None:
         """Raise a ValueError unless its arrays fit together."""

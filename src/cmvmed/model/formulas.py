@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cmvmed.data.validation import RowCheck
 from cmvmed.model.fitted_model import Member, Mixing, Model
-from cmvmed.numerics.kernels import Kernel
+from cmvmed.numerics.kernels import FORMS, Kernel
 from cmvmed.numerics.linalg import is_sparse, unit_rows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.scaling import Scaling
@@ -305,8 +305,7 @@ def compared_rows(model: Model) -> ComparedRows:
         for term in member.terms:
             if term.without_formula is not None:
                 raise ValueError(
-                    f"{term.without_formula}, which an ONNX model cannot compute; use one of "
-                    "'linear+rbf', 'rbf', 'linear', 'cosine'."
+                    f"{term.without_formula}, which an ONNX model cannot compute; use one of {', '.join(map(repr, FORMS))}."
                 )
             for train, used in term.compared():
                 rows.use(train, used)
@@ -394,12 +393,16 @@ def _mixed(mixing: Mixing, logits: Sequence[Tensor | None]) -> Tensor:
 
 def kernel_values(kernel: Kernel, points: Tensor, train: Array) -> Tensor:
     """k(x, x') of points and all rows of a table, (n, p)."""
-    if kernel.kind == "cosine":
-        return unit_length(points) @ np.asarray(unit_rows(train).T)
-    products = ((points * -2.0) @ train.T) * -0.5  # -2x·x' is computed once for the distances, too
-    if kernel.kind == "linear":
-        return products
-    rows = ComparedRows()
-    rows.use(train, np.arange(train.shape[0]))
-    gaussian = (rows.squared_distances(points, train) * -kernel.gamma).apply("Exp")
-    return gaussian if kernel.kind == "rbf" else (products + gaussian) * 0.5
+    form, parts = kernel.form, []
+    if form is None:
+        raise ValueError(f"The kernel of view {kernel.view!r} has no formula.")
+    if form.linear and form.unit:
+        parts.append(unit_length(points) @ np.asarray(form.linear * unit_rows(train).T))
+    elif form.linear:  # -2x·x' is computed once for the distances, too
+        parts.append(((points * -2.0) @ train.T) * (-0.5 * form.linear))
+    if form.gaussian:
+        rows = ComparedRows()
+        rows.use(train, np.arange(train.shape[0]))
+        gaussian = (rows.squared_distances(points, train) * -kernel.gamma).apply("Exp")
+        parts.append(gaussian if form.gaussian == 1.0 else gaussian * form.gaussian)
+    return sum_of(parts)

@@ -15,8 +15,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 from cmvmed.numerics.linalg import is_positive_semidefinite, is_sparse, unit_rows
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
-NAMED_KERNELS = ("linear+rbf", "rbf", "linear", "cosine", "precomputed")
-DISTANCE_KERNELS = ("linear+rbf", "rbf")  # whose gamma is in units of squared distances
 BLOCK_SIZE = 2**17  # numbers worked on at a time
 MAX_VALUE = 1e100  # of a kernel; beyond, products of kernels leave the range of numbers
 DISTANCE_NOISE = 1e-14  # squared distances below this share of the largest squared length are rounding
@@ -25,16 +23,43 @@ DEFINITENESS_TOLERANCE = 1e-8  # relative to the largest diagonal entry
 
 
 @dataclass(frozen=True)
+class KernelForm:
+    """A named kernel: a x·x' + b exp(-γ‖x - x'‖²), of rows divided by their lengths if ``unit``."""
+
+    linear: float = 0.0  # a
+    gaussian: float = 0.0  # b
+    unit: bool = False
+
+
+# All that other modules know of a named kernel: values, diagonals, sums, landmarks and exported formulas follow from it.
+FORMS = {
+    "linear+rbf": KernelForm(linear=0.5, gaussian=0.5),
+    "rbf": KernelForm(gaussian=1.0),
+    "linear": KernelForm(linear=1.0),
+    "cosine": KernelForm(linear=1.0, unit=True),
+}
+NAMED_KERNELS = (*FORMS, "precomputed")
+DISTANCE_KERNELS = tuple(
+    name for name, form in FORMS.items() if form.gaussian
+)  # whose gamma is in units of squared distances
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel with all its numbers fixed.
 
-    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to "rbf", exp(-γ‖x -
-    x'‖²). "linear+rbf" is the mean of x·x' and exp(-γ‖x - x'‖²).
+    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to those of squared
+    distances.
     """
 
     view: str  # named in errors
     kind: str | Callable[[Matrix, Matrix], Array]
     gamma: float = 1.0
+
+    @property
+    def form(self) -> KernelForm | None:
+        """The formula of a named kernel; None for given matrices and functions."""
+        return FORMS.get(self.kind) if isinstance(self.kind, str) else None
 
     def gram(self, train: Matrix, index: IntArray) -> Array:
         """Kernel matrix (k, k) of the training rows ``index``."""
@@ -60,13 +85,11 @@ class Kernel:
     def diagonal(self, rows: Matrix) -> Array:
         """k(x, x) of each row, (n,)."""
         self._check_has_features()
-        if self.kind in ("rbf", "cosine"):
-            values = np.ones(rows.shape[0])
-            return np.where(_squared_norms(rows) > 0.0, values, 0.0) if self.kind == "cosine" else values
-        if self.kind == "linear":
-            return _squared_norms(rows)
-        if self.kind == "linear+rbf":
-            return 0.5 * (_squared_norms(rows) + 1.0)
+        form = self.form
+        if form is not None:
+            squares = _squared_norms(rows) if form.linear else np.zeros(rows.shape[0])
+            squares = np.where(squares > 0.0, 1.0, 0.0) if form.unit else squares
+            return np.asarray(form.linear * squares + form.gaussian)
         return np.array([self._values(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])])
 
     def _check_has_features(self) -> None:
@@ -81,18 +104,20 @@ class Kernel:
             return self._called(self.kind, first, second)
         if first.shape[0] == 0:
             return np.zeros((0, second.shape[0]))
-        if self.kind == "cosine":  # scikit-learn's takes very short rows for rows of zeros
+        form = FORMS[self.kind]
+        if form.unit:  # scikit-learn's cosine takes very short rows for rows of zeros
             first, second = unit_rows(first), unit_rows(second)
-            return np.asarray(pairwise_kernels(first, second, metric="linear", dense_output=True))
-        if self.kind == "linear+rbf":
-            return self._linear_and_rbf(first, second)
-        settings = {"gamma": self.gamma} if self.kind == "rbf" else {}
+        if form.linear and form.gaussian:
+            return self._linear_and_rbf(form, first, second)
+        metric, weight = ("rbf", form.gaussian) if form.gaussian else ("linear", form.linear)
+        settings = {"gamma": self.gamma} if form.gaussian else {}
         with np.errstate(over="ignore", invalid="ignore"):  # reported by checked, with the view's name
-            values = pairwise_kernels(first, second if second is not first else None, metric=self.kind, **settings)
-        return values.toarray() if is_sparse(values) else np.asarray(values)
+            values = pairwise_kernels(first, second if second is not first else None, metric=metric, **settings)
+        values = values.toarray() if is_sparse(values) else np.asarray(values)
+        return values if weight == 1.0 else np.asarray(weight * values)
 
-    def _linear_and_rbf(self, first: Matrix, second: Matrix) -> Array:
-        """½ x·x' + ½ exp(-γ‖x - x'‖²), both from one product, some rows at a time so that they stay in the cache."""
+    def _linear_and_rbf(self, form: KernelForm, first: Matrix, second: Matrix) -> Array:
+        """Both parts from one product, some rows at a time so that they stay in the cache."""
         with np.errstate(over="ignore", invalid="ignore"):
             values = _products(first, second)
             norms, others = _squared_norms(first), _squared_norms(second)
@@ -101,8 +126,10 @@ class Kernel:
                 if first is second:
                     np.fill_diagonal(distances[:, rows], 0.0)
                 distances *= -self.gamma
-                values[rows] += np.exp(distances, out=distances)
-                values[rows] *= 0.5
+                np.exp(distances, out=distances)
+                distances *= form.gaussian
+                values[rows] *= form.linear
+                values[rows] += distances
         return values
 
     def _called(self, kind: Callable[..., Any], first: Matrix, second: Matrix) -> Array:

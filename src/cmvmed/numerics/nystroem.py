@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from cmvmed.numerics.kernel_expansions import BLOCK_ROWS, FormedRows, can_sum, extended_centers
-from cmvmed.numerics.kernels import DISTANCE_KERNELS, Kernel
+from cmvmed.numerics.kernels import Kernel, KernelForm
 from cmvmed.numerics.linalg import is_sparse, whitening
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
@@ -31,6 +31,10 @@ class Landmarks:
     columns: IntArray  # (p,) which columns of a precomputed kernel are the landmarks; 0, 1, ... else
 
     @property
+    def _form(self) -> KernelForm:
+        return self.kernel.form or KernelForm()
+
+    @property
     def n_landmarks(self) -> int:
         """Number of landmarks, p."""
         return int(self.columns.size)
@@ -40,7 +44,7 @@ class Landmarks:
         n = points.shape[0]
         weights = np.ones(n) if weights is None else weights
         values = np.empty((n, self.n_landmarks + 1))
-        if self.kernel.kind in DISTANCE_KERNELS and not is_sparse(self.landmarks) and not is_sparse(points):
+        if self._form.gaussian and not self._form.unit and not is_sparse(self.landmarks) and not is_sparse(points):
             for start in range(0, n, BLOCK_ROWS):
                 rows = slice(start, start + BLOCK_ROWS)
                 self._compare(points[rows], weights[rows], values[rows, :-1])
@@ -53,41 +57,41 @@ class Landmarks:
     def _compare(self, points: Array, weights: Array, values: Array) -> None:
         """Write √w k(x) of dense rows (n, d) into ``values`` (n, p): one product and one exponential.
 
-        √w exp(-γ‖x - z‖²) = exp(2γ x·z - γ‖z‖² - γ‖x‖² + ½ log w); "linear+rbf" is half of it and half of √w x·z.
+        b √w exp(-γ‖x - z‖²) = exp(2γ x·z - γ‖z‖² - γ‖x‖² + ½ log w + log b), and a √w x·z for the linear part.
         """
         gamma, root = self.kernel.gamma, np.sqrt(weights)[:, None]
-        products = (0.5 * root * points) @ self.landmarks.T
-        exponents = products * (4.0 * gamma / root)
+        products = (root * points) @ self.landmarks.T
+        exponents = products * (2.0 * gamma / root)
         exponents += self._of_landmarks
         exponents += np.log(root) - gamma * np.einsum("ij,ij->i", points, points)[:, None]
         np.exp(exponents, out=exponents)
-        np.add(exponents, products if self.kernel.kind == "linear+rbf" else 0.0, out=values)
+        products *= self._form.linear
+        np.add(exponents, products, out=values)
 
     def values(self, points: Matrix) -> "LandmarkValues":
         """(k(x), 1) of each row in parts, which is faster where only products with them are needed."""
-        if not can_sum(self.kernel, self.landmarks) or is_sparse(points) or self.kernel.kind == "linear":
+        if not can_sum(self.kernel, self.landmarks) or is_sparse(points) or not self._form.gaussian:
             return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None)
         values = np.asarray(FormedRows(points).gaussian_kernel(self.kernel.gamma, self._extended), dtype=np.float64)
-        return LandmarkValues(self, values, points if self.kernel.kind == "linear+rbf" else None)
+        return LandmarkValues(self, values, points if self._form.linear else None)
 
     @cached_property
     def _extended(self) -> Array:
-        """The landmarks as :class:`GaussianSum` needs them, half of the kernel if half of it is Gaussian, (d + 2, p)."""
+        """The landmarks as :class:`GaussianSum` needs them, with the factor of the Gaussian part, (d + 2, p)."""
         extended = extended_centers(self.kernel.gamma, self.landmarks)
-        if self.kernel.kind == "linear+rbf":
-            extended[-1] -= np.log(2.0)
+        extended[-1] += np.log(self._form.gaussian)
         return extended
 
     @cached_property
     def _of_landmarks(self) -> Array:
-        """-γ‖z‖² of each landmark, less log 2 if half of the kernel is Gaussian, (p,)."""
-        half = np.log(2.0) if self.kernel.kind == "linear+rbf" else 0.0
-        return np.asarray(-self.kernel.gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks) - half)
+        """-γ‖z‖² + log b of each landmark, with the factor b of the Gaussian part, (p,)."""
+        squares = np.einsum("ij,ij->i", self.landmarks, self.landmarks)
+        return np.asarray(-self.kernel.gamma * squares + np.log(self._form.gaussian))
 
 
 @dataclass(frozen=True)
 class LandmarkValues:
-    """(k(x), 1) of some rows: ``kernel`` (n, p), and ½ x·z with the landmarks if ``points`` (n, d) are given, in addition."""
+    """(k(x), 1) of some rows: ``kernel`` (n, p), and a x·z with the landmarks if ``points`` (n, d) are given, in addition."""
 
     landmarks: Landmarks
     kernel: Array
@@ -97,14 +101,14 @@ class LandmarkValues:
         """Their products with coefficients (p + 1, F), (n, F)."""
         scores = self.kernel @ coefficients[:-1] + coefficients[-1]
         if self.points is not None:
-            scores += self.points @ (0.5 * (self.landmarks.landmarks.T @ coefficients[:-1]))
+            scores += self.points @ (self.landmarks._form.linear * (self.landmarks.landmarks.T @ coefficients[:-1]))
         return np.asarray(scores)
 
     def sums(self, values: Array) -> Array:
         """Σ values (k(x), 1) over the rows, (p + 1, F), for values (n, F)."""
         sums = self.kernel.T @ values
         if self.points is not None:
-            sums += 0.5 * (self.landmarks.landmarks @ (self.points.T @ values))
+            sums += self.landmarks._form.linear * (self.landmarks.landmarks @ (self.points.T @ values))
         return np.vstack([sums, values.sum(axis=0)])
 
 
