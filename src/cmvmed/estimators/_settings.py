@@ -43,6 +43,11 @@ OPINIONS = (*KINDS, "consensus")
 LABELS_DRAWN = ("unknown", "random", "per_class", "chosen")
 
 
+def read_random_state(estimator: "CMVMED") -> object:
+    """What draws rows for suggestions."""
+    return estimator.random_state
+
+
 def read_input_settings(estimator: "MultiViewClassifier") -> InputSettings:
     """How an estimator reads X and y; a given memory limit is checked here."""
     n_jobs, limit = getattr(estimator, "n_jobs", None), configured_memory_limit()

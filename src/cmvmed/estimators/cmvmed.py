@@ -30,7 +30,7 @@ from cmvmed.estimators._fitted import (
 from cmvmed.estimators._lowering import FitViews
 from cmvmed.estimators._monitoring import health, novelty, reference_rows
 from cmvmed.estimators._parameters import check_choice, check_number
-from cmvmed.estimators._settings import FitSettings, read_input_settings
+from cmvmed.estimators._settings import FitSettings, read_input_settings, read_random_state
 from cmvmed.estimators._suggestions import Suggestions, suggest
 from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy
 from cmvmed.model.explain import explain
@@ -538,7 +538,8 @@ class CMVMED(
         probabilities : dict from the names in ``opinions_`` to arrays of shape (n_rows, n_classes)
             A row without any view gets the class prior.
         """
-        return probabilities_by_member(self._model, *self._read_views(X))
+        views = self._read_views(X)
+        return probabilities_by_member(self._model, *views)
 
     def decision_function_by_view(self, X: object, *, return_std: bool = False) -> dict[str, Any]:
         """Score of each row by each view alone.
@@ -573,7 +574,8 @@ class CMVMED(
         probabilities : dict from view name to an array of shape (n_rows, n_classes)
             A row without the view gets the class prior.
         """
-        found = probabilities_by_view(self._model, *self._read_views(X))
+        views = self._read_views(X)
+        found = probabilities_by_view(self._model, *views)
         return dict(zip(self.view_names_, found, strict=True))
 
     def posterior_covariance_by_view(self, X: object, *, curvature: str = "fitted") -> dict[str, Any]:
@@ -594,7 +596,8 @@ class CMVMED(
             NaN in the lines of rows without the view.
         """
         kind = check_choice("curvature", curvature, CURVATURES)
-        found = covariances(self._model, *self._read_views(X), kind)
+        views = self._read_views(X)
+        found = covariances(self._model, *views, kind)
         return {name: S[0] if len(S) == 1 else S for name, S in zip(self.view_names_, found, strict=True)}
 
     def score_by_view(self, X: object, y: object, sample_weight: object = None) -> dict[str, float]:
@@ -645,8 +648,8 @@ class CMVMED(
             With the fields ``rows`` (numbers of rows in the X of ``fit``, or in the given X), ``scores`` and ``reasons``.
         """
         check_is_fitted(self)
-        known = self.label_distributions_
-        return suggest(self._model, n, X, read_input_settings(self), self.random_state, known)
+        settings, random_state = read_input_settings(self), read_random_state(self)
+        return suggest(self._model, n, X, settings, random_state, self.label_distributions_)
 
     def novelty(self, X: object) -> dict[str, Array]:
         """How unlike the training rows each row is, by view.
