@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.suite.choose import choose
-from benchmarks.suite.methods import METHODS, ORACLES, STARTS, Method, variant
+from benchmarks.suite.methods import METHODS, ON_REQUEST, STARTS, Method, variant
 from benchmarks.suite.report import report
 from benchmarks.suite.run import ChangedSettingsError, possible_cells, run, usable_methods, wanted_keys
 from benchmarks.suite.sets import LOADERS
@@ -24,7 +24,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--sets", nargs="+", choices=LOADERS, default=list(LOADERS), metavar="SET")
     parser.add_argument(
-        "--methods", nargs="*", choices=METHODS, default=[m for m in METHODS if m not in ORACLES], metavar="METHOD"
+        "--methods", nargs="*", choices=METHODS, default=[m for m in METHODS if m not in ON_REQUEST], metavar="METHOD"
     )
     parser.add_argument("--variant", action="append", type=_variant, default=[], metavar="NAME=JSON")
     parser.add_argument("--budgets", nargs="+", type=int, default=list(BUDGETS), help="labels per class, on average")
@@ -64,7 +64,7 @@ def main() -> None:
     rows = [row for key, row in store.rows().items() if key in wanted]
     print(report(rows, methods, given.on, given.against))
     if given.choose:
-        settings = [method for method in methods if not method.is_peer and method.name not in (*STARTS, *ORACLES)]
+        settings = [method for method in methods if not method.is_peer and method.name not in (*STARTS, *ON_REQUEST)]
         print(f"\n{choose(rows, settings, given.on, given.against)}")
 
 
