@@ -210,6 +210,7 @@ def _is_narrow(data: DataSet) -> bool:
 
 STARTS = ("start", "start_eb")
 ORACLES = ("true_shares",)  # which use what no user knows
+BEFORE = "before"  # CMVMED of another state of the library, whose rows are read from a file
 ON_REQUEST = (*ORACLES, "cmvmed_groups")
 MAX_LDA_COLUMNS = 1000  # its cost grows with their cube
 METHODS = {
@@ -239,7 +240,7 @@ METHODS = {
 def variant(text: str) -> Method:
     """CMVMED with other settings, from ``NAME={"keyword": value}``."""
     name, found, settings = text.partition("=")
-    if not found or not name or name in METHODS:
+    if not found or not name or name in (*METHODS, BEFORE):
         raise ValueError(f'{text!r} is not NAME={{"keyword": value}} with a name of its own')
     given = json.loads(settings)
     if not isinstance(given, dict):

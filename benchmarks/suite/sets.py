@@ -117,7 +117,7 @@ def read_suite_file(name: str) -> Any:
             f"{path} does not exist; set CMVMED_DATA to the folder that holds suite/{path.name}."
         )
     with np.load(path) as file:
-        return read_views(file), file["y"], file["groups"] if "groups" in file else None
+        return read_views(file), file["y"], file.get("groups")
 
 
 def read_views(file: Any) -> dict[str, Any]:

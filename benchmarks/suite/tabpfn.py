@@ -101,7 +101,8 @@ class _Reader(pickle.Unpickler):
 
 
 def _tensor(storage: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any) -> Any:
-    if storage.size < offset + 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)):
+    last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    if min(offset, *shape, *strides) < 0 or last >= storage.size:
         raise UnsafeCheckpointError("a tensor of the checkpoint reaches beyond its storage")
     steps = tuple(step * storage.itemsize for step in strides)
     return np.lib.stride_tricks.as_strided(storage[offset:], shape, steps).copy()
