@@ -5,7 +5,7 @@ Every figure has a column for sets of sensors and one for the others.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from benchmarks.suite.goals import goal_tables
+from benchmarks.suite.goals import SIDES, goal_tables
 from benchmarks.suite.markdown import markdown, named, number
 from benchmarks.suite.methods import Method
 from benchmarks.suite.splits import DRAWS, Cell
@@ -26,7 +26,8 @@ def report(rows: Sequence[Row], methods: Sequence[Method], on: str, start: str =
         parts += [f"### Labels drawn: {draw}", table([row for row in kept if row["draw"] == draw], methods, on, start)]
     parts += ["### All draws", table(kept, methods, on, start), *goal_tables(kept, methods, start)]
     for kind, of_kind in by_kind(kept).items():
-        parts += [f"### By set: {kind}", set_table(of_kind, methods, on)]
+        for side in SIDES:
+            parts += [f"### By set: {kind}, {side.replace('_', ' ')} rows", set_table(of_kind, methods, side)]
     return "\n\n".join([*parts, *_notes(rows, methods)])
 
 
@@ -62,7 +63,7 @@ def table(rows: Sequence[Row], methods: Sequence[Method], on: str, start: str = 
 def _best_line(summaries: Mapping[str, Summary], peers: Sequence[str]) -> list[str]:
     """Number of cells and accuracy of the best peer of each."""
     known = [str(len(summary.best_peer(peers))) for summary in summaries.values()]
-    for on in ("unlabeled", "held_out"):
+    for on in SIDES:
         known += [number(mean_over_sets(Summary(summary.rows, on).best_peer(peers))) for summary in summaries.values()]
     return [BEST_PEER, *known, *["–"] * (len(FIGURES) * len(summaries) + 2 - len(known))]
 

@@ -513,7 +513,11 @@ class TestSummary:
         assert named["worst cell to start: sensors"] == "-2.0 (room, 2, random)"
         assert named["cells < -1: others"] == "1"
         assert best.startswith("| best peer per cell | 2 | 3 | 52.5 | 67.8 | 52.5 | 67.8 | – |")
-        assert text.index("### By set: sensors") < text.index("| gas1 |") < text.index("### By set: others")
+        assert (
+            text.index("### By set: sensors, held out rows")
+            < text.rindex("| gas1 |")
+            < text.index("### By set: others")
+        )
         assert pages.suite_table(text, ["method", "rank"]).startswith("| method | rank: sensors | rank: others |\n")
         assert "| method | unlabeled rows: sensors | unlabeled rows: others |" in pages.headline_table(text)
         with pytest.raises(ValueError, match="no column 'rang'"):
