@@ -25,7 +25,7 @@ from benchmarks.suite.sets import DataSet
 from benchmarks.suite.splits import Split
 from benchmarks.suite.start import PooledMEDs, label_shares, shrunk_shares
 from cmvmed import CMVMED
-from cmvmed.reproduction.baseline_pipelines import (
+from experiments.baseline_pipelines import (
     CoTrainingClassifier,
     LabeledOnlyClassifier,
     LateFusionClassifier,
