@@ -36,7 +36,7 @@ ALLOWED = {
     "workbench": ("features", "recordings", "pages", "_sqlite_files"),
     "labeling": ("features", "recordings", "workbench", "_parent_process"),
     "_config": (),
-    "_npy_errors": (),
+    "_file_errors": (),
     "_optional": (),
     "_parent_process": (),
     "_sqlite_files": (),
@@ -51,7 +51,7 @@ ALLOWED_MODULES = {
     "workbench": (*PUBLIC, "data.labels"),
     "labeling": PUBLIC,
 }  # no other module of their parts
-HELPERS = ("_config", "_npy_errors", "_optional", "_warnings")  # small modules that any part but these may import
+HELPERS = ("_config", "_file_errors", "_optional", "_warnings")  # small modules that any part but these may import
 WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")
@@ -307,7 +307,7 @@ def test_other_imports_are_rejected(modules, module, code):
         ("reproduction.tasks", "from cmvmed.model_selection import hide_labels"),
         ("workbench.project", "from cmvmed import CMVMED"),
         ("workbench.label_values", "from cmvmed.data.labels import UNLABELED_WORDS"),
-        ("workbench.view_encoders", "from cmvmed.recordings.audio_files import audio_header"),
+        ("workbench.view_encoders", "from cmvmed.recordings.sound_files import audio_header"),
         ("features.mfcc", "from cmvmed.recordings import Recordings"),
         ("labeling.learner", "from cmvmed import CMVMED"),
         ("labeling.session", "from cmvmed.workbench.label_store import LabelStore"),

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from cmvmed.features import MFCC
-from cmvmed.features.cepstrum import average_frames, mel_cepstra
+from cmvmed.features.mfcc import average_frames, mel_cepstra
 
 RATE = 8000
 
@@ -179,8 +179,8 @@ def test_rows_do_not_depend_on_the_others_or_on_blocks(noise, monkeypatch):
     mfcc = MFCC(RATE).fit(noise)
     whole = mfcc.transform(noise)
     np.testing.assert_allclose(mfcc.transform(noise[::-1])[::-1], whole, atol=1e-9)
-    monkeypatch.setattr("cmvmed.features.waveforms.BLOCK_SAMPLES", 3 * RATE)
-    monkeypatch.setattr("cmvmed.features.waveforms.BLOCK_FILES", 5)
+    monkeypatch.setattr("cmvmed.features.signal_blocks.BLOCK_SAMPLES", 3 * RATE)
+    monkeypatch.setattr("cmvmed.features.signal_blocks.BLOCK_FILES", 5)
     np.testing.assert_allclose(mfcc.transform(noise), whole, atol=1e-9)
     np.testing.assert_allclose(mfcc.transform(list(noise)), whole, atol=1e-9)
 

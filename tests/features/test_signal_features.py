@@ -8,8 +8,8 @@ from scipy.stats import norm, rankdata
 from cmvmed.features import FeatureCache, SignalFeatures, WindowFeatures, views_transformer
 from cmvmed.features import feature_cache as caching
 from cmvmed.features.extractors import extend, normal_scores, reference_length, windows
+from cmvmed.features.signal_blocks import as_sensor_signals, blocks_of_equal_length
 from cmvmed.features.signal_features import content_hash, side_by_side
-from cmvmed.features.signals_by_length import as_sensor_signals, blocks_of_equal_length
 from cmvmed.recordings import Recordings, SensorSignals
 
 COMPILED = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("multirocket", "catch22")]  # by numba, for a minute

@@ -62,6 +62,6 @@ def test_no_file_no_sound_and_no_samples(tmp_path):
 
 def test_a_file_above_the_size_limit_is_refused_before_reading(tmp_path, sound, monkeypatch):
     soundfile.write(tmp_path / "long.wav", sound.T, RATE)
-    monkeypatch.setattr("cmvmed.recordings.audio_files.MAX_FILE_SAMPLES", 2 * RATE - 1)
+    monkeypatch.setattr("cmvmed.recordings.sound_files.MAX_FILE_SAMPLES", 2 * RATE - 1)
     with pytest.raises(ValueError, match=r"long.wav' has 8000 samples in 2 channels"):
         read_audio(tmp_path / "long.wav")
