@@ -268,7 +268,7 @@ def test_each_part_imports_only_what_it_may(modules):
         ("core.problem", "from ..data.labels import Labels"),
         ("numerics.kernels", "from cmvmed import CMVMED"),
         ("numerics.threads", "from cmvmed._config import configured_memory_limit"),
-        ("data.inputs", "from cmvmed.auto.tuning import Tuning"),
+        ("data.reading", "from cmvmed.auto.tuning import Tuning"),
         ("data.sources.files", "from cmvmed.scale.memory import free_memory"),
         ("auto.plan", "from cmvmed.scale.sampling import Sample"),
         ("auto.plan", "from cmvmed.estimators._settings import FitSettings"),
@@ -322,7 +322,7 @@ def test_other_imports_are_rejected(modules, module, code):
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        ("members.shares", "from cmvmed.data.contents import row_contents"),
+        ("members.shares", "from cmvmed.data.row_hashes import row_contents"),
         ("scale.sampling", "from cmvmed.auto.tuning import Tuning"),
         ("estimators.med", "from cmvmed.baselines.duals import solve_mvmed"),
         ("estimators.med", "from cmvmed._warnings import warn_user"),
@@ -378,13 +378,13 @@ def test_no_name_occurs_twice(modules):
 )
 def test_few_parts_subclass_scikit_learn(modules, code):
     check_subclasses(modules)
-    for module in ("core.posterior", "data.inputs", "auto.plan", "scale.passes", "baselines.duals", "datasets.bunch"):
+    for module in ("core.posterior", "data.reading", "auto.plan", "scale.passes", "baselines.duals", "datasets.bunch"):
         rejects(check_subclasses, with_code(modules, module, code))
     for module in ("estimators.med", "features.text", "model_selection", "reproduction.compositions"):
         check_subclasses(with_code(modules, module, code))
 
 
-@pytest.mark.parametrize("module", ["core.box_qp", "data.inputs", "auto.plan", "scale.passes", "estimators.med"])
+@pytest.mark.parametrize("module", ["core.box_qp", "data.reading", "auto.plan", "scale.passes", "estimators.med"])
 def test_fits_print_nothing(modules, module):
     check_silent(modules)
     rejects(check_silent, with_code(modules, module, "def f():\n    print('residual')"))

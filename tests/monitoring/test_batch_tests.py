@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from cmvmed.monitoring.batch_tests import N_BATCHES, BatchTests, draw_batches, fit_classes
-from cmvmed.monitoring.reference import Reference, bounded
-from cmvmed.monitoring.view_profile import fit_profile
+from cmvmed.monitoring.reference import Reference, bounded, fit_profile
 
 WIDTHS = (4, 5, 3)
 ENDS = np.cumsum((0, *WIDTHS))

@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 from cmvmed.data.sources.files import open_files
-from cmvmed.data.sources.opening import open_table
+from cmvmed.data.sources.parts import open_table
 from cmvmed.data.sources.zarr_arrays import open_zarr
 
 
@@ -64,13 +64,13 @@ def test_offsets_of_a_feather_file_that_lead_outside_of_memory(tmp_path):
     frame = pd.DataFrame({"number": np.arange(40.0), "text": [f"word{i:02d}" for i in range(40)]})
     pyarrow.feather.write_feather(frame, path, compression="uncompressed")
     content = path.read_bytes()
-    assert next(open_files(path).label_values("text"))[3].as_py() == "word03"
+    assert open_files(path).labels("text", -1).labels[3] == "word03"
     width = 8 if content.count(np.arange(6, 30, 6, dtype="i8").tobytes()) else 4
     start = content.index(np.arange(6, 30, 6, dtype=f"i{width}").tobytes())
     wrong = np.array([2**30], dtype=f"i{width}").tobytes()
     path.write_bytes(content[: start + 2 * width] + wrong + content[start + 3 * width :])
     with pytest.raises(ValueError, match=r"rows\.feather cannot be read: .*[Oo]ffset"):
-        list(open_files(path).label_values("text"))
+        open_files(path).labels("text", -1)
     np.testing.assert_array_equal(rows_of(open_files(path).select(["number"]))[:, 0], np.arange(40.0))
 
 

@@ -15,7 +15,7 @@ import zarr
 
 from cmvmed.data.sources import LocalRows
 from cmvmed.data.sources.files import open_files
-from cmvmed.data.sources.opening import labels_in_column, open_table
+from cmvmed.data.sources.parts import open_table
 from cmvmed.data.sources.zarr_arrays import open_zarr
 
 N_ROWS, COLUMNS = 1000, ["a", "b", "c"]
@@ -121,7 +121,7 @@ def test_labels_keep_their_type(tmp_path, kind, matrix):
     path = tmp_path / f"all.{kind}"
     WRITERS[kind](arrow_table(matrix, **labels), path)
     for column, values in labels.items():
-        rows, found, n_rows = labels_in_column(open_files(path), column, -1)
+        rows, found, n_rows = open_files(path).labels(column, -1)
         assert n_rows == N_ROWS
         np.testing.assert_array_equal(rows, np.arange(0, N_ROWS, 2))
         assert found.tolist() == values[::2]
@@ -131,7 +131,7 @@ def test_labels_keep_their_type(tmp_path, kind, matrix):
 def test_labels_of_categories_and_markers(tmp_path):
     path = tmp_path / "all.parquet"
     WRITERS["parquet"](pa.table({"y": pa.array(["a", "?", "b"]).dictionary_encode()}), path)
-    rows, found, _ = labels_in_column(open_files(path), "y", "?")
+    rows, found, _ = open_files(path).labels("y", "?")
     assert (rows.tolist(), found.tolist()) == ([0, 2], ["a", "b"])
 
 
