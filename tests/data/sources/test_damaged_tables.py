@@ -32,14 +32,14 @@ def chunks_of(array):
 
 def test_a_lost_chunk_names_the_array(array):
     chunks_of(array)[1].unlink()
-    with pytest.raises(ValueError, match=r"1 of the 4 chunks of the Zarr array .*rows\.zarr are not stored"):
+    with pytest.raises(ValueError, match=r"1 of the 4 chunks .*rows\.zarr"):
         open_zarr(array)
 
 
 def test_a_damaged_chunk_names_the_array(array):
     chunks_of(array)[2].write_bytes(b"no frame of a compressor")
     table = open_zarr(array)
-    with pytest.raises(ValueError, match=r"rows\.zarr cannot be read: .* Replace the file"):
+    with pytest.raises(ValueError, match=r"rows\.zarr cannot be read"):
         rows_of(table)
     with pytest.raises(ValueError, match=r"rows\.zarr cannot be read"):
         table.take(np.array([0, 11]))
@@ -88,5 +88,5 @@ def test_a_size_that_no_memory_has_names_the_file(tmp_path):
         def to_batches(self, *_, **__):
             raise pyarrow.lib.ArrowMemoryError("malloc of size 7575752763121033472 failed")
 
-    with pytest.raises(MemoryError, match=r"rows\.feather cannot be read: malloc .* It is damaged, or memory is short"):
+    with pytest.raises(MemoryError, match=r"rows\.feather cannot be read: malloc"):
         list(table._matrices(Fragment(), 5))
