@@ -246,7 +246,7 @@ def test_bad_labels_get_a_clear_error(y, message):
     ],
 )
 def test_minus_one_as_a_class_is_explained_and_not_lost(y):
-    with pytest.raises(ValueError, match="-1 marks unlabeled.*unlabeled=None"):
+    with pytest.raises(ValueError, match=r"-1 marks unlabeled.*unlabeled=None"):
         read_labels(y)
 
 

@@ -218,7 +218,7 @@ def test_channels(tmp_path, noise):
     np.testing.assert_array_equal(mfcc.transform(stereo), MFCC(RATE).fit_transform(stereo[:, 1]))
     mean = MFCC(RATE, channel="mean").fit_transform(stereo)
     np.testing.assert_allclose(mean, MFCC(RATE).fit_transform(stereo.mean(axis=1)), atol=1e-9)
-    with pytest.raises(ValueError, match="2 channels: .*channel=0 .. channel=1"):
+    with pytest.raises(ValueError, match=r"2 channels: .*channel=0 .. channel=1"):
         MFCC(RATE).fit(stereo).transform(stereo)
     with pytest.raises(ValueError, match="channel=2 does not exist"):
         MFCC(RATE, channel=2).fit(stereo).transform(stereo)
@@ -289,7 +289,7 @@ def test_some_nan_or_inf_is_an_error_that_names_the_segment(noise):
 
 
 def test_too_short_names_the_segment_and_what_is_needed(noise, tmp_path):
-    with pytest.raises(ValueError, match="Segment 1 .* 300 samples .*720"):
+    with pytest.raises(ValueError, match=r"Segment 1 .* 300 samples .*720"):
         MFCC(RATE).fit_transform([noise[0], noise[1][:300]])
     soundfile.write(tmp_path / "short.wav", noise[0][:100] * 0.01, RATE)
     with pytest.raises(ValueError, match=r"Segment 0 \('.*short.wav'\) is too short"):

@@ -156,11 +156,11 @@ def test_mistakes():
     features = SensorFeatures("statistics", sampling_rate=made.sampling_rates)
     with pytest.raises(TypeError, match="Expected Recordings or a dict"):
         features.fit(np.zeros((3, 2, 10)))
-    with pytest.raises(ValueError, match="sampling_rate .* 'neck'"):
+    with pytest.raises(ValueError, match=r"sampling_rate .* 'neck'"):
         features.fit({"neck": np.zeros((3, 1, 20))})
     with pytest.raises(ValueError, match="the same number of cases"):
         SensorFeatures("statistics").fit({"a": np.zeros((3, 1, 20)), "b": np.zeros((2, 1, 20))})
-    with pytest.raises(ValueError, match="kind .* 'wrist'"):
+    with pytest.raises(ValueError, match=r"kind .* 'wrist'"):
         SensorFeatures({"ankle": "statistics"}, sampling_rate=made.sampling_rates).fit(made.signals)
     with pytest.raises(ValueError, match="kind must be one of"):
         SensorFeatures(candidates=[]).fit({"a": np.zeros((3, 1, 20))})

@@ -139,13 +139,13 @@ def test_other_mistakes():
         features.transform([np.zeros((2, 40)), np.zeros((1, 40))])
     with pytest.raises(ValueError, match="has 1 channels"):
         features.transform(np.zeros((3, 1, 40)))
-    with pytest.raises(ValueError, match="100 Hz, .* 50 Hz"):
+    with pytest.raises(ValueError, match=r"100 Hz, .* 50 Hz"):
         features.transform(SensorSignals([np.zeros((2, 40))], 100.0, ("x", "y")))
-    with pytest.raises(ValueError, match="No case .*'signal'"):
+    with pytest.raises(ValueError, match=r"No case .*'signal'"):
         SignalFeatures("statistics").fit([None, None])
     with pytest.raises(ValueError, match="sampling_rate must be"):
         SignalFeatures("statistics", sampling_rate=-1.0).fit(np.zeros((3, 1, 40)))
-    with pytest.raises(ValueError, match="case 1, .* real numbers"):
+    with pytest.raises(ValueError, match=r"case 1, .* real numbers"):
         SignalFeatures("statistics").fit([np.zeros((1, 9)), np.array([["a"]])])
 
 

@@ -146,7 +146,7 @@ def test_one_label_per_class_cannot_be_tested(splitter):
 
 
 def test_more_folds_than_labels_is_an_error_that_names_the_limit():
-    with pytest.raises(ValueError, match="n_splits=5 .*n_splits=3"):
+    with pytest.raises(ValueError, match=r"n_splits=5 .*n_splits=3"):
         next(SemiSupervisedKFold(5).split(np.zeros((6, 1)), [0, 0, 0, 1, 1, -1]))
 
 
@@ -232,7 +232,7 @@ def test_a_group_that_alone_has_a_class_is_never_tested():
 
 def test_groups_that_cannot_be_split():
     y, groups = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
-    with pytest.raises(ValueError, match="n_splits=2 .* 1 groups"):
+    with pytest.raises(ValueError, match=r"n_splits=2 .* 1 groups"):
         next(SemiSupervisedKFold(2).split(y[:, None], y, groups))
     with pytest.raises(ValueError, match=r"groups .* 4 rows, .*\(3,\)"):
         next(SemiSupervisedKFold(2).split(y[:, None], y, groups[:3]))

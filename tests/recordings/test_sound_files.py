@@ -53,7 +53,7 @@ def test_no_file_no_sound_and_no_samples(tmp_path):
     with pytest.raises(FileNotFoundError, match="No sound file at"):
         read_audio(tmp_path / "absent.wav")
     (tmp_path / "text.wav").write_text("hello")
-    with pytest.raises(ValueError, match="text.wav' is not a readable"):
+    with pytest.raises(ValueError, match=r"text.wav' is not a readable"):
         read_audio(tmp_path / "text.wav")
     soundfile.write(tmp_path / "empty.wav", np.zeros(0), RATE)
     with pytest.raises(ValueError, match=r"empty.wav' is empty or truncated"):

@@ -163,10 +163,20 @@ def means_of(predictors, matrices):
     ]
 
 
-SETTINGS = pytest.mark.parametrize(
+CASES = {
+    "two classes": {},
+    "three classes": {"n_classes": 3},
+    "missing views": {"missing": 0.3},
+    "weights": {"weighted": True},
+    "all together": {"n_classes": 3, "missing": 0.3, "weighted": True},
+}
+SETTINGS = pytest.mark.parametrize("settings", CASES.values(), ids=CASES)
+LONG_SWEEPS = pytest.mark.parametrize(  # the fast tests have the simplest case and the one that has all of the others
     "settings",
-    [{}, {"n_classes": 3}, {"missing": 0.3}, {"weighted": True}, {"n_classes": 3, "missing": 0.3, "weighted": True}],
-    ids=["two classes", "three classes", "missing views", "weights", "all together"],
+    [
+        pytest.param(case, id=name, marks=[] if name in ("two classes", "all together") else pytest.mark.slow)
+        for name, case in CASES.items()
+    ],
 )
 
 
@@ -184,7 +194,7 @@ def test_a_converged_fit_of_all_rows_does_not_change(settings, balanced):
         np.testing.assert_allclose(predictor.mean(rows), means, rtol=0.0, atol=2e-3)
 
 
-@SETTINGS
+@LONG_SWEEPS
 def test_sweeps_that_start_from_where_they_end_are_few_and_change_nothing(settings):
     case, plan, in_memory = fitted(balanced=True, sample=80, **settings)
     once, twice = swept(balanced=True, sample=80, **settings), continued(case, plan, in_memory, times=2)
@@ -299,7 +309,7 @@ def test_objective_of_chunks_is_that_of_memory(settings):
     assert np.ptp(values) > 1e-6 * abs(values[0])
 
 
-@SETTINGS
+@LONG_SWEEPS
 @pytest.mark.parametrize("balanced", [True, False])
 def test_sweeps_from_a_sample_end_where_all_rows_in_memory_would(settings, balanced):
     """The features are the sample's; all rows in memory then see the same ones."""
