@@ -19,7 +19,7 @@ from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
 from cmvmed.core.consensus import class_scores
 from cmvmed.core.posterior import supervised_state
-from cmvmed.data.contents import checksum
+from cmvmed.data.row_hashes import checksum
 from cmvmed.graphs.nodes import GraphScorer, Nodes
 from cmvmed.numerics.linalg import mirrored
 from cmvmed.numerics.types import Array, BoolArray
