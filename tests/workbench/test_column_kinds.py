@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmvmed.workbench.column_kinds import column_kind, missing_cells, read_booleans, read_numbers, read_times
+from cmvmed.workbench.tables.columns import column_kind, missing_cells, read_booleans, read_numbers, read_times
 
 NAN = np.nan
 SENTENCES = [f"the {color} fox jumps over dog {i}" for i, color in enumerate(["red", "blue", "gray"] * 10)]

@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 
 from cmvmed.recordings import read_hdf5
-from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.readers import read_table
+from cmvmed.workbench.tables.delimited import DelimitedOptions
+from cmvmed.workbench.tables.read import read_table
 from cmvmed.workbench.user_errors import ProjectError
 
 

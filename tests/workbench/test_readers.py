@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmvmed.workbench.column_kinds import read_numbers
-from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.readers import read_table
+from cmvmed.workbench.tables.columns import read_numbers
+from cmvmed.workbench.tables.delimited import DelimitedOptions
+from cmvmed.workbench.tables.read import read_table
 
 FRAME = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.5, np.nan, -2.25], "name": ["Grün", "", "the; end"]})
 

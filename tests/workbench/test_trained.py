@@ -21,7 +21,7 @@ from cmvmed.features import SignalFeatures
 from cmvmed.features.signal_features import extractor_hash
 from cmvmed.recordings import SensorSignals
 from cmvmed.workbench import Project, ProjectError, TrainedProject, init
-from cmvmed.workbench.predictions import absent_rows
+from cmvmed.workbench.project import absent_rows
 from cmvmed.workbench.view_encoders import with_absent_rows
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 
@@ -133,7 +133,7 @@ def test_rows_without_a_view_in_sparse_matrices():
 
 
 def test_three_classes_use_the_score_of_the_class_of_each_row():
-    from cmvmed.workbench.predictions import _of_class
+    from cmvmed.workbench.project import _of_class
 
     scores = np.arange(12.0).reshape(4, 3)
     assert _of_class(scores, np.array([2, 0, 1, 1])).tolist() == [2.0, 3.0, 7.0, 10.0]

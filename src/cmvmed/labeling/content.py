@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.audio_files import read_audio
-from cmvmed.workbench.frames import RawTable, Signal
-from cmvmed.workbench.project_rows import ProjectRows
+from cmvmed.workbench.tables.columns import RawTable, Signal
+from cmvmed.workbench.tables.rows import ProjectRows
 
 __all__ = ["RowContent"]
 

@@ -19,7 +19,7 @@ from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate
 from cmvmed.labeling.ranking import ranked_rows
 from cmvmed.workbench import Project
 from cmvmed.workbench.label_store import Conflict, Event, LabelStore
-from cmvmed.workbench.label_values import is_marker
+from cmvmed.workbench.tables.row_labels import is_marker
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 __all__ = ["STRATEGIES", "LabelingSession"]

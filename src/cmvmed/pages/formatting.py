@@ -1,11 +1,27 @@
-"""Formatting of numbers and names on a page."""
+"""Numbers, names and texts that users gave, as a page shows them.
+
+Templates escape markup. What they leave are characters that are no text: control characters, halves of surrogate
+pairs, and marks that reverse the direction of writing of all that follows; :func:`clean` replaces them.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
+__all__ = [
+    "clean",
+    "short",
+]
+
 MINUS, DASH = "−", "–"
+MAX_NAME = 48  # characters of a name that are shown
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+INVISIBLE = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # categories of Unicode that are replaced
+JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"  # part of words
+RIGHT_TO_LEFT = ("R", "AL")
+FIRST_STRONG_ISOLATE, POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 
 
 def format_share(value: float | None) -> str:
@@ -59,3 +75,24 @@ def slug(*names: object) -> str:
 def format_percentage(value: float, digits: int = 1) -> str:
     """A share with its unit, such as "78.5 %"."""
     return f"{100.0 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def clean(text: object) -> str:
+    """The text with blanks for line breaks and U+FFFD for what is invisible; a text from right to left is isolated."""
+    blanks = " ".join(str(text).split())
+    kept = "".join(REPLACEMENT if _is_invisible(character) else character for character in blanks)
+    if any(unicodedata.bidirectional(character) in RIGHT_TO_LEFT for character in kept):
+        return f"{FIRST_STRONG_ISOLATE}{kept}{POP_ISOLATE}"
+    return kept
+
+
+def short(text: object, limit: int = MAX_NAME) -> str:
+    """The same, with an ellipsis in the middle if it is long, so that names with different ends stay different."""
+    blanks = " ".join(str(text).split())
+    if len(blanks) > limit:
+        blanks = f"{blanks[: limit - limit // 3 - 1]}…{blanks[-(limit // 3) :]}"
+    return clean(blanks) or "(empty)"
+
+
+def _is_invisible(character: str) -> bool:
+    return unicodedata.category(character) in INVISIBLE and character not in JOINERS

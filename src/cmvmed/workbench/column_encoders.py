@@ -10,8 +10,19 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy  # its parts are imported when they are used
 
-from cmvmed.workbench.column_kinds import Cells, as_text, missing_cells, read_booleans, read_numbers, read_times
-from cmvmed.workbench.frames import Block, FloatArray, RawTable, Series, pandas
+from cmvmed.workbench.tables.columns import (
+    Block,
+    Cells,
+    FloatArray,
+    RawTable,
+    Series,
+    as_text,
+    missing_cells,
+    pandas,
+    read_booleans,
+    read_numbers,
+    read_times,
+)
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 __all__ = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cmvmed.workbench.column_kinds import KINDS
+from cmvmed.workbench.tables.columns import KINDS
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 __all__ = ["DEFAULT_NAME", "DataSettings", "ProjectSettings", "ViewSettings", "parse_project", "read_project_file"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from cmvmed.workbench.report import usability
 from cmvmed.workbench.report.learning_curve import MAX_REPEATS, MAX_ROWS, PARTS
 from cmvmed.workbench.report.sensors import REDUNDANT
-from cmvmed.workbench.report.usability import WIDE
+from cmvmed.workbench.report.verdict import WIDE
 from tests.pages.parsed import parse
 from tests.workbench.report.trained import train, write_activity
 

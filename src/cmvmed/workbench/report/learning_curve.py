@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from cmvmed.pages.charts import Chart, Series, line_chart
 from cmvmed.pages.formatting import format_percentage
-from cmvmed.workbench.frames import FloatArray
 from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts, share_interval
+from cmvmed.workbench.tables.columns import FloatArray
 
 __all__ = ["CurvePoint", "Forecast", "LearningCurve", "forecast", "learning_curve", "left_out", "part_of_labels"]
 

@@ -7,18 +7,29 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.stats import beta
 
 from cmvmed import CMVMED
-from cmvmed.workbench.findings import Finding
-from cmvmed.workbench.frames import BoolArray, FloatArray
+from cmvmed.pages.formatting import short
 from cmvmed.workbench.project import Project
-from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
-from cmvmed.workbench.recording_rows import RECORDING_COLUMN
-from cmvmed.workbench.report.matrices import absent_rows
-from cmvmed.workbench.report.safe_text import short
+from cmvmed.workbench.tables.columns import BoolArray, FloatArray
+from cmvmed.workbench.tables.recording_rows import RECORDING_COLUMN
+from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
+from cmvmed.workbench.user_errors import Finding
 
-__all__ = ["LEVEL", "AccuracyEstimate", "HeldOutLabels", "ModelFacts", "read_facts", "share_interval"]
+__all__ = [
+    "LEVEL",
+    "AccuracyEstimate",
+    "HeldOutLabels",
+    "ModelFacts",
+    "absent_rows",
+    "column_statistics",
+    "dense_rows",
+    "is_sparse",
+    "read_facts",
+    "share_interval",
+]
 
 AccuracyEstimate: TypeAlias = Any  # what CMVMED.accuracy_estimate returns
 LEVEL = 0.9  # of all intervals
@@ -168,3 +179,36 @@ def _raw_rows(project: Project, table: ProjectTable, rows: ProjectRows | None) -
         except (ValueError, OSError, ImportError):  # files that are gone or have changed
             return None
     return rows if np.array_equal(rows.ids, table.ids) else None
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Whether a view is a sparse matrix, as one with words is."""
+    return bool(issparse(matrix))
+
+
+def absent_rows(matrix: Any) -> BoolArray:
+    """Rows in which a view is absent, which are NaN, (n,)."""
+    if is_sparse(matrix):
+        absent = np.zeros(matrix.shape[0], dtype=np.bool_)
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        absent[rows[np.isnan(matrix.data)]] = True
+        return absent
+    return np.asarray(np.isnan(matrix).all(axis=1))
+
+
+def dense_rows(matrix: Any, rows: Any) -> FloatArray:
+    """Some rows of a view as an array."""
+    taken = matrix[rows]
+    return np.asarray(taken.toarray() if is_sparse(taken) else taken, dtype=np.float64)
+
+
+def column_statistics(matrix: Any) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each column over the rows that have the view, (d,) each."""
+    present = np.flatnonzero(~absent_rows(matrix))
+    if not len(present):
+        return np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1])
+    taken = matrix[present]
+    if is_sparse(taken):
+        mean = np.asarray(taken.mean(axis=0)).ravel()
+        return mean, np.sqrt(np.maximum(np.asarray((taken * taken).mean(axis=0)).ravel() - mean**2, 0.0))
+    return np.asarray(np.nanmean(taken, axis=0)), np.asarray(np.nanstd(taken, axis=0))

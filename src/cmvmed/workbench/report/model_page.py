@@ -6,22 +6,28 @@ from pathlib import Path
 from typing import Protocol
 
 from cmvmed import CMVMED
+from cmvmed.pages.formatting import clean, short
 from cmvmed.pages.rendering import new_page, render
-from cmvmed.workbench.findings import Finding
 from cmvmed.workbench.project import Project
-from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
-from cmvmed.workbench.report.confusion import confusion_table, doubtful_labels
-from cmvmed.workbench.report.held_out_calibration import held_out_calibration
-from cmvmed.workbench.report.learned_from import class_lines, feature_lines, row_facts, view_lines
+from cmvmed.workbench.report.held_out import confusion_table, doubtful_labels, held_out_calibration
 from cmvmed.workbench.report.learning_curve import learning_curve
 from cmvmed.workbench.report.model_facts import read_facts
-from cmvmed.workbench.report.next_steps import next_steps
-from cmvmed.workbench.report.provenance import DEFAULT_COMMAND, fit_facts, settings_lines, versions
 from cmvmed.workbench.report.row_map import draw_map
-from cmvmed.workbench.report.safe_text import clean, short
 from cmvmed.workbench.report.sensors import describe_sensors
-from cmvmed.workbench.report.unsure_rows import unsure_rows
-from cmvmed.workbench.report.usability import verdict
+from cmvmed.workbench.report.training_summary import (
+    DEFAULT_COMMAND,
+    class_lines,
+    feature_lines,
+    fit_facts,
+    row_facts,
+    settings_lines,
+    versions,
+    view_lines,
+)
+from cmvmed.workbench.report.uncertain_rows import unsure_rows
+from cmvmed.workbench.report.verdict import next_steps, verdict
+from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
+from cmvmed.workbench.user_errors import Finding
 
 __all__ = ["model_page", "write_report"]
 

@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
-from cmvmed.pages.formatting import DASH, format_percentage, join_names
-from cmvmed.workbench.frames import FloatArray
-from cmvmed.workbench.report.matrices import absent_rows, column_statistics
-from cmvmed.workbench.report.model_facts import ModelFacts, share_interval
-from cmvmed.workbench.report.safe_text import short
+from cmvmed.pages.formatting import DASH, format_percentage, join_names, short
+from cmvmed.workbench.report.model_facts import ModelFacts, absent_rows, column_statistics, share_interval
+from cmvmed.workbench.tables.columns import FloatArray
 
 __all__ = ["PairLine", "SensorLine", "Sensors", "describe_sensors"]
 

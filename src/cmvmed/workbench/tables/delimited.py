@@ -1,7 +1,7 @@
 """Delimited text files: encoding, separator and decimal sign are found out.
 
 Columns of plain numbers become numbers. All others stay text, because what a column holds is decided later, from all its
-cells (:mod:`column_kinds`). A line with too many or too few cells is an error that names the line.
+cells (:mod:`columns`). A line with too many or too few cells is an error that names the line.
 """
 
 import csv
@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 
 from cmvmed._optional import import_optional
-from cmvmed.workbench.column_kinds import is_number
-from cmvmed.workbench.frames import Frame, RawTable
+from cmvmed.workbench.tables.columns import Frame, RawTable, is_number
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = ["DelimitedOptions", "check_column_names", "read_delimited"]
+__all__ = [
+    "DelimitedOptions",
+    "check_column_names",
+    "read_delimited",
+]
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 SNIFFED_LINES = 200

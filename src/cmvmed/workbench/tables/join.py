@@ -1,22 +1,83 @@
-"""The files of a project as one table: rows of different files with the same identifier are one row."""
+"""The files of a project, for training and of new rows, as one table: rows with the same identifier are one row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.column_kinds import as_text, missing_cells
-from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.frames import Frame, RawTable, Signal, pandas
 from cmvmed.workbench.project_file import ProjectSettings
-from cmvmed.workbench.readers import read_table
-from cmvmed.workbench.recording_rows import cases_of_long_table, read_windows
-from cmvmed.workbench.sound_folders import read_sound_folder
-from cmvmed.workbench.source_paths import SourcePaths
+from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
+from cmvmed.workbench.tables.delimited import DelimitedOptions
+from cmvmed.workbench.tables.read import read_sound_folder, read_table
+from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["open_sources", "qualified"]
+__all__ = [
+    "NewPaths",
+    "SourcePaths",
+    "new_paths",
+    "open_sources",
+    "qualified",
+    "training_paths",
+]
+
+NewPaths: TypeAlias = str | PathLike[str] | Mapping[str, str | PathLike[str]]  # of all views, or by name of view
+
+
+@dataclass(frozen=True)
+class SourcePaths:
+    """Where the tables of a project are: the common one, and those of single views."""
+
+    common: Path | None
+    by_view: Mapping[str, Path]
+    annotations: Path | None = None
+
+
+def training_paths(settings: ProjectSettings, folder: Path) -> SourcePaths:
+    """The files that the settings name, relative to a folder."""
+    data, views, windows = settings.data, settings.views, settings.windows
+    needs_common = any(view.path is None for view in views) or not views
+    common = folder / data.path if data.path is not None and needs_common else None
+    own = {view.name: folder / view.path for view in views if view.path is not None}
+    annotations = None if windows is None or windows.annotations is None else folder / windows.annotations
+    return SourcePaths(common, own, annotations)
+
+
+def new_paths(settings: ProjectSettings, path: NewPaths) -> SourcePaths:
+    """The files of new rows, which have the names of the training files if each view has its own."""
+    paths = _paths_by_view(settings, path) if isinstance(path, Mapping) else _paths_at(settings, path)
+    if not any(view.name in paths.by_view or view.path is None for view in settings.views):
+        shown = abbreviate(path.values()) if isinstance(path, Mapping) else repr(str(path))
+        raise ProjectError(f"{shown} has none of the files that the views of the project read.")
+    return paths
+
+
+def _paths_by_view(settings: ProjectSettings, paths: Mapping[str, str | PathLike[str]]) -> SourcePaths:
+    names = [view.name for view in settings.views]
+    for name in paths:
+        if name not in names:
+            raise ProjectError(f"The project has no view {name!r}.{did_you_mean(name, names)}")
+    return SourcePaths(None, {name: Path(file) for name, file in paths.items()})
+
+
+def _paths_at(settings: ProjectSettings, path: str | PathLike[str]) -> SourcePaths:
+    folder = Path(path)
+    with_own = {view.name: view.path for view in settings.views if view.path is not None}
+    if not with_own:
+        return SourcePaths(folder, {})
+    if not folder.is_dir():
+        raise ProjectError(
+            f"Each view of the project has its own file, so new rows need a folder with {abbreviate(with_own.values())}, or "
+            f"one path per view; {str(path)!r} is no folder."
+        )
+    found = {name: folder / Path(file).name for name, file in with_own.items()}
+    common = settings.data.path
+    common_file = folder / Path(common).name if common is not None and len(with_own) < len(settings.views) else None
+    return SourcePaths(common_file, {name: file for name, file in found.items() if file.exists()})
 
 
 @dataclass(frozen=True)
