@@ -21,8 +21,7 @@ from cmvmed.features import SignalFeatures
 from cmvmed.features.signal_features import extractor_hash
 from cmvmed.recordings import SensorSignals
 from cmvmed.workbench import Project, ProjectError, TrainedProject, init
-from cmvmed.workbench.project import absent_rows
-from cmvmed.workbench.view_encoders import with_absent_rows
+from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 
 JOBS = {
@@ -133,11 +132,11 @@ def test_rows_without_a_view_in_sparse_matrices():
 
 
 def test_three_classes_use_the_score_of_the_class_of_each_row():
-    from cmvmed.workbench.project import _of_class
+    from cmvmed.workbench.project import score_of_class
 
     scores = np.arange(12.0).reshape(4, 3)
-    assert _of_class(scores, np.array([2, 0, 1, 1])).tolist() == [2.0, 3.0, 7.0, 10.0]
-    assert _of_class(np.array([1.0, 2.0]), np.array([0, 1])).tolist() == [-1.0, 2.0]
+    assert score_of_class(scores, np.array([2, 0, 1, 1])).tolist() == [2.0, 3.0, 7.0, 10.0]
+    assert score_of_class(np.array([1.0, 2.0]), np.array([0, 1])).tolist() == [-1.0, 2.0]
 
 
 def test_parameters_precede_those_of_the_file(tmp_path):

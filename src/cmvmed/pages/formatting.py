@@ -10,11 +10,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = [
-    "clean",
-    "short",
-]
-
 MINUS, DASH = "−", "–"
 MAX_NAME = 48  # characters of a name that are shown
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"

@@ -20,9 +20,7 @@ from cmvmed.workbench.tables.columns import (
     column_kind,
     missing_cells,
     pandas,
-    read_booleans,
-    read_numbers,
-    read_times,
+    read_cells,
 )
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Level, abbreviate, plural
@@ -143,8 +141,7 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
     kind, table = rows.kinds[column], rows.table
     if kind in ("number", "date", "boolean"):
         series = table.frame[column]
-        readers = {"number": lambda s: read_numbers(s, table.decimal), "date": read_times, "boolean": read_booleans}
-        bad = np.flatnonzero(readers[kind](series).bad)
+        bad = np.flatnonzero(read_cells(table, column, kind).bad)
         if len(bad):
             yield Finding(
                 "warning",
@@ -153,7 +150,7 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"{str(series.iloc[bad[0]])!r} in {table.place(int(bad[0]))}. Correct them or leave them empty.",
             )
     if kind == "number":
-        marker, count = gap_marker(read_numbers(table.frame[column], table.decimal).values)
+        marker, count = gap_marker(read_cells(table, column, kind).values)
         if count:
             yield Finding(
                 "warning",

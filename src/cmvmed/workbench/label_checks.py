@@ -1,7 +1,7 @@
 """Labels that look wrong: by themselves, beside a column that gives them away, and beside groups and times."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from math import lgamma, log
 from typing import Any
@@ -16,23 +16,17 @@ from cmvmed.workbench.tables.columns import (
     cells_present,
     column_kind,
     missing_cells,
-    read_booleans,
+    read_cells,
     read_numbers,
     read_times,
 )
 from cmvmed.workbench.tables.recording_rows import RECORDING_COLUMN
 from cmvmed.workbench.tables.row_labels import likely_markers, similar_classes
 from cmvmed.workbench.tables.rows import ProjectRows
+from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, abbreviate, plural
 
-__all__ = [
-    "class_changes",
-    "determines",
-    "group_findings",
-    "label_findings",
-    "leak_findings",
-    "time_findings",
-]
+__all__ = ["class_changes", "determines", "group_findings", "label_findings", "leak_findings", "time_findings"]
 
 FEW_LABELS = 3  # labels per class below which nothing can be held out from all folds
 MANY_CLASSES = 20
@@ -52,7 +46,7 @@ def label_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
             "error",
             "marker",
             f"The label {label!r} ({share}) looks like a marker for rows that are not labeled and would be learned as a class. Add "
-            f"it to unlabeled in [data], as in unlabeled = {_toml_list([*data.unlabeled, label])}; if it is a class, list all "
+            f"it to unlabeled in [data], as in {toml_line('unlabeled', [*data.unlabeled, label])}; if it is a class, list all "
             "classes in classes.",
         )
     for label in possible:
@@ -123,11 +117,6 @@ def _number_of_labels(rows: ProjectRows, data: DataSettings, n_labeled: int) -> 
         )
 
 
-def _toml_list(texts: Sequence[str]) -> str:
-    quoted = [f'"{text}"' for text in texts]
-    return f"[{', '.join(quoted)}]"
-
-
 def leak_findings(rows: ProjectRows) -> Iterator[Finding]:
     """Columns that alone determine the class, or are filled only where there is a label."""
     labeled = rows.labels.labeled
@@ -184,11 +173,9 @@ def determines(values: NDArray[Any], codes: NDArray[np.intp], n_columns: int, *,
 
 def _comparable(table: RawTable, column: str, kind: str) -> NDArray[Any]:
     """The cells of a column as values with an order; None or NaN where there is none."""
+    if kind in ("number", "boolean", "date"):
+        return read_cells(table, column, kind).values
     series = table.frame[column]
-    if kind in ("number", "boolean"):
-        return (read_booleans(series) if kind == "boolean" else read_numbers(series, table.decimal)).values
-    if kind == "date":
-        return read_times(series).values
     cells = series.astype(object).map(str).to_numpy(dtype=object)
     cells[missing_cells(series)] = None
     return np.asarray(cells)

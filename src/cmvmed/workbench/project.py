@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 import cmvmed  # estimators are imported when they are used
@@ -29,6 +28,7 @@ from cmvmed.workbench.toml_text import project_text
 from cmvmed.workbench.user_errors import Finding, ProjectError, abbreviate, plural
 from cmvmed.workbench.view_encoders import (
     ViewEncoder,
+    absent_rows,
     compare_columns,
     encoder_from_state,
     encoder_state,
@@ -36,13 +36,7 @@ from cmvmed.workbench.view_encoders import (
     use_memory,
 )
 
-__all__ = [
-    "SEPARATOR",
-    "Project",
-    "TrainedProject",
-    "absent_rows",
-    "prediction_frame",
-]
+__all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "prediction_frame"]
 
 SEPARATOR = " | "  # between the names of classes or views in a cell
 
@@ -363,24 +357,14 @@ def prediction_frame(model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: str
     columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(model.classes_)}
     if model.held_out_rows_ is not None:  # without held-out labels there are no sets
         columns["prediction_set"] = _joined(model.classes_, np.asarray(model.predict_set(X, alpha=alpha)))
-    columns |= {f"share_{name}": _of_class(part, codes) for name, part in model.explain(X).items()}
+    columns |= {f"share_{name}": score_of_class(part, codes) for name, part in model.explain(X).items()}
     absent = np.column_stack([absent_rows(X[name]) for name in model.view_names_])
     columns["missing_views"] = _joined(np.array(model.view_names_, dtype=object), absent)
     columns |= {f"novelty_{name}": values for name, values in model.novelty(X).items()}
     return pandas().DataFrame(columns, index=pandas().Index(rows.ids, name=id_name))
 
 
-def absent_rows(view: Any) -> BoolArray:
-    """Which rows of an encoded view are NaN throughout, (n,)."""
-    if not scipy.sparse.issparse(view):
-        return np.asarray(np.isnan(view).all(axis=1))
-    matrix: Any = view
-    counts = np.add.reduceat(np.append(np.isnan(matrix.data), False).astype(np.int64), matrix.indptr[:-1])
-    counts[np.diff(matrix.indptr) == 0] = 0
-    return np.asarray(counts == matrix.shape[1])
-
-
-def _of_class(scores: Any, codes: NDArray[np.intp]) -> FloatArray:
+def score_of_class(scores: Any, codes: NDArray[np.intp]) -> FloatArray:
     """The part of the score of each row's class; of two classes, one score speaks for the second."""
     values = np.asarray(scores, dtype=float)
     if values.ndim == 1:

@@ -17,24 +17,18 @@ from cmvmed.recordings.audio_files import audio_header
 from cmvmed.recordings.container import LazySequence, OneChannel
 from cmvmed.recordings.resampling import resampled_signals
 from cmvmed.recordings.sound_samples import SoundSignals
+from cmvmed.workbench.column_encoders import Block
 from cmvmed.workbench.project_file import AUTO, DataSettings, ViewSettings
-from cmvmed.workbench.tables.columns import Block, FloatArray, RawTable, Signal
+from cmvmed.workbench.tables.columns import FloatArray, RawTable, Signal
 from cmvmed.workbench.user_errors import ProjectError, as_project_error
 
-__all__ = [
-    "SensorEncoder",
-    "channels_by_rate",
-    "fit_sensors",
-    "interpolated",
-    "sensor_signals",
-    "why_chosen",
-]
+__all__ = ["SensorEncoder", "channels_by_rate", "fit_sensors", "interpolated", "sensor_signals", "why_chosen"]
 
 DEFAULT_RATE = 1.0  # of series whose file has no rate: frequencies are then in cycles per sample
 
 
 @dataclass(frozen=True, eq=False)
-class Series(LazySequence):
+class FilledSeries(LazySequence):
     """Series of one channel, with gaps filled along straight lines."""
 
     items: Sequence[Any]
@@ -129,7 +123,7 @@ def _channel(signal: Signal, column: str, rate: float) -> SensorSignals:
     if isinstance(signal.items, SensorSignals):
         return replace(resampled_signals(signal.items, rate), sampling_rate=rate)
     if not signal.is_sound:
-        return SensorSignals(Series(signal.items), rate, (column,))
+        return SensorSignals(FilledSeries(signal.items), rate, (column,))
     sounds: Sequence[Any] = SoundSignals(list(signal.items), rate)
     if signal.channel is not None:
         sounds = OneChannel(sounds, signal.channel)

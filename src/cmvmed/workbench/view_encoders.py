@@ -4,7 +4,7 @@ A row in which no column of a view is present is NaN throughout, which is how th
 absent. Fitted encoders are written to a model file as plain values.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -14,6 +14,7 @@ import scipy  # its parts are imported when they are used
 
 from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.workbench.column_encoders import (
+    Block,
     CategoryEncoder,
     DateEncoder,
     NumberEncoder,
@@ -24,16 +25,11 @@ from cmvmed.workbench.column_encoders import (
 from cmvmed.workbench.project_file import AUTO, ProjectSettings, ViewSettings
 from cmvmed.workbench.sensor_encoders import SensorEncoder, fit_sensors
 from cmvmed.workbench.tables.columns import (
-    Block,
     BoolArray,
-    Cells,
     FloatArray,
     Matrix,
     RawTable,
-    Series,
-    read_booleans,
-    read_numbers,
-    read_times,
+    read_cells,
 )
 from cmvmed.workbench.tables.read import FILE_COLUMN, FOLDER_COLUMN
 from cmvmed.workbench.tables.rows import ProjectRows
@@ -91,8 +87,7 @@ class ViewEncoder:
         present = np.any([block.present for block in blocks], axis=0)
         if has_text:
             sparse: list[Any] = [
-                block.values if scipy.sparse.issparse(block.values) else scipy.sparse.csr_array(_filled(block))
-                for block in blocks
+                block.values if is_sparse(block.values) else scipy.sparse.csr_array(_filled(block)) for block in blocks
             ]
             return with_absent_rows(scipy.sparse.csr_array(scipy.sparse.hstack(sparse, format="csr")), ~present)
         values = np.hstack([_filled(block) for block in blocks])
@@ -113,6 +108,19 @@ def _filled(block: Block) -> FloatArray:
     return np.where(np.isnan(block.values), 0.0, block.values)
 
 
+def is_sparse(matrix: Matrix) -> bool:
+    """Whether an encoded view is a sparse matrix, as one with words is."""
+    return bool(scipy.sparse.issparse(matrix))
+
+
+def absent_rows(matrix: Matrix) -> BoolArray:
+    """Which rows of an encoded view are NaN throughout, (n,)."""
+    if not is_sparse(matrix):
+        return np.asarray(np.isnan(matrix).all(axis=1))
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return np.asarray(np.bincount(rows[np.isnan(matrix.data)], minlength=matrix.shape[0]) == matrix.shape[1])
+
+
 def with_absent_rows(matrix: Matrix, absent: BoolArray) -> Matrix:
     """The matrix with NaN stored in all columns of the absent rows."""
     if not absent.any():
@@ -127,14 +135,9 @@ def with_absent_rows(matrix: Matrix, absent: BoolArray) -> Matrix:
 
 def bad_cells(table: RawTable, column: str, kind: str, day_first: bool | None) -> list[str]:
     """What was assumed of a column, and which cells cannot be read."""
-    readers: dict[str, Callable[[Series], Cells]] = {
-        "number": lambda series: read_numbers(series, table.decimal),
-        "boolean": read_booleans,
-        "date": lambda series: read_times(series, day_first=day_first),
-    }
-    if kind not in readers:
+    if kind not in ("number", "boolean", "date"):
         return []
-    cells = readers[kind](table.frame[column])
+    cells = read_cells(table, column, kind, day_first=day_first)
     said = [f"Column {column!r}: {cells.note}."] if cells.note else []
     if not cells.is_readable:
         row = int(np.flatnonzero(cells.bad)[0])

@@ -16,12 +16,12 @@ from cmvmed.pages.formatting import clean, short
 from cmvmed.workbench import Finding
 from cmvmed.workbench.report.held_out import calibration_bins, doubtful_labels
 from cmvmed.workbench.report.learning_curve import CurvePoint, forecast, left_out, part_of_labels
-from cmvmed.workbench.report.model_facts import LEVEL, HeldOutLabels, absent_rows, column_statistics, share_interval
+from cmvmed.workbench.report.model_facts import LEVEL, HeldOutLabels, column_statistics, share_interval
 from cmvmed.workbench.report.row_map import SHAPES, draw_map, map_positions, shape_path
 from cmvmed.workbench.report.sensors import decision_shares, describe_sensors
 from cmvmed.workbench.report.uncertain_rows import envelope
 from cmvmed.workbench.report.verdict import next_steps, verdict
-from cmvmed.workbench.view_encoders import with_absent_rows
+from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 
 
 class TestSafeText:

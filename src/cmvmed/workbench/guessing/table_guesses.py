@@ -29,13 +29,7 @@ from cmvmed.workbench.tables.recording_rows import channel_columns
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import abbreviate, plural
 
-__all__ = [
-    "LongColumns",
-    "guess_file",
-    "guess_folder",
-    "guess_long_table",
-    "long_columns",
-]
+__all__ = ["LongColumns", "guess_file", "guess_folder", "guess_long_table", "long_columns"]
 
 CASE_WORDS = ("id", "case", "recording", "trial", "session", "run", "file", "series", "segment", "event", "subject", "user",
               "window", "sample_id")  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from scipy.stats import beta
 
 from cmvmed import CMVMED
@@ -17,6 +16,7 @@ from cmvmed.workbench.tables.columns import BoolArray, FloatArray
 from cmvmed.workbench.tables.recording_rows import RECORDING_COLUMN
 from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
 from cmvmed.workbench.user_errors import Finding
+from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
 __all__ = [
     "LEVEL",
@@ -179,21 +179,6 @@ def _raw_rows(project: Project, table: ProjectTable, rows: ProjectRows | None) -
         except (ValueError, OSError, ImportError):  # files that are gone or have changed
             return None
     return rows if np.array_equal(rows.ids, table.ids) else None
-
-
-def is_sparse(matrix: Any) -> bool:
-    """Whether a view is a sparse matrix, as one with words is."""
-    return bool(issparse(matrix))
-
-
-def absent_rows(matrix: Any) -> BoolArray:
-    """Rows in which a view is absent, which are NaN, (n,)."""
-    if is_sparse(matrix):
-        absent = np.zeros(matrix.shape[0], dtype=np.bool_)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        absent[rows[np.isnan(matrix.data)]] = True
-        return absent
-    return np.asarray(np.isnan(matrix).all(axis=1))
 
 
 def dense_rows(matrix: Any, rows: Any) -> FloatArray:

@@ -24,7 +24,7 @@ from cmvmed.workbench.report.training_summary import (
     versions,
     view_lines,
 )
-from cmvmed.workbench.report.uncertain_rows import unsure_rows
+from cmvmed.workbench.report.uncertain_rows import uncertain_rows
 from cmvmed.workbench.report.verdict import next_steps, verdict
 from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
 from cmvmed.workbench.user_errors import Finding
@@ -73,7 +73,7 @@ def model_page(
         "calibration": held_out_calibration(facts),
         "sensors": sensors,
         "map": draw_map(facts),
-        "unsure": unsure_rows(facts),
+        "uncertain": uncertain_rows(facts),
         "curve": curve,
         "curve_skipped": not with_learning_curve,
         "findings": [(finding.level, clean(finding.message)) for finding in findings],

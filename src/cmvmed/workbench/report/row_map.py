@@ -10,8 +10,9 @@ from sklearn.decomposition import PCA, TruncatedSVD
 
 from cmvmed.pages.formatting import format_percentage, join_names
 from cmvmed.pages.svg import Axis, Element, element, svg_root, to_markup
-from cmvmed.workbench.report.model_facts import ModelFacts, absent_rows, column_statistics, is_sparse
+from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics
 from cmvmed.workbench.tables.columns import FloatArray
+from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
 __all__ = ["SHAPES", "RowMap", "draw_map", "map_positions", "shape_path"]
 

@@ -13,9 +13,9 @@ import cmvmed
 from cmvmed.pages.formatting import DASH, MINUS, clean, format_percentage, join_names, plural, short
 from cmvmed.workbench.checks import describe_rows
 from cmvmed.workbench.project_file import DataSettings
-from cmvmed.workbench.report.model_facts import ModelFacts, absent_rows
+from cmvmed.workbench.report.model_facts import ModelFacts
 from cmvmed.workbench.sensor_encoders import SensorEncoder
-from cmvmed.workbench.view_encoders import ViewEncoder
+from cmvmed.workbench.view_encoders import ViewEncoder, absent_rows
 
 __all__ = [
     "DEFAULT_COMMAND",

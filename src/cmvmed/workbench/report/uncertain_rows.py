@@ -1,27 +1,18 @@
 """The unlabeled rows that the model is least sure of, with what each view says and their signals or columns."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.pages.formatting import MINUS, format_percentage, short
 from cmvmed.pages.svg import Axis, element, path, svg_root, to_markup
-from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import read_audio
-from cmvmed.workbench.report.model_facts import ModelFacts, absent_rows, column_statistics, dense_rows
+from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, dense_rows
 from cmvmed.workbench.tables.columns import FloatArray, Signal
 from cmvmed.workbench.tables.rows import ProjectRows
+from cmvmed.workbench.view_encoders import absent_rows
 
-__all__ = [
-    "Sparkline",
-    "UnsureRow",
-    "envelope",
-    "least_sure",
-    "sparklines",
-    "unsure_rows",
-]
+__all__ = ["Sparkline", "UncertainRow", "envelope", "least_sure", "sparklines", "uncertain_rows"]
 
 N_SHOWN = 8
 N_COLUMNS = 3  # of each row that are listed
@@ -39,7 +30,7 @@ class Sparkline:
 
 
 @dataclass(frozen=True)
-class UnsureRow:
+class UncertainRow:
     """A row between two classes."""
 
     row: str
@@ -58,7 +49,7 @@ def least_sure(facts: ModelFacts, n: int = N_SHOWN) -> NDArray[np.intp]:
     return np.asarray(rows[order[largest[order] < NEAR_CERTAIN]])
 
 
-def unsure_rows(facts: ModelFacts) -> list[UnsureRow]:
+def uncertain_rows(facts: ModelFacts) -> list[UncertainRow]:
     """The rows for the page, the least sure first."""
     rows = least_sure(facts)
     if not len(rows):
@@ -76,7 +67,7 @@ def unsure_rows(facts: ModelFacts) -> list[UnsureRow]:
         )
         signals = tuple(sparklines(facts.raw, int(row), f"signal-{i}"))
         first, second = (f"{facts.class_names[k]} {format_percentage(p[k], 0)}" for k in order[:2])
-        found.append(UnsureRow(short(facts.table.ids[row]), first, second, views, tuple(columns[i]), signals))
+        found.append(UncertainRow(short(facts.table.ids[row]), first, second, views, tuple(columns[i]), signals))
     return found
 
 
@@ -127,17 +118,13 @@ def sparklines(rows: ProjectRows | None, row: int, prefix: str) -> list[Sparklin
 
 def _samples(signal: Signal, row: int) -> FloatArray | None:
     """The waveform of a row, (n_samples,); None if it has none or the file cannot be read."""
-    item: Any = signal.items[row]
-    if item is None:
+    if signal.items[row] is None:
         return None
-    if not signal.is_sound or isinstance(signal.items, SensorSignals):
-        samples = np.asarray(item, dtype=np.float64).ravel()
-        return np.asarray(samples[np.isfinite(samples)])
     try:
-        channels, _ = read_audio(item)
+        samples, _ = signal.waveform(row)
     except (OSError, ValueError, ImportError):
         return None
-    return np.asarray(channels[signal.channel or 0], dtype=np.float64)
+    return np.asarray(samples[np.isfinite(samples)])
 
 
 def envelope(samples: FloatArray, n_steps: int = N_STEPS) -> FloatArray:

@@ -13,14 +13,7 @@ from cmvmed.workbench.report.learning_curve import LearningCurve
 from cmvmed.workbench.report.model_facts import LEVEL, AccuracyEstimate, ModelFacts, share_interval
 from cmvmed.workbench.report.sensors import Sensors
 
-__all__ = [
-    "CAUTION_CODES",
-    "WIDE",
-    "Step",
-    "Verdict",
-    "next_steps",
-    "verdict",
-]
+__all__ = ["CAUTION_CODES", "WIDE", "Step", "Verdict", "next_steps", "verdict"]
 
 WIDE = 0.2  # width of the interval from which on more labels are needed to judge the model
 # Findings that make an estimate from held-out labels too good.

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
 from cmvmed.recordings import SensorSignals
+from cmvmed.recordings.audio_files import read_audio
 from cmvmed.recordings.container import LazySequence
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 __all__ = [
     "KINDS",
-    "Block",
     "BoolArray",
     "Cells",
     "FloatArray",
@@ -34,6 +35,7 @@ __all__ = [
     "missing_cells",
     "pandas",
     "read_booleans",
+    "read_cells",
     "read_numbers",
     "read_times",
 ]
@@ -77,14 +79,6 @@ def pandas() -> Any:
     return import_optional("pandas", "workbench", "Reading tables")
 
 
-@dataclass(frozen=True)
-class Block:
-    """Features of one column or sensor, and the rows in which it is present."""
-
-    values: Matrix
-    present: BoolArray
-
-
 @dataclass(frozen=True, eq=False)
 class RowsOrNone(LazySequence):
     """Items of a sequence at the given positions, read when they are asked for; None at -1."""
@@ -119,6 +113,15 @@ class Signal:
             sensor = SensorSignals(taken, self.items.sampling_rate, self.items.channel_names, name=self.items.name)
             return Signal(sensor, self.is_sound)
         return Signal(list(taken), self.is_sound, self.channel)
+
+    def waveform(self, row: int) -> tuple[FloatArray, float | None]:
+        """Samples (n_samples,) of a row that has some, and their rate in Hz if the file says it."""
+        item: Any = self.items[row]
+        if self.is_sound and not isinstance(self.items, SensorSignals):
+            channels, rate = read_audio(item)
+            return channels[self.channel or 0].astype(np.float64), rate
+        known = self.items.sampling_rate if isinstance(self.items, SensorSignals) else None
+        return np.asarray(item, dtype=np.float64).ravel(), known
 
     @property
     def present(self) -> BoolArray:
@@ -165,6 +168,13 @@ class RawTable:
         """Where a row stands: its line if the file has lines."""
         where = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
         return f"{where} of {self.source}"
+
+    def lacks(self, column: str, key: str) -> ProjectError:
+        """The error for a column that a key of [data] names and that is not there."""
+        return ProjectError(
+            f"{self.source} has no column {column!r}, which {key} in [data] names.{did_you_mean(column, self.names)} Its "
+            f"columns are {abbreviate(self.names)}."
+        )
 
 
 @dataclass(frozen=True)
@@ -232,6 +242,14 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def read_cells(table: RawTable, column: str, kind: str, *, day_first: bool | None = None) -> Cells:
+    """The cells of a column of numbers, booleans or dates."""
+    series = table.frame[column]
+    if kind == "date":
+        return read_times(series, day_first=day_first)
+    return read_booleans(series) if kind == "boolean" else read_numbers(series, table.decimal)
 
 
 def read_numbers(series: Series, decimal: str = ".") -> Cells:

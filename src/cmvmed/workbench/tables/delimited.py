@@ -16,13 +16,10 @@ import numpy as np
 
 from cmvmed._optional import import_optional
 from cmvmed.workbench.tables.columns import Frame, RawTable, is_number
+from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = [
-    "DelimitedOptions",
-    "check_column_names",
-    "read_delimited",
-]
+__all__ = ["DelimitedOptions", "check_column_names", "read_delimited"]
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 SNIFFED_LINES = 200
@@ -241,7 +238,7 @@ def _assumptions(
     said = []
     if options.separator is None and separator != _usual_separator(path):
         name = SEPARATORS.get(separator, separator)
-        said.append(f"{path.name}: cells are separated by a {name} (separator = {_toml(separator)}).")
+        said.append(f"{path.name}: cells are separated by a {name} ({toml_line('separator', separator)}).")
     if options.decimal is None and decimal == ",":
         said.append(f'{path.name}: numbers have a decimal comma (decimal = ",").')
     if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
@@ -253,7 +250,3 @@ def _assumptions(
 
 def _usual_separator(path: Path) -> str:
     return "\t" if path.suffix.lower() == ".tsv" else ","
-
-
-def _toml(separator: str) -> str:
-    return '"\\t"' if separator == "\t" else f'"{separator}"'

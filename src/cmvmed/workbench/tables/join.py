@@ -16,14 +16,7 @@ from cmvmed.workbench.tables.read import read_sound_folder, read_table
 from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = [
-    "NewPaths",
-    "SourcePaths",
-    "new_paths",
-    "open_sources",
-    "qualified",
-    "training_paths",
-]
+__all__ = ["NewPaths", "SourcePaths", "new_paths", "open_sources", "qualified", "training_paths"]
 
 NewPaths: TypeAlias = str | PathLike[str] | Mapping[str, str | PathLike[str]]  # of all views, or by name of view
 
@@ -128,10 +121,7 @@ def _part(view: str | None, table: RawTable, id_column: str | None, is_training:
         return _Part(view, table, None)
     if id_column not in table.frame.columns:
         if is_training:
-            raise ProjectError(
-                f"{table.source} has no column {id_column!r}, which id in [data] names.{did_you_mean(id_column, table.names)} Its "
-                f"columns are {abbreviate(table.names)}."
-            )
+            raise table.lacks(id_column, "id")
         said = f"{table.source} has no column {id_column!r}, so its rows are numbered."
         return _Part(view, replace(table, messages=(*table.messages, said)), None)
     return _Part(view, table, _identifiers(table, id_column))

@@ -63,11 +63,16 @@ def matching(pattern: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if name.startswith(pattern)]
 
 
+def matching_files(pattern: Path) -> list[Path]:
+    """The files and folders that match a pattern, in the order of their names."""
+    anchor = Path(pattern.anchor) if pattern.is_absolute() else Path()
+    return sorted(anchor.glob(str(pattern.relative_to(anchor))))
+
+
 def table_files(path: Path) -> list[Path]:
     """The files of a table: one file, those of a folder, or those that match a pattern."""
     if is_pattern(str(path)):
-        anchor = Path(path.anchor) if path.is_absolute() else Path()
-        found = sorted(anchor.glob(str(path.relative_to(anchor))))
+        found = matching_files(path)
         if not found:
             raise ProjectError(f"No file matches {str(path)!r}; check the folder and the ending of the names.")
         return found
@@ -318,17 +323,21 @@ def _channel(view: ViewSettings, files: dict[str, dict[str, Path]]) -> int | Non
     some = next(iter(files[view.name].values()), None)
     if some is None:
         return view.channel
-    n_channels = audio_header(some).channels
+    check_channel(view, some, audio_header(some).channels)
+    return view.channel
+
+
+def check_channel(view: ViewSettings, file: Path, n_channels: int) -> None:
+    """Raise unless a file has the channel of a view, which a view of a file of several channels must name."""
     if view.channel is None and n_channels > 1:
         raise ProjectError(
-            f"View {view.name!r}: {some.name} has {n_channels} channels; give the view channel = 0 to {n_channels - 1}, and add a "
+            f"View {view.name!r}: {file.name} has {n_channels} channels; give the view channel = 0 to {n_channels - 1}, and add a "
             "view for each other channel."
         )
-    if view.channel is not None and not 0 <= view.channel < n_channels:
+    if not 0 <= (view.channel or 0) < n_channels:
         raise ProjectError(
-            f"View {view.name!r} has channel = {view.channel}, but {some.name} has {n_channels} channels, numbered from 0."
+            f"View {view.name!r} has channel = {view.channel}, but {file.name} has {n_channels} channels, numbered from 0."
         )
-    return view.channel
 
 
 def _path(file: Path | None) -> str | None:

@@ -35,8 +35,17 @@ from cmvmed.workbench.tables.columns import (
     read_times,
 )
 from cmvmed.workbench.tables.delimited import DelimitedOptions
-from cmvmed.workbench.tables.read import FILE_COLUMN, is_pattern, match_files, matching, read_table, table_of_cases
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean, plural
+from cmvmed.workbench.tables.read import (
+    FILE_COLUMN,
+    check_channel,
+    is_pattern,
+    match_files,
+    matching,
+    matching_files,
+    read_table,
+    table_of_cases,
+)
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
 
 __all__ = [
     "RECORDING_COLUMN",
@@ -88,11 +97,8 @@ def open_recordings(settings: ProjectSettings, path: Path, options: DelimitedOpt
 
 def files_of_recordings(path: Path) -> list[Path]:
     """The recordings at a path: one file, those of a folder, or those that match a pattern; none if it is a table."""
-    if is_pattern(str(path)):
-        anchor = Path(path.anchor) if path.is_absolute() else Path()
-        found = sorted(anchor.glob(str(path.relative_to(anchor))))
-    else:
-        found = sorted(path.iterdir()) if path.is_dir() else [path]
+    inside = sorted(path.iterdir()) if path.is_dir() else [path]
+    found = matching_files(path) if is_pattern(str(path)) else inside
     return [file for file in found if file.suffix.lower() in RECORDING_FORMATS and file.is_file()]
 
 
@@ -182,15 +188,7 @@ def _one_recording(name: str, files: Mapping[ViewSettings, Path | None], data: D
 
 def _track_of(view: ViewSettings, file: Path, opened: LongRecording) -> ContinuousSignal:
     tracks = list(opened.sensors.values())
-    if view.channel is None and len(tracks) > 1:
-        raise ProjectError(
-            f"View {view.name!r}: {file.name} has {len(tracks)} channels; give the view channel = 0 to {len(tracks) - 1}, and "
-            "add a view for each other channel."
-        )
-    if not 0 <= (view.channel or 0) < len(tracks):
-        raise ProjectError(
-            f"View {view.name!r} has channel = {view.channel}, but {file.name} has {len(tracks)} channels, numbered from 0."
-        )
+    check_channel(view, file, len(tracks))
     return tracks[view.channel or 0]
 
 
@@ -229,10 +227,7 @@ def recording_column(table: RawTable, data: DataSettings) -> str | None:
 def require_column(table: RawTable, column: str, key: str) -> None:
     """Raise if a table lacks a column that a key of [data] names."""
     if column not in table.frame.columns:
-        raise ProjectError(
-            f"{table.source} has no column {column!r}, which {key} in [data] names.{did_you_mean(column, table.names)} Its "
-            f"columns are {abbreviate(table.names)}."
-        )
+        raise table.lacks(column, key)
 
 
 def with_seconds(table: RawTable, time: str, day_first: bool | None) -> Frame:

@@ -236,10 +236,7 @@ def _first_labels(
         return cells, []
     file = folder / labels
     if file.suffix.lower() not in TABLE_FORMATS and not file.exists():
-        raise ProjectError(
-            f"{table.source} has no column {labels!r}, which labels in [data] names.{did_you_mean(labels, table.names)} "
-            f"Its columns are {abbreviate(table.names)}."
-        )
+        raise table.lacks(labels, "labels")
     if not file.is_file():
         raise ProjectError(
             f"There is no file of labels {labels!r} beside the project file; labels in [data] is a column of the data "

@@ -23,14 +23,7 @@ from cmvmed.workbench.tables.row_labels import (
 )
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = [
-    "ColumnRoles",
-    "ProjectRows",
-    "ProjectTable",
-    "assign_columns",
-    "read_training_rows",
-    "row_ids",
-]
+__all__ = ["ColumnRoles", "ProjectRows", "ProjectTable", "assign_columns", "read_training_rows", "row_ids"]
 
 
 @dataclass(frozen=True)
@@ -225,10 +218,7 @@ def _groups(settings: ProjectSettings, table: RawTable, ids: NDArray[np.object_]
         return None if settings.windows is None else recordings_as_groups(table)
     cells = first_column(table, settings, name)
     if cells is None:
-        raise ProjectError(
-            f"{table.source} has no column {name!r}, which groups in [data] names.{did_you_mean(name, table.names)} Its "
-            f"columns are {abbreviate(table.names)}."
-        )
+        raise table.lacks(name, "groups")
     missing = missing_cells(cells)
     texts = np.array([as_text(cell) for cell in cells.astype(object)], dtype=object)
     return np.where(missing, [f"row {key}" for key in ids], texts)  # a row without a group is one of its own
