@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sklearn.datasets import load_digits
 
 from cmvmed import datasets
-from cmvmed.cli.main import main as cli
+from cmvmed.cli import main as cli
 from cmvmed.datasets.catalog import CATALOG
 
 NO_FILES = {"digits", "breast-cancer"}

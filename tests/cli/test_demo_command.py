@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cmvmed.cli.main import main as cli
+from cmvmed.cli import main as cli
 
 pytest.importorskip("librosa")
 pytest.importorskip("matplotlib")

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import cmvmed
-from cmvmed.cli.main import main as cli
+from cmvmed.cli import main as cli
 from cmvmed.cli.reproduce_command import command as reproduce
 from cmvmed.reproduction.experiment import EXPERIMENTS, PROTOCOLS
 from cmvmed.reproduction.methods import METHODS

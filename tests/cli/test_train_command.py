@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from cmvmed import CMVMED
-from cmvmed.cli.fit_progress import STEPS, StageProgress, progress_bar
 from cmvmed.cli.main import main
+from cmvmed.cli.train_command import STEPS, StageProgress, progress_bar
 from cmvmed.workbench import TrainedProject
 from tests.workbench.jobs import write_windows
 
@@ -107,10 +107,10 @@ def test_files_that_cannot_be_written_are_noticed_before_the_work(windows, outpu
 
 
 def test_a_folder_that_cannot_be_written_to(windows, monkeypatch):
-    def touch(self, **options):
+    def no_file(**options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "touch", touch)
+    monkeypatch.setattr("cmvmed.cli.project_options.TemporaryFile", no_file)
     shown = run("train", *QUICK)
     assert (shown.exit_code, shown.stderr) == (1, "Error: The folder . cannot be written to: Permission denied.\n")
 
@@ -196,7 +196,7 @@ def test_nothing_is_drawn_where_there_is_no_terminal(capsys):
 
 @pytest.mark.parametrize("installed", [True, False], ids=["rich", "click"])
 def test_the_bar_of_a_terminal(capsys, monkeypatch, installed):
-    monkeypatch.setattr("cmvmed.cli.fit_progress.find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr("cmvmed.cli.train_command.find_spec", lambda name: object() if installed else None)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with progress_bar(10) as advance:
         advance("Reading", 0)

@@ -16,7 +16,6 @@ from cmvmed.labeling.content import RowContent
 from cmvmed.labeling.exchange import LabeledRow
 from cmvmed.labeling.learner import Learned, Learner
 from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate
-from cmvmed.labeling.ranking import ranked_rows
 from cmvmed.workbench import Project
 from cmvmed.workbench.label_store import Conflict, Event, LabelStore
 from cmvmed.workbench.tables.row_labels import is_marker
@@ -241,10 +240,9 @@ class LabelingSession:
         return sum(self._counts.values())
 
     def _on_result(self, learned: Learned) -> None:
-        rankings: dict[str, NDArray[np.intp]] = {}
+        rankings = learned.rankings()
         fits: list[Fitted] = []
         if learned.probabilities is not None:
-            rankings = ranked_rows(learned.probabilities, learned.by_view)
             fits = [Fitted(learned.n_labels, learned.estimate, self._positions(learned.classes, learned.probabilities))]
         with self._lock:  # for a moment only, since requests wait for it
             self._first_result.set()

@@ -7,7 +7,7 @@ file has a checksum, and a file is checked when it is opened; files of the versi
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
@@ -25,20 +25,7 @@ from cmvmed._sqlite_files import (
 )
 from cmvmed.workbench.project_file import DEFAULT_NAME
 
-__all__ = [
-    "ACTIONS",
-    "CHOSEN",
-    "CHOSEN_BY",
-    "COLUMNS",
-    "Conflict",
-    "Event",
-    "LabelStore",
-    "StoreError",
-    "event_of",
-    "labels_path",
-    "open_labels",
-    "store_errors",
-]
+__all__ = ["ACTIONS", "CHOSEN", "Conflict", "Event", "LabelStore", "StoreError", "labels_path"]
 
 APPLICATION_ID = 0x434D564C  # "CMVL", by which SQLite files of labels are known
 SCHEMA_VERSION = 2
@@ -90,7 +77,7 @@ class Event:
         return row_checksum(astuple(self))
 
 
-def event_of(line: Sequence[object]) -> Event:
+def _event_of(line: Sequence[object]) -> Event:
     """The event of a line of the table; its last value is the checksum, None in files of version 1."""
     *values, checksum = line
     if checksum is not None and checksum != row_checksum(values):
@@ -109,7 +96,7 @@ def event_of(line: Sequence[object]) -> Event:
 
 
 @contextmanager
-def store_errors(path: Path) -> Iterator[None]:
+def _store_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of checks into one that names the file and says what to do."""
     try:
         yield
@@ -130,9 +117,9 @@ def _damage(path: Path) -> Iterator[None]:
         ) from error
 
 
-def open_labels(path: Path) -> tuple[sqlite3.Connection, str]:
+def _open_labels(path: Path) -> tuple[sqlite3.Connection, str]:
     """A connection to a checked file of labels, which is made if there is none, and a note for the user or ""."""
-    with store_errors(path):
+    with _store_errors(path):
         connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=BUSY_SECONDS)
         try:
             protect(connection)
@@ -147,10 +134,10 @@ def open_labels(path: Path) -> tuple[sqlite3.Connection, str]:
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> int:
     """Make the tables if there are none, else check them, and convert those of the version before; return the version."""
-    with transaction(connection, "BEGIN"):  # other processes may write meanwhile
+    with _transaction(connection, "BEGIN"):  # other processes may write meanwhile
         version = _checked_version(connection, path)
     if version != SCHEMA_VERSION:
-        with transaction(connection, "BEGIN IMMEDIATE"):
+        with _transaction(connection, "BEGIN IMMEDIATE"):
             now = _checked_version(connection, path)  # another process may have done it
             if now == 0:
                 _create(connection)
@@ -160,7 +147,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> int:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     """All statements or none, and the same state of the file for all."""
     connection.execute(begin)
     try:
@@ -196,13 +183,13 @@ def _check_rows(connection: sqlite3.Connection, version: int) -> None:
     columns = COLUMNS.replace("checksum", checksum)
     names = set()
     for position, name, found in connection.execute(f"SELECT position, name, {checksum} FROM classes"):  # nosec B608 # constants
-        if found not in (None, class_checksum(name)):
+        if found not in (None, _class_checksum(name)):
             raise StoreError(f"class {shown(name)}, number {position}, does not have its checksum")
         names.add(name)
     number = 0
     for line in connection.execute(f"SELECT {columns} FROM events ORDER BY revision"):  # nosec B608 # constants
         number += 1
-        event = event_of(line)
+        event = _event_of(line)
         if event.revision != number:
             raise StoreError(f"event {number} is missing")
         if event.label is not None and event.label not in names:
@@ -212,7 +199,7 @@ def _check_rows(connection: sqlite3.Connection, version: int) -> None:
         raise StoreError(f"the last event is {number}, but {shown(last)} was counted")
 
 
-def class_checksum(name: object) -> str:
+def _class_checksum(name: object) -> str:
     """The checksum of a class."""
     return row_checksum([name])
 
@@ -231,17 +218,17 @@ def _convert(connection: sqlite3.Connection) -> None:
     for table in ("events", "classes"):
         connection.execute(f"DROP TABLE {table}")
     _create(connection)
-    add_events(connection.executemany, map(event_of, events))
+    _add_events(connection, map(_event_of, events))
     connection.executemany(
         "INSERT INTO classes (position, name, checksum) VALUES (?, ?, ?)",
-        [(position, name, class_checksum(name)) for position, name in classes],
+        [(position, name, _class_checksum(name)) for position, name in classes],
     )
 
 
-def add_events(execute_many: Callable[[str, Iterator[tuple[object, ...]]], object], events: Iterator[Event]) -> None:
+def _add_events(connection: sqlite3.Connection, events: Iterable[Event]) -> None:
     """Write events with the revisions that they have."""
     marks = ", ".join("?" * len(COLUMNS.split(",")))
-    execute_many(
+    connection.executemany(
         f"INSERT INTO events ({COLUMNS}) VALUES ({marks})",  # nosec B608 # constants
         ((*astuple(event), event.checksum) for event in events),
     )
@@ -281,7 +268,7 @@ class LabelStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
-        self._connection, self.note = open_labels(path)
+        self._connection, self.note = _open_labels(path)
 
     def close(self) -> None:
         """Close the file."""
@@ -297,18 +284,18 @@ class LabelStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All statements or none; other processes wait."""
-        with self._lock, store_errors(self.path), transaction(self._connection, "BEGIN IMMEDIATE"):
+        with self._lock, _store_errors(self.path), _transaction(self._connection, "BEGIN IMMEDIATE"):
             yield
 
     def _lines(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """The rows of a query."""
-        with self._lock, store_errors(self.path):
+        with self._lock, _store_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
     def _events(self, condition: str, values: Sequence[object] = ()) -> list[Event]:
         """The events that a condition selects, compared with their checksums."""
         lines = self._lines(f"SELECT {COLUMNS} FROM events {condition}", values)  # nosec B608 # constants
-        return [event_of(line) for line in lines]
+        return [_event_of(line) for line in lines]
 
     def current(self) -> dict[str, Event]:
         """The last event of every row that has one, in the order of their revisions."""
@@ -383,7 +370,7 @@ class LabelStore:
     ) -> Event:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         event = Event(self.revision + 1, item, action, label, chosen_by, window, undoes, at)
-        add_events(self._connection.executemany, iter([event]))
+        _add_events(self._connection, [event])
         if label is not None:
             self._add_classes([label])
         return event
@@ -392,7 +379,7 @@ class LabelStore:
         known = set(self.classes)
         self._connection.executemany(
             "INSERT INTO classes (name, checksum) VALUES (?, ?)",
-            [(name, class_checksum(name)) for name in dict.fromkeys(names) if name not in known],
+            [(name, _class_checksum(name)) for name in dict.fromkeys(names) if name not in known],
         )
 
     def add_classes(self, names: Sequence[str]) -> None:
