@@ -1,10 +1,12 @@
-"""Labels of the labeling page in a project: what was said last of a row counts in training and checks."""
+"""The labels of rows: those of the labeling page, where what was said last counts, and further files of labels."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from cmvmed.workbench import Project
+from cmvmed.workbench import Project, ProjectError, init
 from cmvmed.workbench.label_store import LabelStore, labels_path
+from tests.workbench.jobs import write_tickets, write_windows
 
 N = 60
 
@@ -115,3 +117,59 @@ def test_labels_of_suggested_rows_are_not_a_random_sample(project_file, header, 
     found, rows = labels(project_file)
     assert found["r5"] == "left"
     assert rows.labels_drawn == drawn
+
+
+# --- files of labels ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def windows(tmp_path):
+    write_windows(tmp_path)
+    (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "windows.csv", tmp_path / "cmvmed.toml").text)
+    return tmp_path
+
+
+def labels_of(folder, *files):
+    """Labels of the rows, and messages."""
+    rows = Project.load(folder, changes={"data.label_files": list(files)} if files else None).rows()
+    return np.array(rows.labels.values, dtype=object), rows.messages
+
+
+def test_further_files_of_labels_add_and_replace(windows):
+    before, _ = labels_of(windows)
+    labeled = np.flatnonzero([value is not None for value in before])
+    free = np.flatnonzero([value is None for value in before])
+    ids = [f"w{i:03d}" for i in (*free[:3], labeled[0])]
+    other = "crawl" if before[labeled[0]] == "back" else "back"
+    lines = [f"{key},because,{label}" for key, label in zip(ids, ["crawl", "", "unknown", other], strict=True)]
+    (windows / "next.csv").write_text("\n".join(["window_id,reason,label", *lines]))
+    after, messages = labels_of(windows, "next.csv")
+    assert after[free[:3]].tolist() == ["crawl", None, None]
+    assert after[labeled[0]] == other
+    assert (np.delete(after, [free[0], labeled[0]]) == np.delete(before, [free[0], labeled[0]])).all()
+    assert "2 labels of next.csv were taken." in messages
+    assert "1 label of next.csv replace other labels of the same rows." in messages
+
+
+def test_later_files_precede_and_patterns_are_sorted(windows):
+    (windows / "next_1.csv").write_text("window_id;label\nw000;crawl\nw001;crawl\n")
+    (windows / "next_2.csv").write_text("window_id,label\nw001,back\n")
+    assert labels_of(windows, "next_*.csv")[0][:2].tolist() == ["crawl", "back"]
+    assert labels_of(windows, "next_2.csv", "next_1.csv")[0][:2].tolist() == ["crawl", "crawl"]
+    with pytest.raises(ProjectError, match=r"There is no file of labels 'nothing\.csv'"):
+        labels_of(windows, "nothing.csv")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_separators_of_labels_and_new_rows_may_differ_from_those_of_the_data(tmp_path, separator):
+    write_tickets(tmp_path)
+    (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "tickets.csv", tmp_path / "cmvmed.toml").text)
+    project = Project.load(tmp_path)
+    assert project.settings.data.separator == ";"
+    frame = pd.read_csv(tmp_path / "tickets.csv", sep=";", decimal=",", keep_default_na=False)
+    frame[["ticket", "category"]].to_csv(tmp_path / "labels.csv", sep=separator, index=False)
+    frame.to_csv(tmp_path / "new.csv", sep=separator, decimal="." if separator == "," else ",", index=False)
+    table, new = project.read(), project.read_new(tmp_path / "new.csv")
+    np.testing.assert_array_equal(new.views["numbers"], table.views["numbers"])
+    changed = Project.load(tmp_path, changes={"data.labels": "labels.csv"})
+    assert changed.rows().labels.counts == project.rows().labels.counts
