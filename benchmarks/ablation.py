@@ -15,7 +15,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.auto.opinions.candidates import KINDS
+from cmvmed.members.candidates import KINDS
 from cmvmed.reproduction.tasks import TASKS, Split, draw_split
 
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from benchmarks.landmarks import draw_labels, load_set
 from cmvmed import CMVMED
-from cmvmed.auto.opinions import candidates
 from cmvmed.estimators import _evidence
+from cmvmed.members import candidates
 
 SETS = ("digits", "aloi", "sensit", "webkb", "footsteps", "mnist", "hyd_accu", "mfeat", "hyd_pump", "gauss")
 PART, LEFT_OUT = 5, 4  # a fifth of the nodes, a quarter of the rows

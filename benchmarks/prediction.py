@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from benchmarks.scale_points import N_LABELED, VIEWS, WIDTH, draw_rows, hidden
 from cmvmed import CMVMED, config_context
-from cmvmed.core.kernel_functions import blocks_of_rows
+from cmvmed.numerics.kernel_expansions import blocks_of_rows
 
 N_FITTED, N_COMPONENTS, N_SINGLE = 6000, 1000, 1000
 REPORT = Path(__file__).parent / "results" / "prediction.md"

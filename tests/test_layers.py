@@ -17,15 +17,34 @@ ROOT = ""  # the package itself, which provides the public names
 
 # The parts that each part may import. A part is a package, or a module beside the packages.
 ALLOWED = {
-    "core": (),
-    "data": ("core",),
-    "auto": ("core", "data"),
-    "baselines": ("core",),
-    "scale": ("core", "data", "auto", "onnx_export"),
-    "monitoring": ("core", "data"),
-    "estimators": ("core", "data", "auto", "baselines", "scale", "monitoring", "persistence", "onnx_export"),
+    "numerics": (),
+    "core": ("numerics",),
+    "data": ("numerics",),
+    "views": ("numerics", "core", "data"),
+    "graphs": ("numerics", "views", "data"),
+    "model": ("numerics", "core", "data", "views"),
+    "auto": ("numerics", "core", "data", "views", "graphs"),
+    "members": ("numerics", "core", "data", "views", "graphs", "model", "auto"),
+    "baselines": ("numerics", "core"),
+    "scale": ("numerics", "core", "data", "views", "model", "auto", "onnx_export"),
+    "monitoring": ("numerics", "data", "views"),
+    "estimators": (
+        "numerics",
+        "core",
+        "data",
+        "views",
+        "graphs",
+        "model",
+        "auto",
+        "members",
+        "baselines",
+        "scale",
+        "monitoring",
+        "persistence",
+        "onnx_export",
+    ),
     "persistence": (),
-    "onnx_export": ("core", "data", "auto"),
+    "onnx_export": ("numerics", "core", "data", "views", "graphs", "model", "auto", "members"),
     "recordings": (),
     "features": ("recordings",),
     "plots": ("recordings",),
@@ -52,11 +71,16 @@ ALLOWED_MODULES = {
     "labeling": PUBLIC,
 }  # no other module of their parts
 HELPERS = ("_config", "_npy_errors", "_optional", "_warnings")  # small modules that any part but these may import
-WITHOUT_HELPERS = ("core", "reproduction", *HELPERS)
+WITHOUT_HELPERS = ("numerics", "core", "reproduction", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")
 SILENT = (
+    "numerics",
     "core",
+    "views",
+    "graphs",
+    "members",
+    "model",
     "data",
     "auto",
     "scale",
@@ -202,10 +226,10 @@ def with_code(modules, name, code):
 
 
 def test_modules_are_read(modules):
-    assert {"core.linalg", "core.annealing", "estimators._base", "datasets.bunch", "cli", ROOT} <= set(modules)
+    assert {"numerics.linalg", "core.annealing", "estimators._base", "datasets.bunch", "cli", ROOT} <= set(modules)
     graph = import_graph(modules)
     assert {"core.consensus", "auto.plan", "estimators._base", "scale.sampling"} <= graph["estimators.cmvmed"]
-    assert {"core.consensus", "auto.tuning", "auto.opinions.stacking"} <= graph["auto.opinions.mixture"]
+    assert {"core.consensus", "auto.tuning", "members.stacking"} <= graph["members.accuracy"]
     assert "estimators.cmvmed" in graph["estimators._settings"]  # for types
     assert "estimators.cmvmed" not in import_graph(modules, for_types=False)["estimators._settings"]
 
@@ -213,13 +237,13 @@ def test_modules_are_read(modules):
 @pytest.mark.parametrize(
     ("name", "code", "imported"),
     [
-        ("core.kernels", "from .linalg import product", "core.linalg"),
-        ("core.kernels", "from . import linalg", "core.linalg"),
-        ("core.kernels", "from ..data import labels", "data.labels"),
+        ("numerics.kernels", "from .linalg import product", "numerics.linalg"),
+        ("numerics.kernels", "from . import linalg", "numerics.linalg"),
+        ("numerics.kernels", "from ..data import labels", "data.labels"),
         ("data.sources.dask", "from ..labels import Labels", "data.labels"),
-        ("core.kernels", "import cmvmed.core.linalg as algebra", "core.linalg"),
-        ("core.kernels", "def f():\n    from cmvmed.core import linalg", "core.linalg"),
-        ("core.kernels", "from cmvmed import CMVMED", ROOT),
+        ("numerics.kernels", "import cmvmed.numerics.linalg as algebra", "numerics.linalg"),
+        ("numerics.kernels", "def f():\n    from cmvmed.numerics import linalg", "numerics.linalg"),
+        ("numerics.kernels", "from cmvmed import CMVMED", ROOT),
     ],
 )
 def test_every_form_of_import_is_read(modules, name, code, imported):
@@ -238,19 +262,19 @@ def test_each_part_imports_only_what_it_may(modules):
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        ("core.linalg", "from cmvmed.data.labels import Labels"),
+        ("numerics.linalg", "from cmvmed.data.labels import Labels"),
         ("core.box_qp", "import cmvmed.auto.plan"),
         ("core.consensus", "def f():\n    from cmvmed.auto import plan"),
         ("core.problem", "from ..data.labels import Labels"),
-        ("core.kernels", "from cmvmed import CMVMED"),
-        ("core.threads", "from cmvmed._config import configured_memory_limit"),
+        ("numerics.kernels", "from cmvmed import CMVMED"),
+        ("numerics.threads", "from cmvmed._config import configured_memory_limit"),
         ("data.inputs", "from cmvmed.auto.tuning import Tuning"),
         ("data.sources.files", "from cmvmed.scale.memory import free_memory"),
         ("auto.plan", "from cmvmed.scale.sampling import Sample"),
         ("auto.plan", "from cmvmed.estimators._settings import FitSettings"),
         ("auto.plan", "if TYPE_CHECKING:\n    from cmvmed.estimators import CMVMED"),
-        ("auto.opinions.graph", "from cmvmed.scale.passes import GramPass"),
-        ("auto.opinions.mixture", "from ...estimators import CMVMED"),
+        ("graphs.nodes", "from cmvmed.scale.passes import GramPass"),
+        ("members.accuracy", "from ..estimators import CMVMED"),
         ("baselines.duals", "from cmvmed.data.labels import Labels"),
         ("scale.sampling", "from cmvmed.estimators import MED"),
         ("monitoring.reference", "from cmvmed.auto.tuning import Tuning"),
@@ -266,9 +290,9 @@ def test_each_part_imports_only_what_it_may(modules):
         ("datasets.bunch", "from ..estimators import MED"),
         ("datasets.footsteps", "from cmvmed.features import MFCC"),
         ("features.text", "from cmvmed import MED"),
-        ("features.text", "from cmvmed.core.linalg import is_sparse"),
+        ("features.text", "from cmvmed.numerics.linalg import is_sparse"),
         ("model_selection", "from cmvmed.data.layout import per_view"),
-        ("model_selection", "from cmvmed.core.linalg import is_sparse"),
+        ("model_selection", "from cmvmed.numerics.linalg import is_sparse"),
         ("reproduction.tasks", "from cmvmed.datasets.locations import data_folder"),
         ("reproduction.tasks", "from cmvmed.data.labels import Labels"),
         ("reproduction.methods", "from cmvmed.estimators import CMVMED"),
@@ -286,7 +310,7 @@ def test_each_part_imports_only_what_it_may(modules):
         ("labeling.learner", "from cmvmed.estimators import CMVMED"),
         ("pages.charts", "from cmvmed.reproduction.method_names import CMV_MED"),
         ("workbench.report.model_page", "from cmvmed.reproduction.paper_report import report_page"),
-        ("_optional", "from cmvmed.core.linalg import is_sparse"),
+        ("_optional", "from cmvmed.numerics.linalg import is_sparse"),
         ("_config", "from cmvmed._optional import import_optional"),
         ("helpers", "import numpy"),
     ],
@@ -298,7 +322,7 @@ def test_other_imports_are_rejected(modules, module, code):
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        ("auto.opinions.shares", "from cmvmed.data.contents import row_contents"),
+        ("members.shares", "from cmvmed.data.contents import row_contents"),
         ("scale.sampling", "from cmvmed.auto.tuning import Tuning"),
         ("estimators.med", "from cmvmed.baselines.duals import solve_mvmed"),
         ("estimators.med", "from cmvmed._warnings import warn_user"),
@@ -314,7 +338,7 @@ def test_other_imports_are_rejected(modules, module, code):
         ("workbench.readers", "from cmvmed._optional import import_optional"),
         ("workbench.report.model_page", "from cmvmed.pages.svg import element"),
         ("reproduction.paper_report.page", "from cmvmed.pages.rendering import render"),
-        ("cli.main", "from cmvmed.core.linalg import is_sparse"),
+        ("cli.main", "from cmvmed.numerics.linalg import is_sparse"),
     ],
 )
 def test_what_may_be_imported_is_accepted(modules, module, code):
@@ -339,7 +363,7 @@ def test_no_circles(modules):
 def test_no_name_occurs_twice(modules):
     check_different_names(modules)
     rejects(check_different_names, with_code(modules, "scale.kernels", ""))
-    rejects(check_different_names, with_code(modules, "auto.opinions.kernels", ""))
+    rejects(check_different_names, with_code(modules, "members.kernels", ""))
     rejects(check_different_names, with_code(modules, "cli.estimators", ""))
     check_different_names(with_code(modules, "scale.kernel_sums", ""))
 

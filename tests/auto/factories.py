@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmvmed.auto.labeled_rows import held_out_folds, read_labeled_rows
-from cmvmed.auto.opinions.candidates import KINDS, build_candidates
-from cmvmed.auto.opinions.graph import find_nodes
-from cmvmed.auto.opinions.supervised import fit_supervised
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.problem import Problem, build_problem, partition_rows
-from cmvmed.data.fit_view import FitView
 from cmvmed.data.labels import Labels
-from cmvmed.data.training_data import TrainingData
-from cmvmed.data.view_data import ViewSettings
+from cmvmed.graphs.nodes import find_nodes
+from cmvmed.members.candidates import KINDS, build_candidates
+from cmvmed.members.pool import fit_supervised
+from cmvmed.views.training_data import TrainingData
+from cmvmed.views.view_kernel import FitView
+from cmvmed.views.view_rows import ViewSettings
 
 TUNING = Tuning()
 

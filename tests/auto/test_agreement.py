@@ -13,7 +13,7 @@ from cmvmed.auto.agreement import agreement_weights, auto_consensus_weight, mean
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import supervised_start
 from cmvmed.core.consensus import agreement
-from cmvmed.core.exact import SpectralView
+from cmvmed.core.full_kernel import SpectralView
 from tests.core.factories import draw_problem, noisy_scores, rejects
 
 SEEDS = st.integers(0, 2**32 - 1)

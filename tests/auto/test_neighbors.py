@@ -15,7 +15,7 @@ from cmvmed.auto.neighbors import (
     laplacian_kernel,
     neighbor_view,
 )
-from cmvmed.core.exact import CholeskyView, SpectralView
+from cmvmed.core.full_kernel import CholeskyView, SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.surrogates import Jaakkola
 from cmvmed.model_selection import hide_labels

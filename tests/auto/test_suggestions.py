@@ -18,7 +18,7 @@ from cmvmed.auto.suggestions import (
     view_distances,
 )
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.kernels import Kernel
+from cmvmed.numerics.kernels import Kernel
 from tests.core.factories import rejects
 
 TUNING = Tuning()

@@ -205,7 +205,7 @@ def test_bad_rates_are_refused(c):
 
 
 def test_unsolved_dual_warns(monkeypatch):
-    monkeypatch.setattr("cmvmed.core.interior_point.MAX_STEPS", 2)
+    monkeypatch.setattr("cmvmed.numerics.interior_point.MAX_STEPS", 2)
     views = draw_views(9)
     with pytest.warns(UserWarning, match="solved only to a violation of"):
         MVMED().fit(list(views.Phi), views.y > 0.0)

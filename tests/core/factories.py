@@ -11,7 +11,7 @@ from cmvmed.auto.agreement import agreement_weights
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, step_view, supervised_start
 from cmvmed.core.consensus import update_consensus
-from cmvmed.core.exact import CholeskyView, KernelBlocks, SpectralView
+from cmvmed.core.full_kernel import CholeskyView, KernelBlocks, SpectralView
 from cmvmed.core.objective import objective
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.problem import Problem

@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 from cmvmed import CMVMED, MED
 from cmvmed.core.annealing import step_view
 from cmvmed.core.consensus import balancing_offset, positive_probability, soft_labels, update_consensus
-from cmvmed.core.exact import CholeskyView, SpectralView
+from cmvmed.core.full_kernel import CholeskyView, SpectralView
 from cmvmed.core.posterior import scaled, supervised_state, update_view
 from cmvmed.core.surrogates import (
     AsPrinted,

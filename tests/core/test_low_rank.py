@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from cmvmed.core.annealing import Schedule, anneal
-from cmvmed.core.exact import KernelBlocks, SpectralView
-from cmvmed.core.kernels import Kernel
+from cmvmed.core.full_kernel import KernelBlocks, SpectralView
 from cmvmed.core.low_rank import LowRankConditioned, LowRankView, gather_features
-from cmvmed.core.nystroem import TrainingRows, fit_basis
 from cmvmed.core.posterior import supervised_state, update_view
 from cmvmed.core.surrogates import Bohning
+from cmvmed.numerics.kernels import Kernel
+from cmvmed.numerics.nystroem import TrainingRows, fit_basis
 from tests.core.factories import (
     draw_labels,
     draw_problem,

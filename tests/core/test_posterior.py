@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmvmed.core.exact import CholeskyView, SpectralView, fit_spectrum, predictive_variance
+from cmvmed.core.full_kernel import CholeskyView, SpectralView, fit_spectrum, predictive_variance
 from cmvmed.core.posterior import cavity_scores, interpolate, scaled, supervised_state, update_view
 from cmvmed.core.surrogates import Bohning, Jaakkola, Newton, Quadrature
 from tests.core.factories import draw_labels, draw_sensor, make_sensor, rejects, squared_norm
@@ -304,5 +304,5 @@ def check_variance_keeps_its_digits(*, power=1.0):
 def test_variance_keeps_its_digits_at_any_curvature(monkeypatch):
     check_variance_keeps_its_digits()
     rejects(check_variance_keeps_its_digits, power=1.001)
-    monkeypatch.setattr("cmvmed.core.exact.MIN_INFORMATION", 0.0)
+    monkeypatch.setattr("cmvmed.core.full_kernel.MIN_INFORMATION", 0.0)
     rejects(check_variance_keeps_its_digits)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.core.exact import CholeskyView, SpectralView
+from cmvmed.core.full_kernel import CholeskyView, SpectralView
 from cmvmed.core.problem import build_problem, partition_rows
 from tests.core.factories import draw_problem, make_sensor
 

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from cmvmed.core.linalg import LONG_ROWS, NotPositiveDefiniteError
 from cmvmed.core.tridiagonal import Tridiagonal, tridiagonal_form
+from cmvmed.numerics.linalg import LONG_ROWS, NotPositiveDefiniteError
 from tests.core.factories import rejects
 
 

@@ -16,8 +16,8 @@ from cmvmed import CMVMED, SemiSupervisedKFold
 from cmvmed.auto.anchors import anchor_evidence
 from cmvmed.auto.class_prior import ShareEstimate
 from cmvmed.auto.tuning import Tuning, tuning_context
-from cmvmed.core import threads as threads_module
 from cmvmed.model_selection import labeled_scorer
+from cmvmed.numerics import threads as threads_module
 
 WIDTHS = [3, 2]
 
@@ -228,8 +228,8 @@ def test_low_rank_views_share_the_threads_of_the_linear_algebra(settings, thread
 
     model = CMVMED(views=WIDTHS, n_stages=2, approximation="nystroem", n_components=20, n_jobs=1)
     alone = clone(model).fit(partly_three.X, partly_three.y).predict_proba(partly_three.X)
-    monkeypatch.setattr("cmvmed.core.threads.blas_threads", lambda: 5)
-    monkeypatch.setattr("cmvmed.core.threads._in_other_threads", recorded)
+    monkeypatch.setattr("cmvmed.numerics.threads.blas_threads", lambda: 5)
+    monkeypatch.setattr("cmvmed.numerics.threads._in_other_threads", recorded)
     together = model.set_params(**{"n_jobs": None, **settings}).fit(partly_three.X, partly_three.y)
     assert used == threads
     if model.approximation == "nystroem":

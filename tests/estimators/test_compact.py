@@ -11,10 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 import cmvmed
 from cmvmed import CMVMED, MED
-from cmvmed.core.kernels import Kernel
-from cmvmed.data.predictors import KernelPredictor
-from cmvmed.data.scaling import fit_scaling
 from cmvmed.estimators._compact import compact_model, project
+from cmvmed.model.predictors import KernelPredictor
+from cmvmed.numerics.kernels import Kernel
+from cmvmed.views.scaling import fit_scaling
 from tests.core.factories import rejects
 
 N = 240

@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.auto.opinions.mixture import HeldOutAccuracy
 from cmvmed.core.consensus import mean_correlation
 from cmvmed.core.objective import Objective
-from cmvmed.core.threads import blas_threads
+from cmvmed.members.accuracy import HeldOutAccuracy
+from cmvmed.numerics.threads import blas_threads
 
 
 def clusters(seed, n=60, n_classes=3, n_features=4, separation=2.0, n_labeled=4):

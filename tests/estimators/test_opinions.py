@@ -12,9 +12,9 @@ import pytest
 from scipy import sparse
 
 from cmvmed import CMVMED
-from cmvmed.auto.opinions.mixture import AccuracyEstimate
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.datasets import make_multiview_gaussian
+from cmvmed.members.accuracy import AccuracyEstimate
 from cmvmed.model_selection import hide_labels
 
 WIDTHS = [3, 2]

@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 import cmvmed
 from cmvmed import CMVMED
-from cmvmed.core import exact
-from cmvmed.core.row_cache import RowCache
+from cmvmed.core import full_kernel
+from cmvmed.views.row_cache import RowCache
 from tests.core.factories import rejects
 
 N = 160
@@ -92,8 +92,8 @@ def test_weights_groups_and_corrected_labels_make_no_difference():
 
 def reductions(monkeypatch):
     """The sizes of the matrices that are brought to tridiagonal form from now on."""
-    sizes, reduce = [], exact.tridiagonal_form
-    monkeypatch.setattr(exact, "tridiagonal_form", lambda K: (sizes.append(len(K)), reduce(K))[1])
+    sizes, reduce = [], full_kernel.tridiagonal_form
+    monkeypatch.setattr(full_kernel, "tridiagonal_form", lambda K: (sizes.append(len(K)), reduce(K))[1])
     return sizes
 
 

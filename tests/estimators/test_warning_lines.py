@@ -104,7 +104,7 @@ def test_a_blank_class_in_folds(partly):
 
 
 def test_a_dual_that_is_not_solved(partly, monkeypatch):
-    monkeypatch.setattr("cmvmed.core.interior_point.MAX_STEPS", 2)
+    monkeypatch.setattr("cmvmed.numerics.interior_point.MAX_STEPS", 2)
     check_line(partial(MVMED(views=VIEWS).fit, partly.X, partly.y), "solved only to a violation")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmvmed.auto.opinions.nearest import nearest_shares
-from cmvmed.core.linalg import unit_rows
-from cmvmed.data.scaling import fit_scaling
+from cmvmed.graphs.search import nearest_shares
+from cmvmed.numerics.linalg import unit_rows
 from cmvmed.onnx_export.array_program import ArrayProgram, ArrayRunner
 from cmvmed.onnx_export.nearest_nodes import nearest_mean
 from cmvmed.onnx_export.view_inputs import scaled, unit_length
+from cmvmed.views.scaling import fit_scaling
 
 xp = pytest.importorskip("array_api_strict")
 

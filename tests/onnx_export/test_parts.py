@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmvmed.auto.opinions.nearest import SAME_POINT, TIE_TOLERANCE, nearest_shares
-from cmvmed.core.linalg import unit_rows
-from cmvmed.data.scaling import Scaling, fit_scaling
+from cmvmed.graphs.search import SAME_POINT, TIE_TOLERANCE, nearest_shares
+from cmvmed.numerics.linalg import unit_rows
 from cmvmed.onnx_export.graph_builder import GraphBuilder
 from cmvmed.onnx_export.nearest_nodes import nearest_mean
 from cmvmed.onnx_export.onnx_file import finished_model, label_values
 from cmvmed.onnx_export.view_inputs import scaled, unit_length
+from cmvmed.views.scaling import Scaling, fit_scaling
 from tests.onnx_export.comparison import run
 
 

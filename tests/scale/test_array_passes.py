@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmvmed.core.kernels import Kernel
 from cmvmed.data.array_api import array_place
 from cmvmed.data.sources import ArrayApiRows, array_rows
+from cmvmed.numerics.kernels import Kernel
 from cmvmed.scale.passes import GramPass, SweepPass
 from tests.array_libraries import put
 from tests.scale.test_streamed import make_case

@@ -11,19 +11,19 @@ import pytest
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, anneal, step_view, supervised_start
 from cmvmed.core.consensus import update_consensus
-from cmvmed.core.linalg import eigen_psd
-from cmvmed.core.nystroem import Basis, fit_basis, weighted_sample
 from cmvmed.core.objective import objective
 from cmvmed.core.problem import Problem, build_problem, partition_rows
 from cmvmed.core.surrogates import Bohning
 from cmvmed.data.labels import Labels
 from cmvmed.data.sources import memory_rows
-from cmvmed.data.training_data import TrainingData
 from cmvmed.data.validation import RowCheck
-from cmvmed.data.view_data import ViewData, ViewSettings
+from cmvmed.numerics.linalg import eigen_psd
+from cmvmed.numerics.nystroem import Basis, fit_basis, weighted_sample
 from cmvmed.scale.passes import ChunkView, GramPass, StreamedRows, SweepPass, SweepSums, UnlabeledRows
 from cmvmed.scale.sampling import LargerSamples, TakenRows, random_rows, rows_with_weights
 from cmvmed.scale.streamed import streamed_stages
+from cmvmed.views.training_data import TrainingData
+from cmvmed.views.view_rows import ViewData, ViewSettings
 from tests.core.factories import rejects
 
 TUNING = Tuning()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.types import Array, BoolArray
+from cmvmed.numerics.types import Array, BoolArray
 
 
 def agreement_weights(R: Array, known: BoolArray, tuning: Tuning) -> Array:

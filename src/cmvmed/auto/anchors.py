@@ -18,7 +18,7 @@ from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
 from cmvmed.core.consensus import mean_correlation
 from cmvmed.core.posterior import cavity_scores
-from cmvmed.core.types import Array, IntArray
+from cmvmed.numerics.types import Array, IntArray
 
 TIE_TOLERANCE = 1e-6  # of the range of scores; closer ones are those of equal rows, which rounding must not order
 MIN_DIFFERENCE = 1e-9  # of the anchors' means, relative to the largest score; below, it is rounding

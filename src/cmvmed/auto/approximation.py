@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.nystroem import Basis
-from cmvmed.core.threads import Mapper
-from cmvmed.data.fit_view import FitView
-from cmvmed.data.training_data import checked_random_state
+from cmvmed.numerics.nystroem import Basis
+from cmvmed.numerics.threads import Mapper
+from cmvmed.views.training_data import checked_random_state
+from cmvmed.views.view_kernel import FitView
 
 MAX_ROWS_WITHOUT_LOW_RANK = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
 

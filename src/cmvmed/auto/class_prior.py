@@ -1,7 +1,7 @@
 """The share of each class among the unlabeled rows, from the labels' counts.
 
 With few labels the ranking of the rows is accurate and the threshold is not, so the share has a large effect on
-accuracy (``docs/theory.md``, section 4). What the unlabeled rows add is in :mod:`.opinions.shares` and, for two classes,
+accuracy (``docs/theory.md``, section 4). What the unlabeled rows add is in :mod:`cmvmed.members.shares` and, for two classes,
 in :mod:`.anchors`.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 from scipy.stats import beta
 
-from cmvmed.core.types import Array
+from cmvmed.numerics.types import Array
 
 
 @dataclass(frozen=True)

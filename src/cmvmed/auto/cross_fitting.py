@@ -12,8 +12,8 @@ from cmvmed.core.annealing import AnnealingResult, Plan, Start, independent_stat
 from cmvmed.core.consensus import class_scores, pool
 from cmvmed.core.joint_annealing import anneal_together
 from cmvmed.core.problem import Problem
-from cmvmed.core.threads import Mapper
-from cmvmed.core.types import Array, BoolArray, IntArray
+from cmvmed.numerics.threads import Mapper
+from cmvmed.numerics.types import Array, BoolArray, IntArray
 
 MAX_COLUMNS = 16  # functions of folds that are fitted together: with more, products gain nothing
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.problem import Problem
-from cmvmed.core.types import Array, BoolArray, IntArray
 from cmvmed.data.contents import numbers_of_equal, row_contents
-from cmvmed.data.training_data import TrainingData
+from cmvmed.numerics.types import Array, BoolArray, IntArray
+from cmvmed.views.training_data import TrainingData
 
 SIMILARITY_DIGITS = 9  # of similarities relative to the largest; equal rows agree in them
 

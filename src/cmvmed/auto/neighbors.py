@@ -1,6 +1,6 @@
 """The nearest training rows as an additional view of the consensus, for data whose rows form clusters.
 
-With the normalized Laplacian Λ of the graph of nearest rows (:mod:`cmvmed.auto.opinions.graph`), the kernel (Λ + εI)⁻²,
+With the normalized Laplacian Λ of the graph of nearest rows (:mod:`cmvmed.graphs.nodes`), the kernel (Λ + εI)⁻²,
 scaled to a mean diagonal of one, makes functions smooth along the graph; it is then a view like any other. The score of
 a new row is the mean score of its nearest training rows.
 
@@ -15,17 +15,17 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from cmvmed.auto.opinions.graph import GraphScorer, Nodes
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
 from cmvmed.core.consensus import class_scores
-from cmvmed.core.linalg import mirrored
 from cmvmed.core.posterior import supervised_state
-from cmvmed.core.types import Array, BoolArray
 from cmvmed.data.contents import checksum
-from cmvmed.data.fit_view import KernelOfRows
-from cmvmed.data.training_data import TrainingData
-from cmvmed.data.view_data import ViewData
+from cmvmed.graphs.nodes import GraphScorer, Nodes
+from cmvmed.numerics.linalg import mirrored
+from cmvmed.numerics.types import Array, BoolArray
+from cmvmed.views.training_data import TrainingData
+from cmvmed.views.view_kernel import KernelOfRows
+from cmvmed.views.view_rows import ViewData
 
 
 @dataclass(frozen=True)

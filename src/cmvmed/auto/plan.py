@@ -13,9 +13,9 @@ from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, supervised_start
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import Surrogate
-from cmvmed.core.types import Array
-from cmvmed.data.training_data import TrainingData
-from cmvmed.data.view_data import ViewData
+from cmvmed.numerics.types import Array
+from cmvmed.views.training_data import TrainingData
+from cmvmed.views.view_rows import ViewData
 
 
 @dataclass(frozen=True)

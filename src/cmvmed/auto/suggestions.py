@@ -18,8 +18,8 @@ import numpy as np
 from scipy.special import xlogy
 
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel, squared_distances
-from cmvmed.core.types import Array, IntArray, Matrix
+from cmvmed.numerics.kernels import DISTANCE_KERNELS, Kernel, squared_distances
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 MIN_SCALE = 1e-12  # of a squared distance, in units of the mean
 

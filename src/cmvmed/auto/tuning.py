@@ -55,7 +55,7 @@ class Tuning:
     neighbor_consensus_weight: float = 0.02
     """λ beside neighbors of full weight, which already combine all views."""
 
-    # Opinions learned from the labels (opinions/). Evidence: the suite's development splits (docs/accuracy.md).
+    # Opinions learned from the labels (members/). Evidence: the suite's development splits (docs/accuracy.md).
     wide_clip: float = 5.0
     """Standard deviations at which features are clipped for the joint linear kernel, the distances of the graphs and wide views."""
     linear_ridge: float = 0.01

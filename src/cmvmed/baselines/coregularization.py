@@ -22,8 +22,8 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.core.box_qp import kkt_violation, solve_box_qp
-from cmvmed.core.linalg import NotPositiveDefiniteError, cholesky, inverse_lower_half, solve_cholesky
-from cmvmed.core.types import Array, IntArray, Matrix
+from cmvmed.numerics.linalg import NotPositiveDefiniteError, cholesky, inverse_lower_half, solve_cholesky
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True)

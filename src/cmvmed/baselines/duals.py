@@ -12,8 +12,8 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from cmvmed._optional import import_optional
-from cmvmed.core.interior_point import interior_point, sums_by_row
-from cmvmed.core.types import Array, BoolArray, IntArray
+from cmvmed.numerics.interior_point import interior_point, sums_by_row
+from cmvmed.numerics.types import Array, BoolArray, IntArray
 
 SOLVER_TOLERANCE = 1e-11  # of the QP solver; the violation reached is measured afterwards
 MAX_SOLVER_STEPS = 100

@@ -82,8 +82,8 @@ class Commands(click.Group):
             return super().main(*args, **settings)
         except SystemExit as end:
             is_process = not args and settings.get("args") is None
-            if is_process and isinstance(end.code, int) and "cmvmed.core.threads" in sys.modules:
-                from cmvmed.core.threads import is_computing
+            if is_process and isinstance(end.code, int) and "cmvmed.numerics.threads" in sys.modules:
+                from cmvmed.numerics.threads import is_computing
 
                 if is_computing():
                     sys.stdout.flush()

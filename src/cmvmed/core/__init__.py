@@ -1,4 +1,4 @@
-"""The method of the paper. This package imports nothing else of cmvmed.
+"""The method of the paper. Of cmvmed it imports ``numerics`` alone.
 
 T. Xie, N. M. Nasrabadi and A. O. Hero III, "Semi-supervised multi-sensor classification via consensus-based multi-view
 maximum entropy discrimination", ICASSP 2015. Where its equations and steps are computed; "theory" is the letter of the
@@ -18,14 +18,13 @@ Step 2(b), update of one view       (B-D)   ``annealing.step_view``, ``posterior
 Second-order expansion, ν and M             ``surrogates.Newton``, ``surrogates.logistic_curvature``
 The expansion as printed                    ``surrogates.AsPrinted``
 Eq. (5), dual                       (C)     ``posterior.solve_dual``, ``box_qp.solve_box_qp``
-Eqs. (6), (7), σ² times K-tilde     (B)     ``exact.CholeskyConditioned.S_LL``, ``exact.SpectralConditioned``,
-                                            ``low_rank.WeightGaussian``
-Posterior mean and covariance       (B-D)   ``posterior.ViewState``, ``exact.predictive_covariance``
+Eqs. (6), (7), σ² times K-tilde     (B)     ``full_kernel.CholeskyConditioned.S_LL``,
+                                            ``full_kernel.SpectralConditioned``, ``low_rank.WeightGaussian``
+Posterior mean and covariance       (B-D)   ``posterior.ViewState``, ``full_kernel.predictive_covariance``
 Step 2(c), λ_t                              ``annealing.Schedule.stage``
 Step 3, prediction                  (E)     ``consensus.pool``, ``consensus.soft_labels``
-Section 5, Gaussian kernel                  ``kernels.Kernel``
 ==================================  ======  =============================================================
 
-Step 3 for new rows: :meth:`cmvmed.data.predictors.KernelPredictor.mean` gives the mean of each view and
+The Gaussian kernel of section 5 is in :mod:`cmvmed.numerics.kernels`. Step 3 for new rows: :meth:`cmvmed.model.predictors.KernelPredictor.mean` gives the mean of each view and
 ``cmvmed.estimators._prediction.FittedModel`` pools them and takes the class of the highest score.
 """

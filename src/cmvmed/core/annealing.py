@@ -22,12 +22,12 @@ from cmvmed.core.consensus import (
     positive_probability,
     update_consensus,
 )
-from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.objective import Sweep, consensus_sums, objective, sweep_record, view_divergences, view_objective
 from cmvmed.core.posterior import ViewState, interpolate, scaled, supervised_state, update_view
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import Surrogate
-from cmvmed.core.types import Array
+from cmvmed.numerics.linalg import OVERFLOW_ADVICE
+from cmvmed.numerics.types import Array
 
 Position = TypeVar("Position")
 RISE_TOLERANCE = 1e-7  # relative rise of the objective that may be rounding

@@ -11,8 +11,8 @@ reported by the solver.
 import numpy as np
 from scipy.linalg import lapack
 
-from cmvmed.core.interior_point import interior_point
-from cmvmed.core.types import Array, BoolArray
+from cmvmed.numerics.interior_point import interior_point
+from cmvmed.numerics.types import Array, BoolArray
 
 KKT_TOLERANCE = 1e-10  # largest violation of an optimality condition, in units of margin, beyond rounding
 MAX_NEWTON_STEPS = 30  # well-posed duals take a handful

@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import entr, expit, logit
 
-from cmvmed.core.linalg import OVERFLOW_ADVICE
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
-from cmvmed.core.softmax import log_softmax, softmax
-from cmvmed.core.types import Array, IntArray
+from cmvmed.numerics.linalg import OVERFLOW_ADVICE
+from cmvmed.numerics.softmax import log_softmax, softmax
+from cmvmed.numerics.types import Array, IntArray
 
 BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its prior
 MAX_BALANCE_STEPS = 200

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.core.types import Array, IntArray
+from cmvmed.numerics.types import Array, IntArray
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from cmvmed.core.box_qp import duality_gap
 from cmvmed.core.consensus import Consensus, positive_probability, update_consensus
 from cmvmed.core.objective import Sweep
 from cmvmed.core.posterior import ViewState, join_functions, update_view
-from cmvmed.core.types import Array
+from cmvmed.numerics.types import Array
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
-from cmvmed.core.linalg import eigen_psd, narrow_product
 from cmvmed.core.posterior import KEPT_GAUSSIANS
-from cmvmed.core.types import Array, IntArray, Single
+from cmvmed.numerics.linalg import eigen_psd, narrow_product
+from cmvmed.numerics.types import Array, IntArray, Single
 
 ROTATED_ROWS = 512  # rows rotated at a time
 SQUARED_ROWS = 128  # rows squared at a time

@@ -17,7 +17,7 @@ from cmvmed.core.consensus import Consensus, divergence, n_functions, positive_p
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import Surrogate
-from cmvmed.core.types import Array
+from cmvmed.numerics.types import Array
 
 
 @dataclass(frozen=True)

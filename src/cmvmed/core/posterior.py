@@ -5,8 +5,8 @@ implementations: given a consensus weight λ and a curvature a, :meth:`ViewModel
 that the unlabeled rows alone imply, equation (B); :func:`update_view` then adds the labeled rows through the dual (C),
 paper eq. (5).
 
-* :class:`cmvmed.core.exact.SpectralView`: the kernel and one curvature for all rows.
-* :class:`cmvmed.core.exact.CholeskyView`: the kernel and any curvature.
+* :class:`cmvmed.core.full_kernel.SpectralView`: the kernel and one curvature for all rows.
+* :class:`cmvmed.core.full_kernel.CholeskyView`: the kernel and any curvature.
 * :class:`cmvmed.core.low_rank.LowRankView`: one curvature, and features in place of the kernel.
 
 Rows may carry weights: weight w counts an unlabeled row w times, so that a and b are multiplied by w.
@@ -20,7 +20,7 @@ import numpy as np
 
 from cmvmed.core.box_qp import duality_gap, solve_box_qps
 from cmvmed.core.surrogates import Surrogate
-from cmvmed.core.types import Array
+from cmvmed.numerics.types import Array
 
 MAX_SCORE = 1e50  # of a fit; larger ones are the result of rounding
 KEPT_GAUSSIANS = 2  # per view: short fits have two stages, and all of them the same two values of λ

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from cmvmed.core.nystroem import Basis
 from cmvmed.core.posterior import ViewModel
-from cmvmed.core.threads import Mapper
-from cmvmed.core.types import Array, BoolArray, IntArray
+from cmvmed.numerics.nystroem import Basis
+from cmvmed.numerics.threads import Mapper
+from cmvmed.numerics.types import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import expit
 
-from cmvmed.core.types import Array
+from cmvmed.numerics.types import Array
 
 N_NODES = 64  # of the quadrature: errors are below 1e-6 up to a variance of 10, and below 1e-4 up to 30
 MIN_VARIANCE = 1e-12  # stands in for smaller ones, where the quadrature would divide by zero

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_lapack, lapack
 
-from cmvmed.core.linalg import LONG_ROWS, NotPositiveDefiniteError
-from cmvmed.core.threads import interruptible
-from cmvmed.core.types import Array
+from cmvmed.numerics.linalg import LONG_ROWS, NotPositiveDefiniteError
+from cmvmed.numerics.threads import interruptible
+from cmvmed.numerics.types import Array
 
 WORK_COLUMNS = 64  # of the work space of LAPACK, for each row
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from cmvmed.core.linalg import is_sparse
-from cmvmed.core.types import IntArray, Matrix
+from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.types import IntArray, Matrix
 
 
 def row_contents(matrix: Matrix) -> list[bytes]:

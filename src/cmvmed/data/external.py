@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cmvmed.core.types import Array, Matrix
 from cmvmed.data.layout import ViewLayout, abbreviate, collection_items, resolve_views
 from cmvmed.data.schema import (
     UNEQUAL_ROWS,
@@ -28,6 +27,7 @@ from cmvmed.data.sources.opening import (
     open_table,
 )
 from cmvmed.data.validation import as_table, column_names
+from cmvmed.numerics.types import Array, Matrix
 
 CHUNK_MEMORY = 2  # reading and the chunks in work take at most this part of the memory limit
 

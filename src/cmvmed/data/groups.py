@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmvmed.core.types import IntArray
+from cmvmed.numerics.types import IntArray
 
 
 def read_groups(groups: object, n_rows: int) -> IntArray:

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from cmvmed._warnings import warn_user
-from cmvmed.core.types import Matrix
 from cmvmed.data.array_api import ArrayPlace, array_place, on_host
 from cmvmed.data.external import (
     CHUNK_MEMORY,
@@ -41,6 +40,7 @@ from cmvmed.data.sources import ArrayApiRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers, format_bytes
 from cmvmed.data.sources.opening import is_dask, is_external
 from cmvmed.data.validation import as_table, column_names, first_bad_cell, first_date, without_mask
+from cmvmed.numerics.types import Matrix
 
 
 @dataclass(frozen=True)

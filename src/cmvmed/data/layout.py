@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.core.linalg import is_sparse
-from cmvmed.core.pickled_fields import PickledByFields
-from cmvmed.core.types import IntArray, Matrix
+from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.pickled_fields import PickledByFields
+from cmvmed.numerics.types import IntArray, Matrix
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from cmvmed.core.linalg import is_sparse
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout, column_label, layout_of_widths
+from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 
 
 def column_names(part: object) -> list[str] | None:

@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.auto.opinions.centered_kernels import KernelScorer
-from cmvmed.core.kernels import Kernel
-from cmvmed.core.types import Array
 from cmvmed.data.array_api import ArrayPlace, on_host
 from cmvmed.data.layout import is_view_collection
 from cmvmed.data.schema import UNEQUAL_ROWS, InputSchema, InputSettings, check_widths, parts_by_view
@@ -21,6 +18,9 @@ from cmvmed.data.sources.array_rows import ArrayApiRows, rows_at_a_time
 from cmvmed.data.validation import RowCheck
 from cmvmed.estimators._onnx_model import compared_rows, model_formulas
 from cmvmed.estimators._prediction import FittedModel, OutputKind, ScoredRows, predict, warn_without_views
+from cmvmed.members.centered_kernels import KernelScorer
+from cmvmed.numerics.kernels import Kernel
+from cmvmed.numerics.types import Array
 from cmvmed.onnx_export.array_program import ArrayProgram, ArrayRunner
 from cmvmed.onnx_export.expansions import KERNELS, view_expansion
 

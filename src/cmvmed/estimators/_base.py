@@ -16,23 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import label_share
 from cmvmed.auto.tuning import current_tuning
-from cmvmed.core.linalg import numerical_errors
-from cmvmed.core.types import Array, IntArray
 from cmvmed.data.array_api import array_place, on_host
 from cmvmed.data.inputs import open_training, read_label_column
 from cmvmed.data.labels import check_known_classes, labeled_part
-from cmvmed.data.predictors import ViewPredictor
-from cmvmed.data.training_data import TrainingData, present_in_training, read_weights, training_data
 from cmvmed.estimators._array_api import predict_arrays
 from cmvmed.estimators._compact import compact_model
 from cmvmed.estimators._onnx_model import OutputChoice, onnx_model
 from cmvmed.estimators._parameters import check_choice
 from cmvmed.estimators._prediction import FittedModel, OutputKind, predict
 from cmvmed.estimators._settings import read_input_settings
+from cmvmed.model.predictors import ViewPredictor
+from cmvmed.numerics.linalg import numerical_errors
+from cmvmed.numerics.types import Array, IntArray
 from cmvmed.onnx_export.onnx_file import DTYPES
 from cmvmed.persistence import save
 from cmvmed.persistence.archive import new_file
 from cmvmed.persistence.model_file import rows_of_compact
+from cmvmed.views.training_data import TrainingData, present_in_training, read_weights, training_data
 
 MAX_CHANGED = 0.01  # share of the training rows whose class a compact file may change
 

@@ -17,16 +17,16 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.auto.neighbors import NeighborPredictor
-from cmvmed.auto.opinions.candidates import OpinionScorer, PartScorer
-from cmvmed.auto.opinions.centered_kernels import KernelScorer
-from cmvmed.auto.opinions.graph import GraphScorer, Nodes
-from cmvmed.core.kernels import Kernel
-from cmvmed.core.linalg import is_sparse, whitening
-from cmvmed.core.nystroem import RANK_TOLERANCE
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.data.predictors import KernelPredictor, ViewPredictor
-from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._prediction import FittedModel
+from cmvmed.graphs.nodes import GraphScorer, Nodes
+from cmvmed.members.candidates import OpinionScorer, PartScorer
+from cmvmed.members.centered_kernels import KernelScorer
+from cmvmed.model.predictors import KernelPredictor, ViewPredictor
+from cmvmed.numerics.kernels import Kernel
+from cmvmed.numerics.linalg import is_sparse, whitening
+from cmvmed.numerics.nystroem import RANK_TOLERANCE
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.views.view_rows import ViewData
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed._warnings import warn_user
-from cmvmed.auto.opinions.prediction_sets import ClassThresholds, HeldOutScores
 from cmvmed.estimators._parameters import check_number
 from cmvmed.estimators._prediction import OutputKind
+from cmvmed.members.prediction_sets import ClassThresholds, HeldOutScores
 
 
 class PredictionSetMixin:

@@ -9,18 +9,18 @@ from scipy.stats import chi2
 from cmvmed.auto.agreement import mean_agreement
 from cmvmed.auto.labeled_rows import held_out_folds, read_labeled_rows
 from cmvmed.auto.neighbors import NeighborEvidence
-from cmvmed.auto.opinions.candidates import KINDS, build_candidates
-from cmvmed.auto.opinions.combined import Combined, Parts, combine
-from cmvmed.auto.opinions.shares import drawn_per_class
-from cmvmed.auto.opinions.supervised import fit_supervised
 from cmvmed.auto.plan import ChosenPlan, PlanSettings
 from cmvmed.core.annealing import AnnealingResult
-from cmvmed.core.threads import Mapper
-from cmvmed.core.types import Array
 from cmvmed.data.labels import Labels
-from cmvmed.data.training_data import generator
 from cmvmed.estimators._fitted import FitViews
 from cmvmed.estimators._settings import FitSettings
+from cmvmed.members.candidates import KINDS, build_candidates
+from cmvmed.members.mixture import Combined, Parts, combine
+from cmvmed.members.pool import fit_supervised
+from cmvmed.members.shares import drawn_per_class
+from cmvmed.numerics.threads import Mapper
+from cmvmed.numerics.types import Array
+from cmvmed.views.training_data import generator
 
 MIN_DRAW_PROBABILITY = 0.001  # of the labels' counts in a random draw, below which they are warned of
 MIN_DIFFERENCE = 0.05  # of a class share, below which it does not matter

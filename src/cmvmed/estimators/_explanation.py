@@ -21,11 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils.validation import check_is_fitted
 
-from cmvmed.auto.opinions.candidates import PartScorer
-from cmvmed.auto.opinions.centered_kernels import KernelScorer
-from cmvmed.auto.opinions.graph import GraphScorer, Nodes
 from cmvmed.core.consensus import pool
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.array_api import on_host
 from cmvmed.data.inputs import open_new
 from cmvmed.data.schema import InputSettings
@@ -42,6 +38,10 @@ from cmvmed.estimators._prediction import (
     warn_without_views,
 )
 from cmvmed.estimators._settings import read_input_settings
+from cmvmed.graphs.nodes import GraphScorer, Nodes
+from cmvmed.members.candidates import PartScorer
+from cmvmed.members.centered_kernels import KernelScorer
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 
 PRIOR = "prior"
 MAX_EXACT_VIEWS = 8  # up to which all 2^V sets of views are scored

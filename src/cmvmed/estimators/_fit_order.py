@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from cmvmed.auto.opinions.candidates import OpinionScorer, PartScorer
-from cmvmed.auto.opinions.centered_kernels import KernelScorer
-from cmvmed.auto.opinions.graph import GraphScorer, Nodes
-from cmvmed.auto.opinions.supervised import PoolScorer
-from cmvmed.core.types import IntArray, Matrix
-from cmvmed.data.fit_view import FitView
-from cmvmed.data.training_data import TrainingData
-from cmvmed.data.view_data import ViewData
+from cmvmed.graphs.nodes import GraphScorer, Nodes
+from cmvmed.members.candidates import OpinionScorer, PartScorer
+from cmvmed.members.centered_kernels import KernelScorer
+from cmvmed.members.pool import PoolScorer
+from cmvmed.numerics.types import IntArray, Matrix
+from cmvmed.views.training_data import TrainingData
+from cmvmed.views.view_kernel import FitView
+from cmvmed.views.view_rows import ViewData
 
 
 class FitOrder:

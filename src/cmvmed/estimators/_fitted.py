@@ -14,31 +14,31 @@ from cmvmed._warnings import warn_user
 from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.cross_fitting import consensus_logits
 from cmvmed.auto.neighbors import NeighborEvidence, NeighborPredictor
-from cmvmed.auto.opinions.combined import Combined, opinions_table
-from cmvmed.auto.opinions.prediction_sets import held_out_scores
 from cmvmed.core.annealing import AnnealingResult, Plan
 from cmvmed.core.consensus import class_scores, class_shares
 from cmvmed.core.disagreement import disagreement
-from cmvmed.core.linalg import OVERFLOW_ADVICE
-from cmvmed.core.nystroem import Basis, residual
 from cmvmed.core.objective import Sweep
 from cmvmed.core.problem import Problem
-from cmvmed.core.types import Array, IntArray
-from cmvmed.data.fit_view import FitView
 from cmvmed.data.labels import Labels
-from cmvmed.data.predictors import ViewPredictor, view_predictors
 from cmvmed.data.sources import ArrayApiRows
 from cmvmed.data.sources.base import FLOAT_BYTES
-from cmvmed.data.training_data import TrainingData
-from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._array_api import has_formulas, probabilities_of_rows
 from cmvmed.estimators._base import model_attributes
 from cmvmed.estimators._fit_order import FitOrder
 from cmvmed.estimators._prediction import FittedModel, FittedOpinions
+from cmvmed.members.mixture import Combined, opinions_table
+from cmvmed.members.prediction_sets import held_out_scores
+from cmvmed.model.predictors import ViewPredictor, view_predictors
+from cmvmed.numerics.linalg import OVERFLOW_ADVICE
+from cmvmed.numerics.nystroem import Basis, residual
+from cmvmed.numerics.types import Array, IntArray
 from cmvmed.scale.passes import StreamedRows
 from cmvmed.scale.row_change import RowChange, remaining_change
 from cmvmed.scale.sampling import Sample
 from cmvmed.scale.streamed import streamed_stages
+from cmvmed.views.training_data import TrainingData
+from cmvmed.views.view_kernel import FitView
+from cmvmed.views.view_rows import ViewData
 
 CONSENSUS_COPIES = 8  # scores, coverage, probabilities, and some room
 MIN_DUAL = 1e-9  # of a dual variable's upper bound; smaller ones are zero

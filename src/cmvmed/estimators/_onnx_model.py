@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmvmed.auto.opinions.centered_kernels import KernelScorer
-from cmvmed.auto.opinions.graph import GraphScorer
 from cmvmed.data.validation import RowCheck
 from cmvmed.estimators._prediction import FittedModel
+from cmvmed.graphs.nodes import GraphScorer
+from cmvmed.members.centered_kernels import KernelScorer
 from cmvmed.onnx_export.compared_rows import ComparedRows, check_size
 from cmvmed.onnx_export.expansions import Expansion, check_kernel, scorer_expansion, view_expansion
 from cmvmed.onnx_export.graph_builder import Graph, GraphBuilder, Tensor, sum_of

@@ -10,23 +10,23 @@ from numpy.typing import DTypeLike, NDArray
 
 from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
-from cmvmed.auto.opinions.candidates import PartScorer
-from cmvmed.auto.opinions.mixture import Mixture
-from cmvmed.auto.opinions.part_sums import PartSums, WeightedParts
-from cmvmed.auto.opinions.prediction_sets import ClassThresholds
-from cmvmed.auto.opinions.supervised import PoolScorer
 from cmvmed.core.consensus import class_scores, prior_scores, soft_labels
-from cmvmed.core.pickled_fields import PickledByFields
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.external import Rows
 from cmvmed.data.inputs import load_new, open_new
 from cmvmed.data.layout import ViewLayout
-from cmvmed.data.predictors import MeanPredictor, ViewMeans, ViewPredictor
 from cmvmed.data.schema import InputSchema, InputSettings
 from cmvmed.data.sources import ArrayTable, LocalRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS, as_numbers
 from cmvmed.data.sources.dask import import_dask
 from cmvmed.data.validation import RowCheck
+from cmvmed.members.accuracy import Mixture
+from cmvmed.members.candidates import PartScorer
+from cmvmed.members.part_sums import PartSums, WeightedParts
+from cmvmed.members.pool import PoolScorer
+from cmvmed.members.prediction_sets import ClassThresholds
+from cmvmed.model.predictors import MeanPredictor, ViewMeans, ViewPredictor
+from cmvmed.numerics.pickled_fields import PickledByFields
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 
 OutputKind: TypeAlias = Literal["score", "class", "probability"] | ClassThresholds
 SCORE_COPIES = 3  # of the kernel values of a row while it is scored

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from cmvmed._config import configured_memory_limit, configured_prediction_dtype
 from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import given_prior
-from cmvmed.auto.opinions.candidates import KINDS
 from cmvmed.auto.plan import PlanSettings
 from cmvmed.auto.tuning import Tuning, current_tuning
-from cmvmed.core.kernels import NAMED_KERNELS, median_factor
 from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Quadrature, Surrogate
-from cmvmed.core.types import Array
 from cmvmed.data.layout import per_view
-from cmvmed.data.scaling import SCALINGS
 from cmvmed.data.schema import InputSettings
-from cmvmed.data.view_data import ViewData, ViewSettings
 from cmvmed.estimators._parameters import check_choice, check_integer, check_number
+from cmvmed.members.candidates import KINDS
+from cmvmed.numerics.kernels import NAMED_KERNELS, median_factor
+from cmvmed.numerics.types import Array
 from cmvmed.scale.memory import read_memory_limit
+from cmvmed.views.scaling import SCALINGS
+from cmvmed.views.view_rows import ViewData, ViewSettings
 
 if TYPE_CHECKING:
     from cmvmed.estimators._base import MultiViewClassifier

@@ -11,15 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.auto.suggestions import ViewPoints, choose_rows, similarities, uncertainty
 from cmvmed.auto.tuning import Tuning, current_tuning
-from cmvmed.core.linalg import is_sparse, numerical_errors
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.data.predictors import KernelPredictor, LowRankPredictor, ViewPredictor
-from cmvmed.data.training_data import generator
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._compact import held_training_rows
 from cmvmed.estimators._parameters import check_integer
 from cmvmed.estimators._prediction import FittedModel
 from cmvmed.estimators._settings import read_input_settings
+from cmvmed.model.predictors import KernelPredictor, LowRankPredictor, ViewPredictor
+from cmvmed.numerics.linalg import is_sparse, numerical_errors
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.views.training_data import generator
 
 CLEAR = 0.5  # probability from which on a view, or the model, is taken to name a class
 SIMILAR = 0.1  # similarity from which on rows have something in common

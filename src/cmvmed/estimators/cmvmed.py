@@ -12,18 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed._warnings import warn_user
 from cmvmed.auto.approximation import Approximation, choose_approximation, view_bases
-from cmvmed.auto.opinions.mixture import AccuracyEstimate
 from cmvmed.auto.plan import choose_plan
 from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.core.consensus import class_scores
-from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.problem import build_problem
-from cmvmed.core.row_cache import RowCache
-from cmvmed.core.threads import Mapper, blas_limit, parallel_map
-from cmvmed.core.types import Array, BoolArray, Matrix
 from cmvmed.data.inputs import TrainingInput, open_training
-from cmvmed.data.predictors import CurvatureKind
-from cmvmed.data.training_data import TrainingData, read_weights, row_content
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
@@ -43,7 +36,14 @@ from cmvmed.estimators._parameters import check_choice
 from cmvmed.estimators._prediction import scikit_shape
 from cmvmed.estimators._settings import FitSettings, read_input_settings
 from cmvmed.estimators._suggestions import SuggestionMixin
+from cmvmed.members.accuracy import AccuracyEstimate
+from cmvmed.model.predictors import CurvatureKind
+from cmvmed.numerics.linalg import numerical_errors
+from cmvmed.numerics.threads import Mapper, blas_limit, parallel_map
+from cmvmed.numerics.types import Array, BoolArray, Matrix
 from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
+from cmvmed.views.row_cache import RowCache
+from cmvmed.views.training_data import TrainingData, read_weights, row_content
 
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 

@@ -6,15 +6,15 @@ import numpy as np
 
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.coregularization import CoRegularization, coregularize, fit_hinge, fit_least_squares
-from cmvmed.core.linalg import numerical_errors
 from cmvmed.core.problem import RowPartition
-from cmvmed.core.types import Array
 from cmvmed.data.layout import per_view
-from cmvmed.data.predictors import KernelPredictor
-from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._parameters import check_choice, check_number
 from cmvmed.estimators._settings import ViewParameters
+from cmvmed.model.predictors import KernelPredictor
+from cmvmed.numerics.linalg import numerical_errors
+from cmvmed.numerics.types import Array
+from cmvmed.views.view_rows import ViewData
 
 FORMS = ("least squares", "svm")
 

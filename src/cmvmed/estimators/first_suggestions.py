@@ -4,14 +4,14 @@ import numpy as np
 
 from cmvmed.auto.suggestions import ViewPoints, choose_rows, similarities
 from cmvmed.auto.tuning import current_tuning
-from cmvmed.core.linalg import numerical_errors
 from cmvmed.data.inputs import open_rows
-from cmvmed.data.training_data import generator
 from cmvmed.data.validation import RowCheck
-from cmvmed.data.view_data import read_view
 from cmvmed.estimators._settings import ViewParameters, read_input_settings
 from cmvmed.estimators._suggestions import Suggestions, check_count, draw_numbers, rows_like, typical
 from cmvmed.estimators.cmvmed import CMVMED
+from cmvmed.numerics.linalg import numerical_errors
+from cmvmed.views.training_data import generator
+from cmvmed.views.view_rows import read_view
 
 
 def suggest_first(X: object, n: int = 10, *, views: object = None, random_state: object = 0) -> Suggestions:

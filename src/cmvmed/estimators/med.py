@@ -7,12 +7,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.core.consensus import soft_labels
-from cmvmed.core.exact import SpectralView
+from cmvmed.core.full_kernel import SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.data.array_api import like_rows
-from cmvmed.data.predictors import KernelPredictor
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._settings import ViewParameters, read_input_settings
+from cmvmed.model.predictors import KernelPredictor
 
 
 class MED(MultiViewClassifier):

@@ -9,13 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed._warnings import warn_user
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import solve_mvmed
-from cmvmed.core.linalg import OVERFLOW_ADVICE, numerical_errors
-from cmvmed.core.types import Array
-from cmvmed.data.predictors import KernelPredictor
-from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._parameters import check_number
 from cmvmed.estimators._settings import ViewParameters
+from cmvmed.model.predictors import KernelPredictor
+from cmvmed.numerics.linalg import OVERFLOW_ADVICE, numerical_errors
+from cmvmed.numerics.types import Array
+from cmvmed.views.view_rows import ViewData
 
 KKT_TOLERANCE = 1e-8  # largest violation of an optimality condition, in units of margin, that passes without a warning
 

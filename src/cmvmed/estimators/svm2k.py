@@ -10,12 +10,12 @@ from cmvmed._warnings import warn_user
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import TwoViewSolution, solve_two_view, svm2k_program
 from cmvmed.core.problem import RowPartition
-from cmvmed.core.types import Array
-from cmvmed.data.predictors import InterceptPredictor
-from cmvmed.data.view_data import ViewData
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._parameters import check_choice, check_number
 from cmvmed.estimators._settings import ViewParameters
+from cmvmed.model.predictors import InterceptPredictor
+from cmvmed.numerics.types import Array
+from cmvmed.views.view_rows import ViewData
 
 # Largest violation of an optimality condition, in units of margin, that passes without a warning: an interior-point
 # solver leaves a multiplier and its slack at the root of their product where both are zero.

@@ -29,8 +29,8 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.covariance import ledoit_wolf
 
-from cmvmed.core.types import Array, BoolArray, IntArray
 from cmvmed.monitoring.reference import Reference, bounded
+from cmvmed.numerics.types import Array, BoolArray, IntArray
 
 N_BATCHES = 1000  # healthy batches, so that a level of 1 % is the tenth largest score
 CHUNK_NUMBERS = 1 << 21  # features of healthy batches that are compared at a time

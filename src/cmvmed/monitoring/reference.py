@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix, Single
-from cmvmed.data.view_data import ViewPreprocessor
 from cmvmed.monitoring.view_profile import ViewProfile, fit_profile
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix, Single
+from cmvmed.views.view_rows import ViewPreprocessor
 
 N_PARTS = 3
 MIN_PART_ROWS = 10  # with fewer rows, all are used for everything

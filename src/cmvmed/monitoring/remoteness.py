@@ -8,8 +8,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.stats import t as student
 
-from cmvmed.core.types import Array, BoolArray
 from cmvmed.monitoring.reference import Reference
+from cmvmed.numerics.types import Array, BoolArray
 
 LEVEL = 0.99
 N_NEIGHBORS = 5  # the distance to the fifth nearest row; that to the nearest says little where rows repeat

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom
 
-from cmvmed.core.linalg import is_sparse
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.data.view_data import ViewPreprocessor
 from cmvmed.monitoring.batch_tests import BatchTests, ViewScores
 from cmvmed.monitoring.reference import Reference, features_of
 from cmvmed.monitoring.view_profile import ViewProfile
+from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.views.view_rows import ViewPreprocessor
 
 LEVEL = 0.01  # of the p-values at which a view has a fault
 N_KINDS = 2  # of tests of a view: of its rows, and of how many rows lack it; each gets half of the level

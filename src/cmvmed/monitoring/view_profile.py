@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmvmed.core.linalg import eigen_psd, is_sparse
-from cmvmed.core.types import Array, IntArray, Matrix, Single
-from cmvmed.data.scaling import Scaling, fit_scaling
+from cmvmed.numerics.linalg import eigen_psd, is_sparse
+from cmvmed.numerics.types import Array, IntArray, Matrix, Single
+from cmvmed.views.scaling import Scaling, fit_scaling
 
 CHUNK_ROWS = 512  # rows that are centered and scaled at a time
 LARGEST = 1e100  # numbers are cut off here, so that their squares are finite

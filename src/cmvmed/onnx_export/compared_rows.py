@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cmvmed.core.linalg import is_sparse
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.onnx_export.graph_builder import Tensor
 
 MAX_BYTES = 2**28  # of the tables; a file of the ONNX format ends at 2**31

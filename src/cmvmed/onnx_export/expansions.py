@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.auto.opinions.centered_kernels import KernelScorer
-from cmvmed.core.kernels import DISTANCE_KERNELS, Kernel
-from cmvmed.core.linalg import unit_rows
-from cmvmed.core.types import Array, IntArray, Matrix
-from cmvmed.data.predictors import InterceptPredictor, KernelPredictor, LowRankPredictor, ViewPredictor
-from cmvmed.data.view_data import ViewPreprocessor
+from cmvmed.members.centered_kernels import KernelScorer
+from cmvmed.model.predictors import InterceptPredictor, KernelPredictor, LowRankPredictor, ViewPredictor
+from cmvmed.numerics.kernels import DISTANCE_KERNELS, Kernel
+from cmvmed.numerics.linalg import unit_rows
+from cmvmed.numerics.types import Array, IntArray, Matrix
 from cmvmed.onnx_export.compared_rows import ComparedRows
 from cmvmed.onnx_export.graph_builder import Tensor
 from cmvmed.onnx_export.view_inputs import ViewInput, unit_length
+from cmvmed.views.view_rows import ViewPreprocessor
 
 KERNELS = (*DISTANCE_KERNELS, "linear", "cosine")  # those that consist of operators
 

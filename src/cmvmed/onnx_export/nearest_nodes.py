@@ -1,12 +1,12 @@
-"""Scores of rows by their nearest nodes of a graph of training rows, as in :mod:`cmvmed.auto.opinions.graph`."""
+"""Scores of rows by their nearest nodes of a graph of training rows, as in :mod:`cmvmed.graphs.nodes`."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from cmvmed.auto.opinions.graph import Nodes
-from cmvmed.auto.opinions.nearest import SAME_POINT, TIE_TOLERANCE
-from cmvmed.core.types import Array
+from cmvmed.graphs.nodes import Nodes
+from cmvmed.graphs.search import SAME_POINT, TIE_TOLERANCE
+from cmvmed.numerics.types import Array
 from cmvmed.onnx_export.compared_rows import ComparedRows
 from cmvmed.onnx_export.graph_builder import Tensor, sum_of
 from cmvmed.onnx_export.view_inputs import ViewInput

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cmvmed.auto.opinions.candidates import OpinionScorer, PartScorer
-from cmvmed.auto.opinions.centered_kernels import KernelScorer
-from cmvmed.auto.opinions.graph import GraphScorer
-from cmvmed.auto.opinions.mixture import Mixture
-from cmvmed.auto.opinions.supervised import PoolScorer
+from cmvmed.graphs.nodes import GraphScorer
+from cmvmed.members.accuracy import Mixture
+from cmvmed.members.candidates import OpinionScorer, PartScorer
+from cmvmed.members.centered_kernels import KernelScorer
+from cmvmed.members.pool import PoolScorer
 from cmvmed.onnx_export.compared_rows import ComparedRows
 from cmvmed.onnx_export.expansions import scorer_expansion
 from cmvmed.onnx_export.graph_builder import Tensor, sum_of

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.core.types import BoolArray
-from cmvmed.data.scaling import Scaling
-from cmvmed.data.view_data import ViewPreprocessor
+from cmvmed.numerics.types import BoolArray
 from cmvmed.onnx_export.graph_builder import Graph, Tensor
+from cmvmed.views.scaling import Scaling
+from cmvmed.views.view_rows import ViewPreprocessor
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ViewInput:
     def points(self, preprocessor: ViewPreprocessor) -> Tensor:
         """Rows in the form of the training rows, (n, d); those without the view have arbitrary finite numbers.
 
-        Steps as in :class:`cmvmed.data.imputation.Imputation` and :class:`cmvmed.data.scaling.Scaling`.
+        Steps as in :class:`cmvmed.views.imputation.Imputation` and :class:`cmvmed.views.scaling.Scaling`.
         """
         imputation = preprocessor.imputation
         empty = np.zeros(self.n_columns, dtype=bool) if imputation is None else imputation.empty
@@ -55,7 +55,7 @@ def view_input(
 
 
 def scaled(rows: Tensor, scaling: Scaling, n_columns: int) -> Tensor:
-    """:meth:`cmvmed.data.scaling.Scaling.apply` of complete rows (n, d).
+    """:meth:`cmvmed.views.scaling.Scaling.apply` of complete rows (n, d).
 
     Each column has its own divisor: a scalar one would be moved by onnxruntime into the next product of matrices, in single
     precision.

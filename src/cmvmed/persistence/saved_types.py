@@ -97,14 +97,14 @@ class SavedProject:
 OUTPUT = "_sklearn_output_config"  # of set_output
 
 PARTS = {
-    "kernel": SavedPart("cmvmed.core.kernels.Kernel", ("view", "kind", "gamma")),
-    "landmarks": SavedPart("cmvmed.core.nystroem.Landmarks", ("kernel", "landmarks", "columns")),
-    "basis": SavedPart("cmvmed.core.nystroem.Basis", ("kernel", "landmarks", "columns", "transform")),
-    "scaling": SavedPart("cmvmed.data.scaling.Scaling", ("kind", "size", "clip", "mean", "factor")),
+    "kernel": SavedPart("cmvmed.numerics.kernels.Kernel", ("view", "kind", "gamma")),
+    "landmarks": SavedPart("cmvmed.numerics.nystroem.Landmarks", ("kernel", "landmarks", "columns")),
+    "basis": SavedPart("cmvmed.numerics.nystroem.Basis", ("kernel", "landmarks", "columns", "transform")),
+    "scaling": SavedPart("cmvmed.views.scaling.Scaling", ("kind", "size", "clip", "mean", "factor")),
     "view_layout": SavedPart("cmvmed.data.layout.ViewLayout", ("names", "columns")),
     "input_schema": SavedPart("cmvmed.data.schema.InputSchema", ("layout", "names", "table_columns")),
     "view_settings": SavedPart(
-        "cmvmed.data.view_data.ViewSettings",
+        "cmvmed.views.view_rows.ViewSettings",
         (
             "name",
             "kernel",
@@ -120,40 +120,42 @@ PARTS = {
             "wide_clip",
         ),
     ),
-    "imputation": SavedPart("cmvmed.data.imputation.Imputation", ("means", "gaps", "n_cells")),
+    "imputation": SavedPart("cmvmed.views.imputation.Imputation", ("means", "gaps", "n_cells")),
     "view_data": SavedPart(
-        "cmvmed.data.view_data.ViewData",
+        "cmvmed.views.view_rows.ViewData",
         ("settings", "scaling", "kernel", "train", "columns", "rows_L", "rows_U", "imputation"),
     ),
     "view_preprocessor": SavedPart(
-        "cmvmed.data.view_data.ViewPreprocessor", ("settings", "scaling", "columns", "imputation")
+        "cmvmed.views.view_rows.ViewPreprocessor", ("settings", "scaling", "columns", "imputation")
     ),
     "kernel_predictor": SavedPart(
-        "cmvmed.data.predictors.KernelPredictor", ("data", "tau", "gamma", "row_weights", "curvature")
+        "cmvmed.model.predictors.KernelPredictor", ("data", "tau", "gamma", "row_weights", "curvature")
     ),
     "intercept_predictor": SavedPart(
-        "cmvmed.data.predictors.InterceptPredictor", ("data", "tau", "gamma", "row_weights", "curvature", "intercept")
+        "cmvmed.model.predictors.InterceptPredictor", ("data", "tau", "gamma", "row_weights", "curvature", "intercept")
     ),
-    "low_rank_predictor": SavedPart("cmvmed.data.predictors.LowRankPredictor", ("preprocessor", "basis", "theta", "d")),
+    "low_rank_predictor": SavedPart(
+        "cmvmed.model.predictors.LowRankPredictor", ("preprocessor", "basis", "theta", "d")
+    ),
     "nodes": SavedPart(
-        "cmvmed.auto.opinions.graph.Nodes",
+        "cmvmed.graphs.nodes.Nodes",
         ("views", "indices", "members", "place", "present", "node_of_row", "weights", "n_neighbors"),
     ),
     "neighbor_predictor": SavedPart("cmvmed.auto.neighbors.NeighborPredictor", ("nodes", "scores")),
-    "graph_scorer": SavedPart("cmvmed.auto.opinions.graph.GraphScorer", ("nodes", "node_scores")),
+    "graph_scorer": SavedPart("cmvmed.graphs.nodes.GraphScorer", ("nodes", "node_scores")),
     "kernel_scorer": SavedPart(
-        "cmvmed.auto.opinions.centered_kernels.KernelScorer",
+        "cmvmed.members.centered_kernels.KernelScorer",
         ("view", "preprocessor", "kernel", "basis", "index", "coefficients", "constant"),
     ),
-    "opinion_scorer": SavedPart("cmvmed.auto.opinions.candidates.OpinionScorer", ("parts", "views", "intercept")),
-    "pool_scorer": SavedPart("cmvmed.auto.opinions.supervised.PoolScorer", ("scorers", "scales", "offsets", "weights")),
-    "mixture": SavedPart("cmvmed.auto.opinions.mixture.Mixture", ("weights", "scales", "scale")),
+    "opinion_scorer": SavedPart("cmvmed.members.candidates.OpinionScorer", ("parts", "views", "intercept")),
+    "pool_scorer": SavedPart("cmvmed.members.pool.PoolScorer", ("scorers", "scales", "offsets", "weights")),
+    "mixture": SavedPart("cmvmed.members.accuracy.Mixture", ("weights", "scales", "scale")),
     "held_out_accuracy": SavedPart(
-        "cmvmed.auto.opinions.mixture.HeldOutAccuracy",
+        "cmvmed.members.accuracy.HeldOutAccuracy",
         ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor", "chosen"),
     ),
     "held_out_scores": SavedPart(
-        "cmvmed.auto.opinions.prediction_sets.HeldOutScores", ("scores", "codes", "weights", "class_weights")
+        "cmvmed.members.prediction_sets.HeldOutScores", ("scores", "codes", "weights", "class_weights")
     ),
     "view_profile": SavedPart(
         "cmvmed.monitoring.view_profile.ViewProfile",

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from cmvmed.core.kernels import Kernel
-from cmvmed.core.linalg import is_sparse
-from cmvmed.core.nystroem import Landmarks
-from cmvmed.core.types import Array
 from cmvmed.data.array_api import ArrayPlace
-from cmvmed.data.view_data import ViewPreprocessor
+from cmvmed.numerics.kernels import Kernel
+from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.nystroem import Landmarks
+from cmvmed.numerics.types import Array
 from cmvmed.onnx_export.array_program import ArrayProgram, ArrayRunner
 from cmvmed.onnx_export.expansions import KERNELS, kernel_values
 from cmvmed.onnx_export.view_inputs import view_input
+from cmvmed.views.view_rows import ViewPreprocessor
 
 
 @dataclass(frozen=True)

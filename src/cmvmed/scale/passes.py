@@ -11,17 +11,17 @@ import numpy as np
 from scipy.special import expit
 
 from cmvmed.core.consensus import divergence, entropy, pool, positive_probability, soft_labels
-from cmvmed.core.kernel_functions import blocks_of_rows
-from cmvmed.core.nystroem import Landmarks
 from cmvmed.core.objective import ConsensusSums
 from cmvmed.core.surrogates import log_partition
-from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.array_api import ArrayPlace
 from cmvmed.data.sources.array_rows import ArrayFunction
 from cmvmed.data.sources.base import FLOAT_BYTES, RowSource, Sums, add, checked_sums
 from cmvmed.data.validation import RowCheck
-from cmvmed.data.view_data import ViewPreprocessor
+from cmvmed.numerics.kernel_expansions import blocks_of_rows
+from cmvmed.numerics.nystroem import Landmarks
+from cmvmed.numerics.types import Array, IntArray, Matrix
 from cmvmed.scale.array_passes import ArrayGram, ArraySweep, ArrayViews
+from cmvmed.views.view_rows import ViewPreprocessor
 
 GRAM_ROWS = 1024  # whose products of kernel values are summed at a time
 CURVATURE = 0.25  # of Bohning's bound, whose constant curvature makes sums over rows sufficient

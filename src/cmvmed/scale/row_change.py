@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.core.types import Array
+from cmvmed.numerics.types import Array
 
 NORMAL_QUANTILE = 1.645  # one-sided, 95 %
 DRAW_RATIO = (

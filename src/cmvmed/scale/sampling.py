@@ -7,15 +7,15 @@ import numpy as np
 
 from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.data.external import CHUNK_MEMORY, Rows
 from cmvmed.data.inputs import TrainingInput
 from cmvmed.data.labels import Labels
 from cmvmed.data.sources import ArrayApiRows, LocalRows, RowSource, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, format_bytes
-from cmvmed.data.training_data import RowWeights, TrainingData, generator, present_in_training, training_data
 from cmvmed.data.validation import RowCheck
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.scale.passes import StreamedRows
+from cmvmed.views.training_data import RowWeights, TrainingData, generator, present_in_training, training_data
 
 MIN_SAMPLE_ROWS = 1000  # unlabeled rows for which a memory limit must leave room
 MAX_LABELED_ROWS = 20_000  # whose covariance is a square matrix

@@ -24,15 +24,15 @@ import numpy as np
 
 from cmvmed.core.annealing import AnnealingResult, Plan, run_stage
 from cmvmed.core.consensus import balancing_offset, pool
-from cmvmed.core.linalg import eigen_psd
 from cmvmed.core.low_rank import LowRankView, WeightGaussian, WeightSpace
-from cmvmed.core.nystroem import Basis
 from cmvmed.core.objective import Sweep, ViewTerms, sweep_record, total_objective
 from cmvmed.core.posterior import solve_dual
-from cmvmed.core.types import Array
-from cmvmed.data.predictors import LowRankPredictor, ViewPredictor
-from cmvmed.data.view_data import ViewPreprocessor
+from cmvmed.model.predictors import LowRankPredictor, ViewPredictor
+from cmvmed.numerics.linalg import eigen_psd
+from cmvmed.numerics.nystroem import Basis
+from cmvmed.numerics.types import Array
 from cmvmed.scale.passes import CURVATURE, ChunkView, GramPass, StreamedRows, SweepPass, SweepSums, UnlabeledRows
+from cmvmed.views.view_rows import ViewPreprocessor
 
 MAX_OFFSET_STEP = 2.0  # in units of 2T
 SHARE_TOLERANCE = 1e-4  # of the class shares at the end

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cmvmed.core.linalg import is_sparse
 from cmvmed.data.layout import layout_of_widths
 from cmvmed.data.sources import LocalRows, memory_rows
 from cmvmed.data.sources.arrays import ArrayTable
 from cmvmed.data.sources.base import MAX_CHUNK_ROWS, chunk_size
+from cmvmed.numerics.linalg import is_sparse
 
 N_ROWS, WIDTHS = 3 * MAX_CHUNK_ROWS + 17, (3, 2)
 

@@ -11,7 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.array_api import ArrayPlace, on_host
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources.base import (
@@ -27,6 +26,7 @@ from cmvmed.data.sources.base import (
     row_bytes,
 )
 from cmvmed.data.validation import RowCheck
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 NUMBERS_AT_A_TIME = 2**22  # of a table computed from a chunk; with twice as many, torch on the processor is slower
 

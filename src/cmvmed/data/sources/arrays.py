@@ -13,8 +13,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from cmvmed.core.threads import blas_limit, blas_threads
-from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources.base import (
     ChunkFunction,
@@ -28,6 +26,8 @@ from cmvmed.data.sources.base import (
     numbers_per_row,
     row_bytes,
 )
+from cmvmed.numerics.threads import blas_limit, blas_threads
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from cmvmed.core.linalg import is_sparse
-from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout
+from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 Sums = tuple[Array, ...]
 ChunkFunction = Callable[[int, list[Matrix]], Sums]  # (number of the first row, rows of each view) -> summands

@@ -20,8 +20,6 @@ import numpy as np
 from joblib import cpu_count
 
 from cmvmed._optional import import_optional
-from cmvmed.core.threads import blas_limit
-from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources.base import (
     ArrayColumns,
@@ -36,6 +34,8 @@ from cmvmed.data.sources.base import (
     row_bytes,
     stacked,
 )
+from cmvmed.numerics.threads import blas_limit
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 TIMEOUT_KEY = "cmvmed.worker-timeout"  # in dask's configuration: how long to wait for the first worker of a cluster
 DEFAULT_TIMEOUT = "60s"

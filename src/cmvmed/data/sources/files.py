@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from cmvmed._optional import import_optional
-from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.sources.base import FLOAT_BYTES
 from cmvmed.data.sources.file_stamps import FileStamps
 from cmvmed.data.validation import is_number
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 READING = "Reading such files"  # subject of the error if a package is missing
 FORMATS = {

@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.core.types import IntArray
 from cmvmed.data.labels import labeled_part
 from cmvmed.data.sources.arrays import ArrayTable, Table
 from cmvmed.data.sources.dask import import_dask, single_threaded_blas
 from cmvmed.data.sources.files import FileTable, file_errors, open_files
 from cmvmed.data.sources.zarr_arrays import is_zarr_folder, open_zarr
+from cmvmed.numerics.types import IntArray
 
 
 class DaskCollection(Protocol):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cmvmed._optional import import_optional
-from cmvmed.core.types import Array, IntArray, Matrix
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers
 from cmvmed.data.sources.file_stamps import FileStamps
 from cmvmed.data.sources.files import READING, file_errors, rebatch
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True)

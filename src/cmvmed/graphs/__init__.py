@@ -1,0 +1,1 @@
+"""Graphs of nearest rows and their kernels."""

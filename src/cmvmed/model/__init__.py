@@ -1,0 +1,1 @@
+"""What a fit leaves behind, and all that is done with it."""

@@ -1,0 +1,1 @@
+"""Linear algebra, kernels, landmarks, threads: nothing of the method."""

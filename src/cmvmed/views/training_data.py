@@ -1,0 +1,224 @@
+"""What a fit works on: matrices, labels and weights of the training rows, read and checked."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from cmvmed._warnings import warn_user
+from cmvmed.core.problem import RowPartition, partition_rows
+from cmvmed.data.array_api import on_host
+from cmvmed.data.contents import checksum
+from cmvmed.data.groups import read_groups
+from cmvmed.data.labels import Labels
+from cmvmed.data.layout import column_label, per_view
+from cmvmed.data.schema import InputSchema
+from cmvmed.data.validation import RowCheck, absent_rows
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.views.row_cache import RowCache
+from cmvmed.views.view_kernel import FitView
+from cmvmed.views.view_rows import ViewData, ViewSettings, read_view
+
+MOST = 0.5 + 1e-9  # share of a column's cells from which on it is mostly filled
+
+
+@dataclass(frozen=True)
+class RowWeights:
+    """Sample weights of the training rows and the relative hinge weights that follow from them."""
+
+    sample: Array  # (n,)
+    hinge: Array  # (n,) sample weight times class weight, 0 for unlabeled rows
+    equal: bool  # whether all sample weights are 1 because none were given
+    groups: IntArray | None = None  # (n,) the group of each row, if the user gave groups
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The rows that a fit holds in memory."""
+
+    schema: InputSchema
+    matrices: list[Matrix]  # per view (n, d_i)
+    present: list[BoolArray]  # per view (n,)
+    labels: Labels
+    partition: RowPartition
+    groups: IntArray | None = None  # (n,)
+    cache: RowCache = field(default_factory=RowCache)
+
+    @property
+    def rows(self) -> IntArray:
+        """Numbers of the rows that have any view, ascending."""
+        return np.sort(np.concatenate([self.partition.block_L, self.partition.block_U]))
+
+    @property
+    def order(self) -> IntArray:
+        """Where the rows of the labeled block, and then those of the unlabeled one, are among ``rows``."""
+        return np.searchsorted(self.rows, np.concatenate([self.partition.block_L, self.partition.block_U]))
+
+    def view_data(
+        self, settings: Sequence[ViewSettings], block_L: IntArray, block_U: IntArray, random_state: object
+    ) -> list[ViewData]:
+        """The views' training rows, scaled, with their kernels."""
+        rng = generator(random_state)
+        views = [
+            read_view(s, matrix, has_view, block_L, block_U, self.partition.weights, rng)
+            for s, matrix, has_view in zip(settings, self.matrices, self.present, strict=True)
+        ]
+        for view, names in zip(views, self.schema.known_columns, strict=True):
+            _warn_of_gaps(view, names)
+        return views
+
+    def fit_views(self, settings: Sequence[ViewSettings], random_state: object) -> list[FitView]:
+        """The views of a fit to all rows."""
+        views = [self.fit_view(i, s, random_state) for i, s in enumerate(settings)]
+        for view, names in zip(views, self.schema.known_columns, strict=True):
+            _warn_of_gaps(view.whole, names)
+        return views
+
+    def whole_view(self, i: int, settings: ViewSettings, random_state: object) -> ViewData:
+        """View i with all its rows in their own order, scaled, with its kernel; it does not depend on labels."""
+
+        def compute() -> ViewData:
+            nothing, rng = np.empty(0, dtype=np.intp), generator(random_state)
+            weights = self.partition.weights
+            return read_view(settings, self.matrices[i], self.present[i], nothing, self.rows, weights, rng)
+
+        return self.cache.get(("view", i, settings.key), compute)
+
+    def fit_view(self, i: int, settings: ViewSettings, random_state: object) -> FitView:
+        """View i of a fit."""
+        whole, partition = self.whole_view(i, settings, random_state), self.partition
+        data, order = whole.arranged(self.rows, partition.block_L, partition.block_U)
+        return FitView(data, whole, order, partition.weights[self.rows[whole.rows_U]], self.cache)
+
+    def signed_labels(self, rows: IntArray) -> Array:
+        """Labels ±1 of each function, (n, F): of the second class if there are two, of each class otherwise.
+
+        An unlabeled row, which may be there with a hinge weight of zero, counts as of the first class.
+        """
+        one_hot = np.maximum(self.labels.codes[rows], 0)[:, None] == np.arange(self.labels.n_classes)
+        return np.where(one_hot[:, 1:] if self.labels.n_classes == 2 else one_hot, 1.0, -1.0)
+
+
+def _warn_of_gaps(view: ViewData, names: Sequence[str] | None) -> None:
+    """Warn of columns that are NaN in most of the training rows that have the view."""
+    if view.imputation is None or view.imputation.empty.all():  # the latter is a view that no row has
+        return
+    name, empty = view.settings.name, np.flatnonzero(view.imputation.empty)
+    if empty.size:
+        warn_user(
+            f"View {name!r}: {_some_columns(empty, names)} NaN in every training row and will be ignored; remove what cannot "
+            "be measured, or correct the input."
+        )
+    mostly = np.flatnonzero((view.imputation.gaps > MOST) & ~view.imputation.empty)
+    if mostly.size:
+        worst = view.imputation.gaps[mostly].max()
+        warn_user(
+            f"View {name!r}: {_some_columns(mostly, names)} NaN in most training rows that have the view (up to "
+            f"{worst:.0%}), which are filled with the mean of the others. Columns that are missing together belong into a view "
+            "of their own, which may be missing as a whole."
+        )
+
+
+def _some_columns(columns: IntArray, names: Sequence[str] | None) -> str:
+    """Columns as the subject of a sentence, with its verb."""
+    first, more = column_label(int(columns[0]), names), columns.size - 1
+    return f"{first} is" if more == 0 else f"{first} and {more} more are"
+
+
+def generator(random_state: object) -> np.random.Generator:
+    """A generator from whatever scikit-learn takes as random state."""
+    return np.random.default_rng(checked_random_state(random_state).randint(2**31))
+
+
+def checked_random_state(random_state: object) -> np.random.RandomState:
+    """The RandomState of a valid random state, or an error that names the parameter."""
+    try:
+        state: np.random.RandomState = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            "random_state must be None, a whole number between 0 and 2**32 - 1 or a numpy RandomState, but is "
+            f"{random_state!r}."
+        ) from error
+    return state
+
+
+def training_data(
+    schema: InputSchema, matrices: list[Matrix], present: list[BoolArray], labels: Labels, weights: RowWeights
+) -> TrainingData:
+    """Partition the rows; an error if all labeled rows of a class lack all views."""
+    partition = partition_rows(labels.codes, labels.n_classes, present, weights.sample, weights.hinge)
+    if (partition.counts == 0.0).any():
+        lost = labels.classes[partition.counts == 0.0].tolist()[0]
+        raise ValueError(
+            f"Every labeled row of class {lost!r} has all views missing, so nothing can be learned about it; label a row "
+            "that has a view."
+        )
+    return TrainingData(schema, matrices, present, labels, partition, weights.groups)
+
+
+def row_content(training: TrainingData, kernel: object, random_state: object, *further: Hashable) -> Hashable:
+    """What the results for rows depend on, whatever their labels: the rows, their weights and the random state.
+
+    Rows and weights enter by a checksum of their content. None if a second fit may differ all the same: because a
+    kernel is a function, or by the random state.
+    """
+    kernels = per_view(kernel, training.schema.view_names, "kernel")
+    if any(callable(k) for k in kernels) or not isinstance(random_state, Integral):
+        return None
+    parts = [*training.matrices, *training.present, training.partition.weights]
+    return (*(checksum(part) for part in parts), int(random_state), *further)
+
+
+def read_weights(sample_weight: object, class_weight: object, labels: Labels, groups: object = None) -> RowWeights:
+    """Check the sample weights and combine them with the weights of the classes; check the groups."""
+    n_rows = labels.codes.size
+    if sample_weight is None:
+        weights = np.ones(n_rows)
+    else:
+        like = np.broadcast_to(0.0, (n_rows, 1))
+        weights = np.asarray(_check_sample_weight(_numeric(on_host(sample_weight)), like, ensure_non_negative=True))
+    hinge = _hinge_weights(class_weight, labels, weights)
+    return RowWeights(weights, hinge, sample_weight is None, None if groups is None else read_groups(groups, n_rows))
+
+
+def _numeric(sample_weight: object) -> Array:
+    try:
+        return np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"sample_weight must hold numbers: {error}.") from error
+
+
+def _hinge_weights(class_weight: object, labels: Labels, weights: Array) -> Array:
+    """Relative hinge weight of each row, (n,): its sample weight times its class's weight, 0 if unlabeled."""
+    rows = labels.labeled
+    counts = np.bincount(labels.codes[rows], weights=weights[rows], minlength=labels.n_classes)
+    if (counts > 0.0).sum() < 2:
+        raise ValueError("After removing rows of zero sample_weight, labels of fewer than 2 classes are left.")
+    if (counts == 0.0).any():
+        lost = labels.classes[counts == 0.0].tolist()[0]
+        raise ValueError(
+            f"All labeled rows of class {lost!r} have zero sample_weight; give one of them weight or drop the class."
+        )
+    by_class = compute_class_weight(
+        class_weight, classes=labels.classes, y=labels.classes[labels.codes[rows]], sample_weight=weights[rows]
+    )
+    if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
+        raise ValueError(f"class_weight must give each class a number of at least 0, but is {class_weight!r}.")
+    hinge = np.zeros(weights.size)
+    hinge[rows] = weights[rows] * by_class[labels.codes[rows]]
+    return hinge
+
+
+def present_in_training(schema: InputSchema, matrices: list[Matrix], kernel: object) -> list[BoolArray]:
+    """Per view, which training rows have it; in a precomputed kernel, columns of rows without the view do not matter."""
+    kernels = per_view(kernel, schema.view_names, "kernel")
+    given = tuple(isinstance(k, str) and k == "precomputed" for k in kernels)
+    unused = tuple(
+        absent_rows(m) if precomputed and m.shape[0] == m.shape[1] else None
+        for m, precomputed in zip(matrices, given, strict=True)
+    )
+    return RowCheck(schema.view_names, schema.columns_by_view, unused, given).present(0, matrices)

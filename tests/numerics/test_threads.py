@@ -1,0 +1,139 @@
+"""Parallel work on views and folds, and the number of BLAS threads."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from cmvmed.numerics.linalg import LONG_ROWS, eigen_psd
+from cmvmed.numerics.threads import (
+    THREAD_NAME,
+    blas_limit,
+    blas_threads,
+    continue_on_one_thread,
+    interruptible,
+    parallel_map,
+)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "low_rank", "workers"), [(None, False, 1), (None, True, 2), (1, True, 1), (2, False, 2), (3, True, 3)]
+)
+def test_number_of_workers(n_jobs, low_rank, workers):
+    with threadpool_limits(2):
+        mapper = parallel_map(n_jobs, low_rank)
+        together = threading.Barrier(workers, timeout=20.0)  # passes only if so many wait for each other
+        assert list(mapper(lambda item: together.wait() * 0 + item, range(workers))) == list(range(workers))
+    if workers == 1:
+        assert mapper is map
+
+
+def test_workers_share_the_blas_threads_and_restore_their_number():
+    with threadpool_limits(2):
+        assert list(parallel_map(2, False)(lambda item: blas_threads(), range(2))) == [1, 1]
+        assert blas_threads() == 2
+
+
+def test_no_items_and_errors():
+    mapper = parallel_map(2, False)
+    assert list(mapper(str, [])) == []
+    with pytest.raises(ZeroDivisionError):
+        mapper(lambda item: 1 / item, [1, 0])
+
+
+def test_overlapping_limits_of_two_threads_are_restored():
+    entered, first_left = threading.Event(), threading.Event()
+
+    def second():
+        with blas_limit(1):
+            entered.set()
+            first_left.wait(20.0)
+            assert blas_threads() == 1  # the first limit's end does not end this one
+
+    with threadpool_limits(2):
+        other = ThreadPoolExecutor(1)
+        with blas_limit(1):
+            done = other.submit(second)
+            entered.wait(20.0)
+        first_left.set()
+        done.result()
+        assert blas_threads() == 2
+
+
+def test_the_smallest_limit_applies():
+    with threadpool_limits(3), blas_limit(2):
+        assert blas_threads() == 2
+        with blas_limit(1):
+            assert blas_threads() == 1
+        with blas_limit(None):
+            assert blas_threads() == 2
+
+
+LONG_CALLS = {
+    "one call": lambda: interruptible(time.sleep, 30.0),
+    "two workers": lambda: parallel_map(2, False)(time.sleep, [30.0] * 5),
+}
+
+
+@pytest.mark.parametrize("call", LONG_CALLS.values(), ids=LONG_CALLS)
+def test_an_interrupt_ends_the_wait_for_a_long_call_at_once(call):
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored in jobs that a shell runs in the background
+    try:
+        _check_interrupt(call)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _check_interrupt(call):
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert time.monotonic() - start < 2.0
+
+
+def test_results_errors_and_settings_of_the_other_thread():
+    assert interruptible(abs, -3) == 3
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda x: 1 / x, 0)
+    with np.errstate(divide="raise"):
+        assert interruptible(lambda name: np.geterr()[name], "divide") == "raise"
+    assert interruptible(lambda _: threading.current_thread(), None) is not threading.current_thread()
+    with ThreadPoolExecutor(1) as pool:  # a thread that is not interrupted computes by itself
+        ours, theirs = pool.submit(
+            lambda: (threading.get_ident(), interruptible(lambda _: threading.get_ident(), None))
+        ).result()
+    assert ours == theirs
+
+
+def test_the_eigendecomposition_is_the_same_in_another_thread():
+    A = np.random.default_rng(0).normal(size=(LONG_ROWS, 40))
+    values, vectors = eigen_psd(A @ A.T)
+    expected = np.linalg.eigh(A @ A.T)
+    np.testing.assert_array_equal(values, np.maximum(expected[0], 0.0))
+    np.testing.assert_array_equal(vectors, expected[1])
+
+
+def test_an_interrupted_call_ends_without_threads_of_linear_algebra():
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait, name=THREAD_NAME)  # as if it still computed
+    for earlier in (one for one in threading.enumerate() if one.name == THREAD_NAME):
+        earlier.join()
+    with threadpool_limits(2):
+        continue_on_one_thread()
+        assert blas_threads() == 2  # nothing computes
+        thread.start()
+        try:
+            continue_on_one_thread()
+            assert blas_threads() == 1
+        finally:
+            end.set()
+            thread.join()
