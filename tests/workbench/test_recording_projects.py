@@ -364,5 +364,5 @@ def test_mistakes_in_a_view(key, tmp_path):
 
 def test_features_of_a_view_without_signals(tmp_path):
     np.savez(tmp_path / "x.npz", a=np.arange(40.0).reshape(20, 2), b=np.ones((20, 2, 30)), label=["x", "y"] * 10)
-    with pytest.raises(ProjectError, match="View 'a' sets features, which is for signals"):
+    with pytest.raises(ProjectError, match="'a' sets features"):
         started(tmp_path, "x.npz", {"views.a.features": "statistics"}).read()

@@ -185,9 +185,9 @@ def test_changes_are_checked_as_the_file_is(tmp_path, changes, message):
 def test_a_model_without_a_project_and_rows_that_are_no_files(job, tmp_path):
     _, _, trained = job
     trained.model.save(tmp_path / "plain")
-    with pytest.raises(ProjectError, match=r"a model without a project.*use cmvmed\.load"):
+    with pytest.raises(ProjectError, match="without a project"):
         TrainedProject.load(tmp_path / "plain")
-    with pytest.raises(TypeError, match=r"path of a file or folder, but is of type ndarray\. The attribute model"):
+    with pytest.raises(TypeError, match="ndarray"):
         trained.predict(np.zeros((2, 3)))
 
 

