@@ -25,15 +25,7 @@ from cmvmed.workbench.tables.columns import (
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Level, abbreviate, plural
 
-__all__ = [
-    "check_rows",
-    "column_findings",
-    "describe_rows",
-    "gap_findings",
-    "gap_marker",
-    "repeated_row_findings",
-    "sound_findings",
-]
+__all__ = ["check_rows", "describe_rows", "gap_marker"]
 
 NINES = re.compile(r"99+(\.9+)?")  # digits of a marker for gaps
 HASHED_BYTES = 1 << 16  # of the start of a sound file, to find repeated ones
@@ -55,10 +47,10 @@ def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
     """
     findings = [
         *label_findings(rows, data),
-        *column_findings(rows),
-        *sound_findings(rows),
-        *gap_findings(rows),
-        *repeated_row_findings(rows),
+        *_column_findings(rows),
+        *_sound_findings(rows),
+        *_gap_findings(rows),
+        *_repeated_row_findings(rows),
         *leak_findings(rows),
         *group_findings(rows, data),
         *time_findings(rows),
@@ -104,7 +96,7 @@ def describe_rows(rows: ProjectRows) -> dict[str, Any]:
     }
 
 
-def column_findings(rows: ProjectRows) -> Iterator[Finding]:
+def _column_findings(rows: ProjectRows) -> Iterator[Finding]:
     """Columns that are empty, constant, or hold cells that cannot be read or mark gaps by a number."""
     for view, columns in rows.roles.views.items():
         empty = [column for column in columns if not cells_present(rows.table, column).any()]
@@ -186,7 +178,7 @@ def gap_marker(values: NDArray[np.float64]) -> tuple[float, int]:
     return np.nan, 0
 
 
-def sound_findings(rows: ProjectRows) -> Iterator[Finding]:
+def _sound_findings(rows: ProjectRows) -> Iterator[Finding]:
     """Sound files of different sampling rates."""
     for name, signal in rows.table.signals.items():
         if isinstance(signal.items, SensorSignals) or not signal.is_sound:
@@ -202,7 +194,7 @@ def sound_findings(rows: ProjectRows) -> Iterator[Finding]:
             )
 
 
-def gap_findings(rows: ProjectRows) -> Iterator[Finding]:
+def _gap_findings(rows: ProjectRows) -> Iterator[Finding]:
     """Views that are absent in nearly all rows or in all labeled ones, and rows without any view."""
     n_rows = rows.table.n_rows
     present = {view: rows.present(view) for view in rows.roles.views}
@@ -232,7 +224,7 @@ def gap_findings(rows: ProjectRows) -> Iterator[Finding]:
             )
 
 
-def repeated_row_findings(rows: ProjectRows) -> Iterator[Finding]:
+def _repeated_row_findings(rows: ProjectRows) -> Iterator[Finding]:
     """Rows that are equal, with equal or different labels."""
     keys = _row_hashes(rows)
     first: dict[int, int] = {}

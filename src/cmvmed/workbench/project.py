@@ -36,7 +36,7 @@ from cmvmed.workbench.view_encoders import (
     use_memory,
 )
 
-__all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "prediction_frame"]
+__all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_class"]
 
 SEPARATOR = " | "  # between the names of classes or views in a cell
 
@@ -280,7 +280,7 @@ class TrainedProject:
                 "CMVMED, whose predict takes arrays and data frames of encoded features."
             )
         table = rows if isinstance(rows, ProjectTable) else self.project.read_new(rows)
-        return prediction_frame(self.model, table, id_name=self.project.id_name, alpha=alpha)
+        return _prediction_frame(self.model, table, id_name=self.project.id_name, alpha=alpha)
 
     def read_training(self, project: Project, rows: ProjectRows | None = None) -> ProjectTable:
         """The rows of a project, encoded as when the model was trained.
@@ -345,7 +345,7 @@ class TrainedProject:
         return cls(project, model)
 
 
-def prediction_frame(model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: str, alpha: float) -> Frame:
+def _prediction_frame(model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: str, alpha: float) -> Frame:
     """One line per row, with the identifiers as index.
 
     ``share_*`` are the parts of :meth:`CMVMED.explain` in the score of the predicted class: positive ones speak for it.

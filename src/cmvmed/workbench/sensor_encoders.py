@@ -22,7 +22,7 @@ from cmvmed.workbench.project_file import AUTO, DataSettings, ViewSettings
 from cmvmed.workbench.tables.columns import FloatArray, RawTable, Signal
 from cmvmed.workbench.user_errors import ProjectError, as_project_error
 
-__all__ = ["SensorEncoder", "channels_by_rate", "fit_sensors", "interpolated", "sensor_signals", "why_chosen"]
+__all__ = ["SensorEncoder", "fit_sensors", "interpolated"]
 
 DEFAULT_RATE = 1.0  # of series whose file has no rate: frequencies are then in cycles per sample
 
@@ -85,7 +85,7 @@ class SomeChannels(LazySequence):
         return None if signal is None else signal[list(self.numbers)]
 
 
-def channels_by_rate(
+def _channels_by_rate(
     table: RawTable, columns: Sequence[str], rate: float | None, default: float | None
 ) -> dict[float, tuple[str, ...]]:
     """The columns of a view by their sampling rates; a view may hold signals of several rates.
@@ -102,7 +102,7 @@ def channels_by_rate(
     return {own: tuple(names) for own, names in found.items()}
 
 
-def sensor_signals(table: RawTable, columns: tuple[str, ...], rate: float, name: str) -> SensorSignals:
+def _sensor_signals(table: RawTable, columns: tuple[str, ...], rate: float, name: str) -> SensorSignals:
     """Columns of a table as the channels of one sensor, resampled to a rate if they have another one."""
     channels = [_channel(table.signals[column], column, rate) for column in columns]
     ids = list(table.ids) if table.ids is not None else [str(row + 1) for row in range(table.n_rows)]
@@ -182,7 +182,7 @@ class SensorEncoder:
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
         """The features of all rows."""
         with as_project_error():
-            sensor = sensor_signals(table, self.sources, self.features.sampling_rate_, self.sources[0])
+            sensor = _sensor_signals(table, self.sources, self.features.sampling_rate_, self.sources[0])
             values = self.features.transform(sensor)
         return Block(values, ~np.isnan(values).all(axis=1))
 
@@ -217,10 +217,10 @@ def fit_sensors(
     kinds: dict[str, str] = {}
     with as_project_error():
         for view, names in columns.items():
-            by_rate = channels_by_rate(table, names, view.sampling_rate, data.sampling_rate)
+            by_rate = _channels_by_rate(table, names, view.sampling_rate, data.sampling_rate)
             for rate, channels in by_rate.items():
                 sensor = view.name if len(by_rate) == 1 else f"{view.name}, {rate:g} Hz"
-                sensors[sensor] = sensor_signals(table, channels, rate, sensor)
+                sensors[sensor] = _sensor_signals(table, channels, rate, sensor)
                 views[sensor], kinds[sensor] = view.name, view.features or AUTO
         if not sensors:
             return {}, []
@@ -233,7 +233,7 @@ def fit_sensors(
     for sensor, features in made.features_.items():
         encoder = SensorEncoder(sensors[sensor].channel_names, features, **_compared(made.choices_, sensor))
         found.setdefault(views[sensor], []).append(encoder)
-        said.append(f"View {sensor!r}: {why_chosen(encoder)}.")
+        said.append(f"View {sensor!r}: {_why_chosen(encoder)}.")
     return found, said
 
 
@@ -246,7 +246,7 @@ def _compared(choices: Mapping[str, list[Any]], sensor: str) -> dict[str, tuple[
     return {field: tuple(choices[column][row] for row in rows) for field, column in names.items()}
 
 
-def why_chosen(encoder: SensorEncoder) -> str:
+def _why_chosen(encoder: SensorEncoder) -> str:
     """The kind of features of a sensor and what decided, as a part of a sentence."""
     kind = f"features of kind {encoder.features.kind!r}"
     if not encoder.compared:

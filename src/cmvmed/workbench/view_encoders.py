@@ -37,11 +37,12 @@ from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean,
 
 __all__ = [
     "ViewEncoder",
-    "bad_cells",
+    "absent_rows",
     "compare_columns",
     "encoder_from_state",
     "encoder_state",
     "fit_views",
+    "is_sparse",
     "use_memory",
     "with_absent_rows",
 ]
@@ -133,7 +134,7 @@ def with_absent_rows(matrix: Matrix, absent: BoolArray) -> Matrix:
     return scipy.sparse.csr_array(keep @ matrix + nan)
 
 
-def bad_cells(table: RawTable, column: str, kind: str, day_first: bool | None) -> list[str]:
+def _bad_cells(table: RawTable, column: str, kind: str, day_first: bool | None) -> list[str]:
     """What was assumed of a column, and which cells cannot be read."""
     if kind not in ("number", "boolean", "date"):
         return []
@@ -204,7 +205,7 @@ def fit_views(
         cells = [name for name in columns[view.name] if rows.kinds[name] not in SIGNALS]
         fitted = []
         for name in cells:
-            said[view.name] += bad_cells(rows.table, name, rows.kinds[name], settings.data.day_first)
+            said[view.name] += _bad_cells(rows.table, name, rows.kinds[name], settings.data.day_first)
             fitted.append(fit_column(rows.table, name, rows.kinds[name], day_first=settings.data.day_first))
         encoders.append(ViewEncoder(view.name, (*fitted, *sensors.get(view.name, ()))))
     return encoders, [*(message for messages in said.values() for message in messages), *about]

@@ -22,15 +22,7 @@ from cmvmed.workbench.tables.read import FOLDER_COLUMN, TABLE_FORMATS, match_fil
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
 
-__all__ = [
-    "annotated_windows",
-    "annotation_file",
-    "annotations_of_edf",
-    "guess_recordings",
-    "guess_sound",
-    "recordings_in",
-    "window_of",
-]
+__all__ = ["guess_recordings", "guess_sound", "recordings_in", "window_of"]
 
 ONLY_LONG = (*EDF_FORMATS, *MSEED_FORMATS, ".npy")
 ANNOTATION_COLUMNS = {"start", "end", "label"}
@@ -73,8 +65,8 @@ def guess_recordings(path: Path, folder: Path) -> Found:
         where = relative_path(path, folder) + (f"/*{suffix}" if path.is_dir() else "")
         views = tuple(ViewSettings(view_name(name), columns=(name,)) for name in signals)
         what = f"{plural(len(files), 'long recording')} with {plural(len(views), 'signal')}, each a view"
-    windows, about = annotated_windows(place, folder, window_of([], 1 / min(signals.values())))
-    durations = annotations_of_edf(files) if windows.annotations is None else []
+    windows, about = _annotated_windows(place, folder, window_of([], 1 / min(signals.values())))
+    durations = _annotations_of_edf(files) if windows.annotations is None else []
     if durations:
         windows = window_of(durations, 1.0, annotations=where)
         said = f"the recordings hold annotations; rows are windows of {windows.length:g} s"
@@ -95,10 +87,10 @@ def guess_sound(path: Path, folder: Path) -> Found:
     label_file = next(
         (f for f in sorted(path.iterdir()) if "label" in f.stem.casefold() and f.suffix in TABLE_FORMATS), None
     )
-    is_labeled = label_file is not None or annotation_file(path) is not None
+    is_labeled = label_file is not None or _annotation_file(path) is not None
     if len(subfolders) > 1 and (is_labeled or _mostly_shared(list(stems.values()))):
         views = tuple(ViewSettings(view_name(name), files=f"{name}/*{ending}") for name in subfolders)
-        row = "row" if annotation_file(path) is None else "recording"
+        row = "row" if _annotation_file(path) is None else "recording"
         what = f"each of the {len(views)} sub-folders is a view; files of the same name are one {row}"
         guesses.append(Guess(what, _files_line(views[0])))
     elif len(subfolders) > 1:
@@ -109,8 +101,8 @@ def guess_sound(path: Path, folder: Path) -> Found:
         below = "" if subfolders == ["."] else f"{subfolders[0]}/"
         views, about = _flat_views(path / below, below, files, ending)
         guesses += about
-    if annotation_file(path) is not None:
-        windows, about = annotated_windows(path, folder, WindowSettings())
+    if _annotation_file(path) is not None:
+        windows, about = _annotated_windows(path, folder, WindowSettings())
         kept = [guess for guess in guesses if not guess.line.startswith(("labels", "unlabeled"))]
         return ProjectSettings(replace(data, labels=LABEL_COLUMN), views, windows=windows), [*kept, *about], []
     if data.labels is None:
@@ -167,9 +159,9 @@ def _files_line(view: ViewSettings) -> str:
     return f"[views.{view.name}] {toml_line('files', view.files)}"
 
 
-def annotated_windows(place: Path, folder: Path, otherwise: WindowSettings) -> tuple[WindowSettings, list[Guess]]:
+def _annotated_windows(place: Path, folder: Path, otherwise: WindowSettings) -> tuple[WindowSettings, list[Guess]]:
     """Windows with the annotations in a folder, if there are any."""
-    found = annotation_file(place)
+    found = _annotation_file(place)
     if found is None:
         what = "no annotations were found: write annotations.csv with recording, start, end and label"
         return otherwise, [
@@ -184,7 +176,7 @@ def annotated_windows(place: Path, folder: Path, otherwise: WindowSettings) -> t
     ]
 
 
-def annotation_file(folder: Path) -> Path | None:
+def _annotation_file(folder: Path) -> Path | None:
     """A table with the columns start, end and label in a folder."""
     for file in sorted(folder.iterdir()):
         if file.suffix.lower() not in TABLE_FORMATS[:7] or not file.is_file():
@@ -210,7 +202,7 @@ def _annotation_windows(file: Path, name: str) -> WindowSettings:
     return window_of(durations, 1.0, annotations=name)
 
 
-def annotations_of_edf(files: Sequence[Path]) -> list[float]:
+def _annotations_of_edf(files: Sequence[Path]) -> list[float]:
     """Durations of the annotations in EDF files."""
     found = []
     for file in files:

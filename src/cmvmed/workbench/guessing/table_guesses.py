@@ -29,7 +29,7 @@ from cmvmed.workbench.tables.recording_rows import channel_columns
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import abbreviate, plural
 
-__all__ = ["LongColumns", "guess_file", "guess_folder", "guess_long_table", "long_columns"]
+__all__ = ["guess_file", "guess_folder"]
 
 CASE_WORDS = ("id", "case", "recording", "trial", "session", "run", "file", "series", "segment", "event", "subject", "user",
               "window", "sample_id")  # fmt: skip
@@ -41,9 +41,9 @@ MAX_PERIOD = 0.5  # seconds: rows farther apart are events rather than samples
 def guess_file(path: Path, folder: Path) -> Found:
     """A table, with a file of labels beside it if no column holds them."""
     rows = read_with_kinds(path)
-    samples = long_columns(rows.table, rows.kinds, guess_id(rows))
+    samples = _long_columns(rows.table, rows.kinds, guess_id(rows))
     if samples is not None:
-        return guess_long_table(rows, samples, relative_path(path, folder))
+        return _guess_long_table(rows, samples, relative_path(path, folder))
     data, guesses = _guess_data(rows, relative_path(path, folder))
     if data.labels is None:
         data, guesses = with_label_file(path.parent, folder, data, guesses, exclude=[path])
@@ -142,7 +142,7 @@ class LongColumns:
     seconds: FloatArray
 
 
-def long_columns(table: RawTable, kinds: Mapping[str, str], identifier: str | None) -> LongColumns | None:
+def _long_columns(table: RawTable, kinds: Mapping[str, str], identifier: str | None) -> LongColumns | None:
     """Columns of case and time, if the rows of a table are samples.
 
     They are if no column identifies rows, and the time increases within each case, whose rows follow each other, or
@@ -174,7 +174,7 @@ def _is_case(table: RawTable, name: str, seconds: FloatArray) -> bool:
     return all(bool((np.diff(rows) == 1).all() and (np.diff(seconds[rows]) > 0).all()) for rows in positions)
 
 
-def guess_long_table(rows: TableWithKinds, samples: LongColumns, path: str) -> Found:
+def _guess_long_table(rows: TableWithKinds, samples: LongColumns, path: str) -> Found:
     """A table with one row per sample: cases if each has one label, else recordings to be cut into windows."""
     table = rows.table
     taken = [name for name in (samples.case, samples.time) if name is not None]

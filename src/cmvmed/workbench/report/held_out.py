@@ -9,17 +9,7 @@ from cmvmed.pages.charts import Chart, Series, line_chart
 from cmvmed.pages.formatting import DASH, format_percentage, plural, short
 from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, share_interval
 
-__all__ = [
-    "CalibrationBin",
-    "ConfusionTable",
-    "DoubtfulLabel",
-    "HeldOutCalibration",
-    "calibration_bins",
-    "confusion_counts",
-    "confusion_table",
-    "doubtful_labels",
-    "held_out_calibration",
-]
+__all__ = ["calibration_bins", "confusion_counts", "confusion_table", "doubtful_labels", "held_out_calibration"]
 
 MAX_CLASSES = 12  # of a table; of more, those with most labels are shown
 MAX_PAIRS, MAX_DOUBTFUL = 5, 8

@@ -23,10 +23,8 @@ __all__ = [
     "AccuracyEstimate",
     "HeldOutLabels",
     "ModelFacts",
-    "absent_rows",
     "column_statistics",
     "dense_rows",
-    "is_sparse",
     "read_facts",
     "share_interval",
 ]

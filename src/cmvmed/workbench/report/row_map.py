@@ -14,7 +14,7 @@ from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics
 from cmvmed.workbench.tables.columns import FloatArray
 from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
-__all__ = ["SHAPES", "RowMap", "draw_map", "map_positions", "shape_path"]
+__all__ = ["SHAPES", "draw_map", "map_positions", "shape_path"]
 
 WIDTH, HEIGHT, MARGIN = 640.0, 480.0, 14.0
 MAX_POINTS, MAX_LABELED = 2000, 600  # rows that are drawn; of them, labeled ones at most

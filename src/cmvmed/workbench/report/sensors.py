@@ -11,7 +11,7 @@ from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, s
 from cmvmed.workbench.tables.columns import FloatArray
 from cmvmed.workbench.view_encoders import absent_rows
 
-__all__ = ["PairLine", "SensorLine", "Sensors", "describe_sensors"]
+__all__ = ["Sensors", "describe_sensors"]
 
 MAX_EXPLAINED = 300  # rows whose decisions are explained
 MAX_PAIRS = 12

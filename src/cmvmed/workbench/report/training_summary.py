@@ -19,9 +19,6 @@ from cmvmed.workbench.view_encoders import ViewEncoder, absent_rows
 
 __all__ = [
     "DEFAULT_COMMAND",
-    "ClassLine",
-    "FeatureLine",
-    "ViewLine",
     "class_lines",
     "feature_lines",
     "fit_facts",

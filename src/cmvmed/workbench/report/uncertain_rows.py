@@ -12,7 +12,7 @@ from cmvmed.workbench.tables.columns import FloatArray, Signal
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.view_encoders import absent_rows
 
-__all__ = ["Sparkline", "UncertainRow", "envelope", "least_sure", "sparklines", "uncertain_rows"]
+__all__ = ["envelope", "uncertain_rows"]
 
 N_SHOWN = 8
 N_COLUMNS = 3  # of each row that are listed
@@ -41,7 +41,7 @@ class UncertainRow:
     signals: tuple[Sparkline, ...]
 
 
-def least_sure(facts: ModelFacts, n: int = N_SHOWN) -> NDArray[np.intp]:
+def _least_sure(facts: ModelFacts, n: int = N_SHOWN) -> NDArray[np.intp]:
     """Unlabeled rows whose largest probability is smallest, those with a view only."""
     rows = np.intersect1d(facts.unlabeled, facts.rows_with_views)
     largest = facts.distributions[rows].max(axis=1)
@@ -51,7 +51,7 @@ def least_sure(facts: ModelFacts, n: int = N_SHOWN) -> NDArray[np.intp]:
 
 def uncertain_rows(facts: ModelFacts) -> list[UncertainRow]:
     """The rows for the page, the least sure first."""
-    rows = least_sure(facts)
+    rows = _least_sure(facts)
     if not len(rows):
         return []
     X = {name: matrix[rows] for name, matrix in facts.table.views.items()}
@@ -65,7 +65,7 @@ def uncertain_rows(facts: ModelFacts) -> list[UncertainRow]:
         views = tuple(
             (short(name), "absent" if absent[name][i] else _class(facts, by_view[name][i])) for name in by_view
         )
-        signals = tuple(sparklines(facts.raw, int(row), f"signal-{i}"))
+        signals = tuple(_sparklines(facts.raw, int(row), f"signal-{i}"))
         first, second = (f"{facts.class_names[k]} {format_percentage(p[k], 0)}" for k in order[:2])
         found.append(UncertainRow(short(facts.table.ids[row]), first, second, views, tuple(columns[i]), signals))
     return found
@@ -104,7 +104,7 @@ def _signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", MINUS)
 
 
-def sparklines(rows: ProjectRows | None, row: int, prefix: str) -> list[Sparkline]:
+def _sparklines(rows: ProjectRows | None, row: int, prefix: str) -> list[Sparkline]:
     """The signals of a row; none if the files have no signals, or are gone. ``prefix`` starts the HTML ids."""
     if rows is None:
         return []

@@ -32,6 +32,7 @@ __all__ = [
     "as_text",
     "cells_present",
     "column_kind",
+    "is_number",
     "missing_cells",
     "pandas",
     "read_booleans",

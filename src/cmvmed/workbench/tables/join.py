@@ -16,7 +16,7 @@ from cmvmed.workbench.tables.read import read_sound_folder, read_table
 from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["NewPaths", "SourcePaths", "new_paths", "open_sources", "qualified", "training_paths"]
+__all__ = ["NewPaths", "new_paths", "open_sources", "qualified", "training_paths"]
 
 NewPaths: TypeAlias = str | PathLike[str] | Mapping[str, str | PathLike[str]]  # of all views, or by name of view
 

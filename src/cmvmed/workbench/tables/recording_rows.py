@@ -50,16 +50,10 @@ from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_er
 __all__ = [
     "RECORDING_COLUMN",
     "WINDOW_COLUMNS",
-    "OpenRecordings",
     "cases_of_long_table",
     "channel_columns",
-    "files_of_recordings",
-    "open_recordings",
     "read_windows",
-    "recording_column",
     "recordings_as_groups",
-    "require_column",
-    "with_seconds",
 ]
 
 RECORDING_COLUMN = "recording"  # the name of the recording of a window
@@ -76,12 +70,12 @@ class OpenRecordings:
     messages: tuple[str, ...]
 
 
-def open_recordings(settings: ProjectSettings, path: Path, options: DelimitedOptions) -> OpenRecordings:
+def _open_recordings(settings: ProjectSettings, path: Path, options: DelimitedOptions) -> OpenRecordings:
     """The recordings at a path, with clocks corrected and each sensor at one sampling rate."""
     data, table = settings.data, None
     if any(view.files is not None for view in settings.views):
         recordings, are_sounds = _recordings_of_views(path, settings.views, data)
-    elif files := files_of_recordings(path):
+    elif files := _files_of_recordings(path):
         with as_project_error():
             recordings = [read_recording(file, sampling_rate=_rate_of(file, data)) for file in files]
         are_sounds = all(file.suffix.lower() in SOUND_FORMATS for file in files)
@@ -95,7 +89,7 @@ def open_recordings(settings: ProjectSettings, path: Path, options: DelimitedOpt
     return OpenRecordings(recordings, are_sounds, table, (*(() if table is None else table.messages), *said))
 
 
-def files_of_recordings(path: Path) -> list[Path]:
+def _files_of_recordings(path: Path) -> list[Path]:
     """The recordings at a path: one file, those of a folder, or those that match a pattern; none if it is a table."""
     inside = sorted(path.iterdir()) if path.is_dir() else [path]
     found = matching_files(path) if is_pattern(str(path)) else inside
@@ -204,8 +198,8 @@ def time_column(table: RawTable, data: DataSettings) -> str:
 
 def _recordings_of_table(table: RawTable, data: DataSettings) -> list[LongRecording]:
     time = time_column(table, data)
-    frame = with_seconds(table, time, data.day_first)
-    recording = recording_column(table, data)
+    frame = _with_seconds(table, time, data.day_first)
+    recording = _recording_column(table, data)
     with as_project_error():
         return long_recordings_from_frame(
             frame,
@@ -216,23 +210,23 @@ def _recordings_of_table(table: RawTable, data: DataSettings) -> list[LongRecord
         )
 
 
-def recording_column(table: RawTable, data: DataSettings) -> str | None:
+def _recording_column(table: RawTable, data: DataSettings) -> str | None:
     """The column that names the recording: id, else the name of the file if there are several."""
     if data.id is not None:
-        require_column(table, data.id, "id")
+        _require_column(table, data.id, "id")
         return data.id
     return FILE_COLUMN if FILE_COLUMN in table.frame.columns else None
 
 
-def require_column(table: RawTable, column: str, key: str) -> None:
+def _require_column(table: RawTable, column: str, key: str) -> None:
     """Raise if a table lacks a column that a key of [data] names."""
     if column not in table.frame.columns:
         raise table.lacks(column, key)
 
 
-def with_seconds(table: RawTable, time: str, day_first: bool | None) -> Frame:
+def _with_seconds(table: RawTable, time: str, day_first: bool | None) -> Frame:
     """The table with its times as seconds: numbers as they are, dates as seconds since 1970."""
-    require_column(table, time, "time")
+    _require_column(table, time, "time")
     frame = table.frame.copy()
     is_number = column_kind(frame[time], table.decimal) == "number"
     cells = read_numbers(frame[time], table.decimal) if is_number else read_times(frame[time], day_first=day_first)
@@ -268,8 +262,8 @@ def cases_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
     """
     if data.id is None or data.time is None:
         raise ProjectError(f"{table.source} has one row per sample, so id and time in [data] must name its columns.")
-    frame = with_seconds(table, data.time, data.day_first)
-    require_column(table, data.id, "id")
+    frame = _with_seconds(table, data.time, data.day_first)
+    _require_column(table, data.id, "id")
     channels = channel_columns(table, data, data.id)
     with warnings.catch_warnings(record=True) as caught, as_project_error():
         warnings.simplefilter("always")
@@ -285,7 +279,7 @@ def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path,
     """Windows of the recordings at a path; ``annotations`` is None for new rows."""
     data = settings.data
     options = DelimitedOptions(data.separator, data.decimal, data.encoding)
-    opened = open_recordings(settings, path, options)
+    opened = _open_recordings(settings, path, options)
     table, recordings = opened.table, opened.recordings
     label = data.labels or LABEL_COLUMN
     given: Any = None
@@ -328,7 +322,7 @@ def recordings_as_groups(table: RawTable) -> NDArray[np.object_] | None:
 
 def _values_of_recordings(table: RawTable, data: DataSettings, column: str, recordings: Any) -> list[Any]:
     """The value of a column in the recording of each window, which must be one."""
-    owner = recording_column(table, data)
+    owner = _recording_column(table, data)
     if owner is None:
         values = dict.fromkeys(set(recordings), table.frame[column])
     else:
@@ -346,19 +340,19 @@ def _values_of_recordings(table: RawTable, data: DataSettings, column: str, reco
 
 def _annotations_in_table(table: RawTable, data: DataSettings, label: str) -> Any:
     """Stretches of rows with the same label."""
-    frame = with_seconds(table, time_column(table, data), data.day_first)
+    frame = _with_seconds(table, time_column(table, data), data.day_first)
     cells = table.frame[label]
     unlabeled = missing_cells(cells, frozenset(data.unlabeled) | {""})
     texts = [as_text(cell) for cell in cells.astype(object)]
     frame[label] = ["" if empty else text for text, empty in zip(texts, unlabeled, strict=True)]
-    recording = recording_column(table, data)
+    recording = _recording_column(table, data)
     with as_project_error():
         return annotations_from_frame(frame, time=time_column(table, data), label=label, recording=recording)
 
 
 def _annotation_frame(path: Path, options: DelimitedOptions) -> Any:
     """The annotations in a table, or in EDF+ files themselves."""
-    edf = [file for file in files_of_recordings(path) if file.suffix.lower() in EDF_FORMATS]
+    edf = [file for file in _files_of_recordings(path) if file.suffix.lower() in EDF_FORMATS]
     if edf:
         with as_project_error():
             return [entry for file in edf for entry in read_edf_annotations(file)]

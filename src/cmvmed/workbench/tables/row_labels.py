@@ -23,12 +23,9 @@ __all__ = [
     "LabelValues",
     "first_column",
     "is_marker",
-    "label_columns",
     "likely_markers",
-    "read_label_file",
     "read_label_values",
     "read_labels",
-    "replace_labels",
     "similar_classes",
     "with_page_labels",
 ]
@@ -103,7 +100,7 @@ def similar_classes(labels: Sequence[str]) -> list[list[str]]:
     return [group for key, group in groups.items() if len(group) > 1 and key]
 
 
-def label_columns(table: RawTable, settings: DataSettings) -> tuple[str, str]:
+def _label_columns(table: RawTable, settings: DataSettings) -> tuple[str, str]:
     """Names of the columns of identifiers and of labels in a file of labels."""
     names = [str(name) for name in table.frame.columns]
     if len(names) < 2:
@@ -131,9 +128,9 @@ def label_columns(table: RawTable, settings: DataSettings) -> tuple[str, str]:
     return id_column, label or others[0]
 
 
-def read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings) -> tuple[Series, list[str]]:
+def _read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings) -> tuple[Series, list[str]]:
     """The cells of a file of labels in the order of the rows, and messages about rows that are not in both."""
-    id_column, label_column = label_columns(table, settings)
+    id_column, label_column = _label_columns(table, settings)
     keys = np.array([as_text(cell) for cell in table.frame[id_column].astype(object)], dtype=object)
     labels = _label_texts(table.frame[label_column])
     label_of: dict[str, str] = {}
@@ -159,11 +156,11 @@ def read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings)
     return pandas().Series([label_of.get(key, "") for key in ids], dtype=object), said
 
 
-def replace_labels(
+def _replace_labels(
     cells: Series, table: RawTable, ids: Sequence[str], settings: DataSettings
 ) -> tuple[Series, list[str]]:
     """Cells of labels after those of a further file, of which empty cells and markers replace nothing."""
-    found, said = read_label_file(table, ids, settings)
+    found, said = _read_label_file(table, ids, settings)
     before, after = _label_texts(cells), _label_texts(found)
     markers = {marker.strip() for marker in settings.unlabeled} | {""}
     given = ~pandas().Series(after).isin(markers).to_numpy(dtype=bool)
@@ -192,7 +189,7 @@ def read_labels(
     any_chosen = False
     for path in (path for pattern in settings.data.label_files for path in _label_files(folder, pattern)):
         further = read_table(path, _options(settings.data))
-        cells, about = replace_labels(cells, further, ids, settings.data)
+        cells, about = _replace_labels(cells, further, ids, settings.data)
         said += about
         any_chosen = any_chosen or set(SUGGESTION_COLUMNS) <= set(further.names)
     return cells, said, any_chosen
@@ -242,7 +239,7 @@ def _first_labels(
             f"There is no file of labels {labels!r} beside the project file; labels in [data] is a column of the data "
             "or a file with id and label."
         )
-    return read_label_file(read_table(file, _options(settings.data)), ids, settings.data)
+    return _read_label_file(read_table(file, _options(settings.data)), ids, settings.data)
 
 
 def _label_files(folder: Path, pattern: str) -> list[Path]:

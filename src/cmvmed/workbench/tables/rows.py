@@ -23,7 +23,7 @@ from cmvmed.workbench.tables.row_labels import (
 )
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["ColumnRoles", "ProjectRows", "ProjectTable", "assign_columns", "read_training_rows", "row_ids"]
+__all__ = ["ProjectRows", "ProjectTable", "read_training_rows", "row_ids"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ColumnRoles:
     messages: tuple[str, ...]
 
 
-def assign_columns(settings: ProjectSettings, table: RawTable) -> ColumnRoles:
+def _assign_columns(settings: ProjectSettings, table: RawTable) -> ColumnRoles:
     """Find the columns of each view; each column belongs to one at most."""
     names = table.names
     reserved = _reserved(settings.data, settings, names)
@@ -188,7 +188,7 @@ class ProjectTable:
 def read_training_rows(settings: ProjectSettings, folder: Path, page_labels: Path | None) -> ProjectRows:
     """Read the files that the settings name, relative to a folder, and the labels of the labeling page."""
     table = open_sources(settings, training_paths(settings, folder), is_training=True)
-    roles = assign_columns(settings, table)
+    roles = _assign_columns(settings, table)
     ids = row_ids(table)
     cells, said, from_suggest = read_labels(settings, folder, table, list(ids))
     cells, about, from_page = with_page_labels(cells, page_labels, list(ids))
