@@ -54,9 +54,9 @@ def test_the_learner_ends_if_the_rows_cannot_be_read(tmp_path):
     store, started = LabelStore(tmp_path / "labels.sqlite"), []
 
     class Watched(LabelingSession):
-        def _read_rows(self, seed):
+        def _read_rows(self):
             started.append(self._learner._process)
-            super()._read_rows(seed)
+            super()._read_rows()
 
     with pytest.raises(ProjectError, match=r"windows\.csv"):
         Watched(tmp_path / "cmvmed.toml", store)

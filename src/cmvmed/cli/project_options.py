@@ -82,7 +82,7 @@ def project_changes(project: Path, settings: Sequence[str], label_files: Sequenc
     return changes
 
 
-def open_project(project: Path, settings: Sequence[str] = (), label_files: Sequence[Path] = ()) -> Project:
+def open_project(project: Path, settings: Sequence[str], label_files: Sequence[Path]) -> Project:
     """The project of a command line."""
     changes = project_changes(project, settings, label_files)
     from cmvmed.workbench import Project

@@ -70,7 +70,7 @@ class LabelingSession:
     >>> session.close()
     """
 
-    def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True, seed: int = 0) -> None:
+    def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True) -> None:
         self.project = replace(Project.load(project_file), page_labels=None)
         self.store, self._lock = store, threading.RLock()
         self._reserved: dict[int, tuple[str, float]] = {}
@@ -79,13 +79,13 @@ class LabelingSession:
         self._first_result, self._started = threading.Event(), time.monotonic()
         self._learner = Learner(project_file, self._on_result) if learn else None  # reads the data at the same time
         try:
-            self._read_rows(seed)
+            self._read_rows()
         except BaseException:
             self.close()
             raise
         self._request_fit()
 
-    def _read_rows(self, seed: int) -> None:
+    def _read_rows(self) -> None:
         """The rows of the project, and what the file of labels says of them."""
         rows = self.project.rows()
         if len(rows.ids) == 0:
@@ -100,7 +100,7 @@ class LabelingSession:
         self.given: list[str | None] = [None if value is None else str(value) for value in rows.labels.values]
         self.content = RowContent(rows, self.project.settings.data.sampling_rate)
         self.store.add_classes([*self.project.settings.data.classes, *rows.labels.counts])
-        self._order = np.random.default_rng(seed).permutation(len(self.ids))
+        self._order = np.random.default_rng(0).permutation(len(self.ids))
         self._read_store()
 
     def close(self) -> None:

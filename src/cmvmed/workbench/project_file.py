@@ -128,7 +128,7 @@ class ProjectSettings:
     windows: WindowSettings | None = None
 
 
-def read_project_file(path: Path, changes: Mapping[str, Any] | None = None) -> ProjectSettings:
+def read_project_file(path: Path, changes: Mapping[str, Any] | None) -> ProjectSettings:
     """Read a project file; ``changes`` are values by key, such as ``{"model.temperature": 0.3}``."""
     if path.is_dir():
         path = path / DEFAULT_NAME

@@ -41,11 +41,11 @@ class UncertainRow:
     signals: tuple[Sparkline, ...]
 
 
-def _least_sure(facts: ModelFacts, n: int = N_SHOWN) -> NDArray[np.intp]:
+def _least_sure(facts: ModelFacts) -> NDArray[np.intp]:
     """Unlabeled rows whose largest probability is smallest, those with a view only."""
     rows = np.intersect1d(facts.unlabeled, facts.rows_with_views)
     largest = facts.distributions[rows].max(axis=1)
-    order = np.argsort(largest, kind="stable")[:n]
+    order = np.argsort(largest, kind="stable")[:N_SHOWN]
     return np.asarray(rows[order[largest[order] < NEAR_CERTAIN]])
 
 

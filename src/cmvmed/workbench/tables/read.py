@@ -276,8 +276,8 @@ def _joined_signal(parts: Sequence[Signal]) -> Signal:
     return Signal(items, is_sound=False)
 
 
-def match_files(folder: Path, pattern: str, files: Sequence[Path] | None = None) -> dict[str, Path]:
-    """Files that match a pattern, by the identifier of their row."""
+def match_files(folder: Path, pattern: str, files: Sequence[Path]) -> dict[str, Path]:
+    """Those of the files below a folder that match a pattern, by the identifier of their row."""
     with as_project_error():
         return files_by_case(folder, pattern, files)
 
