@@ -31,21 +31,28 @@ build_app(session, "token", frozenset())
 assert session.next_row("random", "window") is not None
 session.row(0), session.status(), session.close()
 print(*sys.modules)
-import cmvmed
-cmvmed.CMVMED
-print(*sys.modules)
 """
+ESTIMATORS = "import cmvmed; cmvmed.CMVMED; print(*sys.modules)"
 
 
-@pytest.mark.parametrize("write", [write_table, write_texts])
-def test_a_row_is_shown_without_slow_libraries(write, tmp_path):
-    """Those of the estimators would be noticed."""
+def imported(folder, program):
+    """The modules that are imported wherever a program prints them."""
     pytest.importorskip("starlette", reason="the labeling page needs cmvmed[label]")
-    write(tmp_path)
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, cwd=tmp_path)
-    page, estimators = (set(line.split()) for line in done.stdout.splitlines())
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=folder)
+    return [set(line.split()) for line in done.stdout.splitlines()]
+
+
+def test_a_row_is_shown_without_slow_libraries_which_would_be_noticed(tmp_path):
+    write_table(tmp_path)
+    page, estimators = imported(tmp_path, PROGRAM + ESTIMATORS)
     assert page & set(SLOW) == set()
     assert "sklearn" in estimators
+
+
+def test_a_row_of_texts_is_shown_without_slow_libraries(tmp_path):
+    write_texts(tmp_path)
+    (page,) = imported(tmp_path, PROGRAM)
+    assert page & set(SLOW) == set()
 
 
 def test_the_learner_ends_if_the_rows_cannot_be_read(tmp_path):

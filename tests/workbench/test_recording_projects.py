@@ -125,7 +125,7 @@ def test_flac_files_hold_the_samples_of_wav_files(tmp_path):
     assert len(waveforms["wav"]) == 2 * N - 5
 
 
-@pytest.mark.parametrize("write", [write_hdf5, write_sounds], ids=name_of)
+@pytest.mark.parametrize("write", [write_hdf5, pytest.param(write_sounds, marks=pytest.mark.slow)], ids=name_of)
 def test_from_cases_to_predictions(write, tmp_path):
     data = write(tmp_path)
     project = started(tmp_path, data)
@@ -214,7 +214,11 @@ def write_npy(folder):
 LONG = {write_edf: "belt", write_mseed: "south", write_days_of_sound: None, write_npy: None}
 
 
-@pytest.mark.parametrize("write", LONG, ids=name_of)
+@pytest.mark.parametrize(
+    "write",
+    [write_edf, *(pytest.param(write, marks=pytest.mark.slow) for write in LONG if write is not write_edf)],
+    ids=name_of,
+)
 def test_commands_on_long_recordings(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = write(tmp_path)
@@ -238,7 +242,8 @@ def test_commands_on_long_recordings(write, tmp_path, monkeypatch):
 
 
 def test_rates_of_a_sensor_that_differ_by_day(tmp_path):
-    table = started(tmp_path, write_days_of_sound(tmp_path)).read()
+    quick = {f"views.{mic}.features": "statistics" for mic in ("left", "right")}
+    table = started(tmp_path, write_days_of_sound(tmp_path), quick).read()
     assert any(
         "'right' has several sampling rates; all recordings are resampled to 500 Hz" in m for m in table.messages
     )

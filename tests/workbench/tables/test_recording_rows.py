@@ -80,18 +80,19 @@ def write_hdf5(folder, seed=0):
 
 
 def started(folder, data):
-    """Init, check, read; the project and its rows."""
+    """Init and check; the project."""
     guesses = init(folder / data, folder / "cmvmed.toml")
     (folder / "cmvmed.toml").write_text(guesses.text, encoding="utf-8")
     project = Project.load(folder / "cmvmed.toml")
     assert project.settings == guesses.settings
     assert [finding for finding in project.check() if finding.level == "error"] == []
-    return project, project.read()
+    return project
 
 
 def trained(folder, data):
     """The project, its rows and the model."""
-    project, table = started(folder, data)
+    project = started(folder, data)
+    table = project.read()
     return project, table, CMVMED(**project.model_parameters).fit(table.views, table.labels, groups=table.groups)
 
 
@@ -174,9 +175,10 @@ def test_one_recording_with_annotations(tmp_path):
     (tmp_path / "sounds" / "left" / "day0.wav").rename(tmp_path / "day0.wav")
     annotations = pd.read_csv(tmp_path / "sounds" / "annotations.csv")
     annotations[annotations["recording"] == "day0"].to_csv(tmp_path / "annotations.csv", index=False)
-    _, table = started(tmp_path, "day0.wav")
-    assert table.groups is None
-    assert len(table.views["channel0"]) == 59
+    rows = started(tmp_path, "day0.wav").rows()
+    assert rows.groups is None
+    assert list(rows.roles.views) == ["channel0"]
+    assert rows.present("channel0").sum() == len(rows.ids) == 59
 
 
 @pytest.mark.parametrize("write", [write_long_cases, write_activity, write_annotated_sounds, write_hdf5])
