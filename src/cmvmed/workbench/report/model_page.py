@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
 
-from cmvmed import CMVMED
 from cmvmed.pages.formatting import clean, short
 from cmvmed.pages.rendering import new_page, render
-from cmvmed.workbench.project import Project
+from cmvmed.workbench.project import TrainedProject
 from cmvmed.workbench.report.held_out import confusion_table, doubtful_labels, held_out_calibration
 from cmvmed.workbench.report.learning_curve import learning_curve
 from cmvmed.workbench.report.model_facts import read_facts
@@ -32,20 +30,8 @@ from cmvmed.workbench.user_errors import Finding
 __all__ = ["model_page", "write_report"]
 
 
-class Trained(Protocol):
-    """What is used of a trained project."""
-
-    @property
-    def project(self) -> Project:
-        """The project with its encoders."""
-
-    @property
-    def model(self) -> CMVMED:
-        """The fitted model."""
-
-
 def model_page(
-    trained: Trained,
+    trained: TrainedProject,
     table: ProjectTable,
     findings: Sequence[Finding],
     *,
@@ -87,7 +73,7 @@ def model_page(
 
 def write_report(
     path: str | PathLike[str],
-    trained: Trained,
+    trained: TrainedProject,
     table: ProjectTable,
     findings: Sequence[Finding],
     *,
@@ -103,7 +89,6 @@ def write_report(
     path : path
         File to write, completely or not at all.
     trained : TrainedProject
-        Its ``project`` and ``model`` are used.
     table : ProjectTable
         The rows that the model was trained on, as :meth:`Project.read` returns them.
     findings : list of Finding
