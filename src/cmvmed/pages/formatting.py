@@ -6,7 +6,6 @@ pairs, and marks that reverse the direction of writing of all that follows; :fun
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -19,38 +18,6 @@ RIGHT_TO_LEFT = ("R", "AL")
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 
 
-def format_share(value: float | None) -> str:
-    """A share in percent, such as "78.5"; a dash for None."""
-    return DASH if value is None else f"{100.0 * value:.1f}"
-
-
-def format_points(difference: float) -> str:
-    """A difference of shares in percentage points with its sign, such as "+3.1"."""
-    rounded = f"{abs(100.0 * difference):.1f}"
-    sign = "" if float(rounded) == 0.0 else "+" if difference > 0.0 else MINUS
-    return sign + rounded
-
-
-def format_interval(bounds: tuple[float, float]) -> str:
-    """Bounds in percentage points, such as "−0.4 to +2.9"."""
-    return f"{format_points(bounds[0])} to {format_points(bounds[1])}"
-
-
-def format_p_value(p: float) -> str:
-    """A p-value, such as "0.023" or "< 0.001"."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_value_phrase(p: float) -> str:
-    """A p-value in a sentence, such as "p = 0.023" or "p < 0.001"."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def format_magnitude(value: float) -> str:
-    """A time or size with about three significant digits."""
-    return f"{value:.0f}" if value >= 100.0 else f"{value:.1f}" if value >= 10.0 else f"{value:.2f}"
-
-
 def plural(n: int, singular: str, plural_form: str | None = None) -> str:
     """A number with its noun, such as "1 split" or "20 splits"."""
     return f"{n:,} {singular if n == 1 else plural_form or singular + 's'}"
@@ -60,11 +27,6 @@ def join_names(names: Sequence[str]) -> str:
     """Names in a sentence, such as "a, b and c"; separated by semicolons if a name contains a comma."""
     separator = "; " if any("," in name for name in names) else ", "
     return " and ".join(filter(None, [separator.join(names[:-1]), names[-1]])) if names else "none"
-
-
-def slug(*names: object) -> str:
-    """Names as one HTML id: letters, digits and hyphens."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(map(str, names))).strip("-")
 
 
 def format_percentage(value: float, digits: int = 1) -> str:
