@@ -87,8 +87,8 @@ def _write_zarr(path: Path, checksum: bool) -> None:
 
 
 def _read_workbench(path: Path) -> dict[str, Any]:
-    from cmvmed.workbench.delimited import DelimitedOptions
-    from cmvmed.workbench.readers import read_table
+    from cmvmed.workbench.tables.delimited import DelimitedOptions
+    from cmvmed.workbench.tables.read import read_table
 
     found = read_table(path, DelimitedOptions())
     columns = [found.frame[name].to_numpy() for name in found.frame.columns]
