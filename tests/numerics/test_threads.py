@@ -74,25 +74,32 @@ def test_the_smallest_limit_applies():
 
 
 @pytest.fixture
-def interrupts():
-    """Ctrl-C raises KeyboardInterrupt; it is ignored in jobs that a shell runs in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
+def end():
+    """Ends the long calls of a test, in which Ctrl-C raises; it is ignored in jobs that a shell runs in the background."""
+    before, others, end = (
+        signal.signal(signal.SIGINT, signal.default_int_handler),
+        threading.enumerate(),
+        threading.Event(),
+    )
+    yield end
     signal.signal(signal.SIGINT, before)
+    end.set()
+    for thread in set(threading.enumerate()) - set(others):
+        thread.join(20.0)
 
 
 LONG_CALLS = {
-    "one call": lambda: interruptible(time.sleep, 30.0),
-    "two workers": lambda: parallel_map(2, False)(time.sleep, [30.0] * 5),
+    "one call": lambda end: interruptible(end.wait, 30.0),
+    "two workers": lambda end: parallel_map(2, False)(end.wait, [30.0] * 5),
 }
 
 
 @pytest.mark.parametrize("call", LONG_CALLS.values(), ids=LONG_CALLS)
-def test_an_interrupt_ends_the_wait_for_a_long_call_at_once(call, interrupts):
+def test_an_interrupt_ends_the_wait_for_a_long_call_at_once(call, end):
     threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        call()
+        call(end)
     assert time.monotonic() - start < 2.0
 
 
@@ -118,19 +125,15 @@ def test_the_eigendecomposition_is_the_same_in_another_thread():
     np.testing.assert_array_equal(vectors, expected[1])
 
 
-def test_an_interrupted_call_goes_on_with_one_thread_of_linear_algebra(interrupts):
-    started, end = threading.Event(), threading.Event()
-
-    def compute(_):
-        started.set()
-        end.wait(20.0)
-
+def test_an_interrupted_call_goes_on_with_one_thread_of_linear_algebra(end):
+    others = threading.enumerate()
     with threadpool_limits(2):
-        threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+        timer.start()
         with pytest.raises(KeyboardInterrupt):
-            interruptible(compute, None)
-        assert started.is_set()
+            interruptible(end.wait, 30.0)
         assert blas_threads() == 1  # OpenBLAS would wait for more at the end of the process
         end.set()
-        while blas_threads() == 1:
-            time.sleep(0.01)
+        for thread in set(threading.enumerate()) - set(others):
+            thread.join(20.0)
+        assert blas_threads() == 2
