@@ -1,7 +1,7 @@
 """What each ingredient of CMVMED gives, and what bounds it: ``python -m benchmarks.ablation``.
 
 One row per change to the defaults, one column per task: accuracy in percent, mean ± SD over splits 0, 1, ... of
-``cmvmed.reproduction.tasks``. Two rows know what no user knows: the true class shares of the test rows, and the labels of all
+``experiments.tasks``. Two rows know what no user knows: the true class shares of the test rows, and the labels of all
 training rows.
 """
 
@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
 from cmvmed.members.candidates import KINDS
-from cmvmed.reproduction.tasks import TASKS, Split, draw_split
+from experiments.tasks import TASKS, Split, draw_split
 
 
 def with_true_shares(split: Split) -> CMVMED:

@@ -4,7 +4,7 @@ For every task and method: accuracy, balanced accuracy and AUC (one-vs-rest mean
 mean ± SD over the splits; expected calibration error over the test rows of all splits; seconds per fit and prediction.
 Then paired tests of CMV-MED and each baseline over the splits. No method is tuned; with ``--protocol shares`` every
 method has its threshold at the class shares of the labels. The majority class is the largest class of the test rows.
-Tasks, splits, methods, scores and tests are those of ``cmvmed.reproduction``. Data files are found as by
+Tasks, splits, methods, scores and tests are those of ``experiments``. Data files are found as by
 ``cmvmed.datasets`` (``CMVMED_DATA``); tasks without data are reported and skipped. Rows are written to a file when they
 are finished, so that an interrupted run can be continued.
 """
@@ -15,16 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from cmvmed.reproduction.comparison import compare_with_baselines
-from cmvmed.reproduction.experiment import Cell, Experiment
-from cmvmed.reproduction.method_names import MAJORITY_CLASS
-from cmvmed.reproduction.methods import ALL_METHODS, METHODS
-from cmvmed.reproduction.paper_results import paper_result
-from cmvmed.reproduction.result_rows import ResultRow
-from cmvmed.reproduction.runner import local_executor, plan, run
-from cmvmed.reproduction.scores import calibration_error
-from cmvmed.reproduction.store import ResultStore
-from cmvmed.reproduction.tasks import TASKS, Task
+from experiments.comparison import compare_with_baselines
+from experiments.experiment import Cell, Experiment, paper_result
+from experiments.methods import ALL_METHODS, MAJORITY_CLASS, METHODS
+from experiments.result_rows import ResultRow
+from experiments.runner import local_executor, plan, run
+from experiments.scores import calibration_error
+from experiments.store import ResultStore
+from experiments.tasks import TASKS, Task
 
 REFERENCE = "CMV-MED"
 IN_THE_PAPER = "CMV-MED in the paper"

@@ -38,8 +38,8 @@ from benchmarks.suite.report import markdown
 from benchmarks.suite.sets import LOADERS, DataSet, load
 from benchmarks.suite.splits import draw_rows
 from cmvmed import CMVMED, suggest_first
-from cmvmed.datasets import DatasetError
-from cmvmed.reproduction.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
+from experiments.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
+from experiments.datasets import DatasetError
 
 BATCH, MOST = 10, 100
 PARTS = (0.25, 0.5, 1.0)  # of the most labels; as many random ones are to be matched

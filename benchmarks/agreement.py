@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cmvmed import CMVMED
-from cmvmed.reproduction.tasks import TASKS, Task
+from experiments.tasks import TASKS, Task
 
 MAX_UNLABELED = 3000
 N_EXACT_UNLABELED = 400

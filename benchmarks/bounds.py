@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
 from cmvmed.core.surrogates import Bohning, Jaakkola, Newton, Quadrature
-from cmvmed.reproduction.tasks import TASKS, Split, draw_split
+from experiments.tasks import TASKS, Split, draw_split
 
 SURROGATES = {"bohning": Bohning(), "jaakkola": Jaakkola(), "newton": Newton(), "exact": Quadrature()}
 FIRST_SPLIT = 7000

@@ -15,8 +15,8 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.reproduction.scores import ReliabilityBins, calibration_error, reliability_bins
-from cmvmed.reproduction.tasks import TASKS, Split, draw_split
+from experiments.scores import ReliabilityBins, calibration_error, reliability_bins
+from experiments.tasks import TASKS, Split, draw_split
 
 FEW_PAGES = 12
 

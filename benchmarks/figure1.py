@@ -5,8 +5,15 @@ which ``python -m benchmarks.pages`` copies to the documentation. No data files 
 """
 
 from benchmarks.pages import RESULTS, ROOT
-from cmvmed.reproduction.paper_report.projection_figure import figures, standalone
-from cmvmed.reproduction.projection import Projection, divergence, example, geometric_mean, mean_divergence
+from experiments.report.projection import (
+    Projection,
+    divergence,
+    example,
+    figures,
+    geometric_mean,
+    mean_divergence,
+    standalone,
+)
 
 
 def table() -> str:

@@ -2,7 +2,7 @@
 
 The first row is the algorithm as printed in the paper on features as they are; each further row adds one ingredient to
 the row above it, up to ``CMVMED()``. One column per task: accuracy on held-out rows in percent, mean ± SD over splits
-0, 1, ... of ``cmvmed.reproduction.tasks``, whose labeled rows are drawn at random, again until every class has a label.
+0, 1, ... of ``experiments.tasks``, whose labeled rows are drawn at random, again until every class has a label.
 The last column is the mean over the tasks and its difference to the row above.
 """
 
@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
 from cmvmed.auto.tuning import Tuning, tuning_context
-from cmvmed.reproduction.tasks import TASKS, draw_split
+from experiments.tasks import TASKS, draw_split
 
 DEFAULT_TASKS = ("webkb", "ads", "sensit", "footsteps")
 TWO_VIEWS = tuple(name for name in TASKS if name != "mfeat")

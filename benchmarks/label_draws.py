@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.reproduction.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
-from cmvmed.reproduction.tasks import TASKS, Split, draw_split
+from experiments.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
+from experiments.tasks import TASKS, Split, draw_split
 
 DRAWS: dict[str, tuple[str, tuple[int, int] | None]] = {  # by title: the task, and labels of each class
     "ads, 20 at random": ("ads", None),

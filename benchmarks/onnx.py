@@ -21,8 +21,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.pages import RESULTS
 from cmvmed import CMVMED
-from cmvmed.datasets import DatasetNotFoundError, make_multiview_gaussian
-from cmvmed.reproduction.tasks import TASKS, draw_split
+from cmvmed.datasets import make_multiview_gaussian
+from experiments.datasets import DatasetNotFoundError
+from experiments.tasks import TASKS, draw_split
 
 N_ROWS, N_AT_A_TIME, MISSING_VIEWS, MISSING_CELLS, N_REPEATS = 10_000, 1000, 0.2, 0.02, 20
 SPLIT = 3000  # of the tasks, a development split that no table uses

@@ -3,7 +3,7 @@
 README.md and the pages of docs/ contain tables between marks such as ``<!-- accuracy: begin -->`` and
 ``<!-- accuracy: end -->``. This command fills them from benchmarks/results, which contains the output of the
 benchmarks. ``--reproduction FILE`` first writes benchmarks/results/reproduction.csv from a file of results of
-``cmvmed reproduce``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
+``python -m experiments``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
 """
 
 import argparse
@@ -17,11 +17,11 @@ from benchmarks import comparison, tuned_numbers
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.faults.results import read_records, table
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
-from cmvmed.reproduction.method_names import MAJORITY_CLASS
-from cmvmed.reproduction.paper_report.claims import table_claims
-from cmvmed.reproduction.paper_report.curve_claims import curve_claims
-from cmvmed.reproduction.store import ResultStore
-from cmvmed.reproduction.summary import format_tables
+from experiments.methods import MAJORITY_CLASS
+from experiments.report.claims import table_claims
+from experiments.report.curve_claims import curve_claims
+from experiments.store import ResultStore
+from experiments.summary import format_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -221,7 +221,7 @@ def fill_from_results() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reproduction", type=Path, help="file of results of cmvmed reproduce")
+    parser.add_argument("--reproduction", type=Path, help="file of results of python -m experiments")
     arguments = parser.parse_args()
     if arguments.reproduction:
         with ResultStore(arguments.reproduction, read_only=True) as store:

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED, MED, MVMED, SVM2K, CoRLS
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.reproduction.tasks import TASKS, Split, draw_split
+from experiments.tasks import TASKS, Split, draw_split
 
 TOLERANCE = 1e-9  # of the largest value of an array
 SINGLE_TOLERANCE = 1e-6  # of a streamed fit, which keeps features in single precision

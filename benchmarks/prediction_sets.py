@@ -27,7 +27,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.datasets import DatasetNotFoundError, fetch_multiple_features, load_digits_views, make_multiview_gaussian
+from cmvmed.datasets import load_digits_views, make_multiview_gaussian
+from experiments.datasets import DatasetNotFoundError, fetch_multiple_features
 
 ALPHA, N_LABELED, N_UNLABELED, N_NEW = 0.1, 20, 100, 300
 CLOSE, MEDIUM, FAR = (0.7, 0.5), (1.1, 0.8), (2.0, 1.5)

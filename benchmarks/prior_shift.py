@@ -21,10 +21,9 @@ from sklearn.metrics import recall_score
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.reproduction.method_names import CMV_MED
-from cmvmed.reproduction.methods import ALL_METHODS, Candidate, Method, methods_for
-from cmvmed.reproduction.scores import class_scores, is_distribution
-from cmvmed.reproduction.tasks import TASKS, Split, draw_split
+from experiments.methods import ALL_METHODS, CMV_MED, Candidate, Method, methods_for
+from experiments.scores import class_scores, is_distribution
+from experiments.tasks import TASKS, Split, draw_split
 
 TASK = TASKS["footsteps"]
 TRAINING_SHARES, TEST_SHARES = np.array([0.5, 0.5]), np.array([0.8, 0.2])

@@ -38,12 +38,13 @@ from benchmarks.suite.scores import accuracy
 from benchmarks.suite.sets import DataSet, data_folder
 from benchmarks.suite.splits import BUDGETS, Cell, Split, draw
 from benchmarks.suite.store import Key, Store
-from cmvmed.datasets import make_body_motion, make_footsteps, make_machine_vibration
+from cmvmed.datasets import make_body_motion, make_footsteps
 from cmvmed.features import SignalFeatures
 from cmvmed.features.feature_choice import choose_kinds
 from cmvmed.features.sensor_features import MIN_SOUND_RATE
 from cmvmed.features.signal_features import side_by_side
-from cmvmed.reproduction.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
+from experiments.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
+from experiments.datasets import make_machine_vibration
 
 N_ROWS, SEED = 400, 0
 RIDGE_PENALTIES = np.logspace(-3, 3, 10)  # as in aeon

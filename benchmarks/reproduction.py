@@ -1,4 +1,4 @@
-"""Results of ``cmvmed reproduce`` as a small text file, and the text and figures that docs/reproduction.md shows of them.
+"""Results of ``python -m experiments`` as a small text file, and the text and figures that docs/reproduction.md shows of them.
 
 ``benchmarks/results/reproduction.csv`` has one line for each experiment, data set, number of labels, protocol and
 method: its kernel, the number of correctly classified test rows of every split, in the order of the splits (``-`` if a
@@ -12,13 +12,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cmvmed.pages.formatting import plural
-from cmvmed.reproduction.method_names import MAJORITY_CLASS
-from cmvmed.reproduction.paper_report.claims import Claim
-from cmvmed.reproduction.paper_report.figure_file import figure_file
-from cmvmed.reproduction.paper_report.grouping import dataset_title, with_score
-from cmvmed.reproduction.paper_report.label_curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels
-from cmvmed.reproduction.paper_report.overview import versions
-from cmvmed.reproduction.result_rows import ResultRow
+from experiments.methods import MAJORITY_CLASS
+from experiments.report.claims import Claim
+from experiments.report.curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels, figure_file
+from experiments.report.grouping import dataset_title, with_score
+from experiments.report.page import versions
+from experiments.result_rows import ResultRow
 
 COLUMNS = [
     "experiment",
@@ -60,7 +59,7 @@ def write_results(path: Path, rows: Sequence[ResultRow]) -> None:
             balanced.setdefault((*where, row.method), {})[row.split] = round(row.balanced_accuracy * BALANCED_UNIT)
         correct.setdefault((*where, MAJORITY_CLASS), {})[row.split] = round(row.majority_rate * n_test)
     with path.open("w", newline="") as file:
-        file.write("# python -m benchmarks.pages --reproduction FILE, of cmvmed reproduce all --results FILE\n")
+        file.write("# python -m benchmarks.pages --reproduction FILE, of python -m experiments all --results FILE\n")
         file.write(f"# {versions(finished)}\n")
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
@@ -156,4 +155,4 @@ def claim_list(claims: Iterable[Claim]) -> list[str]:
 def title_line(rows: Sequence[ResultRow], experiment: str) -> str:
     """What a text file of an experiment contains."""
     n_splits = len({row.split for row in rows})
-    return f"# cmvmed reproduce {experiment}: {plural(n_splits, 'split')}, {len(rows)} rows"
+    return f"# python -m experiments {experiment}: {plural(n_splits, 'split')}, {len(rows)} rows"

@@ -31,7 +31,8 @@ import numpy as np
 from benchmarks.scale_points import N_LABELED, VIEWS, draw_rows, hidden, measured
 from cmvmed import CMVMED
 from cmvmed.auto.tuning import Tuning, tuning_context
-from cmvmed.datasets import fetch_sensit_vehicle, make_multiview_gaussian
+from cmvmed.datasets import make_multiview_gaussian
+from experiments.datasets import fetch_sensit_vehicle
 
 N_ROWS, N_ANNEALED, N_HELD_OUT, N_NEW = 12_000, 600, 2000, 20_000
 NOISE = 0.1  # standard deviations that are added to real rows that occur several times

@@ -25,9 +25,9 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cmvmed import CMVMED
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.validation import RowCheck
-from cmvmed.reproduction.baseline_pipelines import CoTrainingClassifier
 from cmvmed.scale.memory import free_memory
 from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, UnlabeledRows
+from experiments.baseline_pipelines import CoTrainingClassifier
 
 WIDTH, N_LABELED, N_TEST = 50, 100, 5000
 SEPARATION = (1.1, 0.8)  # of the two views, in within-class standard deviations from the middle

@@ -37,10 +37,10 @@ from benchmarks.pages import RESULTS
 from benchmarks.suite.sets import LOADERS, DataSet
 from benchmarks.suite.splits import Cell, Split, draw
 from cmvmed import CMVMED
-from cmvmed.datasets import DatasetError
 from cmvmed.monitoring.batch_tests import BatchTests
 from cmvmed.monitoring.sensor_health import Batch, Examination, SensorHealth, tests_of
-from cmvmed.reproduction.tasks import gauss
+from experiments.datasets import DatasetError
+from experiments.tasks import gauss
 
 N_ROWS, N_TRAIN, BUDGET, N_VIEWS = 50, 1000, 5, 2
 FIRST_SPLIT = 9000  # splits below were looked at while the tests were designed

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
 from cmvmed.auto.tuning import Tuning, tuning_context
-from cmvmed.reproduction.tasks import TASKS, draw_split
+from experiments.tasks import TASKS, draw_split
 
 
 def read_tuning(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.import_time import imported
 
 ALWAYS = ("numpy", "scipy", "sklearn", "joblib", "narwhals", "threadpoolctl")
-NOT_FOR_ESTIMATORS = ("cli", "datasets", "features", "labeling", "pages", "recordings", "reproduction", "workbench")
+NOT_FOR_ESTIMATORS = ("cli", "datasets", "demo", "features", "labeling", "pages", "recordings", "workbench")
 
 
 def packages(modules):

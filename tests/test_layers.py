@@ -1,8 +1,12 @@
-"""The packages: what each may import, what may subclass scikit-learn and print, and that no name occurs twice."""
+"""The packages: what each may import, what may subclass scikit-learn and print, and that no name occurs twice.
+
+The package knows nothing of the folders beside it, ``experiments`` and ``benchmarks``, which use it.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +17,7 @@ import cmvmed
 from tests.core.factories import rejects
 
 PACKAGE = Path(cmvmed.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
 ROOT = ""  # the package itself, which provides the public names
 
 # The parts that each part may import. A part is a package, or a module beside the packages.
@@ -51,7 +56,7 @@ ALLOWED = {
     "datasets": (),
     "model_selection": (),
     "pages": (),
-    "reproduction": ("pages", "_parent_process", "_sqlite_files"),
+    "demo": ("pages",),
     "workbench": ("features", "recordings", "pages", "_sqlite_files"),
     "labeling": ("features", "recordings", "workbench", "_parent_process"),
     "_config": (),
@@ -66,14 +71,14 @@ ALLOWED_MODULES = {
     "model_selection": ("data.labels", "data.groups"),
     "persistence": (ROOT, "scale.memory"),
     "onnx_export": (ROOT,),
-    "reproduction": PUBLIC,
+    "demo": PUBLIC,
     "workbench": (*PUBLIC, "data.labels"),
     "labeling": PUBLIC,
 }  # no other module of their parts
 HELPERS = ("_config", "_npy_errors", "_optional", "_warnings")  # small modules that any part but these may import
-WITHOUT_HELPERS = ("numerics", "core", "reproduction", *HELPERS)
+WITHOUT_HELPERS = ("numerics", "core", "demo", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__")
-MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection", "reproduction")
+MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection")
 SILENT = (
     "numerics",
     "core",
@@ -93,6 +98,18 @@ SILENT = (
     "workbench",
     "labeling",
 )
+BESIDE = ("benchmarks", "experiments")  # folders of the repository that the package must not know
+# What the experiments may import beside public names: pages and their charts, files and processes that are safe to kill,
+# what loaders share, the callback that records stages, and the errors and exit codes of commands.
+FOR_EXPERIMENTS = (
+    *PUBLIC,
+    "pages",
+    "_parent_process",
+    "_sqlite_files",
+    "cli.main",
+    "datasets.bunch",
+    "demo.stage_recorder",
+)
 
 
 @dataclass(frozen=True)
@@ -104,13 +121,14 @@ class Facts:
     sklearn_names: frozenset[str]  # names that its imports from scikit-learn bind
     bases: frozenset[str]  # names that occur in the bases of its classes
     calls: frozenset[str]  # names it calls
+    texts: frozenset[str]  # its strings, except docstrings
 
     def __or__(self, other):
         return Facts(*(mine | theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
 
     @property
     def parts(self):
-        return self.imports, self.typing_imports, self.sklearn_names, self.bases, self.calls
+        return self.imports, self.typing_imports, self.sklearn_names, self.bases, self.calls, self.texts
 
 
 def imported_names(node, package):
@@ -128,13 +146,18 @@ def is_type_checking(node):
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def read_code(name, code, *, is_package=False):
+def is_docstring(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def read_code(name, code, *, is_package=False, root="cmvmed"):
     """Facts of a module's source; ``name`` is dotted and without the package's own name."""
-    package = ["cmvmed", *filter(None, name.split("."))]
+    package = [root, *filter(None, name.split("."))]
     package = package if is_package else package[:-1]
     nodes = list(ast.walk(ast.parse(code)))
     for_types = {id(part) for node in nodes if is_type_checking(node) for line in node.body for part in ast.walk(line)}
-    imports, typing_imports, sklearn_names, bases, calls = set(), set(), set(), set(), set()
+    docstrings = {id(node.value) for node in nodes if is_docstring(node)}
+    imports, typing_imports, sklearn_names, bases, calls, texts = set(), set(), set(), set(), set(), set()
     for node in nodes:
         names = imported_names(node, package)
         (typing_imports if id(node) in for_types else imports).update(names)
@@ -144,16 +167,18 @@ def read_code(name, code, *, is_package=False):
                 bases |= {part.id for base in expressions for part in ast.walk(base) if isinstance(part, ast.Name)}
             case ast.Call(func=ast.Name(id=called)):
                 calls.add(called)
-    return Facts(*map(frozenset, (imports, typing_imports, sklearn_names, bases, calls)))
+            case ast.Constant(value=str(text)) if id(node) not in docstrings:
+                texts.add(text)
+    return Facts(*map(frozenset, (imports, typing_imports, sklearn_names, bases, calls, texts)))
 
 
 def read_package(package):
     """Facts by module name; "" is the package itself."""
-    modules = {}
+    modules, root = {}, package.name
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
         name = ".".join(part for part in parts if part != "__init__")
-        modules[name] = read_code(name, path.read_text(encoding="utf-8"), is_package=parts[-1] == "__init__")
+        modules[name] = read_code(name, path.read_text(encoding="utf-8"), is_package=parts[-1] == "__init__", root=root)
     return modules
 
 
@@ -188,6 +213,29 @@ def check_imports(modules):
         assert wrong == [], f"{name} imports {wrong}"
 
 
+def check_nothing_beside(modules):
+    """Neither an import nor a string names a module of the folders beside the package."""
+    for name, facts in modules.items():
+        dotted = facts.imports | facts.typing_imports | facts.texts
+        wrong = sorted(text for text in dotted if re.match(rf"({'|'.join(BESIDE)})(\.\w+)*$", text))
+        assert wrong == [], f"{name} names {wrong}"
+
+
+def check_experiments(experiments, modules):
+    for name, facts in experiments.items():
+        dotted = facts.imports | facts.typing_imports
+        inside = {target.removeprefix("cmvmed").removeprefix(".") for target in dotted if part_of(target) == "cmvmed"}
+        targets = {target if target in modules else target.rpartition(".")[0] for target in inside}
+        wrong = sorted(t or "cmvmed" for t in targets if not {t, part_of(t)} & set(FOR_EXPERIMENTS) or is_private(t))
+        assert wrong == [], f"experiments.{name} imports {wrong}"
+        assert "benchmarks" not in {part_of(target) for target in dotted}, f"experiments.{name} imports benchmarks"
+
+
+def is_private(target):
+    """Whether a module belongs to a public package without being public itself."""
+    return part_of(target) in PUBLIC and target not in FOR_EXPERIMENTS
+
+
 def check_no_circles(modules):
     """Remove modules that import only removed ones, until none is left."""
     graph, removed = import_graph(modules, for_types=False), set()
@@ -217,6 +265,11 @@ def check_silent(modules):
 @pytest.fixture(scope="module")
 def modules():
     return read_package(PACKAGE)
+
+
+@pytest.fixture(scope="module")
+def experiments():
+    return read_package(REPOSITORY / "experiments")
 
 
 def with_code(modules, name, code):
@@ -293,12 +346,12 @@ def test_each_part_imports_only_what_it_may(modules):
         ("features.text", "from cmvmed.numerics.linalg import is_sparse"),
         ("model_selection", "from cmvmed.data.layout import per_view"),
         ("model_selection", "from cmvmed.numerics.linalg import is_sparse"),
-        ("reproduction.tasks", "from cmvmed.datasets.locations import data_folder"),
-        ("reproduction.tasks", "from cmvmed.data.labels import Labels"),
-        ("reproduction.methods", "from cmvmed.estimators import CMVMED"),
-        ("reproduction.methods", "from cmvmed import core"),
-        ("reproduction.runner", "from cmvmed.cli.main import main"),
-        ("reproduction.demo.run", "from cmvmed._optional import import_optional"),
+        ("demo.footsteps_demo", "from cmvmed.datasets.gait import Contacts"),
+        ("demo.footsteps_demo", "from cmvmed.data.labels import Labels"),
+        ("demo.footsteps_demo", "from cmvmed.estimators import CMVMED"),
+        ("demo.footsteps_demo", "from cmvmed import core"),
+        ("demo.demo_figure", "from cmvmed.cli.main import main"),
+        ("demo.demo_figure", "from cmvmed._optional import import_optional"),
         ("workbench.project", "from cmvmed.data.layout import per_view"),
         ("workbench.checks", "from cmvmed.estimators import CMVMED"),
         ("workbench.guessing", "from cmvmed.cli.main import main"),
@@ -308,8 +361,7 @@ def test_each_part_imports_only_what_it_may(modules):
         ("workbench.project", "from cmvmed.labeling import LabelingSession"),
         ("labeling.session", "from cmvmed.data.labels import Labels"),
         ("labeling.learner", "from cmvmed.estimators import CMVMED"),
-        ("pages.charts", "from cmvmed.reproduction.method_names import CMV_MED"),
-        ("workbench.report.model_page", "from cmvmed.reproduction.paper_report import report_page"),
+        ("pages.charts", "from cmvmed.demo.footsteps_demo import CONSENSUS"),
         ("_optional", "from cmvmed.numerics.linalg import is_sparse"),
         ("_config", "from cmvmed._optional import import_optional"),
         ("helpers", "import numpy"),
@@ -327,8 +379,8 @@ def test_other_imports_are_rejected(modules, module, code):
         ("estimators.med", "from cmvmed.baselines.duals import solve_mvmed"),
         ("estimators.med", "from cmvmed._warnings import warn_user"),
         ("model_selection", "from cmvmed.data.labels import Labels"),
-        ("reproduction.tasks", "from cmvmed import CMVMED, config_context"),
-        ("reproduction.tasks", "from cmvmed.model_selection import hide_labels"),
+        ("demo.footsteps_demo", "from cmvmed import CMVMED, config_context"),
+        ("demo.footsteps_demo", "from cmvmed.model_selection import hide_labels"),
         ("workbench.project", "from cmvmed import CMVMED"),
         ("workbench.label_values", "from cmvmed.data.labels import UNLABELED_WORDS"),
         ("workbench.view_encoders", "from cmvmed.recordings.audio_files import audio_header"),
@@ -337,12 +389,60 @@ def test_other_imports_are_rejected(modules, module, code):
         ("labeling.session", "from cmvmed.workbench.label_store import LabelStore"),
         ("workbench.readers", "from cmvmed._optional import import_optional"),
         ("workbench.report.model_page", "from cmvmed.pages.svg import element"),
-        ("reproduction.paper_report.page", "from cmvmed.pages.rendering import render"),
+        ("demo.demo_figure", "from cmvmed.pages.atomic_file import atomic_file"),
         ("cli.main", "from cmvmed.numerics.linalg import is_sparse"),
     ],
 )
 def test_what_may_be_imported_is_accepted(modules, module, code):
     check_imports(with_code(modules, module, code))
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("cli.main", "from experiments.commands import main"),
+        ("demo.footsteps_demo", "def f():\n    import experiments"),
+        ("datasets.bundled", "if TYPE_CHECKING:\n    from experiments.datasets import DatasetError"),
+        ("cli.main", "command = import_module('experiments.commands').main"),
+        ("pages.rendering", "page = read_template('page.html', 'experiments.report')"),
+        ("numerics.threads", "from benchmarks.pinned import SETTINGS"),
+    ],
+)
+def test_the_package_knows_nothing_beside_it(modules, module, code):
+    check_nothing_beside(modules)
+    rejects(check_nothing_beside, with_code(modules, module, code))
+    check_nothing_beside(
+        with_code(modules, module, '"""Used by experiments.runner."""\ntext = "experiments of a user"')
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from cmvmed.core.kernels import Kernel",
+        "from cmvmed import core",
+        "from cmvmed.estimators import CMVMED",
+        "from cmvmed.datasets.gait import Contacts",
+        "from cmvmed.features.mfcc import MFCC",
+        "from cmvmed._optional import import_optional",
+        "from cmvmed.cli.output_files import replaced",
+        "def f():\n    from cmvmed.workbench import Project",
+        "from benchmarks.pages import fill",
+    ],
+)
+def test_the_experiments_use_what_is_public_and_a_few_named_modules(experiments, modules, code):
+    check_experiments(experiments, modules)
+    rejects(check_experiments, experiments | {"runner": read_code("runner", code, root="experiments")}, modules)
+
+
+@pytest.mark.parametrize("code", ["from cmvmed import CMVMED", "from cmvmed.pages.svg import element"])
+def test_what_the_experiments_may_import_is_accepted(experiments, modules, code):
+    check_experiments(experiments | {"runner": read_code("runner", code, root="experiments")}, modules)
+
+
+def test_the_experiments_have_no_name_twice(experiments):
+    check_different_names(experiments)
+    rejects(check_different_names, with_code(experiments, "datasets.page", ""))
 
 
 def test_the_rules_have_no_circle():
@@ -380,7 +480,7 @@ def test_few_parts_subclass_scikit_learn(modules, code):
     check_subclasses(modules)
     for module in ("core.posterior", "data.inputs", "auto.plan", "scale.passes", "baselines.duals", "datasets.bunch"):
         rejects(check_subclasses, with_code(modules, module, code))
-    for module in ("estimators.med", "features.text", "model_selection", "reproduction.compositions"):
+    for module in ("estimators.med", "features.text", "model_selection"):
         check_subclasses(with_code(modules, module, code))
 
 

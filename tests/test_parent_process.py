@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 psutil = pytest.importorskip("psutil", reason="lists the processes; comes with cmvmed[dask]")
 
+ROOT = Path(__file__).parents[1]
 SECONDS = 15.0  # a worker that is still importing modules watches its parent when it has them
 PARENT = """
 import os, time
@@ -83,9 +85,9 @@ def test_without_the_watch_workers_live_on():
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.parametrize("delay", [0.0, 0.5, 1.0, 2.0, 4.0])
 def test_no_worker_of_a_killed_reproduction_lives_on(tmp_path, delay):
-    arguments = ["reproduce", "table1", "--full", "--datasets", "gauss", "--jobs", "2", "--results", "r.sqlite"]
+    arguments = ["table1", "--full", "--datasets", "gauss", "--jobs", "2", "--results", str(tmp_path / "r.sqlite")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cmvmed", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path
+        [sys.executable, "-m", "experiments", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT
     )
     while process.poll() is None and len(psutil.Process(process.pid).children(recursive=True)) < 2:
         time.sleep(0.01)

@@ -179,8 +179,8 @@ def _write_mseed(path: Path) -> None:
 
 
 def _write_results(path: Path) -> None:
-    from cmvmed.reproduction.result_rows import Key, ResultRow
-    from cmvmed.reproduction.store import ResultStore
+    from experiments.result_rows import Key, ResultRow
+    from experiments.store import ResultStore
 
     with ResultStore(path) as store:
         for split in range(12):
@@ -189,7 +189,7 @@ def _write_results(path: Path) -> None:
 
 
 def _read_results(path: Path) -> dict[str, Any]:
-    from cmvmed.reproduction.store import ResultStore
+    from experiments.store import ResultStore
 
     with ResultStore(path, read_only=True) as store:
         rows = [astuple(row) for row in store.rows()]

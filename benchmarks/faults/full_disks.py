@@ -161,8 +161,8 @@ def _table(case: Case, folder: Path, room: int) -> str:
 
 
 def _result_store(case: Case, folder: Path, room: int) -> str:
-    from cmvmed.reproduction.result_rows import Key, ResultRow
-    from cmvmed.reproduction.store import ResultStore
+    from experiments.result_rows import Key, ResultRow
+    from experiments.store import ResultStore
 
     def append(store: Any, number: int) -> None:
         key = Key("table1", "gauss", 30, number, "MED, each view", "defaults")

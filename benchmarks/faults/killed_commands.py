@@ -94,17 +94,17 @@ def _check_complete(folder: Path, confirmed: Any) -> None:
         raise Fault("train: a report that is not complete", page.name)
 
 
-# cmvmed reproduce
+# python -m experiments
 
 
 def _reproduce_arguments(folder: Path) -> list[str]:
     chosen = [part for method in METHODS for part in ("--methods", method)]
     work = ["--datasets", "gauss", "--splits", "2", "--protocol", "defaults", *chosen]
-    return ["-m", "cmvmed", "reproduce", "table1", *work, "--jobs", "2", "--results", "results.sqlite"]
+    return ["-m", "experiments", "table1", *work, "--jobs", "2", "--results", "results.sqlite"]
 
 
 def _reproduce_results(folder: Path) -> list[Any]:
-    from cmvmed.reproduction.store import ResultStore
+    from experiments.store import ResultStore
 
     with ResultStore(folder / "results.sqlite", read_only=True) as store:
         rows = store.rows()
@@ -114,7 +114,7 @@ def _reproduce_results(folder: Path) -> list[Any]:
 def _check_rows(folder: Path, confirmed: Any) -> None:
     path = folder / "results.sqlite"
     if path.exists() and path.stat().st_size:
-        from cmvmed.reproduction.store import ResultStore
+        from experiments.store import ResultStore
 
         with ResultStore(path) as store:
             failed = [row.error for row in store.rows() if row.status != "done"]

@@ -77,7 +77,7 @@ def same(found: Any, expected: Any) -> bool:
 
 def start(command: Command, folder: Path) -> "subprocess.Popen[str]":
     """Start a command in a session of its own, by which its processes are found."""
-    paths = [str(Path(cmvmed.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(cmvmed.__file__).parents[1]), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
     with (folder / "output.txt").open("w") as output:
         return subprocess.Popen(

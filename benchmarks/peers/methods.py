@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from cmvmed import CMVMED
-from cmvmed.reproduction.baseline_pipelines import CoTrainingClassifier, LabeledOnlyClassifier
+from experiments.baseline_pipelines import CoTrainingClassifier, LabeledOnlyClassifier
 
 Views = Mapping[str, slice]
 N_NEIGHBORS, N_LANDMARKS = 10, 1000

@@ -23,7 +23,7 @@ from benchmarks.peers.methods import METHODS
 from benchmarks.peers.rows import read_rows
 from benchmarks.peers.store import Key
 from benchmarks.scale_points import memory_now
-from cmvmed.reproduction.peak_memory import peak_memory
+from experiments.evaluation import peak_memory
 
 SMALL = 300  # rows of the fit that is not measured
 PATIENCE = 30.0  # seconds by the clock for each of processor time, on a machine that does other work too

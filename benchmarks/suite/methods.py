@@ -21,7 +21,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from benchmarks.suite.splits import Split
 from benchmarks.suite.start import PooledMEDs, label_shares, shrunk_shares
 from cmvmed import CMVMED
-from cmvmed.reproduction.baseline_pipelines import (
+from experiments.baseline_pipelines import (
     CoTrainingClassifier,
     LabeledOnlyClassifier,
     LateFusionClassifier,

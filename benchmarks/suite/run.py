@@ -25,7 +25,7 @@ from benchmarks.suite.scores import accuracy, as_distributions, calibration_erro
 from benchmarks.suite.sets import load
 from benchmarks.suite.splits import Cell, ImpossibleCellError, Split, check_cell, draw
 from benchmarks.suite.store import Key, Row, Store
-from cmvmed.datasets import DatasetError
+from experiments.datasets import DatasetError
 
 PROGRESS_SECONDS = 10.0
 

@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from cmvmed.datasets import (
+from cmvmed.datasets import load_breast_cancer_views, load_digits_views
+from cmvmed.datasets.bunch import column_slices, concatenate_views
+from experiments.datasets import (
     DatasetNotFoundError,
     fetch_internet_ads,
     fetch_multiple_features,
     fetch_sensit_vehicle,
     fetch_webkb_course,
-    load_breast_cancer_views,
-    load_digits_views,
 )
-from cmvmed.datasets.bunch import column_slices, concatenate_views
-from cmvmed.reproduction.tasks import TASKS
+from experiments.tasks import TASKS
 
 SUITE = (
     "racketsports",

@@ -8,11 +8,11 @@ import pytest
 
 from benchmarks.pages import RESULTS, ROOT, wrapped_item, wrapped_paragraph
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, write_results
-from cmvmed.reproduction.paper_report.claims import table_claims
-from cmvmed.reproduction.paper_report.curve_claims import curve_claims
-from cmvmed.reproduction.summary import format_tables
+from experiments.report.claims import table_claims
+from experiments.report.curve_claims import curve_claims
+from experiments.summary import format_tables
 from tests.benchmarks.test_pages import part
-from tests.reproduction.paper_report.factory import curve_rows, failed_row, table_rows
+from tests.experiments.report.factory import curve_rows, failed_row, table_rows
 
 PATH = RESULTS / "reproduction.csv"
 ROWS = read_results(PATH)
@@ -30,6 +30,7 @@ def whole(rows):
     ]
 
 
+@pytest.mark.slow
 def test_tables_and_claims_are_the_same_after_writing_and_reading(tmp_path):
     table, curves = whole(table_rows(11, ("webkb", "ads"))), whole(curve_rows(11))
     write_results(tmp_path / "results.csv", [*table, *curves, failed_row()])

@@ -14,7 +14,7 @@ from cmvmed.cli import main as cli
 
 pytest.importorskip("librosa")
 pytest.importorskip("matplotlib")
-from cmvmed.reproduction.demo import footsteps_demo
+from cmvmed.demo import footsteps_demo
 
 METHODS = 7
 # the 20 labels of the small runs are too few for these recordings

@@ -86,9 +86,9 @@ def test_sigterm_is_handled_during_a_command_only(monkeypatch):
     def terminated(*arguments):
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("cmvmed.datasets.catalog.searched_folders", terminated)
+    monkeypatch.setattr("cmvmed.cli.demo_command.check_extras", terminated)
     with pytest.raises(SystemExit) as caught:
-        main(["datasets"])
+        main(["demo"])
     assert caught.value.code == 143
     assert signal.getsignal(signal.SIGTERM) is before
     assert issubclass(Terminated, KeyboardInterrupt)  # so that what cleans up after Ctrl-C does so here

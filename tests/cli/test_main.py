@@ -13,10 +13,6 @@ from click.testing import CliRunner
 
 import cmvmed
 from cmvmed.cli import main as cli
-from cmvmed.cli.reproduce_command import command as reproduce
-from cmvmed.reproduction.experiment import EXPERIMENTS, PROTOCOLS
-from cmvmed.reproduction.methods import METHODS
-from cmvmed.reproduction.tasks import TASKS
 
 
 def run(*arguments):
@@ -25,14 +21,14 @@ def run(*arguments):
 
 @pytest.fixture
 def failing(monkeypatch):
-    """Replace the command ``datasets`` by one that raises the given error."""
+    """Replace the command ``check`` by one that raises the given error."""
 
     def use(error):
         @click.command()
         def command():
             raise error
 
-        monkeypatch.setattr("cmvmed.cli.datasets_command.command", command)
+        monkeypatch.setattr("cmvmed.cli.check_command.command", command)
 
     return use
 
@@ -55,10 +51,10 @@ def test_help_of_every_command_has_examples(name):
 SLOW = {"numpy", "scipy", "sklearn", "pandas", "joblib", "matplotlib", "sqlite3"}
 
 
-def imported(code):
+def imported(code, folder=None):
     """Slow libraries that a new interpreter has imported after running the code."""
     program = f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
     return SLOW & set(done.stderr.split())
 
 
@@ -73,19 +69,6 @@ def test_help_imports_no_slow_library(arguments):
     assert imported(f"from cmvmed.cli.main import main\nmain({command}, standalone_mode=False)") == set()
 
 
-def test_help_of_reproduce_lists_the_experiments_and_the_lazy_choices():
-    assert list(reproduce.commands) == [*EXPERIMENTS, "all", "report"]
-    assert f"[{'|'.join(PROTOCOLS)}]" in run("reproduce", "table1", "--help").output
-
-
-@pytest.mark.parametrize("name", ["table1", "figure2", "all", "report"])
-def test_help_of_the_parts_of_reproduce(name):
-    shown = run("reproduce", name, "--help").output
-    assert f"cmvmed reproduce {name}" in shown.partition("Examples:")[2]
-    assert "--debug" in shown
-    assert "130 interrupted" in shown
-
-
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
 def test_help_of_every_command_has_the_exit_codes(name):
     assert re.search(r"Exit codes: 0 .*1 .*2 invalid command line,\s+130 interrupted", run(name, "--help").output, re.S)
@@ -94,31 +77,10 @@ def test_help_of_every_command_has_the_exit_codes(name):
 def test_without_arguments_the_commands_for_users_come_first():
     shown = run().output
     assert "Usage:" in shown
-    own, paper = shown.index("Your data:"), shown.index("The paper:")
-    assert own < shown.index("\n  export ") < paper < shown.index("\n  reproduce ")
+    own, simulated = shown.index("Your data:"), shown.index("Simulated data:")
+    assert own < shown.index("\n  export ") < simulated < shown.index("\n  demo ")
     names = ["init", "check", "train", "predict", "suggest", "label", "report", "export"]
     assert list(cli.SECTIONS["Your data"]) == names
-
-
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (["all", "--datasets", "iris"], TASKS),
-        (["all", "--methods", "magic"], METHODS),
-        (["all", "--protocol", "x"], PROTOCOLS),
-    ],
-)
-def test_error_of_an_invalid_choice_lists_the_valid_ones(arguments, names):
-    shown = run("reproduce", *arguments)
-    assert shown.exit_code == 2
-    assert all(repr(name) in shown.output for name in names)
-
-
-def test_names_are_completed_in_the_shell():
-    table = reproduce.commands["table1"]
-    (option,) = (parameter for parameter in table.params if parameter.name == "datasets")
-    found = option.type.shell_complete(click.Context(table), option, "web")
-    assert [item.value for item in found] == ["webkb", "webkb12"]
 
 
 def test_version_is_that_of_the_package():
@@ -133,11 +95,9 @@ def test_module_runs_like_the_script():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["dataset"], "No such command 'dataset'. Did you mean 'datasets'?"),
+        (["trian"], "No such command 'trian'. Did you mean 'train'?"),
         (["zzz"], "No such command 'zzz'. Commands: init, check, train, predict, suggest, label, report"),
-        (["reproduce", "table3"], "No such command 'table3'"),
         (["--fast"], "No such option"),
-        (["datasets", "--data-dir", "nowhere"], "Directory 'nowhere' does not exist"),
         (["demo", "--splits", "0"], "0 is not in the range x>=1"),
     ],
 )
@@ -152,11 +112,11 @@ def test_invalid_command_line_exits_with_2(arguments, words):
 )
 def test_user_error_is_one_line(failing, error):
     failing(error)
-    shown = run("datasets")
+    shown = run("check")
     assert (shown.exit_code, shown.output) == (1, "Error: no such view\n")
 
 
-@pytest.mark.parametrize("arguments", [["--debug", "datasets"], ["datasets", "--debug"]])
+@pytest.mark.parametrize("arguments", [["--debug", "check"], ["check", "--debug"]])
 def test_debug_shows_the_traceback(failing, arguments):
     failing(ValueError("no such view"))
     shown = run(*arguments)
@@ -165,18 +125,18 @@ def test_debug_shows_the_traceback(failing, arguments):
 
 def test_an_interrupted_command_exits_with_130(failing):
     failing(KeyboardInterrupt())
-    shown = run("datasets")
+    shown = run("check")
     assert (shown.exit_code, shown.output) == (130, "Interrupted.\n")
 
 
 def test_bug_is_not_shown_as_user_error(failing):
     failing(TypeError("bug"))
-    assert isinstance(run("datasets").exception, TypeError)
+    assert isinstance(run("check").exception, TypeError)
 
 
 def test_closed_output_is_no_error(failing):
     failing(BrokenPipeError(32, "Broken pipe"))
-    assert "Error" not in run("datasets").output
+    assert "Error" not in run("check").output
 
 
 def test_public_names_are_imported_on_access():

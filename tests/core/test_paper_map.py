@@ -7,7 +7,7 @@ import pytest
 
 from cmvmed import core
 
-NAMES = re.findall(r"``(\w+)\.([\w.]+)``", core.__doc__.partition("====")[2].partition("Step 3 for new rows")[0])
+NAMES = re.findall(r"``(\w+)\.([\w.]+)``", core.__doc__.partition("====")[2].partition("The Gaussian kernel")[0])
 PARTS = ["Eq. (1)", "Eq. (2)", "Eqs. (3), (4)", "Eq. (5)", "Eqs. (6), (7)"]
 PARTS += ["Step 1", "Step 2(a)", "Step 2(b)", "Step 2(c)", "Step 3"]
 

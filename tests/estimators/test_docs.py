@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 import cmvmed
+import experiments.datasets
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "cmvmed.__main__"  # importing it runs the command line
 FOUND = sorted(module.name for module in pkgutil.walk_packages(cmvmed.__path__, "cmvmed."))
 MODULES = ["cmvmed", *(name for name in FOUND if name != SCRIPT)]
+LOADERS = [module.name for module in pkgutil.walk_packages(experiments.datasets.__path__, "experiments.datasets.")]
 # Pages whose code needs files, run with them by a test of their own.
 TESTED_ELSEWHERE = {
-    "datasets.md": ROOT / "tests" / "datasets" / "test_datasets_docs.py",
+    "datasets.md": ROOT / "tests" / "experiments" / "datasets" / "test_datasets_docs.py",
     "index.md": ROOT / "tests" / "benchmarks" / "test_walkthrough.py",
     "features.md": ROOT / "tests" / "features" / "test_features_docs.py",
     "recordings.md": ROOT / "tests" / "recordings" / "test_recordings_docs.py",
@@ -64,7 +66,7 @@ def scratch(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("scratch")
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*MODULES, *LOADERS])
 def test_the_examples_of_a_module(name):
     result = doctest.testmod(imported(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert result.failed == 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from cmvmed.reproduction.demo.footsteps_demo import Recorder, Recordings, Score
+    from cmvmed.demo.footsteps_demo import Recorder, Recordings, Score
 
 
 @click.command()
@@ -48,7 +48,7 @@ def command(splits: int, output: Path, quiet: bool, as_json: bool) -> None:
       cmvmed demo --quiet --json > demo.json
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     check_extras()
-    from cmvmed.reproduction.demo import demo_figure, footsteps_demo
+    from cmvmed.demo import demo_figure, footsteps_demo
 
     with timed_step("Simulating 1500 recordings of footsteps at four sensors", quiet):
         steps = footsteps_demo.simulate()
@@ -88,7 +88,7 @@ def timed_step(description: str, quiet: bool) -> Iterator[None]:
 
 def compare_methods(recordings: Recordings, splits: int, quiet: bool) -> tuple[dict[str, list[Score]], Recorder]:
     """Score every method on every split, and record the stages of CMV-MED on the last split."""
-    from cmvmed.reproduction.demo.footsteps_demo import make_recorder, methods, run_split
+    from cmvmed.demo.footsteps_demo import make_recorder, methods, run_split
 
     recorder = make_recorder(recordings, splits - 1)
     scores: dict[str, list[Score]] = {method: [] for method in methods(recordings)}
@@ -104,7 +104,7 @@ def compare_methods(recordings: Recordings, splits: int, quiet: bool) -> tuple[d
 
 def as_dict(scores: dict[str, list[Score]], path: Path) -> dict[str, object]:
     """The results as a JSON object."""
-    from cmvmed.reproduction.demo.footsteps_demo import N_LABELED, N_RECORDINGS, N_TRAIN
+    from cmvmed.demo.footsteps_demo import N_LABELED, N_RECORDINGS, N_TRAIN
 
     return {
         "n_labeled": N_LABELED,
@@ -124,7 +124,7 @@ def as_dict(scores: dict[str, list[Score]], path: Path) -> dict[str, object]:
 
 def print_results(scores: dict[str, list[Score]], path: Path) -> None:
     """Print the table, the gain from unlabeled recordings, the path of the figure and the next step."""
-    from cmvmed.reproduction.demo.footsteps_demo import CONSENSUS, LABELS_ONLY, N_LABELED, N_RECORDINGS, N_TRAIN
+    from cmvmed.demo.footsteps_demo import CONSENSUS, LABELS_ONLY, N_LABELED, N_RECORDINGS, N_TRAIN
 
     n_splits = len(scores[CONSENSUS])
     click.echo(
@@ -142,7 +142,7 @@ def print_results(scores: dict[str, list[Score]], path: Path) -> None:
         f"\nGain from the unlabeled recordings with the same {N_LABELED} labels: {gain:+.1f} points of accuracy."
     )
     click.echo(f"Figure: {path}")
-    click.echo("Next: `cmvmed reproduce table1 --quick` runs the paper's comparison; `cmvmed datasets` lists its data.")
+    click.echo("Next: `cmvmed init DATA` looks at your own data; `cmvmed --help` shows the commands.")
 
 
 def _mean(done: list[Score]) -> float:

@@ -28,10 +28,8 @@ SECTIONS = {
         "report": "Write the report of a model again, as one HTML page.",
         "export": "Write a model as ONNX, for devices without Python.",
     },
-    "The paper": {
+    "Simulated data": {
         "demo": "Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.",
-        "datasets": "Show which data sets are available or missing, and where to put the files.",
-        "reproduce": "Reproduce the paper's Table 1 and Figure 2, and write a page of the results.",
     },
 }
 COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
@@ -39,37 +37,21 @@ EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid command line, 130 inte
 USER_ERRORS = (ValueError, OSError, ImportError)
 
 
-class Commands(click.Group):
-    """A group of commands that are imported when they are called."""
+class CommandGroup(click.Group):
+    """A group of commands, in the order in which they were added: errors of the user in one line, exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the help text."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command and add the option ``--debug`` and the exit codes to it."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"cmvmed.cli.{cmd_name}_command").command
-        for one in (command, *getattr(command, "commands", {}).values()):
-            if not any(parameter.name == "debug" for parameter in one.params):
-                debug_option(one)
-            one.epilog = one.epilog or EXIT_CODES
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the short help of the commands without importing them."""
-        for title, commands in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl(list(commands.items()))
+        return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; the error for an unknown name suggests a similar one."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = get_close_matches(args[0], COMMANDS, n=1)
-            advice = f"Did you mean {close[0]!r}?" if close else f"Commands: {', '.join(COMMANDS)}."
+        commands = self.list_commands(ctx)
+        if args[0] not in commands and not args[0].startswith("-"):
+            close = get_close_matches(args[0], commands, n=1)
+            advice = f"Did you mean {close[0]!r}?" if close else f"Commands: {', '.join(commands)}."
             ctx.fail(f"No such command {args[0]!r}. {advice}")
         return super().resolve_command(ctx, args)
 
@@ -82,12 +64,33 @@ class Commands(click.Group):
             is_terminated = isinstance(error, Terminated)
             click.echo("Terminated." if is_terminated else "Interrupted.", err=True)
             raise click.exceptions.Exit(143 if is_terminated else 130) from None
-        except BrokenPipeError:  # the output was closed, as in `cmvmed datasets | head`
+        except BrokenPipeError:  # the output was closed, as in `cmvmed check | head`
             raise
         except USER_ERRORS as error:
             if ctx.meta.get("debug"):
                 raise
             raise click.ClickException(str(error) or type(error).__name__) from error
+
+
+class LazyCommands(CommandGroup):
+    """The commands of ``cmvmed``, which are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the help text."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command and add the option ``--debug`` and the exit codes to it."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"cmvmed.cli.{cmd_name}_command").command
+        return with_debug_option(command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the short help of the commands without importing them."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
 class Terminated(KeyboardInterrupt):
@@ -120,9 +123,17 @@ debug_option = click.option(
 )
 
 
+def with_debug_option(command: click.Command) -> click.Command:
+    """Add the option ``--debug`` and the exit codes to the help of a command, unless it has them."""
+    if not any(parameter.name == "debug" for parameter in command.params):
+        debug_option(command)
+    command.epilog = command.epilog or EXIT_CODES
+    return command
+
+
 @click.group(
     name="cmvmed",
-    cls=Commands,
+    cls=LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXIT_CODES,
 )

@@ -46,8 +46,7 @@ def command(
 ) -> None:
     """Write the report of a model: what to expect of it, what each view contributes, and what to do next.
 
-    `cmvmed train` writes it too; this command writes it again from the model file and the project's data. The report of
-    the paper's experiments is `cmvmed reproduce report`.
+    `cmvmed train` writes it too; this command writes it again from the model file and the project's data.
 
     \b
     Examples:

@@ -25,7 +25,5 @@ Step 2(c), λ_t                              ``annealing.Schedule.stage``
 Step 3, prediction                  (E)     ``consensus.pool``, ``consensus.soft_labels``
 ==================================  ======  =============================================================
 
-The Gaussian kernel of section 5 is in :mod:`cmvmed.numerics.kernels`. Step 3 for new rows:
-:meth:`cmvmed.model.predictors.KernelPredictor.mean` gives the mean of each view and
-``cmvmed.estimators._prediction.FittedModel`` pools them and takes the class of the highest score.
+The Gaussian kernel of section 5 is in :mod:`cmvmed.numerics.kernels`. Step 3 for new rows is in :mod:`cmvmed.model`.
 """

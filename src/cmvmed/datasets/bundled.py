@@ -1,12 +1,12 @@
 """Data sets of scikit-learn, split into views; no files are needed."""
 
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from cmvmed.datasets.bunch import Dataset, View, to_bunch
-from cmvmed.datasets.descriptions import describe
 
 
 def load_digits_views(*, parity: bool = False, as_frame: bool = False, return_X_y: bool = False) -> Any:
@@ -43,7 +43,7 @@ def load_digits_views(*, parity: bool = False, as_frame: bool = False, return_X_
         views={"upper": View(digits.data[:, :half], names[:half]), "lower": View(digits.data[:, half:], names[half:])},
         target=target.astype(np.int64),
         target_names=["even", "odd"] if parity else [str(digit) for digit in digits.target_names],
-        descr=describe("digits_views"),
+        descr=_description("digits_views"),
     )
     return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
 
@@ -82,9 +82,15 @@ def load_breast_cancer_views(*, as_frame: bool = False, return_X_y: bool = False
         view: View(cancer.data[:, indices], [_without_word(view, cancer.feature_names[index]) for index in indices])
         for view, indices in columns.items()
     }
-    dataset = Dataset(views, cancer.target.astype(np.int64), list(cancer.target_names), describe("breast_cancer_views"))
+    dataset = Dataset(
+        views, cancer.target.astype(np.int64), list(cancer.target_names), _description("breast_cancer_views")
+    )
     return to_bunch(dataset, as_frame=as_frame, return_X_y=return_X_y)
 
 
 def _without_word(removed: str, feature: str) -> str:
     return " ".join(word for word in feature.split() if word != removed)
+
+
+def _description(name: str) -> str:
+    return files("cmvmed.datasets").joinpath("descriptions", f"{name}.txt").read_text(encoding="utf-8")

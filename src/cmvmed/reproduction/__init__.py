@@ -1,1 +1,0 @@
-"""The paper's experiments: definition (experiment), execution (runner), results (store), report and demonstration."""

@@ -1,6 +1,0 @@
-"""HTML report of result rows: tables, figures, statistical tests and which of the paper's claims hold."""
-
-from cmvmed.pages.rendering import write_page
-from cmvmed.reproduction.paper_report.page import report_page
-
-__all__ = ["report_page", "write_page"]
