@@ -1,6 +1,6 @@
 """A view of a fit: kernel blocks or features of its labeled and unlabeled rows, taken from those of all its rows.
 
-Kernels, their tridiagonal forms, landmarks and features are computed for all rows of the view, whatever their labels, and
+Kernels, landmarks and features are computed for all rows of the view, whatever their labels, and
 kept in a :class:`cmvmed.views.row_cache.RowCache`. Which rows are labeled only decides which lines are taken from them.
 """
 
