@@ -157,8 +157,11 @@ def _products(first: Matrix, second: Matrix) -> Array:
 
 def _distances(products: Array, norms: Array, others: Array) -> Array:
     """‖x‖² + ‖x'‖² - 2x·x' from the products (n, k) and the squared lengths (n,) and (k,)."""
-    distances = np.add.outer(norms, others)
-    distances -= 2.0 * products
+    distances = (
+        -2.0 * products
+    )  # in the order of scikit-learn's euclidean_distances, so that the last digits are its own
+    distances += norms[:, None]
+    distances += others
     return np.asarray(np.maximum(distances, 0.0, out=distances))
 
 
