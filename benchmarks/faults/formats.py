@@ -57,12 +57,12 @@ def digest(part: Any) -> str:
 
 def _read_blocks(path: Path) -> dict[str, Any]:
     from cmvmed.data.sources.files import FileTable
-    from cmvmed.data.sources.opening import labels_in_column, open_table
+    from cmvmed.data.sources.parts import open_table
 
     found = open_table(path)
     if not isinstance(found, FileTable):
         return {"values": list(found.blocks(25)), "names": None}
-    rows, labels, n_rows = labels_in_column(found, "label", -1)
+    rows, labels, n_rows = found.labels("label", -1)
     features = found.select([name for name in found.column_names if name != "label"])
     return {"values": [list(features.blocks(25)), rows, labels, n_rows], "names": found.column_names}
 

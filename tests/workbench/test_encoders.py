@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from cmvmed.features import SignalFeatures, WindowFeatures
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import read_audio
+from cmvmed.recordings.sound_files import read_audio
 from cmvmed.workbench.column_encoders import MAX_CATEGORIES, fit_column
 from cmvmed.workbench.encoder_states import encoder_from_state, encoder_state
 from cmvmed.workbench.frames import RawTable, Signal

@@ -17,8 +17,8 @@ from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import label_share
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.data.array_api import array_place, on_host
-from cmvmed.data.inputs import open_training, read_label_column
 from cmvmed.data.labels import check_known_classes, labeled_part
+from cmvmed.data.reading import open_training, read_label_column
 from cmvmed.estimators._array_api import predict_arrays
 from cmvmed.estimators._compact import compact_model
 from cmvmed.estimators._onnx_model import OutputChoice, onnx_model

@@ -23,8 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.core.consensus import pool
 from cmvmed.data.array_api import on_host
-from cmvmed.data.inputs import open_new
-from cmvmed.data.schema import InputSettings
+from cmvmed.data.reading import InputSettings, open_new
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS, as_numbers
 from cmvmed.data.validation import with_rows

@@ -6,8 +6,8 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed.auto.tuning import Tuning
 from cmvmed.estimators._prediction import FittedModel
 from cmvmed.estimators._settings import read_input_settings
+from cmvmed.monitoring.novelty import novelty_by_view
 from cmvmed.monitoring.reference import Reference, build_reference
-from cmvmed.monitoring.remoteness import novelty_by_view
 from cmvmed.monitoring.sensor_health import Batch, SensorHealth, sensor_health
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.numerics.types import Array

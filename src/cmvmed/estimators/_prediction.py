@@ -11,10 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 from cmvmed._warnings import warn_user
 from cmvmed.auto.neighbors import NeighborPredictor
 from cmvmed.core.consensus import class_scores, prior_scores, soft_labels
-from cmvmed.data.external import Rows
-from cmvmed.data.inputs import load_new, open_new
-from cmvmed.data.layout import ViewLayout
-from cmvmed.data.schema import InputSchema, InputSettings
+from cmvmed.data.layout import InputSchema, ViewLayout
+from cmvmed.data.reading import InputSettings, Rows, load_new, open_new
 from cmvmed.data.sources import ArrayTable, LocalRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS, as_numbers
 from cmvmed.data.sources.dask import import_dask

@@ -16,7 +16,7 @@ from cmvmed.auto.plan import choose_plan
 from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.core.consensus import class_scores
 from cmvmed.core.problem import build_problem
-from cmvmed.data.inputs import TrainingInput, open_training
+from cmvmed.data.reading import TrainingInput, open_training
 from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter

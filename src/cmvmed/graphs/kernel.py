@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from cmvmed.data.contents import checksum
+from cmvmed.data.row_hashes import checksum
 from cmvmed.graphs.nodes import GraphScorer, Nodes
 from cmvmed.numerics.linalg import mirrored
 from cmvmed.numerics.types import Array, BoolArray, IntArray

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from cmvmed.data.contents import numbers_of_equal, row_contents
+from cmvmed.data.row_hashes import numbers_of_equal, row_contents
 from cmvmed.graphs.search import SAME_POINT, NearestPairs, nearest_means
 from cmvmed.numerics.kernels import row_blocks, squared_distances
 from cmvmed.numerics.linalg import is_sparse

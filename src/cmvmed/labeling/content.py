@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import read_audio
+from cmvmed.recordings.sound_files import read_audio
 from cmvmed.workbench.frames import RawTable, Signal
 from cmvmed.workbench.project_rows import ProjectRows
 

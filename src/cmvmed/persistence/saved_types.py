@@ -102,7 +102,7 @@ PARTS = {
     "basis": SavedPart("cmvmed.numerics.nystroem.Basis", ("kernel", "landmarks", "columns", "transform")),
     "scaling": SavedPart("cmvmed.views.scaling.Scaling", ("kind", "size", "clip", "mean", "factor")),
     "view_layout": SavedPart("cmvmed.data.layout.ViewLayout", ("names", "columns")),
-    "input_schema": SavedPart("cmvmed.data.schema.InputSchema", ("layout", "names", "table_columns")),
+    "input_schema": SavedPart("cmvmed.data.layout.InputSchema", ("layout", "names", "table_columns")),
     "view_settings": SavedPart(
         "cmvmed.views.view_rows.ViewSettings",
         (
@@ -158,7 +158,7 @@ PARTS = {
         "cmvmed.members.prediction_sets.HeldOutScores", ("scores", "codes", "weights", "class_weights")
     ),
     "view_profile": SavedPart(
-        "cmvmed.monitoring.view_profile.ViewProfile",
+        "cmvmed.monitoring.reference.ViewProfile",
         ("scaling", "center", "directions", "mean", "deviation", "columns"),
     ),
     "reference": SavedPart(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import audio_header
+from cmvmed.recordings.sound_files import audio_header
 from cmvmed.workbench.column_kinds import (
     cells_present,
     column_kind,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed._npy_errors import HEADER_ERRORS
+from cmvmed._file_errors import HEADER_ERRORS
 from cmvmed._optional import import_optional
 from cmvmed.recordings import Recordings, SensorSignals, read_hdf5
 from cmvmed.recordings.hdf5_files import HDF5_FORMATS
-from cmvmed.recordings.sound_samples import SOUND_FORMATS
+from cmvmed.recordings.sound_files import SOUND_FORMATS
 from cmvmed.recordings.ts_files import parse_ts
 from cmvmed.workbench.delimited import DelimitedOptions, check_column_names, read_delimited
 from cmvmed.workbench.frames import RawTable, Signal, pandas

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.recordings import annotations_from_frame, cut_windows, from_frame
-from cmvmed.recordings.edf_files import EDF_FORMATS, read_edf_annotations
+from cmvmed.recordings.recording_files import EDF_FORMATS, read_edf_annotations
 from cmvmed.workbench.column_kinds import as_text, missing_cells
 from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.frames import Frame, RawTable, pandas

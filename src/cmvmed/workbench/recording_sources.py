@@ -8,8 +8,8 @@ import numpy as np
 
 from cmvmed.recordings import LongRecording, long_recordings_from_frame, read_recording, resample
 from cmvmed.recordings.recording_files import RECORDING_FORMATS
-from cmvmed.recordings.signal_checks import is_same_rate
-from cmvmed.recordings.sound_samples import SOUND_FORMATS
+from cmvmed.recordings.signal_values import is_same_rate
+from cmvmed.recordings.sound_files import SOUND_FORMATS
 from cmvmed.recordings.stretches import ContinuousSignal
 from cmvmed.workbench.column_kinds import column_kind, read_numbers, read_times
 from cmvmed.workbench.delimited import DelimitedOptions

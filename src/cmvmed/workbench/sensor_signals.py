@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import audio_header
 from cmvmed.recordings.container import LazySequence, OneChannel
 from cmvmed.recordings.resampling import resampled_signals
-from cmvmed.recordings.sound_samples import SoundSignals
+from cmvmed.recordings.sound_files import SoundSignals, audio_header
 from cmvmed.workbench.frames import FloatArray, RawTable, Signal
 from cmvmed.workbench.user_errors import ProjectError
 

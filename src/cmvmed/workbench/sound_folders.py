@@ -9,10 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cmvmed.recordings.audio_files import audio_header
+from cmvmed.recordings.sound_files import SOUND_FORMATS, audio_header, sound_files
 from cmvmed.recordings.sound_files import match_files as files_by_case
-from cmvmed.recordings.sound_files import sound_files
-from cmvmed.recordings.sound_samples import SOUND_FORMATS
 from cmvmed.workbench.frames import RawTable, Signal, pandas
 from cmvmed.workbench.project_file import ViewSettings
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error

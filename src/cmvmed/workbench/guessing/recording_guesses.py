@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cmvmed.recordings import read_recording
-from cmvmed.recordings.edf_files import EDF_FORMATS
-from cmvmed.recordings.mseed_files import MSEED_FORMATS
-from cmvmed.recordings.sound_samples import SOUND_FORMATS
+from cmvmed.recordings.recording_files import EDF_FORMATS, MSEED_FORMATS
+from cmvmed.recordings.sound_files import SOUND_FORMATS
 from cmvmed.workbench.guessing.guesses import Found, Guess, relative_path
 from cmvmed.workbench.guessing.view_guesses import view_name
 from cmvmed.workbench.guessing.window_guesses import annotated_windows, annotations_of_edf, window_of

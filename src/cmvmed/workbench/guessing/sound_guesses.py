@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cmvmed.data.labels import UNLABELED_WORDS
-from cmvmed.recordings.audio_files import audio_header
-from cmvmed.recordings.sound_files import sound_files
+from cmvmed.recordings.sound_files import audio_header, sound_files
 from cmvmed.workbench.guessing.guesses import Found, Guess, relative_path
 from cmvmed.workbench.guessing.label_guesses import with_label_file
 from cmvmed.workbench.guessing.view_guesses import MAX_VIEWS, view_name

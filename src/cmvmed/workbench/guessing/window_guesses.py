@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cmvmed.recordings.edf_files import EDF_FORMATS, read_edf_annotations
+from cmvmed.recordings.recording_files import EDF_FORMATS, read_edf_annotations
 from cmvmed.workbench.column_kinds import read_times
 from cmvmed.workbench.delimited import DelimitedOptions
 from cmvmed.workbench.frames import FloatArray

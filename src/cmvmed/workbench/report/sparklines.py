@@ -7,7 +7,7 @@ import numpy as np
 
 from cmvmed.pages.svg import Axis, element, path, svg_root, to_markup
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import read_audio
+from cmvmed.recordings.sound_files import read_audio
 from cmvmed.workbench.frames import FloatArray, Signal
 from cmvmed.workbench.project_rows import ProjectRows
 from cmvmed.workbench.report.safe_text import short

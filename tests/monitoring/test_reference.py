@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler, normalize
 
-from cmvmed.monitoring.view_profile import fit_profile
+from cmvmed.monitoring.reference import fit_profile
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(80, 12)) @ RNG.normal(size=(12, 12)) + 5.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cmvmed.data.contents import numbers_of_equal, row_contents
+from cmvmed.data.row_hashes import numbers_of_equal, row_contents
 from tests.core.factories import rejects
 
 

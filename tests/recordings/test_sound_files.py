@@ -53,7 +53,7 @@ def test_no_file_no_sound_and_no_samples(tmp_path):
     with pytest.raises(FileNotFoundError, match="No sound file at"):
         read_audio(tmp_path / "absent.wav")
     (tmp_path / "text.wav").write_text("hello")
-    with pytest.raises(ValueError, match=r"text.wav' is not a readable sound file"):
+    with pytest.raises(ValueError, match=r"text.wav' is not a readable"):
         read_audio(tmp_path / "text.wav")
     soundfile.write(tmp_path / "empty.wav", np.zeros(0), RATE)
     with pytest.raises(ValueError, match=r"empty.wav' is empty or truncated"):
@@ -62,6 +62,6 @@ def test_no_file_no_sound_and_no_samples(tmp_path):
 
 def test_a_file_above_the_size_limit_is_refused_before_reading(tmp_path, sound, monkeypatch):
     soundfile.write(tmp_path / "long.wav", sound.T, RATE)
-    monkeypatch.setattr("cmvmed.recordings.audio_files.MAX_FILE_SAMPLES", 2 * RATE - 1)
+    monkeypatch.setattr("cmvmed.recordings.sound_files.MAX_FILE_SAMPLES", 2 * RATE - 1)
     with pytest.raises(ValueError, match=r"long.wav' has 8000 samples in 2 channels"):
         read_audio(tmp_path / "long.wav")

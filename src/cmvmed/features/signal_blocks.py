@@ -1,33 +1,121 @@
-"""Conversion of arrays, lists of arrays and file names to blocks of one-channel waveforms of equal length.
+"""Signals and waveforms in blocks of equal length, as features are computed from them.
 
-* The signals of a sensor in :class:`cmvmed.recordings.Recordings` are read in blocks.
-* A segment that is None, NaN, an empty file name or all NaN is a missing sensor; NaN in a part of it is an error.
-* Integer samples of 8, 16 or 32 bits are scaled to the range [-1, 1).
-* Of several channels one is chosen by index, or their mean is used.
+The signals of a sensor have all its channels (:func:`blocks_of_equal_length`). Waveforms have one
+(:func:`waveform_blocks`): arrays, lists of arrays and file names, or the signals of a sensor, of which one channel is
+chosen by index, or their mean is used. A segment that is None, NaN, an empty file name or all NaN is a missing sensor; NaN
+in a part of it is an error. Integer samples of 8, 16 or 32 bits of a waveform are scaled to the range [-1, 1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from cmvmed.recordings.audio_files import audio_header, read_audio
-from cmvmed.recordings.container import SensorSignals
-from cmvmed.recordings.signal_checks import Samples, is_partly_invalid, is_same_rate
+from cmvmed.recordings.case_arrays import from_sensors
+from cmvmed.recordings.container import Recordings, SensorSignals, SignalArray, is_missing
+from cmvmed.recordings.signal_values import is_partly_invalid, is_same_rate
+from cmvmed.recordings.sound_files import audio_header, read_audio
 
+FloatArray = NDArray[np.float64]
+Scalar = TypeVar("Scalar", bound=np.floating[Any])
+SensorInput: TypeAlias = SensorSignals | ArrayLike | Sequence[ArrayLike | None]
+Rates: TypeAlias = float | Mapping[str, float] | None
 Channel: TypeAlias = int | Literal["mean"] | None
 Segment: TypeAlias = ArrayLike | str | PathLike[str] | None
-Segments: TypeAlias = list[Segment] | SensorSignals
+SegmentList: TypeAlias = list[Segment] | SensorSignals
 Waveforms: TypeAlias = ArrayLike | Sequence[Segment] | SensorSignals
 
-BLOCK_SAMPLES = 2**19  # samples per block, so that their spectrograms fit into the processor cache
-BLOCK_FILES = 256  # files in memory at the same time
+MAX_SAMPLES = 2**22  # of signals in memory at the same time
+BLOCK_SAMPLES = 2**19  # per block of waveforms, so that their spectrograms fit into the processor cache
+BLOCK_FILES = 256  # sound files in memory at the same time
+SINGLE = "signal"  # name of the sensor if only one is given
+DEFAULT_RATE = 1.0  # of arrays without a sampling rate: frequencies are then in cycles per sample
+
+
+@dataclass(frozen=True)
+class SignalBlock:
+    """Signals of the same length."""
+
+    rows: NDArray[np.intp]
+    signals: FloatArray  # (n_rows, n_channels, n_samples), finite
+
+
+def as_sensors(X: object, sampling_rate: Rates) -> dict[str, SensorSignals]:
+    """Return the signals of each sensor.
+
+    Parameters
+    ----------
+    X : Recordings, or dict of sensor name -> signals as :func:`cmvmed.recordings.from_sensors` takes it
+    sampling_rate : float or dict of sensor name -> float, optional
+        Of arrays; ``Recordings`` have their own. None: 1, frequencies are in cycles per sample.
+    """
+    if isinstance(X, Recordings):
+        return dict(X.sensors)
+    if not isinstance(X, Mapping):
+        raise TypeError(
+            f"Expected Recordings or a dict of sensor name -> signals, got {type(X).__name__}. "
+            "cmvmed.recordings.from_array makes Recordings of an (n_cases, n_channels, n_samples) array."
+        )
+    return dict(from_sensors(X, DEFAULT_RATE if sampling_rate is None else sampling_rate, gaps="error").sensors)
+
+
+def as_sensor_signals(X: SensorInput, sampling_rate: float | None = None) -> SensorSignals:
+    """Return the signals of one sensor: SensorSignals, an array, or a list of signals in which None is missing."""
+    return X if isinstance(X, SensorSignals) else as_sensors({SINGLE: X}, sampling_rate)[SINGLE]
+
+
+def read_signal(signals: SensorSignals, row: int, n_channels: int) -> FloatArray | None:
+    """Return one signal as float64, None if it is missing; an error names the case if it cannot be used."""
+    signal = signals[row]
+    if signal is None or signal.shape[1] == 0:
+        return None
+    if signal.shape[0] != n_channels:
+        raise ValueError(
+            f"The signal of {signals.place(row)} has {signal.shape[0]} channels, but the first signals had {n_channels}."
+        )
+    single: FloatArray = np.ascontiguousarray(signal, dtype=np.float64)
+    if not np.isfinite(single).all():
+        n_invalid = int(np.count_nonzero(~np.isfinite(single)))
+        raise ValueError(
+            f"The signal of {signals.place(row)} has {n_invalid} NaN or infinite samples of {single.size}. Repair or "
+            "interpolate them, or pass None if the sensor is missing in this case."
+        )
+    return single
+
+
+def blocks_of_equal_length(
+    signals: SensorSignals, rows: Sequence[int], n_channels: int, block_samples: int = MAX_SAMPLES
+) -> Iterator[SignalBlock]:
+    """Read the present signals among ``rows`` in blocks of one length, at most ``block_samples`` samples in memory."""
+    read = ((row, read_signal(signals, row, n_channels)) for row in rows)
+    return (SignalBlock(block, members) for block, members in stacked_by_shape(read, block_samples))
+
+
+def stacked_by_shape(
+    signals: Iterable[tuple[int, NDArray[Scalar] | None]], block_samples: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[Scalar]]]:
+    """Rows and signals of one shape, (n, n_channels, n_samples), with at most ``block_samples`` samples in memory."""
+    waiting: dict[tuple[int, ...], list[tuple[int, NDArray[Scalar]]]] = {}
+    n_waiting = 0
+    for row, signal in signals:
+        if signal is None:
+            continue
+        waiting.setdefault(signal.shape, []).append((row, signal))
+        n_waiting += signal.size
+        if n_waiting >= block_samples:
+            yield from map(_stacked, waiting.values())
+            waiting, n_waiting = {}, 0
+    yield from map(_stacked, waiting.values())
+
+
+def _stacked(members: Sequence[tuple[int, NDArray[Scalar]]]) -> tuple[NDArray[np.intp], NDArray[Scalar]]:
+    return np.array([row for row, _ in members], dtype=np.intp), np.stack([signal for _, signal in members])
 
 
 @dataclass(frozen=True)
@@ -35,11 +123,11 @@ class WaveformBlock:
     """Rows of X whose waveforms have the same length."""
 
     rows: NDArray[np.int64]  # positions in X
-    samples: Samples  # (len(rows), n_samples), floating
+    samples: SignalArray  # (len(rows), n_samples), floating
     name: Callable[[int], str]  # name of a row for error messages: its position, and its file
 
 
-def as_waveforms(X: Waveforms) -> NDArray[Any] | Segments:
+def as_waveforms(X: Waveforms) -> NDArray[Any] | SegmentList:
     """Return X as a numeric (n, n_samples) or (n, n_channels, n_samples) array, or as one segment per row."""
     if isinstance(X, SensorSignals):
         return X
@@ -75,7 +163,7 @@ def as_waveforms(X: Waveforms) -> NDArray[Any] | Segments:
     return list(array)
 
 
-def common_sampling_rate(waveforms: NDArray[Any] | Segments) -> float:
+def common_sampling_rate(waveforms: NDArray[Any] | SegmentList) -> float:
     """Return the sampling rate of all files, which must be the same; arrays have none."""
     if isinstance(waveforms, SensorSignals):
         return waveforms.sampling_rate
@@ -96,7 +184,7 @@ def common_sampling_rate(waveforms: NDArray[Any] | Segments) -> float:
 
 
 def waveform_blocks(
-    waveforms: NDArray[Any] | Segments, *, sampling_rate: float, channel: Channel
+    waveforms: NDArray[Any] | SegmentList, *, sampling_rate: float, channel: Channel
 ) -> Iterator[WaveformBlock]:
     """Yield the segments in blocks of equal length; absent segments are in no block."""
     if isinstance(waveforms, SensorSignals) and not is_same_rate(waveforms.sampling_rate, sampling_rate):
@@ -118,9 +206,9 @@ def waveform_blocks(
         )
 
 
-def _item_blocks(items: Segments, rows: range, sampling_rate: float, channel: Channel) -> Iterator[WaveformBlock]:
+def _item_blocks(items: SegmentList, rows: range, sampling_rate: float, channel: Channel) -> Iterator[WaveformBlock]:
     # grouped by length and dtype, so that the result of a row does not depend on others
-    groups: dict[tuple[int, np.dtype[Any]], dict[int, Samples]] = {}
+    groups: dict[tuple[int, np.dtype[Any]], dict[int, SignalArray]] = {}
     for row in rows:
         item = items[row]
         if not is_absent(item):
@@ -136,7 +224,7 @@ def _item_blocks(items: Segments, rows: range, sampling_rate: float, channel: Ch
             )
 
 
-def _item_samples(item: Segment, name: str, sampling_rate: float, channel: Channel) -> Samples:
+def _item_samples(item: Segment, name: str, sampling_rate: float, channel: Channel) -> SignalArray:
     if _is_path(item):
         samples, _ = read_audio(item, sampling_rate=sampling_rate)
         return _as_floating(_choose_channel(samples, channel, name))
@@ -166,7 +254,7 @@ def _choose_channel(samples: NDArray[Any], channel: Channel, name: str) -> NDArr
     return np.asarray(samples[channel])
 
 
-def _as_floating(samples: NDArray[Any]) -> Samples:
+def _as_floating(samples: NDArray[Any]) -> SignalArray:
     if samples.dtype.kind == "f":
         return samples if samples.dtype in (np.float32, np.float64) else samples.astype(np.float32)
     if samples.dtype.itemsize == 8:  # not an audio format, but integers as numbers
@@ -176,7 +264,7 @@ def _as_floating(samples: NDArray[Any]) -> Samples:
     return ((samples.astype(np.float64) - offset) / half_range).astype(np.float32)
 
 
-def _present_rows(rows: NDArray[np.int64], samples: Samples, name: Callable[[int], str]) -> Iterator[WaveformBlock]:
+def _present_rows(rows: NDArray[np.int64], samples: SignalArray, name: Callable[[int], str]) -> Iterator[WaveformBlock]:
     finite = np.isfinite(samples)
     complete = finite.all(axis=1)
     invalid = np.flatnonzero(is_partly_invalid(samples))
@@ -196,14 +284,10 @@ def _is_path(item: object) -> TypeGuard[str | PathLike[str]]:
 
 def is_absent(item: object) -> bool:
     """Return whether an entry is empty: None, NaN, the NA of pandas or an empty str."""
-    if item is None or (isinstance(item, str) and not item.strip()):
-        return True
-    if isinstance(item, (float, np.floating)):
-        return bool(np.isnan(item))
-    return type(item).__name__ == "NAType"  # pandas.NA, without an import of pandas
+    return is_missing(item) or (isinstance(item, str) and not item.strip())
 
 
-def _row_name(items: Segments, row: int) -> str:
+def _row_name(items: SegmentList, row: int) -> str:
     if isinstance(items, SensorSignals):
         return items.place(row)
     item = items[row]

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from cmvmed.monitoring.reference import Reference
-from cmvmed.monitoring.remoteness import N_NEIGHBORS, novelty_by_view
-from cmvmed.monitoring.view_profile import fit_profile
+from cmvmed.monitoring.novelty import N_NEIGHBORS, novelty_by_view
+from cmvmed.monitoring.reference import Reference, fit_profile
 
 
 def reference(kept, n_views=1):
