@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from cmvmed.auto.tuning import Tuning
-from cmvmed.numerics.kernels import DISTANCE_KERNELS, Kernel, squared_distances
+from cmvmed.numerics.kernels import Kernel, squared_distances
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
 MIN_SCALE = 1e-12  # of a squared distance, in units of the mean
@@ -82,7 +82,7 @@ def view_distances(kernel: Kernel, points: Matrix) -> Array:
     They are those of the features, or, for kernels of other kinds, ‖φ(x) - φ(x')‖² = k(x, x) + k(x', x') - 2k(x, x').
     Values of a given kernel with the training rows are taken as features.
     """
-    if kernel.kind in (*DISTANCE_KERNELS, "linear", "precomputed"):
+    if kernel.mixture is not None or kernel.kind == "precomputed":
         return squared_distances(points, points)
     K = kernel.among(points)
     own = np.diagonal(K)

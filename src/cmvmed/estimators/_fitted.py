@@ -15,8 +15,7 @@ from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.cross_fitting import consensus_logits
 from cmvmed.auto.neighbors import NeighborEvidence, NeighborPredictor
 from cmvmed.core.annealing import AnnealingResult, Plan
-from cmvmed.core.consensus import class_scores, class_shares
-from cmvmed.core.disagreement import disagreement
+from cmvmed.core.consensus import class_scores, class_shares, disagreement
 from cmvmed.core.objective import Sweep
 from cmvmed.core.problem import Problem
 from cmvmed.data.labels import Labels

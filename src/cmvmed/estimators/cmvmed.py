@@ -163,7 +163,7 @@ class CMVMED(
         that are annealed if there are too many.
     warm_start : bool, default=False
         Whether what the next ``fit`` to the same X can use is kept: all that does not depend on labels, such as kernels,
-        factorizations, landmarks and graphs. The result is the same, bit by bit. A fit to other rows, or with other
+        landmarks and graphs. The result is the same, bit by bit. A fit to other rows, or with other
         parameters, computes anew what is not the same. What is kept takes memory, and is not part of a pickle or a file.
 
     Attributes
@@ -375,12 +375,11 @@ class CMVMED(
         cache = self._new_row_cache(sample.training, settings)
         low_rank, training = approximation.n_components is not None, replace(sample.training, cache=cache)
         map_parallel = parallel_map(settings.n_jobs, low_rank)
-        with numerical_errors():
+        with numerical_errors(), blas_limit(1):
             fit = _build_views(training, approximation, settings, map_parallel)
         plan_settings = settings.plan_settings(fit.data, training.labels.classes)
-        n_blas = 1 if low_rank else None  # sweeps over features are bound by memory, not by arithmetic
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
-        with numerical_errors(), blas_limit(n_blas):
+        with numerical_errors(), blas_limit(1):
             evidence = gather_evidence(fit, settings, plan_settings, complete=sample.is_complete)
             neighbors = None if low_rank else evidence.neighbors
             chosen = choose_plan(

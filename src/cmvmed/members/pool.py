@@ -15,7 +15,7 @@ from cmvmed.auto.class_prior import empirical_bayes_share, label_share
 from cmvmed.auto.labeled_rows import LabeledRows
 from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.auto.tuning import Tuning
-from cmvmed.graphs.nodes import GraphKernel
+from cmvmed.graphs.kernel import GraphKernel
 from cmvmed.members.candidates import USES_UNLABELED, Candidates, OpinionScorer, PartScorer
 from cmvmed.members.part_sums import PartSums, WeightedParts
 from cmvmed.members.ridge import fit_ridge, inverse

@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from cmvmed.numerics.kernels import DISTANCE_KERNELS, Kernel
+from cmvmed.numerics.kernels import Kernel
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, Matrix
 
 BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
 EXACT_EXPONENT = 1e3  # up to which its rounding, even in single precision, changes a kernel value by little
-SUMMED_KERNELS = ("linear", *DISTANCE_KERNELS)
 MAX_SUM = 1e150  # of a value; coefficients may make it larger than any kernel value may be
 MAX_SQUARE = 1e6  # of a center, in units of the kernel
 
@@ -149,9 +148,9 @@ def blocks_of_rows(n: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
 
 def can_sum(kernel: Kernel, centers: Matrix) -> bool:
     """Whether sums of these kernel functions have the form of :class:`KernelSum`, and lose few digits in it."""
-    if kernel.kind not in SUMMED_KERNELS or is_sparse(centers):
+    if kernel.mixture is None or is_sparse(centers):
         return False
-    return are_moderate(centers, kernel.gamma if kernel.kind in DISTANCE_KERNELS else 1.0)
+    return are_moderate(centers, kernel.gamma if kernel.mixture.gaussian else 1.0)
 
 
 def are_moderate(centers: Array, gamma: float) -> bool:
@@ -165,12 +164,13 @@ def kernel_sum(expansions: Sequence[KernelExpansion], dtype: type = np.float64) 
     gaussians: list[GaussianSum] = []
     linear = None
     for kernel, given, coefficients, _ in expansions:
-        centers = np.ascontiguousarray(given)
-        half = 0.5 if kernel.kind == "linear+rbf" else 1.0
-        if kernel.kind != "rbf":
-            own = half * (centers.T @ coefficients)
+        centers, mixture = np.ascontiguousarray(given), kernel.mixture
+        if mixture is None:
+            raise ValueError(f"the kernel {kernel.kind!r} has no such form")
+        if mixture.linear:
+            own = mixture.linear * (centers.T @ coefficients)
             linear = own if linear is None else linear + own
-        if kernel.kind != "linear":
-            gaussians.append(GaussianSum.of(kernel.gamma, centers, half * coefficients, dtype))
+        if mixture.gaussian:
+            gaussians.append(GaussianSum.of(kernel.gamma, centers, mixture.gaussian * coefficients, dtype))
     constant = np.sum([expansion.constant for expansion in expansions], axis=0)
     return KernelSum(expansions[0].kernel, tuple(gaussians), linear, constant)

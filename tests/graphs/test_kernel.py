@@ -1,4 +1,4 @@
-"""Products with the squared inverse of a graph's Laplacian, against dense linear algebra."""
+"""Kernels of graphs: products with the squared inverse of a Laplacian, against dense linear algebra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from numpy.polynomial import chebyshev
 from scipy import sparse
 
-from cmvmed.graphs.inverse_square import BLOCK_COLUMNS, inverse_square_product, inverse_square_series
+from cmvmed.graphs.kernel import BLOCK_COLUMNS, inverse_square_product, inverse_square_series
 from tests.core.factories import rejects
 
 
