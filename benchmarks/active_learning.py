@@ -34,7 +34,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from benchmarks.suite.report import markdown
+from benchmarks.suite.markdown import markdown
 from benchmarks.suite.sets import LOADERS, DataSet, load
 from benchmarks.suite.splits import draw_rows
 from cmvmed import CMVMED, suggest_first

@@ -1,11 +1,10 @@
 """Time of an exact fit against the bare LAPACK and BLAS calls of the method as it is written down, in the same run.
 
 ``python -m benchmarks.exact_cost`` fits two Gaussian views with 10 sweeps at |U| = 1000 and 3000, once with the bound of constant
-curvature (one tridiagonal form per view, then two products with its vectors per sweep) and once with the
+curvature (one eigendecomposition per view, then two products with its vectors per sweep) and once with the
 Jaakkola-Jordan bound (one Cholesky factorization and one triangular solve with all columns per view and sweep). The bare
-calls, for the first an eigendecomposition, work on the same kernel matrices. Fits and bare calls alternate, and the
-median of the ratios is reported. It may fall below one: a tridiagonal form takes half of an eigendecomposition, and with
-the Jaakkola-Jordan bound the fit finds the variances with half a triangular solve.
+calls work on the same kernel matrices. Fits and bare calls alternate, and the median of the ratios is reported. It may
+fall below one: with the Jaakkola-Jordan bound the fit finds the variances with half a triangular solve.
 
 Then fits with all defaults are measured: one from scratch, and one with a further label after it with
 ``warm_start=True``, beside the two eigendecompositions of the kernels of all rows (not beyond 2000 rows, where landmarks

@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.active_learning import labels_needed, mean_curve, read
 from benchmarks.labeling_client import Client
 from benchmarks.pages import RESULTS
-from benchmarks.suite.report import markdown
+from benchmarks.suite.markdown import markdown
 from benchmarks.suite.sets import DataSet, load
 from benchmarks.suite.splits import draw_rows
 from cmvmed.workbench import Project, init

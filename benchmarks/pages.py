@@ -49,7 +49,10 @@ METHOD_WORDS = {
     "start_eb": "the same, learned class shares",
     "lr": "logistic regression, labels only",
     "ridge": "ridge regression, labels only",
+    "lda": "linear discriminant analysis, shrunk, labels only",
     "extra_trees": "extra trees, labels only",
+    "random_forest": "random forest, labels only",
+    "tabpfn": "TabPFN v1, labels only",
     "late_fusion": "logistic regression of each view, mean",
     "label_spreading": "`LabelSpreading`",
     "poisson": "Poisson learning",
@@ -128,19 +131,29 @@ def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
     lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
     head, _, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
-    shown = [head.index(column) for column in columns]
-    cells = [columns, ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
+    shown = [i for column in columns for i in _positions(head, column)]
+    cells = [[head[i] for i in shown], ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _positions(head: Sequence[str], column: str) -> list[int]:
+    """Where a column is, or the columns of sensors and of other sets that it is divided into."""
+    found = [i for i, name in enumerate(head) if name == column or name.startswith(f"{column}: ")]
+    if not found:
+        raise ValueError(f"the table has no column {column!r}")
+    return found
 
 
 def headline_table(text: str) -> str:
     """The table of README.md: fewer columns, and methods in words."""
-    _, rule, *rows = suite_table(text, list(HEADLINE)).splitlines()
+    head, rule, *rows = suite_table(text, list(HEADLINE)).splitlines()
+    for column, words in HEADLINE.items():
+        head = re.sub(rf"\| {re.escape(column)}(?= \||:)", f"| {words}", head)
     named = []
     for row in rows:
         method, rest = row.removeprefix("| ").split(" | ", 1)
         named.append(f"| {METHOD_WORDS.get(method, method)} | {rest}")
-    return "\n".join([f"| {' | '.join(HEADLINE.values())} |", rule, *named])
+    return "\n".join([head, rule, *named])
 
 
 def variants_table(text: str) -> str:

@@ -57,7 +57,7 @@ ALLOWED = {
     "workbench": ("features", "recordings", "pages", "_sqlite_files"),
     "labeling": ("features", "recordings", "workbench", "_parent_process"),
     "_config": (),
-    "_npy_errors": (),
+    "_file_errors": (),
     "_optional": (),
     "_parent_process": (),
     "_saved_classes": (),
@@ -72,7 +72,7 @@ ALLOWED_MODULES = {
     "workbench": (*PUBLIC, "data.labels"),
     "labeling": PUBLIC,
 }  # no other module of their parts
-HELPERS = ("_config", "_npy_errors", "_optional", "_warnings")  # small modules that any part but these may import
+HELPERS = ("_config", "_file_errors", "_optional", "_warnings")  # small modules that any part but these may import
 WITHOUT_HELPERS = ("numerics", "core", "demo", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__", "_saved_classes")  # the last names classes of all parts, and imports nothing
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection")
@@ -318,7 +318,7 @@ def test_each_part_imports_only_what_it_may(modules):
         ("core.problem", "from ..data.labels import Labels"),
         ("numerics.kernels", "from cmvmed import CMVMED"),
         ("numerics.threads", "from cmvmed._config import configured_memory_limit"),
-        ("data.inputs", "from cmvmed.auto.tuning import Tuning"),
+        ("data.reading", "from cmvmed.auto.tuning import Tuning"),
         ("data.sources.files", "from cmvmed.scale.passes import GramPass"),
         ("auto.plan", "from cmvmed.scale.sampling import Sample"),
         ("auto.plan", "from cmvmed.estimators._settings import FitSettings"),
@@ -373,7 +373,7 @@ def test_other_imports_are_rejected(modules, module, code):
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        ("members.shares", "from cmvmed.data.contents import row_contents"),
+        ("members.shares", "from cmvmed.data.row_hashes import row_contents"),
         ("scale.sampling", "from cmvmed.auto.tuning import Tuning"),
         ("estimators.med", "from cmvmed.baselines.duals import solve_mvmed"),
         ("estimators.med", "from cmvmed._warnings import warn_user"),
@@ -382,7 +382,7 @@ def test_other_imports_are_rejected(modules, module, code):
         ("demo.footsteps_demo", "from cmvmed.model_selection import hide_labels"),
         ("workbench.project", "from cmvmed import CMVMED"),
         ("workbench.label_values", "from cmvmed.data.labels import UNLABELED_WORDS"),
-        ("workbench.view_encoders", "from cmvmed.recordings.audio_files import audio_header"),
+        ("workbench.view_encoders", "from cmvmed.recordings.sound_files import audio_header"),
         ("features.mfcc", "from cmvmed.recordings import Recordings"),
         ("labeling.learner", "from cmvmed import CMVMED"),
         ("labeling.session", "from cmvmed.workbench.label_store import LabelStore"),
@@ -477,13 +477,13 @@ def test_no_name_occurs_twice(modules):
 )
 def test_few_parts_subclass_scikit_learn(modules, code):
     check_subclasses(modules)
-    for module in ("core.posterior", "data.inputs", "auto.plan", "scale.passes", "baselines.duals", "datasets.bunch"):
+    for module in ("core.posterior", "data.reading", "auto.plan", "scale.passes", "baselines.duals", "datasets.bunch"):
         rejects(check_subclasses, with_code(modules, module, code))
     for module in ("estimators.med", "features.text", "model_selection"):
         check_subclasses(with_code(modules, module, code))
 
 
-@pytest.mark.parametrize("module", ["core.box_qp", "data.inputs", "auto.plan", "scale.passes", "estimators.med"])
+@pytest.mark.parametrize("module", ["core.box_qp", "data.reading", "auto.plan", "scale.passes", "estimators.med"])
 def test_fits_print_nothing(modules, module):
     check_silent(modules)
     rejects(check_silent, with_code(modules, module, "def f():\n    print('residual')"))

@@ -57,12 +57,12 @@ def digest(part: Any) -> str:
 
 def _read_blocks(path: Path) -> dict[str, Any]:
     from cmvmed.data.sources.files import FileTable
-    from cmvmed.data.sources.opening import labels_in_column, open_table
+    from cmvmed.data.sources.parts import open_table
 
     found = open_table(path)
     if not isinstance(found, FileTable):
         return {"values": list(found.blocks(25)), "names": None}
-    rows, labels, n_rows = labels_in_column(found, "label", -1)
+    rows, labels, n_rows = found.labels("label", -1)
     features = found.select([name for name in found.column_names if name != "label"])
     return {"values": [list(features.blocks(25)), rows, labels, n_rows], "names": found.column_names}
 
@@ -87,8 +87,8 @@ def _write_zarr(path: Path, checksum: bool) -> None:
 
 
 def _read_workbench(path: Path) -> dict[str, Any]:
-    from cmvmed.workbench.delimited import DelimitedOptions
-    from cmvmed.workbench.readers import read_table
+    from cmvmed.workbench.tables.delimited import DelimitedOptions
+    from cmvmed.workbench.tables.read import read_table
 
     found = read_table(path, DelimitedOptions())
     columns = [found.frame[name].to_numpy() for name in found.frame.columns]

@@ -154,7 +154,7 @@ def _page(case: Case, folder: Path, room: int) -> str:
 def _table(case: Case, folder: Path, room: int) -> str:
     import pandas as pd
 
-    from cmvmed.cli.output_files import write_table
+    from cmvmed.cli.project_options import write_table
 
     frame = pd.DataFrame({"class": ["walk"] * 2000}, index=pd.Index(range(2000), name="id"))
     return _write_file(case, folder, room, lambda path: write_table(frame, path), "predictions.csv")

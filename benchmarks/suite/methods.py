@@ -1,8 +1,8 @@
 """The methods, each a function from a split to its answers on the unlabeled and on the held-out rows.
 
-Peers keep their defaults, with two exceptions that make them stronger: logistic regression may iterate until it has
-converged, and boosted trees may have leaves of one row, since with their default of 20 they cannot split fewer than
-40 labels.
+Peers keep their defaults, with exceptions that make them stronger: logistic regression may iterate until it has
+converged, boosted trees may have leaves of one row, since with their default of 20 they cannot split fewer than 40
+labels, and the covariance of linear discriminant analysis is shrunk.
 """
 
 import json
@@ -14,10 +14,14 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier
+from scipy import sparse
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
+from benchmarks.suite import tabpfn
+from benchmarks.suite.sets import DataSet
 from benchmarks.suite.splits import Split
 from benchmarks.suite.start import PooledMEDs, label_shares, shrunk_shares
 from cmvmed import CMVMED
@@ -63,10 +67,10 @@ class Method:
         From a split to its answer.
     is_peer : bool
         Whether it is one of those that the library is measured against; the starts are not.
-    n_views : int or None
-        Number of views that it needs; None for any.
-    package : str
-        Optional package that it needs.
+    suits : callable
+        From a data set to whether the method can be fitted to it.
+    lacks : callable
+        From nothing to one line on what the method needs and is not there; empty if nothing is missing.
     settings : mapping
         Keyword arguments that differ from the defaults.
     """
@@ -74,19 +78,19 @@ class Method:
     name: str
     solve: Callable[[Split], Answer]
     is_peer: bool = True
-    n_views: int | None = None
-    package: str = ""
+    suits: Callable[[DataSet], bool] = lambda data: True
+    lacks: Callable[[], str] = lambda: ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def missing_package(self) -> str:
-        """One line on what to install, empty if nothing is missing."""
-        if not self.package or find_spec(self.package) is not None:
-            return ""
-        return f"it needs {self.package} (pip install {self.package})"
+
+def package(name: str) -> Callable[[], str]:
+    """One line on an optional package, empty if it is installed."""
+    return lambda: "" if find_spec(name) is not None else f"it needs {name} (pip install {name})"
 
 
-def cmvmed(split: Split, **settings: Any) -> Answer:
-    model, seconds = _timed_fit(CMVMED(views=split.views, **settings), split)
+def cmvmed(split: Split, with_groups: bool = False, **settings: Any) -> Answer:
+    given = {"groups": split.groups} if with_groups else {}
+    model, seconds = _timed_fit(CMVMED(views=split.views, **settings), split, **given)
     known = model.label_distributions_
     unlabeled = split.unlabeled
     on_unlabeled = model.predict_proba(split.X[unlabeled]) if known is None else known[unlabeled]
@@ -132,6 +136,19 @@ def extra_trees(split: Split) -> Answer:
     return _inductive(concatenated_views(split.X, LabeledOnlyClassifier(ExtraTreesClassifier(random_state=0))), split)
 
 
+def random_forest(split: Split) -> Answer:
+    return _inductive(concatenated_views(split.X, LabeledOnlyClassifier(RandomForestClassifier(random_state=0))), split)
+
+
+def lda(split: Split) -> Answer:
+    classifier = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+    return _inductive(concatenated_views(split.X, LabeledOnlyClassifier(classifier)), split)
+
+
+def tabular_network(split: Split) -> Answer:
+    return _inductive(concatenated_views(split.X, tabpfn.TabPFN()), split)
+
+
 def late_fusion(split: Split) -> Answer:
     return _inductive(
         LateFusionClassifier(split.views, concatenated_views(split.X, LabeledOnlyClassifier(_logistic()))), split
@@ -162,9 +179,9 @@ def _logistic() -> LogisticRegression:
     return LogisticRegression(max_iter=2000)
 
 
-def _timed_fit(model: Any, split: Split) -> tuple[Any, float]:
+def _timed_fit(model: Any, split: Split, **given: Any) -> tuple[Any, float]:
     begin = time.perf_counter()
-    model.fit(split.X, split.y)
+    model.fit(split.X, split.y, **given)
     return model, time.perf_counter() - begin
 
 
@@ -175,24 +192,47 @@ def _inductive(model: Any, split: Split) -> Answer:
     return Answer(predict(split.X[split.unlabeled]), predict(split.X_test), seconds)
 
 
+def _has_groups(data: DataSet) -> bool:
+    return data.groups is not None
+
+
+def _has_two_views(data: DataSet) -> bool:
+    return len(data.views) == 2
+
+
+def _has_few_classes(data: DataSet) -> bool:
+    return data.counts.size <= tabpfn.MAX_CLASSES
+
+
+def _is_narrow(data: DataSet) -> bool:
+    return not sparse.issparse(data.X) and data.X.shape[1] <= MAX_LDA_COLUMNS
+
+
 STARTS = ("start", "start_eb")
-ORACLES = ("true_shares",)  # which use what no user knows; they run only if asked for
+ORACLES = ("true_shares",)  # which use what no user knows
+BEFORE = "before"  # CMVMED of another state of the library, whose rows are read from a file
+ON_REQUEST = (*ORACLES, "cmvmed_groups")
+MAX_LDA_COLUMNS = 1000  # its cost grows with their cube
 METHODS = {
     method.name: method
     for method in (
         Method("cmvmed", cmvmed, is_peer=False),
+        Method("cmvmed_groups", partial(cmvmed, with_groups=True), is_peer=False, suits=_has_groups),
         Method("true_shares", true_shares, is_peer=False),
         Method("start", start, is_peer=False),
         Method("start_eb", start_eb, is_peer=False),
         Method("lr", logistic),
         Method("ridge", ridge),
-        Method("boosting", boosting, package="lightgbm"),
+        Method("lda", lda, suits=_is_narrow),
+        Method("boosting", boosting, lacks=package("lightgbm")),
         Method("extra_trees", extra_trees),
+        Method("random_forest", random_forest),
+        Method("tabpfn", tabular_network, suits=_has_few_classes, lacks=tabpfn.missing),
         Method("late_fusion", late_fusion),
         Method("self_training", self_training),
         Method("label_spreading", label_spreading),
-        Method("poisson", poisson, package="graphlearning"),
-        Method("co_training", co_training, n_views=2, package="sslearn"),
+        Method("poisson", poisson, lacks=package("graphlearning")),
+        Method("co_training", co_training, suits=_has_two_views, lacks=package("sslearn")),
     )
 }
 
@@ -200,7 +240,7 @@ METHODS = {
 def variant(text: str) -> Method:
     """CMVMED with other settings, from ``NAME={"keyword": value}``."""
     name, found, settings = text.partition("=")
-    if not found or not name or name in METHODS:
+    if not found or not name or name in (*METHODS, BEFORE):
         raise ValueError(f'{text!r} is not NAME={{"keyword": value}} with a name of its own')
     given = json.loads(settings)
     if not isinstance(given, dict):

@@ -1,31 +1,19 @@
-"""The report as markdown: one table per draw and one over all, one line per method; accuracies by set; what failed."""
+"""The report as markdown: one table per draw and one over all, one line per method; goals; accuracies by set; failures.
 
-from collections.abc import Iterable, Sequence
+Every figure has a column for sets of sensors and one for the others.
+"""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from benchmarks.suite.goals import SIDES, goal_tables
+from benchmarks.suite.markdown import markdown, named, number
 from benchmarks.suite.methods import Method
 from benchmarks.suite.splits import DRAWS, Cell
 from benchmarks.suite.store import Row
-from benchmarks.suite.summary import Harm, Summary, comparable, mean_over_sets, set_means
+from benchmarks.suite.summary import Harm, Summary, by_kind, comparable, mean_over_sets, set_means
 
 BEST_PEER = "best peer per cell"
-COLUMNS = (
-    "method",
-    "cells",
-    "unlabeled %",
-    "held out %",
-    "rank",
-    "to start",
-    "worst cell to start",
-    "cells < -1",
-    "splits < -3 %",
-    "near best peer %",
-    "interval holds %: unlabeled",
-    "held out",
-    "worst set",
-    "ECE",
-    "s",
-    "failed",
-)
+Figure = Callable[[Summary, str, Mapping[Cell, float]], str]
 
 
 def report(rows: Sequence[Row], methods: Sequence[Method], on: str, start: str = "start") -> str:
@@ -36,13 +24,17 @@ def report(rows: Sequence[Row], methods: Sequence[Method], on: str, start: str =
     parts = [_heading(rows, kept, on, start)]
     for draw in [draw for draw in DRAWS if any(row["draw"] == draw for row in kept)]:
         parts += [f"### Labels drawn: {draw}", table([row for row in kept if row["draw"] == draw], methods, on, start)]
-    parts += ["### All draws", table(kept, methods, on, start), "### By set", set_table(kept, methods, on)]
+    parts += ["### All draws", table(kept, methods, on, start), *goal_tables(kept, methods, start)]
+    for kind, of_kind in by_kind(kept).items():
+        for side in SIDES:
+            parts += [f"### By set: {kind}, {side.replace('_', ' ')} rows", set_table(of_kind, methods, side)]
     return "\n\n".join([*parts, *_notes(rows, methods)])
 
 
 def _heading(rows: Sequence[Row], kept: Sequence[Row], on: str, start: str) -> str:
     splits = sorted({row["split"] for row in kept})
-    counts = f"{len({row['set'] for row in kept})} sets, budgets {sorted({row['budget'] for row in kept})}"
+    sets = ", ".join(f"{len({row['set'] for row in part})} {kind}" for kind, part in by_kind(kept).items())
+    counts = f"Sets: {sets}; budgets {sorted({row['budget'] for row in kept})}"
     left = f" {len(rows) - len(kept)} rows wait for other methods of their split." if len(kept) < len(rows) else ""
     numbers = f"{len(splits)} splits ({splits[0]} to {splits[-1]})" if splits else "no splits"
     return (
@@ -53,49 +45,64 @@ def _heading(rows: Sequence[Row], kept: Sequence[Row], on: str, start: str) -> s
 
 
 def table(rows: Sequence[Row], methods: Sequence[Method], on: str, start: str = "start") -> str:
-    """One line per method."""
-    summary = Summary(rows, on, start)
-    best = summary.best_peer(method.name for method in methods if method.is_peer)
-    lines = [_line(summary, method.name, best) for method in methods]
-    other = "held_out" if on == "unlabeled" else "unlabeled"
-    best_other = Summary(rows, other).best_peer(method.name for method in methods if method.is_peer)
-    means = {on: mean_over_sets(best), other: mean_over_sets(best_other)}
-    blank = ["–"] * (len(COLUMNS) - 4)
-    lines.append([BEST_PEER, str(len(best)), _number(means["unlabeled"]), _number(means["held_out"]), *blank])
-    return markdown([COLUMNS, *lines])
-
-
-def _line(summary: Summary, name: str, best: dict[Cell, float]) -> list[str]:
-    harm = Harm.of(summary.gains(name))
-    failed = sum(row["method"] == name and bool(row["error"]) for row in summary.rows)
-    return [
-        name,
-        str(len(summary.cell_means.get(name, {}))),
-        _number(summary.mean(name, "unlabeled")),
-        _number(summary.mean(name, "held_out")),
-        _number(summary.rank(name), 2),
-        _number(harm.mean, signed=True),
-        f"{_number(harm.worst, signed=True)}{_named(harm.worst_cell)}",
-        str(harm.n_cells_below),
-        _number(harm.share_of_splits),
-        _number(summary.share_near(name, best)),
-        *_coverage(summary, name),
-        _number(summary.mean(name, "ece") / 100.0, 3),
-        _number(summary.seconds(name), 2),
-        str(failed),
+    """One line per method; each figure for sensors and for others."""
+    summaries = {kind: Summary(part, on, start) for kind, part in by_kind(rows).items()}
+    peers = [method.name for method in methods if method.is_peer]
+    best = {kind: summary.best_peer(peers) for kind, summary in summaries.items()}
+    head = ["method", *(f"{name}: {kind}" for name in FIGURES for kind in summaries), "s", "failed"]
+    everything = Summary(rows, on, start)
+    lines = [
+        [method.name]
+        + [figure(summaries[kind], method.name, best[kind]) for figure in FIGURES.values() for kind in summaries]
+        + [number(everything.seconds(method.name), 2), _n_failed(rows, method.name)]
+        for method in methods
     ]
+    return markdown([head, *lines, _best_line(summaries, peers)])
 
 
-def _coverage(summary: Summary, name: str) -> list[str]:
-    """Share of fits whose interval holds, on unlabeled and on held-out rows, and the set where it holds least often."""
-    shares = []
-    for on in ("unlabeled", "held_out"):
-        by_set = summary.coverage(name, on)
-        fits = [value for values in by_set.values() for value in values]
-        shares.append(_number(sum(fits) / len(fits)) if fits else "–")
-    by_set = {name: sum(values) / len(values) for name, values in summary.coverage(name, summary.on).items()}
-    worst = min(by_set, key=lambda key: by_set[key], default=None)
-    return [*shares, f"{by_set[worst]:.0f} ({worst})" if worst else "–"]
+def _best_line(summaries: Mapping[str, Summary], peers: Sequence[str]) -> list[str]:
+    """Number of cells and accuracy of the best peer of each."""
+    known = [str(len(summary.best_peer(peers))) for summary in summaries.values()]
+    for on in SIDES:
+        known += [number(mean_over_sets(Summary(summary.rows, on).best_peer(peers))) for summary in summaries.values()]
+    return [BEST_PEER, *known, *["–"] * (len(FIGURES) * len(summaries) + 2 - len(known))]
+
+
+def _worst_cell(summary: Summary, name: str) -> str:
+    harm = Harm.of(summary.gains(name))
+    return f"{number(harm.worst, signed=True)}{named(harm.worst_cell)}"
+
+
+def _holds(summary: Summary, name: str, on: str) -> str:
+    """Share of fits whose interval holds."""
+    return number(summary.share_held(name, on))
+
+
+def _holds_least(summary: Summary, name: str) -> str:
+    """The set where the interval holds least often."""
+    worst = summary.least_held(name)
+    return f"{worst[1]:.0f} ({worst[0]})" if worst else "–"
+
+
+FIGURES: Mapping[str, Figure] = {
+    "cells": lambda summary, name, best: str(len(summary.cell_means.get(name, {}))),
+    "unlabeled %": lambda summary, name, best: number(summary.mean(name, "unlabeled")),
+    "held out %": lambda summary, name, best: number(summary.mean(name, "held_out")),
+    "rank": lambda summary, name, best: number(summary.rank(name), 2),
+    "to start": lambda summary, name, best: number(Harm.of(summary.gains(name)).mean, signed=True),
+    "worst cell to start": lambda summary, name, best: _worst_cell(summary, name),
+    "cells < -1": lambda summary, name, best: str(Harm.of(summary.gains(name)).n_cells_below),
+    "splits < -3 %": lambda summary, name, best: number(Harm.of(summary.gains(name)).share_of_splits),
+    "near best peer %": lambda summary, name, best: number(summary.share_near(name, best)),
+    "interval holds, unlabeled %": lambda summary, name, best: _holds(summary, name, "unlabeled"),
+    "interval holds, held out %": lambda summary, name, best: _holds(summary, name, "held_out"),
+    "interval holds least": lambda summary, name, best: _holds_least(summary, name),
+    "ECE": lambda summary, name, best: number(summary.mean(name, "ece") / 100.0, 3),
+}
+
+
+def _n_failed(rows: Sequence[Row], name: str) -> str:
+    return str(sum(row["method"] == name and bool(row["error"]) for row in rows))
 
 
 def set_table(rows: Sequence[Row], methods: Sequence[Method], on: str) -> str:
@@ -104,7 +111,7 @@ def set_table(rows: Sequence[Row], methods: Sequence[Method], on: str) -> str:
     columns = {method.name: set_means(summary.cell_means.get(method.name, {})) for method in methods}
     columns[BEST_PEER] = set_means(summary.best_peer(method.name for method in methods if method.is_peer))
     sets = sorted({cell.set for cell in summary.cells})
-    lines = [[name, *(_number(column.get(name, float("nan"))) for column in columns.values())] for name in sets]
+    lines = [[name, *(number(column.get(name, float("nan"))) for column in columns.values())] for name in sets]
     return markdown([["set", *columns], *lines])
 
 
@@ -129,18 +136,3 @@ def _failures(name: str, rows: Sequence[Row]) -> list[str]:
     if without:
         notes.append(f"**{name}** gave no estimate in {len(without)} of {len(rows)} fits: {without[0]['no_estimate']}")
     return notes
-
-
-def markdown(lines: Iterable[Sequence[str]]) -> str:
-    head, *rest = lines
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rest])
-
-
-def _number(value: float, digits: int = 1, signed: bool = False) -> str:
-    if value != value:
-        return "–"
-    return f"{value:{'+' if signed else ''}.{digits}f}"
-
-
-def _named(cell: Cell | None) -> str:
-    return f" ({cell.set}, {cell.budget}, {cell.draw})" if cell else ""

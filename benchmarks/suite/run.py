@@ -35,13 +35,13 @@ def possible_cells(sets: Iterable[str], budgets: Iterable[int], draws: Iterable[
     cells = []
     for name in sets:
         try:
-            counts = load(name).counts
+            data = load(name)
         except (DatasetError, ImportError) as error:
             _say(f"{name}: left out. {error}")
             continue
         for cell in (Cell(name, budget, way) for budget in budgets for way in draws):
             try:
-                check_cell(cell, counts, n_rows)
+                check_cell(cell, data.counts, n_rows, data.groups is not None)
                 cells.append(cell)
             except ImpossibleCellError as error:
                 _say(f"{name}, {cell.budget} labels per class, {cell.draw}: left out, {error}")
@@ -49,10 +49,10 @@ def possible_cells(sets: Iterable[str], budgets: Iterable[int], draws: Iterable[
 
 
 def usable_methods(methods: Iterable[Method]) -> list[Method]:
-    """The methods whose packages are installed; the others are named on stderr."""
+    """The methods whose packages and files are there; the others are named on stderr."""
     usable = []
     for method in methods:
-        if reason := method.missing_package():
+        if reason := method.lacks():
             _say(f"{method.name}: left out, {reason}")
         else:
             usable.append(method)
@@ -60,13 +60,13 @@ def usable_methods(methods: Iterable[Method]) -> list[Method]:
 
 
 def wanted_keys(cells: Iterable[Cell], methods: Sequence[Method], splits: range, n_rows: int) -> dict[Key, Method]:
-    """Every row that is asked for, with its method; a method for two views has no rows on other data."""
+    """Every row that is asked for, with its method; a method has no rows on data that do not suit it."""
     return {
         Key(*cell, n_rows, number, method.name): method
         for cell in cells
         for number in splits
         for method in methods
-        if method.n_views in (None, len(load(cell.set).views))
+        if method.suits(load(cell.set))
     }
 
 

@@ -1,7 +1,9 @@
 """The data sets of the suite in one form: all views side by side, the columns of each view, and class codes.
 
 Files are looked for in the folder of the environment variable ``CMVMED_DATA``, else in ``shared/data`` beside the
-repository. The 17 sets of its subfolder ``suite`` are described in the README there. Nothing is downloaded.
+repository. The 24 sets of its subfolder ``suite`` are described in the README there. Nothing is downloaded.
+
+Twelve sets are measured by several sensors and are reported apart from the others (texts, links, images, biology).
 """
 
 import os
@@ -43,7 +45,29 @@ SUITE = (
     "eyaleb",
     "prokaryotic",
     "proteinfold",
+    "robot_grasp",
+    "robot_approach",
+    "room",
+    "stress",
+    "wall",
+    "natops",
+    "epilepsy",
 )
+SENSORS = (
+    "racketsports",
+    "hyd_pump",
+    "hyd_accu",
+    "gas1",
+    "robot_grasp",
+    "robot_approach",
+    "room",
+    "stress",
+    "wall",
+    "natops",
+    "epilepsy",
+    "sensit",
+)
+KINDS = ("sensors", "others")
 
 
 @dataclass(frozen=True)
@@ -57,17 +81,25 @@ class DataSet:
     views : dict from view name to slice of columns
     y : ndarray of shape (n_rows,)
         Classes 0, ..., K - 1.
+    groups : ndarray of shape (n_rows,) or None
+        Person, day or stretch of time of each row; held-out rows are of other groups than training rows.
     """
 
     name: str
     X: Any
     views: dict[str, slice]
     y: Any
+    groups: Any = None
 
     @property
     def counts(self) -> Any:
         """Number of rows of each class, (K,)."""
         return np.bincount(self.y)
+
+
+def kind_of(name: str) -> str:
+    """Whether a set is one of the "sensors" or of the "others"."""
+    return "sensors" if name in SENSORS else "others"
 
 
 def data_folder() -> Path:
@@ -77,14 +109,14 @@ def data_folder() -> Path:
 
 
 def read_suite_file(name: str) -> Any:
-    """A bunch-like pair of views and target from ``suite/NAME.npz``."""
+    """Views, target and groups (None if there are none) from ``suite/NAME.npz``."""
     path = data_folder() / "suite" / f"{name}.npz"
     if not path.is_file():
         raise DatasetNotFoundError(
             f"{path} does not exist; set CMVMED_DATA to the folder that holds suite/{path.name}."
         )
     with np.load(path) as file:
-        return read_views(file), file["y"]
+        return read_views(file), file["y"], file.get("groups")
 
 
 def read_views(file: Any) -> dict[str, Any]:
@@ -100,10 +132,9 @@ def read_views(file: Any) -> dict[str, Any]:
 
 
 def _of_suite(name: str) -> DataSet:
-    views, target = read_suite_file(name)
-    return _coded(
-        name, concatenate_views(list(views.values())), column_slices({v: m.shape[1] for v, m in views.items()}), target
-    )
+    views, target, groups = read_suite_file(name)
+    columns = column_slices({view: matrix.shape[1] for view, matrix in views.items()})
+    return _coded(name, concatenate_views(list(views.values())), columns, target, groups)
 
 
 def _of_bunch(name: str, load: Callable[..., Any], **arguments: Any) -> DataSet:
@@ -118,9 +149,9 @@ def _of_file(name: str, fetch: Callable[..., Any], **arguments: Any) -> DataSet:
     return _of_bunch(name, fetch, data_home=folder, download_if_missing=False, **arguments)
 
 
-def _coded(name: str, X: Any, views: dict[str, slice], target: Any) -> DataSet:
+def _coded(name: str, X: Any, views: dict[str, slice], target: Any, groups: Any = None) -> DataSet:
     X = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    return DataSet(name, X, views, np.unique(np.asarray(target), return_inverse=True)[1])
+    return DataSet(name, X, views, np.unique(np.asarray(target), return_inverse=True)[1], groups)
 
 
 LOADERS: dict[str, Callable[[], DataSet]] = {

@@ -1,7 +1,10 @@
 """Which rows are for training, which are held out, and which training rows have labels.
 
 The training part has the same share of each class as all rows: half of them, or ``n_rows`` if that is fewer. Of the
-rest at most 1000 rows are held out. A budget of b gives b labels per class on average, b K in all, drawn in one of
+rest at most 1000 rows are held out. Where rows belong to groups (persons, days), groups are drawn for training until
+they have about half of the rows, the others are held out, and the training part has the shares of the classes within
+its groups. They are drawn again until every class has at least three quarters of the training rows that it would have
+without groups, and is held out too. A budget of b gives b labels per class on average, b K in all, drawn in one of
 three ways:
 
 - "random": at random from the training rows, drawn again until every class has a label;
@@ -24,7 +27,8 @@ BUDGETS = (2, 5, 10)
 DRAWS = ("random", "per_class", "biased")
 BIAS = 3.0
 MAX_HELD_OUT = 1000
-MIN_UNLABELED = 50
+MIN_UNLABELED = 50  # or half of the training rows, if that is fewer
+MIN_OF_CLASS = 0.75  # of its training rows without groups
 MAX_TRIES = 100_000
 
 
@@ -53,6 +57,7 @@ class Split:
         The classes of all training rows.
     y_test : ndarray of shape (n_test,)
     views : dict from view name to slice of columns
+    groups : ndarray of shape (n_train,) or None
     """
 
     X: Any
@@ -61,6 +66,7 @@ class Split:
     X_test: Any
     y_test: Any
     views: dict[str, slice]
+    groups: Any = None
 
     @property
     def labeled(self) -> Any:
@@ -99,24 +105,25 @@ def apportion(weights: Any, total: int) -> Any:
     return whole
 
 
-def check_cell(cell: Cell, counts: Any, n_rows: int) -> None:
+def check_cell(cell: Cell, counts: Any, n_rows: int, in_groups: bool = False) -> None:
     """Raise ImpossibleCellError if not every split of the cell can be drawn from classes of these sizes."""
     available = train_counts(counts, n_rows)
     n_classes, n_labeled = counts.size, cell.budget * counts.size
-    if available.sum() - n_labeled < MIN_UNLABELED:
+    if available.sum() - n_labeled < min(MIN_UNLABELED, available.sum() / 2):
         raise ImpossibleCellError(
             f"{n_labeled} labels leave {available.sum() - n_labeled} of {available.sum()} rows unlabeled"
         )
     needed = 1
     if cell.draw != "random":
         needed = int(label_counts(cell, n_classes, np.random.default_rng(0)).max())
-    if available.min() < needed:
-        raise ImpossibleCellError(f"a class has {available.min()} training rows and may need {needed} labels")
+    smallest = int(np.ceil(MIN_OF_CLASS * available.min())) if in_groups else int(available.min())
+    if smallest < needed:
+        raise ImpossibleCellError(f"a class has {smallest} training rows and may need {needed} labels")
 
 
 def draw(data: DataSet, cell: Cell, number: int, n_rows: int) -> Split:
     """Split ``number`` of a cell."""
-    check_cell(cell, data.counts, n_rows)
+    check_cell(cell, data.counts, n_rows, data.groups is not None)
     name = zlib.crc32(data.name.encode())
     train, test = draw_rows(data, n_rows, np.random.default_rng([name, number]))
     rng = np.random.default_rng([name, number, zlib.crc32(cell.draw.encode()), cell.budget])
@@ -124,14 +131,39 @@ def draw(data: DataSet, cell: Cell, number: int, n_rows: int) -> Split:
     y = np.full(truth.size, -1)
     labeled = _draw_labeled(cell, truth, data.counts.size, rng)
     y[labeled] = truth[labeled]
-    return Split(data.X[train], y, truth, data.X[test], data.y[test], data.views)
+    groups = None if data.groups is None else data.groups[train]
+    return Split(data.X[train], y, truth, data.X[test], data.y[test], data.views, groups)
 
 
 def draw_rows(data: DataSet, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any]:
     """Numbers of the training rows and of the held-out rows."""
+    if data.groups is not None:
+        return _draw_rows_of_groups(data, n_rows, rng)
     order = rng.permutation(data.y.size)
     train = rng.permutation(_first_of_each_class(order, data.y, train_counts(data.counts, n_rows)))
     return train, np.setdiff1d(order, train)[rng.permutation(order.size - train.size)[:MAX_HELD_OUT]]
+
+
+def _draw_rows_of_groups(data: DataSet, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """The same with training rows of some groups and held-out rows of the others."""
+    usual = train_counts(data.counts, n_rows)
+    for _ in range(MAX_TRIES):
+        inside = np.isin(data.groups, draw_groups(data.groups, rng))
+        counts = np.bincount(data.y[inside], minlength=usual.size)
+        wanted = apportion(counts, min(int(usual.sum()), int(counts.sum())))
+        if (wanted >= MIN_OF_CLASS * usual).all() and (counts < data.counts).all():
+            order = rng.permutation(np.flatnonzero(inside))
+            train = rng.permutation(_first_of_each_class(order, data.y, wanted))
+            return train, rng.permutation(np.flatnonzero(~inside))[:MAX_HELD_OUT]
+    raise ImpossibleCellError(f"no draw of groups in {MAX_TRIES} had enough rows of every class")
+
+
+def draw_groups(groups: Any, rng: np.random.Generator) -> Any:
+    """Groups in random order as far as they come nearest to half of the rows; at least one, and never all."""
+    names, sizes = np.unique(groups, return_counts=True)
+    order = rng.permutation(names.size)
+    reached = np.cumsum(sizes[order])[:-1]
+    return names[order[: np.abs(reached - groups.size / 2).argmin() + 1]]
 
 
 def _draw_labeled(cell: Cell, truth: Any, n_classes: int, rng: np.random.Generator) -> Any:

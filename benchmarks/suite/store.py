@@ -7,6 +7,7 @@ line that is not whole is passed over when the file is read, and is closed befor
 import json
 import os
 import sys
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,10 +43,13 @@ class Store:
     Parameters
     ----------
     path : Path
+    borrowed : dict from key to row
+        Rows of other files, which count where the file has none.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, borrowed: dict[Key, Row] | None = None) -> None:
         self.path = path
+        self.borrowed = borrowed or {}
 
     def add(self, row: Row) -> None:
         """Append one row."""
@@ -75,4 +79,14 @@ class Store:
                 found[key] = row
         if n_broken:
             print(f"{self.path}: {n_broken} broken lines were passed over", file=sys.stderr)
-        return found
+        return self.borrowed | found
+
+
+def rows_of_methods(paths: Iterable[Path], methods: Collection[str]) -> dict[Key, Row]:
+    """The rows of these methods in other files, which are only read; an error if a file is not there."""
+    found: dict[Key, Row] = {}
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} does not exist")
+        found |= {key: row for key, row in Store(path).rows().items() if key.method in methods}
+    return found

@@ -2,7 +2,7 @@
 
 A cell is a data set with a budget and a draw. Accuracies are in percent. Where a run is not finished, a cell is
 compared on the splits that all of its methods have done, so that no method gains by easy splits. A split on which a
-method failed has no accuracy of it.
+method failed has no accuracy of it. Sets of sensors and other sets are summed up apart.
 """
 
 from collections import defaultdict
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from benchmarks.suite.sets import KINDS, kind_of
 from benchmarks.suite.splits import Cell
 from benchmarks.suite.store import Row, key_of
 
@@ -29,6 +30,12 @@ def comparable(rows: Iterable[Row]) -> list[Row]:
         done[key_of(row).cell][row["split"]].add(row["method"])
     methods = {cell: set().union(*splits.values()) for cell, splits in done.items()}
     return [row for row in rows if done[key_of(row).cell][row["split"]] == methods[key_of(row).cell]]
+
+
+def by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of sensors and of other sets; a kind without rows is left out."""
+    found = {kind: [row for row in rows if kind_of(row["set"]) == kind] for kind in KINDS}
+    return {kind: of_kind for kind, of_kind in found.items() if of_kind}
 
 
 @dataclass(frozen=True)
@@ -83,13 +90,17 @@ class Summary:
             compared = [name for name, means in self.cell_means.items() if cell in means]
             order = rankdata([-round(self.cell_means[name][cell], 6) for name in compared])
             ranks.append(order[compared.index(method)])
-        return _mean(ranks)
+        return mean(ranks)
 
-    def gains(self, method: str) -> Mapping[Cell, list[float]]:
-        """Differences to the start on single splits, by cell."""
-        ours, start = self.scores.get(method, {}), self.scores.get(self.start, {})
+    def gains(self, method: str, other: str | None = None) -> Mapping[Cell, list[float]]:
+        """Differences to another method, the start unless named, on single splits, by cell."""
+        ours, start = self.scores.get(method, {}), self.scores.get(other or self.start, {})
         pairs = {cell: sorted(ours[cell].keys() & start[cell].keys()) for cell in ours.keys() & start.keys()}
         return {cell: [ours[cell][s] - start[cell][s] for s in splits] for cell, splits in pairs.items() if splits}
+
+    def set_gains(self, method: str, other: str | None = None) -> dict[str, float]:
+        """Mean difference to another method, the start unless named, by set."""
+        return set_means({cell: mean(values) for cell, values in self.gains(method, other).items()})
 
     def best_peer(self, peers: Iterable[str]) -> Mapping[Cell, float]:
         """Mean of the best peer of each cell, picked afterwards."""
@@ -100,7 +111,7 @@ class Summary:
     def share_near(self, method: str, best: Mapping[Cell, float]) -> float:
         """Percentage of cells within a point of the best peer."""
         means = self.cell_means.get(method, {})
-        return 100.0 * _mean([means[cell] >= best[cell] - NEAR for cell in means.keys() & best.keys()])
+        return 100.0 * mean([means[cell] >= best[cell] - NEAR for cell in means.keys() & best.keys()])
 
     def coverage(self, method: str, on: str) -> Mapping[str, list[float]]:
         """Whether the intervals of single fits hold, in percent, by set."""
@@ -109,9 +120,18 @@ class Summary:
             found[cell.set] += splits.values()
         return found
 
+    def share_held(self, method: str, on: str) -> float:
+        """Percentage of fits whose interval holds."""
+        return mean([value for values in self.coverage(method, on).values() for value in values])
+
+    def least_held(self, method: str) -> tuple[str, float] | None:
+        """The set where the interval holds least often, with the percentage; None if there are no intervals."""
+        shares = {name: mean(values) for name, values in self.coverage(method, self.on).items()}
+        return min(shares.items(), key=lambda item: item[1], default=None)
+
     def seconds(self, method: str) -> float:
         """Mean time of a fit."""
-        return _mean([row["seconds"] for row in self.rows if row["method"] == method and not row["error"]])
+        return mean([row["seconds"] for row in self.rows if row["method"] == method and not row["error"]])
 
 
 @dataclass(frozen=True)
@@ -127,7 +147,7 @@ class Harm:
     @classmethod
     def of(cls, gains: Mapping[Cell, list[float]]) -> "Harm":
         """From differences on single splits."""
-        means = {cell: _mean(values) for cell, values in gains.items()}
+        means = {cell: mean(values) for cell, values in gains.items()}
         single = [value for values in gains.values() for value in values]
         worst = min(means, key=lambda cell: means[cell], default=None)
         return cls(
@@ -135,13 +155,26 @@ class Harm:
             worst=means[worst] if worst else float("nan"),
             worst_cell=worst,
             n_cells_below=sum(value < -NEAR for value in means.values()),
-            share_of_splits=100.0 * _mean([value < -HARMED for value in single]),
+            share_of_splits=100.0 * mean([value < -HARMED for value in single]),
         )
 
 
 def mean_over_sets(cells: Mapping[Cell, float]) -> float:
     """Mean over sets of the mean over the cells of each."""
-    return _mean(list(set_means(cells).values()))
+    return mean(list(set_means(cells).values()))
+
+
+def balanced_mean(cells: Mapping[Cell, float]) -> float:
+    """Mean over sensors and other sets, with equal weight, of the mean over their sets."""
+    return mean(list(kind_means(cells).values()))
+
+
+def kind_means(cells: Mapping[Cell, float]) -> dict[str, float]:
+    """Mean over the sets of each kind that has any."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for name, value in set_means(cells).items():
+        found[kind_of(name)].append(value)
+    return {kind: mean(found[kind]) for kind in KINDS if kind in found}
 
 
 def set_means(cells: Mapping[Cell, float]) -> dict[str, float]:
@@ -149,12 +182,13 @@ def set_means(cells: Mapping[Cell, float]) -> dict[str, float]:
     found: dict[str, list[float]] = defaultdict(list)
     for cell, value in cells.items():
         found[cell.set].append(value)
-    return {name: _mean(values) for name, values in found.items()}
+    return {name: mean(values) for name, values in found.items()}
 
 
 def _means(cells: Mapping[Cell, Mapping[int, float]]) -> dict[Cell, float]:
-    return {cell: _mean(list(splits.values())) for cell, splits in cells.items()}
+    return {cell: mean(list(splits.values())) for cell, splits in cells.items()}
 
 
-def _mean(values: Sequence[Any]) -> float:
+def mean(values: Sequence[Any]) -> float:
+    """The mean, NaN of nothing."""
     return float(np.mean(values)) if len(values) else float("nan")

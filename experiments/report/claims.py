@@ -10,7 +10,7 @@ from math import sqrt
 import numpy as np
 from scipy import stats
 
-from cmvmed.pages.formatting import format_interval, format_points, join_names, p_value_phrase, plural
+from cmvmed.pages.formatting import join_names, plural
 from experiments.comparison import (
     BaselineComparison,
     deviation_ratio_interval,
@@ -29,6 +29,7 @@ from experiments.report.grouping import (
     summaries,
     with_score,
 )
+from experiments.report.number_text import format_interval, format_points, p_value_phrase
 from experiments.report.significance import (
     CLAIM_VERDICTS,
     CONFIDENCE,

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from statistics import fmean
 
-from cmvmed.pages.formatting import format_interval, format_points, plural
+from cmvmed.pages.formatting import plural
 from experiments.comparison import scores_by_split, train_test_ratio
 from experiments.methods import CMV_MED
 from experiments.report.claims import MAX_SIMILAR_DIFFERENCE, Claim, Finding, setting_label
 from experiments.report.curves import CURVE_EXPERIMENT, ByCount, falls
 from experiments.report.grouping import Setting, by_setting, is_paper_baseline, summaries, with_score
+from experiments.report.number_text import format_interval, format_points
 from experiments.report.significance import (
     DOES_NOT_HOLD,
     MIN_SPLITS,

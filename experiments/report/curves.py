@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from cmvmed.pages.charts import OTHER, Chart, Series, line_chart
-from cmvmed.pages.formatting import DASH, format_interval, format_points, plural, slug
+from cmvmed.pages.formatting import DASH, plural
 from cmvmed.pages.rendering import read_template
 from cmvmed.pages.svg import Element, element, text_element, to_markup
 from experiments.comparison import mean_interval, scores_by_split, train_test_ratio
@@ -32,6 +32,7 @@ from experiments.report.grouping import (
     values_by_method,
     with_score,
 )
+from experiments.report.number_text import format_interval, format_points, slug
 from experiments.report.significance import MIN_SPLITS, Difference, Scores, differences
 from experiments.result_rows import ResultRow
 from experiments.scores import ReliabilityBins, calibration_error, pool_bins

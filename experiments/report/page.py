@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cmvmed.pages.formatting import format_interval, format_points, join_names, plural
+from cmvmed.pages.formatting import join_names, plural
 from cmvmed.pages.rendering import render
 from experiments.comparison import compare_with_baselines
 from experiments.experiment import EXPERIMENTS, PAPER_SOURCE, PROTOCOLS, TABLE_1, Experiment
@@ -31,6 +31,7 @@ from experiments.report.grouping import (
     sort_position,
     summaries,
 )
+from experiments.report.number_text import format_interval, format_points
 from experiments.report.projection import LEVELS, N_LABELED, N_ROWS, example, projection_panels
 from experiments.report.significance import comparisons, rank_panels, significance_panels, too_few_splits
 from experiments.report.tables import accuracy_cards, best_methods, cost_tables

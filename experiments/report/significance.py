@@ -8,15 +8,7 @@ from math import inf
 from statistics import fmean
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
-from cmvmed.pages.formatting import (
-    format_interval,
-    format_p_value,
-    format_points,
-    join_names,
-    p_value_phrase,
-    plural,
-    slug,
-)
+from cmvmed.pages.formatting import join_names, plural
 from experiments.comparison import (
     MIN_DATASETS,
     BaselineComparison,
@@ -27,6 +19,7 @@ from experiments.comparison import (
 )
 from experiments.methods import CMV_MED
 from experiments.report.grouping import Setting, by_setting, method_position, method_style, summaries
+from experiments.report.number_text import format_interval, format_p_value, format_points, p_value_phrase, slug
 from experiments.result_rows import ResultRow
 
 LEVEL = 0.05

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
-from cmvmed.pages.formatting import DASH, format_magnitude, format_share, plural, slug
+from cmvmed.pages.formatting import DASH, plural
 from experiments.experiment import PROTOCOLS, SAME_DATA, SUBSTITUTES, paper_result
 from experiments.methods import MAJORITY_CLASS
 from experiments.report.grouping import (
@@ -23,6 +23,7 @@ from experiments.report.grouping import (
     summaries,
     values_by_method,
 )
+from experiments.report.number_text import format_magnitude, format_share, slug
 from experiments.result_rows import ResultRow
 
 SHAPES = {"defaults": "disc", "shares": "square", "tuned": "ring"}  # of the marks, by protocol

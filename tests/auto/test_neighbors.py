@@ -11,12 +11,11 @@ from cmvmed import CMVMED
 from cmvmed.auto.neighbors import (
     NeighborEvidence,
     add_neighbor_view,
-    laplacian_kernel,
-    neighbor_view,
 )
 from cmvmed.core.full_kernel import CholeskyView, SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.surrogates import Jaakkola
+from cmvmed.graphs.kernel import laplacian_kernel, neighbor_view
 from cmvmed.model.graph_votes import graph_vote
 from cmvmed.model.terms import covers
 from cmvmed.model_selection import hide_labels
@@ -62,7 +61,11 @@ def test_blocks_hold_the_kernel_of_all_rows_with_the_mean_settings_of_the_views(
         for view, variance in zip(training.views, (1.0, 3.0), strict=True)
     ]
     nodes = training.nodes(4)
-    blocks = neighbor_view(nodes, views, training.data, TUNING).exact_model(np.ones(60), shared_curvature=True).blocks
+    blocks = (
+        neighbor_view(nodes, views, training.data, REGULARIZATION)
+        .exact_model(np.ones(60), shared_curvature=True)
+        .blocks
+    )
     assert blocks.prior_variance == 2.0
     check_blocks(blocks, training, nodes, 0.1 / 2.0)
     rejects(check_blocks, blocks, training, nodes, 0.0)

@@ -11,31 +11,46 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 
+from benchmarks import pages
 from benchmarks.suite import __main__ as command
 from benchmarks.suite import sets
 from benchmarks.suite.choose import best_candidate, choose, leave_one_set_out
+from benchmarks.suite.goals import goal_table
 from benchmarks.suite.methods import METHODS, Answer, Method, variant
 from benchmarks.suite.report import report
-from benchmarks.suite.run import ChangedSettingsError, evaluate, measures, possible_cells, run, wanted_keys
+from benchmarks.suite.run import (
+    ChangedSettingsError,
+    evaluate,
+    measures,
+    possible_cells,
+    run,
+    usable_methods,
+    wanted_keys,
+)
 from benchmarks.suite.scores import accuracy, as_distributions, calibration_error
-from benchmarks.suite.sets import SUITE, DataSet, data_folder, load
-from benchmarks.suite.splits import Cell, ImpossibleCellError, Split, apportion, check_cell, draw
+from benchmarks.suite.sets import LOADERS, SENSORS, SUITE, DataSet, data_folder, kind_of, load
+from benchmarks.suite.splits import Cell, ImpossibleCellError, Split, apportion, check_cell, draw, draw_groups
 from benchmarks.suite.start import TEMPERATURE, balancing_offset, label_shares, shrunk_shares
-from benchmarks.suite.store import Key, Store, key_of
-from benchmarks.suite.summary import Harm, Summary, comparable
+from benchmarks.suite.store import Key, Store, key_of, rows_of_methods
+from benchmarks.suite.summary import Harm, Summary, balanced_mean, comparable
+from cmvmed import CMVMED
 
 SIZES = (120, 60, 60)
 NUMBER = 4  # the column that holds it
 
 
-def toy(name="toy", sizes=SIZES, as_sparse=False):
-    """Two views that tell the classes apart; a column of the first holds the number of the row, in thousandths."""
+def toy(name="toy", sizes=SIZES, as_sparse=False, n_groups=0):
+    """Two views that tell the classes apart; a column of the first holds the number of the row, in thousandths.
+
+    With groups, the last class is of the first two groups only.
+    """
     rng = np.random.default_rng(0)
     y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     centers = 4.0 * np.eye(len(sizes), 5)
     X = np.hstack([centers[y] + rng.standard_normal((y.size, 5)) for _ in range(2)])
     X[:, NUMBER] = np.arange(y.size) / 1000.0
-    return DataSet(name, sparse.csr_matrix(X) if as_sparse else X, {"a": slice(0, 5), "b": slice(5, 10)}, y)
+    groups = rng.integers(0, np.where(y == len(sizes) - 1, 2, n_groups)) if n_groups else None
+    return DataSet(name, sparse.csr_matrix(X) if as_sparse else X, {"a": slice(0, 5), "b": slice(5, 10)}, y, groups)
 
 
 @pytest.fixture
@@ -114,9 +129,42 @@ class TestSplits:
             check_cell(Cell("x", 10, "per_class"), counts, 400)
         with pytest.raises(ImpossibleCellError, match="leave 46 of 106"):
             check_cell(Cell("x", 20, "random"), counts, 400)
+        with pytest.raises(ImpossibleCellError, match="5 training rows and may need 6"):
+            check_cell(Cell("x", 6, "per_class"), counts, 400, in_groups=True)  # three quarters of six
         check_cell(Cell("x", 3, "biased"), counts, 400)
+        small = np.array([17, 16, 21, 34])
+        check_cell(Cell("x", 5, "per_class"), small, 400)  # at least half of 44 rows are unlabeled
+        with pytest.raises(ImpossibleCellError, match="leave 20 of 44"):
+            check_cell(Cell("x", 6, "random"), small, 400)
         with pytest.raises(ImpossibleCellError, match="may need"):
             check_cell(Cell("x", 5, "biased"), counts, 400)
+
+    @pytest.mark.parametrize("number", range(8))
+    def test_held_out_rows_are_of_other_groups(self, number):
+        data = toy(n_groups=6)
+        split = draw(data, Cell("toy", 3, "random"), number, 100)
+        of_train, of_test = (set(data.groups[numbers(X)]) for X in (split.X, split.X_test))
+        assert not of_train & of_test
+        assert len(of_train | of_test) == 6
+        assert (data.groups[numbers(split.X)] == split.groups).all()
+        assert split.y.size == 100
+        assert np.bincount(split.truth).min() >= 0.75 * 25  # 25 of 100 rows would be of the last class
+        assert set(split.y_test) == {0, 1, 2}
+        assert set(split.y[split.labeled]) == {0, 1, 2}
+
+    def test_groups_of_about_half_of_the_rows(self):
+        groups = np.repeat([3, 5, 8, 9], [50, 30, 10, 10])
+        drawn = [set(draw_groups(groups, np.random.default_rng(s))) for s in range(20)]
+        sizes = [int(np.isin(groups, list(each)).sum()) for each in drawn]
+        assert len({frozenset(each) for each in drawn}) > 2
+        assert all(30 <= size <= 70 for size in sizes)
+        assert draw_groups(np.array([1, 1, 2]), np.random.default_rng(0)).size == 1
+
+    def test_groups_that_cannot_be_divided(self):
+        data = toy(n_groups=6)
+        data.groups[data.y == 2] = 0  # one group has the whole class
+        with pytest.raises(ImpossibleCellError, match="no draw of groups"):
+            draw(data, Cell("toy", 3, "random"), 0, 100)
 
     def test_cells_that_cannot_be_run_are_named(self, toy_set, monkeypatch, tmp_path, capsys):
         monkeypatch.setenv("CMVMED_DATA", str(tmp_path))
@@ -160,10 +208,13 @@ class TestMethods:
     @pytest.mark.parametrize("as_sparse", [False, True])
     @pytest.mark.parametrize("name", METHODS)
     def test_each_learns(self, name, as_sparse, monkeypatch):
-        if reason := METHODS[name].missing_package():
+        if reason := METHODS[name].lacks():
             pytest.skip(reason)
-        monkeypatch.setitem(sets.LOADERS, f"toy {as_sparse}", lambda: toy(f"toy {as_sparse}", as_sparse=as_sparse))
-        row = evaluate(Key(f"toy {as_sparse}", 5, "random", 400, 0, name), METHODS[name])
+        data = toy(f"toy {as_sparse}", as_sparse=as_sparse)
+        if not METHODS[name].suits(data):
+            pytest.skip("the method does not suit such data")
+        monkeypatch.setitem(sets.LOADERS, data.name, lambda: data)
+        row = evaluate(Key(data.name, 5, "random", 400, 0, name), METHODS[name])
         load.cache_clear()
         assert row["error"] == ""
         assert row["unlabeled"] > 0.6
@@ -171,6 +222,16 @@ class TestMethods:
         assert (row["n_labeled"], row["n_unlabeled"], row["n_held_out"], row["n_classes"]) == (15, 105, 120, 3)
         assert row["seconds"] > 0.0
         assert ("low" in row) == (name in {"cmvmed", "true_shares"})
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_groups_reach_the_fit_if_asked_for(self, monkeypatch):
+        given, fit = [], CMVMED.fit
+        monkeypatch.setattr(CMVMED, "fit", lambda *args, **named: given.append(named) or fit(*args, **named))
+        split = draw(toy(n_groups=6), Cell("toy", 5, "per_class"), 0, 100)
+        for name in ("cmvmed", "cmvmed_groups"):
+            assert METHODS[name].solve(split).estimate
+        assert given[0] == {}
+        assert (given[1]["groups"] == split.groups).all()
 
     def test_a_variant_is_cmvmed_with_other_settings(self, toy_set):
         given = variant('uncalibrated={"calibrate": false}')
@@ -293,10 +354,32 @@ class TestRun:
         run(wanted, store, 1)
         assert "start: 1 rows were made by other code" in capsys.readouterr().err
 
-    def test_methods_for_two_views(self, monkeypatch):
-        three = [METHODS["co_training"], METHODS["lr"]]
-        names = {key.method for key in wanted_keys([Cell("breast_cancer", 2, "random")], three, range(1), 400)}
-        assert names == {"lr"}
+    @pytest.mark.parametrize(
+        ("name", "suiting"),
+        [("breast_cancer", {"lr", "lda", "tabpfn"}), ("toy", {"lr", "lda", "tabpfn", "co_training", "cmvmed_groups"})],
+    )
+    def test_methods_that_do_not_suit_a_set_have_no_rows_there(self, monkeypatch, name, suiting):
+        monkeypatch.setitem(sets.LOADERS, "toy", lambda: toy(n_groups=3))
+        load.cache_clear()
+        methods = [METHODS[method] for method in ("co_training", "lr", "lda", "tabpfn", "cmvmed_groups")]
+        assert {key.method for key in wanted_keys([Cell(name, 2, "random")], methods, range(1), 400)} == suiting
+        load.cache_clear()
+
+    def test_what_is_missing_is_named(self, monkeypatch, tmp_path, capsys):
+        monkeypatch.setenv("CMVMED_TABPFN", str(tmp_path / "none"))
+        assert usable_methods([METHODS["tabpfn"], METHODS["lr"]]) == [METHODS["lr"]]
+        assert "tabpfn: left out, its weights are not at" in capsys.readouterr().err
+
+    def test_peers_of_another_file_are_not_fitted_again(self, toy_set, tmp_path):
+        calls = []
+        run(self.wanted(counting("a", calls)), Store(tmp_path / "peers.jsonl"), 1)
+        store = Store(tmp_path / "r.jsonl", rows_of_methods([tmp_path / "peers.jsonl"], ["a"]))
+        run(self.wanted(counting("a", calls), counting("b", calls)), store, 1)
+        assert calls == ["a", "a", "b", "b"]
+        assert {key.method for key in store.rows()} == {"a", "b"}
+        assert {key.method for key in Store(tmp_path / "r.jsonl").rows()} == {"b"}
+        with pytest.raises(FileNotFoundError, match="does not exist"):
+            rows_of_methods([tmp_path / "none.jsonl"], ["a"])
 
     @pytest.mark.slow
     def test_processes_find_what_one_process_finds(self, tmp_path):
@@ -323,6 +406,23 @@ class TestRun:
         again = capsys.readouterr().out
         assert "| lr |" in again
         assert "| start |" not in again
+        rest = ["--before", str(tmp_path / "r.jsonl"), "--peers", str(tmp_path / "r.jsonl"), "--results"]
+        monkeypatch.setattr("sys.argv", [*arguments, *rest, str(tmp_path / "new.jsonl"), "--methods", "cmvmed", "lr"])
+        command.main()
+        first = capsys.readouterr().out
+        assert "### Goals: cmvmed" in first
+        assert "### Goals: before" not in first  # the file has no rows of it
+        again = [*arguments, "--before", str(tmp_path / "new.jsonl"), "--results", str(tmp_path / "new.jsonl")]
+        monkeypatch.setattr("sys.argv", [*again, "--no-run", "--methods", "cmvmed"])
+        command.main()
+        assert "| to before | +0.0 (toy +0.0) | +0.0 (toy +0.0) |" in capsys.readouterr().out
+        monkeypatch.setattr("sys.argv", [*arguments, "--peers", str(tmp_path / "none.jsonl")])
+        with pytest.raises(SystemExit, match="does not exist"):
+            command.main()
+
+    def test_a_kind_stands_for_its_sets(self):
+        assert set(command.parse(["--sets", "sensors"]).sets) == set(SENSORS)
+        assert set(command.parse(["--sets", "others", "gas1"]).sets) == set(LOADERS) - set(SENSORS) | {"gas1"}
 
 
 def rows_of(method, accuracies, **further):
@@ -379,6 +479,7 @@ class TestSummary:
         text = report(good + bad, [METHODS["cmvmed"]], "unlabeled")
         line = next(line for line in text.splitlines() if line.startswith("| cmvmed"))
         assert "| 66.7 | 0.0 | 0 (b) |" in line
+        assert Summary(good + bad, "unlabeled").least_held("cmvmed") == ("b", 0.0)
 
     def test_unfinished_splits_wait(self):
         rows = rows_of("start", {A: [0.5, 0.9]}) + rows_of("lr", {A: [0.5]})
@@ -390,11 +491,57 @@ class TestSummary:
 
     def test_tables(self):
         text = report(self.rows, [METHODS[name] for name in ("cmvmed", "start", "lr", "ridge")], "unlabeled")
-        assert text.count("| method |") == 3
+        assert text.count("| method | cells: others | unlabeled %: others |") == 3
         assert "| cmvmed | 3 | 63.9 | 63.9 | 2.67 | +6.4 | -4.0 (b, 2, random) | 1 | 16.7 | 33.3 |" in text
         assert "| best peer per cell | 3 | 67.8 |" in text
         assert "| b | 62.8 | 65.0 | 55.0 | 45.0 | 70.0 |" in text
         assert report([], [], "unlabeled") == "There are no rows yet."
+
+    def test_sensors_and_others_have_columns_of_their_own(self):
+        S, T = ("gas1", "random"), ("room", "random")
+        rows = [*self.rows, *rows_of("start", {S: [0.3], T: [0.5]}), *rows_of("cmvmed", {S: [0.5], T: [0.48]})]
+        rows += rows_of("lr", {S: [0.45], T: [0.6]}) + rows_of("ridge", {S: [0.4], T: [0.2]})
+        methods = [METHODS[name] for name in ("cmvmed", "start", "lr", "ridge")]
+        text = report(rows, methods, "unlabeled")
+        lines = text.split("### All draws")[1].splitlines()
+        head, ours, best = (next(line for line in lines if line.startswith(f"| {w}")) for w in ("me", "cmvmed", "best"))
+        named = dict(zip(head.strip("| ").split(" | "), ours.strip("| ").split(" | "), strict=True))
+        assert named["cells: sensors"] == "2"
+        assert named["unlabeled %: sensors"] == "49.0"
+        assert named["unlabeled %: others"] == "63.9"
+        assert named["rank: sensors"] == "2.00"
+        assert named["worst cell to start: sensors"] == "-2.0 (room, 2, random)"
+        assert named["cells < -1: others"] == "1"
+        assert best.startswith("| best peer per cell | 2 | 3 | 52.5 | 67.8 | 52.5 | 67.8 | – |")
+        assert (
+            text.index("### By set: sensors, held out rows")
+            < text.rindex("| gas1 |")
+            < text.index("### By set: others")
+        )
+        assert pages.suite_table(text, ["method", "rank"]).startswith("| method | rank: sensors | rank: others |\n")
+        assert "| method | unlabeled rows: sensors | unlabeled rows: others |" in pages.headline_table(text)
+        with pytest.raises(ValueError, match="no column 'rang'"):
+            pages.suite_table(text, ["rang"])
+
+    def test_goals(self):
+        S, T = ("gas1", "random"), ("room", "random")
+        rows = rows_of("start", {S: [0.3, 0.3], T: [0.5, 0.5]}) + rows_of("lr", {S: [0.45, 0.45], T: [0.6, 0.6]})
+        rows += rows_of("cmvmed", {S: [0.5, 0.4], T: [0.44, 0.5]}, holds_unlabeled=True, holds_held_out=False)
+        rows += rows_of("extra_trees", {S: [0.35, 0.35], T: [0.45, 0.45]})
+        lines = goal_table(rows, "cmvmed", ["lr", "extra_trees"]).splitlines()
+        found = {cells[1]: cells[2:-1] for cells in ([c.strip() for c in line.split("|")] for line in lines)}
+        assert found["figure"] == ["sensors, unlabeled", "sensors, held out"]
+        assert found["mean %"][0] == "46.0"
+        assert found["to lr"][0] == "-6.5 (room -13.0)"
+        assert found["to extra_trees"][0] == "+6.0 (room +2.0)"
+        assert found["to the better of extra_trees and lr, lowest set"][0] == "room -13.0"
+        assert found["cells within 1 of the best peer, %"][0] == "50.0"
+        assert found["rank, random"][0] == "2.25 (place 2 of 4)"
+        assert found["rank, biased"][0] == "–"
+        assert found["sets more than 1 below the start"][0] == "1, room"
+        assert found["splits more than 3 below the start, %"][0] == "25.0"
+        assert found["90 % interval holds, %"] == ["100.0", "0.0"]
+        assert found["ECE"] == ["–", "0.100"]
 
     def test_states_of_the_library_are_told_apart(self):
         rows = rows_of("cmvmed", {A: [0.5]}) + rows_of("cmvmed", {B: [0.5]}, code="d")
@@ -415,6 +562,10 @@ class TestChoice:
         assert best_candidate(candidates, start) == "y"
         candidates["x"][self.b] = 71.0
         assert best_candidate(candidates, start) == "x"
+
+    def test_sensors_and_others_weigh_the_same(self):
+        cells = {Cell("gas1", 2, "random"): 90.0, self.a: 50.0, self.b: 60.0, self.c: 70.0}
+        assert balanced_mean(cells) == pytest.approx(75.0)
 
     def test_the_mean_of_honest_choices(self):
         named = {"x": (0.9, 0.5, 0.5), "y": (0.5, 0.6, 0.6)}
@@ -442,6 +593,13 @@ class TestFiles:
             ("gas1", 445, [32, 32, 32, 32], 30, 98),
             ("cornell", 195, [195, 1588], 19, 83),
             ("proteinfold", 694, [27] * 12, 12, 77),
+            ("robot_grasp", 88, [39, 39], 16, 34),
+            ("robot_approach", 117, [39, 39], 21, 72),
+            ("room", 10129, [4, 4, 4, 2, 2], 459, 8228),
+            ("stress", 1656, [12, 12, 12, 39], 516, 1140),
+            ("wall", 5456, [6, 6, 6, 6], 328, 2205),
+            ("natops", 360, [87] * 4, 60, 60),
+            ("epilepsy", 275, [12, 12, 12], 60, 74),
         ],
     )
     def test_sizes_are_those_of_the_readme(self, name, n_rows, widths, smallest, largest):
@@ -453,7 +611,9 @@ class TestFiles:
 
     def test_all_sets_can_be_had(self):
         small = [name for name in SUITE if load(name).counts.size >= 2]
-        assert len(small) == 17
+        assert len(small) == 24
+        assert {name for name in SUITE if load(name).groups is not None} == {"room", "stress", "wall"}
+        assert sum(kind_of(name) == "sensors" for name in LOADERS) == 12
         with np.load(data_folder() / "suite" / "gas1.npz") as file:
             assert load("gas1").X[:, 32:64] == pytest.approx(file["v1"])
 

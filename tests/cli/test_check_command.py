@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from cmvmed.cli.main import main
+from tests.cli.commands import run
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 
 COUNTS = {
@@ -15,10 +14,6 @@ COUNTS = {
     "recordings": (10, 4, {"mic_a": 0, "mic_b": 1}),
     "tickets.csv": (120, None, {"numbers": 0, "categories": 0, "comment": 11}),
 }
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.fixture(params=list(COUNTS))

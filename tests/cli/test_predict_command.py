@@ -9,32 +9,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from cmvmed.cli.main import main
-from cmvmed.workbench import Project, TrainedProject, init
-from tests.workbench.jobs import write_windows
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, list(map(str, arguments)))
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    write_windows(folder)
-    (folder / "cmvmed.toml").write_text(init(folder / "windows.csv", folder / "cmvmed.toml").text)
-    Project.load(folder).train(n_stages=2).save(folder / "model.cmvmed")
-    return folder / "model.cmvmed"
+from cmvmed.workbench import TrainedProject
+from tests.cli.commands import run
 
 
 @pytest.fixture
-def rows(model, tmp_path, monkeypatch):
+def rows(trained_windows, tmp_path, monkeypatch):
     """A folder with the model and new rows only: columns reversed, without labels, one sensor absent in seven rows."""
     monkeypatch.chdir(tmp_path)
-    Path("model.cmvmed").write_bytes(model.read_bytes())
-    frame = pd.read_csv(model.parent / "windows.csv")
+    folder, _ = trained_windows
+    Path("model.cmvmed").write_bytes((folder / "model.cmvmed").read_bytes())
+    frame = pd.read_csv(folder / "windows.csv")
     frame = frame[frame.columns[::-1]].drop(columns=["stroke", "subject", "timestamp"])
     frame.to_csv("new.csv", index=False)
     return TrainedProject.load("model.cmvmed").predict("new.csv")

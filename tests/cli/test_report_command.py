@@ -6,31 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from cmvmed.cli.main import main
-from cmvmed.workbench import Project, TrainedProject, init
-from tests.workbench.jobs import write_windows
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, list(map(str, arguments)))
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("project")
-    write_windows(folder)
-    (folder / "cmvmed.toml").write_text(init(folder / "windows.csv", folder / "cmvmed.toml").text)
-    Project.load(folder).train().save(folder / "model.cmvmed")
-    return folder
-
-
-@pytest.fixture
-def inside(project, tmp_path, monkeypatch):
-    for file in project.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    monkeypatch.chdir(tmp_path)
+from cmvmed.workbench import TrainedProject
+from tests.cli.commands import run
 
 
 @pytest.mark.usefixtures("inside")
@@ -43,6 +21,7 @@ def test_the_report_of_a_model(monkeypatch):
     assert run("report").exit_code == 1
     addresses = []
     monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address) or False)
+    monkeypatch.setattr("cmvmed.workbench.report.learning_curve.PARTS", ())  # no refits
     shown = run("report", "-o", "other.html", "--open")
     assert shown.exit_code == 1
     assert "no browser could be opened" in shown.stderr

@@ -9,26 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from cmvmed.cli.main import main
-from tests.workbench.jobs import write_windows
-
-QUICK = ["--set", "model.n_stages=2"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, list(map(str, arguments)))
-
-
-@pytest.fixture
-def truth(tmp_path, monkeypatch):
-    """True classes by identifier, in the folder of a trained project."""
-    monkeypatch.chdir(tmp_path)
-    classes = write_windows(tmp_path)
-    assert run("init", "windows.csv").exit_code == 0
-    assert run("train", *QUICK).exit_code == 0
-    return {f"w{i:03d}": name for i, name in enumerate(classes)}
+from tests.cli.commands import run
 
 
 def labeled_ids(*options):
@@ -39,7 +21,7 @@ def labeled_ids(*options):
     return set(rows.ids[np.array([value is not None for value in rows.labels.values])])  # noqa: PD011
 
 
-def test_train_suggest_fill_in_train(truth):
+def test_train_suggest_fill_in_train(inside):
     shown = run("suggest", "-n", 6, "-o", "next.csv")
     assert shown.exit_code == 0, shown.output
     assert (
@@ -51,21 +33,23 @@ def test_train_suggest_fill_in_train(truth):
     assert table["reason"].str.len().gt(5).all()
     assert table["window_id"].nunique() == 6
     assert not set(table["window_id"]) & labeled_ids()
-    table["label"] = [truth[key] if position < 5 else None for position, key in enumerate(table["window_id"])]
+    table["label"] = [inside[key] if position < 5 else None for position, key in enumerate(table["window_id"])]
     table.to_csv("next.csv", index=False)
-    shown = run("train", *QUICK, "--labels", "next.csv", "--force")
+    shown = run("train", "--no-report", "--set", "model.n_stages=2", "--labels", "next.csv", "--force")
     assert "200 rows, 15 of them labeled" in shown.stdout
     again = pd.read_csv(StringIO(run("suggest", "-n", 6, "--labels", "next.csv").stdout))
     assert not set(again["window_id"]) & labeled_ids("next.csv")
 
 
-def test_json_and_all_rows(truth):
+@pytest.mark.usefixtures("inside")
+def test_json_and_all_rows():
     content = json.loads(run("suggest", "-n", 1000, "--json").stdout)
     assert len(content["rows"]) == 190
     assert {"window_id", "label", "reason", "score"} == set(content["rows"][0])
 
 
-def test_mistakes(truth):
+@pytest.mark.usefixtures("inside")
+def test_mistakes():
     Path("next.csv").write_text("precious")
     assert "exists and was not changed" in run("suggest", "-o", "next.csv").stderr
     assert run("suggest", "-n", 0).exit_code == 2

@@ -88,6 +88,7 @@ def job(request, tmp_path, monkeypatch):
     return request.param, request.param.write(tmp_path / "new", 1)
 
 
+@pytest.mark.usefixtures("no_refits")
 def test_at_most_five_commands(job):
     task, truth = job
     lines = commands(task)
@@ -98,6 +99,7 @@ def test_at_most_five_commands(job):
     check_results(task, truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", JOBS[:1], ids=["windows.csv"], indirect=True)
 def test_the_installed_script(job):
     task, truth = job

@@ -6,20 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from cmvmed import CMVMED
-from cmvmed.cli.fit_progress import STEPS, StageProgress, progress_bar
-from cmvmed.cli.main import main
+from cmvmed.cli.train_command import STEPS, StageProgress, progress_bar
 from cmvmed.workbench import TrainedProject
+from tests.cli.commands import run
 from tests.workbench.jobs import write_windows
 
 FILES = ["model.cmvmed", "report.html"]
 QUICK = ["--set", "model.n_stages=2"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, list(map(str, arguments)))
 
 
 @pytest.fixture
@@ -48,7 +43,7 @@ def test_model_and_report_are_written_and_the_accuracy_is_shown(windows):
 
 
 def test_standard_output_is_json_only(windows):
-    shown = run("train", *QUICK, "--json", "-o", "other.cmvmed")
+    shown = run("train", *QUICK, "--no-report", "--json", "-o", "other.cmvmed")
     content = json.loads(shown.stdout)
     assert content["model"] == "other.cmvmed"
     assert (content["rows"], content["labeled"], content["views"]) == (200, 10, ["acc", "gyr"])
@@ -56,10 +51,10 @@ def test_standard_output_is_json_only(windows):
 
 
 def test_without_calibration_there_is_no_estimate(windows):
-    shown = run("train", *QUICK, "--set", "model.calibrate=false")
+    shown = run("train", *QUICK, "--no-report", "--set", "model.calibrate=false")
     assert shown.exit_code == 0
     assert "The accuracy was not estimated" in shown.stdout
-    again = run("train", *QUICK, "--set", "model.calibrate=false", "--json", "--force")
+    again = run("train", *QUICK, "--no-report", "--set", "model.calibrate=false", "--json", "--force")
     assert json.loads(again.stdout)["accuracy"] is None
 
 
@@ -78,7 +73,7 @@ def test_errors_in_the_data_stop_the_training_with_the_advice(windows):
 def test_warnings_in_the_data_are_shown(windows):
     text = Path("windows.csv").read_text().splitlines()
     Path("windows.csv").write_text("\n".join([*text, text[-1].replace("w199", "w200")]))
-    shown = run("train", *QUICK)
+    shown = run("train", *QUICK, "--no-report")
     assert shown.exit_code == 0
     assert "warning: 1 row repeats another one" in shown.stderr
 
@@ -107,14 +102,15 @@ def test_files_that_cannot_be_written_are_noticed_before_the_work(windows, outpu
 
 
 def test_a_folder_that_cannot_be_written_to(windows, monkeypatch):
-    def touch(self, **options):
+    def no_file(**options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "touch", touch)
+    monkeypatch.setattr("cmvmed.cli.project_options.TemporaryFile", no_file)
     shown = run("train", *QUICK)
     assert (shown.exit_code, shown.stderr) == (1, "Error: The folder . cannot be written to: Permission denied.\n")
 
 
+@pytest.mark.usefixtures("no_refits")
 def test_force_replaces(windows):
     for name in FILES:
         Path(name).write_text("old")
@@ -142,10 +138,11 @@ def test_nothing_is_left_after_an_interruption(windows, monkeypatch):
     assert written(windows) == []
 
 
+@pytest.mark.usefixtures("no_refits")
 def test_the_printed_python_does_the_same(windows):
     Path("more.csv").write_text("window_id,label\nw000,crawl\n")
     options = [*QUICK, "--labels", "more.csv", "--set", "data.labels_drawn=random"]
-    assert run("train", *options).exit_code == 0
+    assert run("train", *options, "--no-report").exit_code == 0
     first = TrainedProject.load("model.cmvmed").predict("windows.csv")
     printed = run("train", *options, "--print-python", "--force")
     assert printed.exit_code == 0
@@ -196,7 +193,7 @@ def test_nothing_is_drawn_where_there_is_no_terminal(capsys):
 
 @pytest.mark.parametrize("installed", [True, False], ids=["rich", "click"])
 def test_the_bar_of_a_terminal(capsys, monkeypatch, installed):
-    monkeypatch.setattr("cmvmed.cli.fit_progress.find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr("cmvmed.cli.train_command.find_spec", lambda name: object() if installed else None)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with progress_bar(10) as advance:
         advance("Reading", 0)

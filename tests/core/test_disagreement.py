@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmvmed.core.disagreement import disagreement
+from cmvmed.core.consensus import disagreement
 from tests.core.factories import rejects
 
 PRIOR = np.array([0.5, 0.3, 0.2])

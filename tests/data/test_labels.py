@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from cmvmed.data.label_arrays import unlabeled_mask
-from cmvmed.data.labels import Labels, labeled_part, read_labeled_rows, read_labels
+from cmvmed.data.labels import Labels, SparseLabels, labeled_part, read_labels, read_sparse_labels, unlabeled_mask
 
 NAN = float("nan")
 
@@ -247,9 +246,7 @@ def test_bad_labels_get_a_clear_error(y, message):
     ],
 )
 def test_minus_one_as_a_class_is_explained_and_not_lost(y):
-    with pytest.raises(
-        ValueError, match=r"-1 marks unlabeled rows.*1 class is left.*as 0 and 1, or pass unlabeled=None"
-    ):
+    with pytest.raises(ValueError, match=r"-1 marks unlabeled.*unlabeled=None"):
         read_labels(y)
 
 
@@ -275,13 +272,13 @@ def test_labeled_part_may_hold_one_class_or_none():
 def test_labels_of_labeled_rows_alone():
     y = np.array(["a", None, "b", None, "a"], dtype=object)
     rows, given = labeled_part(y)
-    found, expected = read_labeled_rows(rows, given, len(y)), read_labels(y)
+    found, expected = read_sparse_labels(SparseLabels(rows, given, len(y))), read_labels(y)
     np.testing.assert_array_equal(found.classes, expected.classes)
     np.testing.assert_array_equal(found.codes, expected.codes)
     with pytest.raises(ValueError, match="all 7 rows are unlabeled"):
-        read_labeled_rows(np.array([], dtype=np.intp), np.array([], dtype=object), 7)
-    with pytest.raises(ValueError, match="marks unlabeled rows, so 1 class is left"):
-        read_labeled_rows(np.array([0]), np.array([1], dtype=object), 2)
+        read_sparse_labels(SparseLabels(np.array([], dtype=np.intp), np.array([], dtype=object), 7))
+    with pytest.raises(ValueError, match="1 class is left"):
+        read_sparse_labels(SparseLabels(np.array([0]), np.array([1], dtype=object), 2))
 
 
 @pytest.mark.parametrize("blank", ["", "  "])
@@ -303,4 +300,4 @@ def test_a_blank_marker_and_labels_that_are_not_blank_give_no_warning(y):
 
 def test_blank_labels_of_labeled_rows_alone_give_a_warning():
     with pytest.warns(UserWarning, match="1 of 2 labels in y are the blank text ''"):
-        read_labeled_rows(np.array([0, 2]), np.array(["cat", ""], dtype=object), 5)
+        read_sparse_labels(SparseLabels(np.array([0, 2]), np.array(["cat", ""], dtype=object), 5))

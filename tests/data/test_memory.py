@@ -20,7 +20,7 @@ def test_a_given_limit(given, expected):
 
 @pytest.mark.parametrize("given", ["", "a lot", "1.2.3GB", "5 potatoes", 0, -1, True, "0GB", [1]])
 def test_values_that_are_no_limit(given):
-    with pytest.raises(ValueError, match=r"memory_limit must be None, a number of bytes or a text such as '1.5GiB'"):
+    with pytest.raises(ValueError, match="memory_limit must be"):
         read_memory_limit(given)
 
 

@@ -215,21 +215,21 @@ def test_threads_change_nothing(settings, n_jobs, partly_three):
     assert together.n_iter_ == alone.n_iter_
 
 
-# two views are read and set up; five folds of the labels are fitted together
+# two views are read and set up; five folds of the labels are fitted
 @pytest.mark.parametrize(
-    ("settings", "threads"), [({}, [2, 2, 1]), ({"n_jobs": 1}, []), ({"approximation": "exact"}, [])]
+    ("settings", "threads"), [({}, [2, 2, 5]), ({"n_jobs": 1}, []), ({"approximation": "exact"}, [])]
 )
 def test_low_rank_views_share_the_threads_of_the_linear_algebra(settings, threads, partly_three, monkeypatch):
-    used, inner = [], threads_module._in_other_threads
+    used, inner = [], threads_module._map_in_threads
 
     def recorded(workers, function, items):
-        used.append(workers)
+        used.append(min(workers, len(items)))
         return inner(workers, function, items)
 
     model = CMVMED(views=WIDTHS, n_stages=2, approximation="nystroem", n_components=20, n_jobs=1)
     alone = clone(model).fit(partly_three.X, partly_three.y).predict_proba(partly_three.X)
     monkeypatch.setattr("cmvmed.numerics.threads.blas_threads", lambda: 5)
-    monkeypatch.setattr("cmvmed.numerics.threads._in_other_threads", recorded)
+    monkeypatch.setattr("cmvmed.numerics.threads._map_in_threads", recorded)
     together = model.set_params(**{"n_jobs": None, **settings}).fit(partly_three.X, partly_three.y)
     assert used == threads
     if model.approximation == "nystroem":

@@ -422,5 +422,5 @@ def test_frames_beside_files_are_matched_by_the_names_of_their_columns(tmp_path)
     np.testing.assert_array_equal(model.decision_function(reordered), model.decision_function(X))
     with pytest.raises(ValueError, match=r"X lacks 1 of the 3 columns of view 'second' that fit saw: \['b'\]"):
         model.predict(X | {"second": frame[["a", "c"]]})
-    with pytest.raises(ValueError, match="pass that column itself as y"):
-        CMVMED().fit(X, "a")
+    labeled = CMVMED().fit(X | {"second": frame.assign(label=y)}, "label")
+    np.testing.assert_array_equal(labeled.decision_function(X), model.decision_function(X))

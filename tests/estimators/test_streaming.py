@@ -454,7 +454,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from cmvmed import CMVMED
-from cmvmed.data.sources.opening import open_table
+from cmvmed.data.sources.parts import open_table
 
 folder, room = Path(sys.argv[1]), int(sys.argv[2])
 X = {"first": folder / "first", "second": folder / "second"}

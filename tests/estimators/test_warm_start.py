@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import cmvmed
 from cmvmed import CMVMED
-from cmvmed.core import full_kernel
+from cmvmed.numerics.kernels import Kernel
 from cmvmed.views.row_cache import RowCache
 from tests.core.factories import rejects
 
@@ -90,17 +90,17 @@ def test_weights_groups_and_corrected_labels_make_no_difference():
     check_bit_equal(warm.fit(X, y), CMVMED().fit(X, y), X)  # other weights
 
 
-def reductions(monkeypatch):
-    """The sizes of the matrices that are brought to tridiagonal form from now on."""
-    sizes, reduce = [], full_kernel.tridiagonal_form
-    monkeypatch.setattr(full_kernel, "tridiagonal_form", lambda K: (sizes.append(len(K)), reduce(K))[1])
+def sizes_of_kernels(monkeypatch):
+    """The numbers of rows of the kernels that are computed from now on."""
+    sizes, gram = [], Kernel.gram
+    monkeypatch.setattr(Kernel, "gram", lambda self, train, rows: (sizes.append(len(rows)), gram(self, train, rows))[1])
     return sizes
 
 
-def test_kernels_are_reduced_once(monkeypatch):
+def test_kernels_are_computed_once(monkeypatch):
     X, classes = draw()
     model = CMVMED(warm_start=True, opinions="consensus")
-    sizes = reductions(monkeypatch)
+    sizes = sizes_of_kernels(monkeypatch)
     model.fit(X, label(classes, np.arange(12)))
     assert sizes.count(N) == 2
     model.fit(X, label(classes, np.arange(14)))
@@ -218,7 +218,7 @@ def test_a_fit_that_fails_leaves_what_was_kept(monkeypatch):
     model = CMVMED(warm_start=True, opinions="consensus").fit(X, label(classes, np.arange(12)))
     with pytest.raises(ValueError, match="label"):
         model.fit(X, np.full(N, -1))
-    sizes = reductions(monkeypatch)
+    sizes = sizes_of_kernels(monkeypatch)
     model.fit(X, label(classes, np.arange(13)))
     assert sizes.count(N) == 0
 

@@ -39,6 +39,7 @@ def test_from_two_microphones_to_predictions():
     assert np.mean(predicted == names["steps"].target[50:]) > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:aeon is not installed")
 def test_from_several_sensors_to_predictions(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

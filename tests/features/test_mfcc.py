@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from cmvmed.features import MFCC
-from cmvmed.features.cepstrum import average_frames, mel_cepstra
+from cmvmed.features.mfcc import average_frames, mel_cepstra
 
 RATE = 8000
 
@@ -179,8 +179,8 @@ def test_rows_do_not_depend_on_the_others_or_on_blocks(noise, monkeypatch):
     mfcc = MFCC(RATE).fit(noise)
     whole = mfcc.transform(noise)
     np.testing.assert_allclose(mfcc.transform(noise[::-1])[::-1], whole, atol=1e-9)
-    monkeypatch.setattr("cmvmed.features.waveforms.BLOCK_SAMPLES", 3 * RATE)
-    monkeypatch.setattr("cmvmed.features.waveforms.BLOCK_FILES", 5)
+    monkeypatch.setattr("cmvmed.features.signal_blocks.BLOCK_SAMPLES", 3 * RATE)
+    monkeypatch.setattr("cmvmed.features.signal_blocks.BLOCK_FILES", 5)
     np.testing.assert_allclose(mfcc.transform(noise), whole, atol=1e-9)
     np.testing.assert_allclose(mfcc.transform(list(noise)), whole, atol=1e-9)
 
@@ -206,7 +206,7 @@ def test_files_of_other_rates_are_resampled(tmp_path):
     soundfile.write(tmp_path / "slow.wav", tone[::2], RATE)
     soundfile.write(tmp_path / "fast.wav", tone, 2 * RATE)
     paths = [tmp_path / "slow.wav", tmp_path / "fast.wav"]
-    with pytest.raises(ValueError, match=r"8000 Hz .*16000 Hz .*Pass sampling_rate= to resample"):
+    with pytest.raises(ValueError, match=r"8000 Hz .*16000 Hz .*sampling_rate="):
         MFCC().fit(paths)
     features = MFCC(RATE, fmax=2000).fit_transform(paths).reshape(2, 20, 10)
     np.testing.assert_allclose(features[0, :, 1:-1], features[1, :, 1:-1], atol=3.0)
@@ -218,7 +218,7 @@ def test_channels(tmp_path, noise):
     np.testing.assert_array_equal(mfcc.transform(stereo), MFCC(RATE).fit_transform(stereo[:, 1]))
     mean = MFCC(RATE, channel="mean").fit_transform(stereo)
     np.testing.assert_allclose(mean, MFCC(RATE).fit_transform(stereo.mean(axis=1)), atol=1e-9)
-    with pytest.raises(ValueError, match=r"has 2 channels: choose one with channel=0 .. channel=1"):
+    with pytest.raises(ValueError, match=r"2 channels: .*channel=0 .. channel=1"):
         MFCC(RATE).fit(stereo).transform(stereo)
     with pytest.raises(ValueError, match="channel=2 does not exist"):
         MFCC(RATE, channel=2).fit(stereo).transform(stereo)
@@ -284,12 +284,12 @@ def test_some_nan_or_inf_is_an_error_that_names_the_segment(noise):
     for value in (np.nan, np.inf):
         array = noise.copy()
         array[5, 10:13] = value
-        with pytest.raises(ValueError, match=r"Segment 5 has 3 NaN or infinite samples of 8000"):
+        with pytest.raises(ValueError, match="Segment 5 has 3 NaN"):
             MFCC(RATE).fit(array).transform(array)
 
 
 def test_too_short_names_the_segment_and_what_is_needed(noise, tmp_path):
-    with pytest.raises(ValueError, match=r"Segment 1 is too short: 300 samples .*at least 720"):
+    with pytest.raises(ValueError, match=r"Segment 1 .* 300 samples .*720"):
         MFCC(RATE).fit_transform([noise[0], noise[1][:300]])
     soundfile.write(tmp_path / "short.wav", noise[0][:100] * 0.01, RATE)
     with pytest.raises(ValueError, match=r"Segment 0 \('.*short.wav'\) is too short"):
@@ -304,7 +304,7 @@ def test_shortest_segment_allowed_works(noise):
 def test_clipping_is_a_warning_an_error_or_ignored(noise):
     tone = np.sin(2 * np.pi * 200 * np.arange(RATE) / RATE)
     clipped = np.vstack([noise[0], np.clip(tone, -0.8, 0.8)])
-    with pytest.warns(UserWarning, match="1 of 2 segments are clipped .* first segment 1"):
+    with pytest.warns(UserWarning, match="1 of 2 .*clipped .*segment 1"):
         MFCC(RATE).fit_transform(clipped)
     with pytest.raises(ValueError, match="clipped"):
         MFCC(RATE, clipping="error").fit_transform(clipped)

@@ -8,8 +8,8 @@ from scipy.stats import norm, rankdata
 from cmvmed.features import FeatureCache, SignalFeatures, WindowFeatures, views_transformer
 from cmvmed.features import feature_cache as caching
 from cmvmed.features.extractors import extend, normal_scores, reference_length, windows
+from cmvmed.features.signal_blocks import as_sensor_signals, blocks_of_equal_length
 from cmvmed.features.signal_features import content_hash, side_by_side
-from cmvmed.features.signals_by_length import as_sensor_signals, blocks_of_equal_length
 from cmvmed.recordings import Recordings, SensorSignals
 
 COMPILED = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("multirocket", "catch22")]  # by numba, for a minute
@@ -135,17 +135,17 @@ def test_errors_name_case_sensor_and_file():
 
 def test_other_mistakes():
     features = SignalFeatures("statistics", sampling_rate=50.0).fit(np.random.default_rng(0).normal(size=(3, 2, 40)))
-    with pytest.raises(ValueError, match="must have the same channels, but case 0 has 2 and case 1 has 1"):
+    with pytest.raises(ValueError, match="channels, but case 0 has 2 and case 1 has 1"):
         features.transform([np.zeros((2, 40)), np.zeros((1, 40))])
-    with pytest.raises(ValueError, match="has 1 channels, but the data of fit had 2"):
+    with pytest.raises(ValueError, match="has 1 channels"):
         features.transform(np.zeros((3, 1, 40)))
-    with pytest.raises(ValueError, match=r"100 Hz, but the data of fit had 50 Hz"):
+    with pytest.raises(ValueError, match=r"100 Hz, .* 50 Hz"):
         features.transform(SensorSignals([np.zeros((2, 40))], 100.0, ("x", "y")))
-    with pytest.raises(ValueError, match="No case of sensor 'signal' has a signal"):
+    with pytest.raises(ValueError, match=r"No case .*'signal'"):
         SignalFeatures("statistics").fit([None, None])
-    with pytest.raises(ValueError, match="must be a positive number of Hz"):
+    with pytest.raises(ValueError, match="sampling_rate must be"):
         SignalFeatures("statistics", sampling_rate=-1.0).fit(np.zeros((3, 1, 40)))
-    with pytest.raises(ValueError, match="case 1, sensor 'signal' must hold real numbers"):
+    with pytest.raises(ValueError, match=r"case 1, .* real numbers"):
         SignalFeatures("statistics").fit([np.zeros((1, 9)), np.array([["a"]])])
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
-from cmvmed.graphs.nodes import graph_kernel
+from cmvmed.graphs.kernel import graph_kernel
 from cmvmed.graphs.search import WIDE_LISTS, NearestPairs, nearest_means, nearest_shares
 from cmvmed.model.graph_votes import graph_vote
 from cmvmed.numerics.kernels import Kernel

@@ -22,8 +22,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import cmvmed
 from cmvmed import CMVMED, MED
-from cmvmed.data.layout import ViewLayout
-from cmvmed.data.schema import InputSchema
+from cmvmed.data.layout import InputSchema, ViewLayout
 from cmvmed.model.expansions import Expansion
 from cmvmed.model.fitted_model import Member, Mixing, Model, RowNumbers
 from cmvmed.model.graph_votes import GraphVote

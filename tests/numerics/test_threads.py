@@ -13,10 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from cmvmed.numerics.linalg import LONG_ROWS, eigen_psd
 from cmvmed.numerics.threads import (
-    THREAD_NAME,
     blas_limit,
     blas_threads,
-    continue_on_one_thread,
     interruptible,
     parallel_map,
 )
@@ -75,28 +73,33 @@ def test_the_smallest_limit_applies():
             assert blas_threads() == 2
 
 
+@pytest.fixture
+def end():
+    """Ends the long calls of a test, in which Ctrl-C raises; it is ignored in jobs that a shell runs in the background."""
+    before, others, end = (
+        signal.signal(signal.SIGINT, signal.default_int_handler),
+        threading.enumerate(),
+        threading.Event(),
+    )
+    yield end
+    signal.signal(signal.SIGINT, before)
+    end.set()
+    for thread in set(threading.enumerate()) - set(others):
+        thread.join(20.0)
+
+
 LONG_CALLS = {
-    "one call": lambda: interruptible(time.sleep, 30.0),
-    "two workers": lambda: parallel_map(2, False)(time.sleep, [30.0] * 5),
+    "one call": lambda end: interruptible(end.wait, 30.0),
+    "two workers": lambda end: parallel_map(2, False)(end.wait, [30.0] * 5),
 }
 
 
 @pytest.mark.parametrize("call", LONG_CALLS.values(), ids=LONG_CALLS)
-def test_an_interrupt_ends_the_wait_for_a_long_call_at_once(call):
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # ignored in jobs that a shell runs in the background
-    try:
-        _check_interrupt(call)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _check_interrupt(call):
+def test_an_interrupt_ends_the_wait_for_a_long_call_at_once(call, end):
     threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        call()
+        call(end)
     assert time.monotonic() - start < 2.0
 
 
@@ -122,18 +125,10 @@ def test_the_eigendecomposition_is_the_same_in_another_thread():
     np.testing.assert_array_equal(vectors, expected[1])
 
 
-def test_an_interrupted_call_ends_without_threads_of_linear_algebra():
-    end = threading.Event()
-    thread = threading.Thread(target=end.wait, name=THREAD_NAME)  # as if it still computed
-    for earlier in (one for one in threading.enumerate() if one.name == THREAD_NAME):
-        earlier.join()
+def test_an_interrupted_call_goes_on_with_one_thread_of_linear_algebra(end):
     with threadpool_limits(2):
-        continue_on_one_thread()
-        assert blas_threads() == 2  # nothing computes
-        thread.start()
-        try:
-            continue_on_one_thread()
-            assert blas_threads() == 1
-        finally:
-            end.set()
-            thread.join()
+        timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(end.wait, 30.0)
+        assert blas_threads() == 1  # OpenBLAS would wait for more at the end of the process

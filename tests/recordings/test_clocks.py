@@ -90,7 +90,7 @@ def test_irregular_times_are_interpolated_between_gaps():
     assert len(parts) == 2
     for start, values in parts:
         np.testing.assert_allclose(values[0], 2.0 * (start + np.arange(values.shape[1]) / 20.0) + 1.0, atol=1e-9)
-    with pytest.raises(ValueError, match=r"here: \d+ of 2999 distances between times are gaps.*max_gap"):
+    with pytest.raises(ValueError, match=r"here: .* gaps.*max_gap"):
         on_regular_clock(seconds, line[:, np.newaxis], 500.0, max_gap=None, where="here")
 
 

@@ -170,7 +170,7 @@ class TestGaps:
         filled = from_array(self.with_gap(), gaps="interpolate")["channel0"][1][0]
         left, right = self.X[1, 0, 3], self.X[1, 0, 6]
         np.testing.assert_allclose(filled[4:6], [left + (right - left) / 3, left + 2 * (right - left) / 3])
-        with pytest.raises(ValueError, match=r"case 'b', sensor 'channel0' has 2 NaN or infinite samples of 10"):
+        with pytest.raises(ValueError, match="case 'b', sensor 'channel0' has 2 NaN"):
             from_array(self.with_gap(), ids="abc", gaps="error")
 
     def test_a_dead_channel_is_a_missing_sensor_and_no_gap(self):

@@ -100,5 +100,5 @@ def test_values_that_are_too_large_name_the_view(xp):
     case = make_case()
     case = replace(case, bases=[replace(basis, kernel=Kernel("one", "linear")) for basis in case.bases])
     case.matrices[0][399] = 1e120
-    with pytest.raises(ValueError, match="The kernel of view 'one' gave values that are NaN or infinite, or too large"):
+    with pytest.raises(ValueError, match=r"kernel of view 'one' .*NaN"):
         in_library(case, xp).reduced(sweep_pass(case, 2))

@@ -42,10 +42,11 @@ def test_bounds_hold_for_a_model_that_learns_its_scores_from_means(seed):
     """Scores x·μ with μ the mean of the rows used: errors are exactly those that the estimate assumes."""
     rng = np.random.default_rng(seed)
     width, held, sizes = 30, rng.normal(size=(2000, 30)), (1000, 4000, 64_000)
+    added = np.diff(sizes, prepend=0)[:, None]
     holds = []
     for _ in range(40):
-        rows = rng.normal(size=(sizes[-1], width))
-        scores = [held @ (np.ones(width) / 3 + 5.0 * rows[:n].mean(axis=0)) for n in sizes]
+        sums = np.cumsum(np.sqrt(added) * rng.normal(size=(3, width)), axis=0)  # of nested samples of normal rows
+        scores = [held @ (np.ones(width) / 3 + 5.0 * total / n) for total, n in zip(sums, sizes, strict=True)]
         small, large, whole = (draw_probabilities(score, 0.0) for score in scores)
         change = remaining_change(small, large, *sizes)
         moved = (large.argmax(axis=1) != whole.argmax(axis=1)).mean()

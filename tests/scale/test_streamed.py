@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -142,6 +143,20 @@ def continued(case, plan, in_memory, times=1):
     return list(streamed_stages([case.rows] * times, preprocessors, case.bases, plan, in_memory))[-1]
 
 
+@cache
+def fitted(*, balanced=True, tol=SCHEDULE.tol, **settings):
+    """A case, its plan and the fit of the rows in memory, which several tests share."""
+    case = make_case(**settings)
+    plan = make_plan(case, balanced=balanced, schedule=replace(SCHEDULE, tol=tol))
+    return case, plan, anneal(plan)
+
+
+@cache
+def swept(**settings):
+    """The end of the sweeps over all rows after such a fit."""
+    return continued(*fitted(**settings))
+
+
 def mean_of(view, preprocessor, rows):
     """The posterior means of rows by a streamed view."""
     return view.basis.raw(preprocessor.transform(rows)) @ view.coefficients
@@ -152,20 +167,28 @@ def means_of(end, case):
     return [mean_of(view, data.preprocessor, matrix[~np.isnan(matrix[:, 0])]) for view, data, matrix in parts]
 
 
-SETTINGS = pytest.mark.parametrize(
+CASES = {
+    "two classes": {},
+    "three classes": {"n_classes": 3},
+    "missing views": {"missing": 0.3},
+    "weights": {"weighted": True},
+    "all together": {"n_classes": 3, "missing": 0.3, "weighted": True},
+}
+SETTINGS = pytest.mark.parametrize("settings", CASES.values(), ids=CASES)
+LONG_SWEEPS = pytest.mark.parametrize(  # the fast tests have the simplest case and the one that has all of the others
     "settings",
-    [{}, {"n_classes": 3}, {"missing": 0.3}, {"weighted": True}, {"n_classes": 3, "missing": 0.3, "weighted": True}],
-    ids=["two classes", "three classes", "missing views", "weights", "all together"],
+    [
+        pytest.param(case, id=name, marks=[] if name in ("two classes", "all together") else pytest.mark.slow)
+        for name, case in CASES.items()
+    ],
 )
 
 
 @SETTINGS
 @pytest.mark.parametrize("balanced", [True, False])
 def test_a_converged_fit_of_all_rows_does_not_change(settings, balanced):
-    case = make_case(**settings)
-    plan = make_plan(case, balanced=balanced)
-    in_memory = anneal(plan)
-    end = continued(case, plan, in_memory)
+    case, _, in_memory = fitted(balanced=balanced, **settings)
+    end = swept(balanced=balanced, **settings)
     np.testing.assert_allclose(end.result.history[-1].objective, in_memory.history[-1].objective, rtol=1e-5)
     np.testing.assert_allclose(end.result.consensus.offset, in_memory.consensus.offset, rtol=0.0, atol=2e-3)
     for view, streamed, state in zip(case.data, end.views, in_memory.states, strict=True):
@@ -174,12 +197,10 @@ def test_a_converged_fit_of_all_rows_does_not_change(settings, balanced):
         np.testing.assert_allclose(mean_of(streamed, view.preprocessor, rows), means, rtol=0.0, atol=2e-3)
 
 
-@SETTINGS
+@LONG_SWEEPS
 def test_sweeps_that_start_from_where_they_end_are_few_and_change_nothing(settings):
-    case = make_case(sample=80, **settings)
-    plan = make_plan(case)
-    in_memory = anneal(plan)
-    once, twice = continued(case, plan, in_memory), continued(case, plan, in_memory, times=2)
+    case, plan, in_memory = fitted(balanced=True, sample=80, **settings)
+    once, twice = swept(balanced=True, sample=80, **settings), continued(case, plan, in_memory, times=2)
     n_before, n_once, n_twice = (len(part.history) for part in (in_memory, once.result, twice.result))
     assert n_twice - n_once <= 6 < n_once - n_before
     for one, other in zip(means_of(twice, case), means_of(once, case), strict=True):
@@ -245,8 +266,7 @@ def check_sums(case, in_memory, sums):
 
 @SETTINGS
 def test_one_sweep_gives_the_sums_of_memory(settings):
-    case = make_case(**settings)
-    in_memory = anneal(make_plan(case, schedule=replace(SCHEDULE, tol=1e-3)))
+    case, _, in_memory = fitted(tol=1e-3, **settings)
     check_sums(case, in_memory, one_sweep(case, in_memory))
 
 
@@ -269,8 +289,7 @@ class IgnoresFirstRow(SweepPass):
 
 @pytest.mark.parametrize("twin", [CountsLabeledRows, IgnoresFirstRow])
 def test_comparison_of_sums_rejects_broken_passes(twin):
-    case = make_case(weighted=True)
-    in_memory = anneal(make_plan(case, schedule=replace(SCHEDULE, tol=1e-3)))
+    case, _, in_memory = fitted(tol=1e-3, weighted=True)
     rejects(check_sums, case, in_memory, one_sweep(case, in_memory, twin))
 
 
@@ -291,16 +310,14 @@ def test_objective_of_chunks_is_that_of_memory(settings):
     assert np.ptp(values) > 1e-6 * abs(values[0])
 
 
-@SETTINGS
+@LONG_SWEEPS
 @pytest.mark.parametrize("balanced", [True, False])
 def test_sweeps_from_a_sample_end_where_all_rows_in_memory_would(settings, balanced):
     """The features are the sample's; all rows in memory then see the same ones."""
-    case = make_case(**settings, sample=80)
-    plan = make_plan(case, balanced=balanced)
-    in_memory = anneal(plan)
-    end = continued(case, plan, in_memory)
+    case, plan, in_memory = fitted(balanced=balanced, sample=80, **settings)
+    end = swept(balanced=balanced, sample=80, **settings)
     assert end.result.converged
-    long_plan = replace(plan, schedule=replace(SCHEDULE, tol=0.0, max_iter=600))
+    long_plan = replace(plan, schedule=replace(SCHEDULE, tol=0.0, max_iter=200))
     again = continued(case, long_plan, replace(in_memory, consensus=end.result.consensus))
     for first, second in zip(means_of(end, case), means_of(again, case), strict=True):
         np.testing.assert_allclose(first, second, rtol=0.0, atol=5e-3)
@@ -311,10 +328,8 @@ def test_sweeps_from_a_sample_end_where_all_rows_in_memory_would(settings, balan
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_shares_of_all_rows_meet_the_prior(n_classes):
-    case = make_case(n_classes=n_classes, sample=60)
-    plan = make_plan(case)
-    in_memory = anneal(plan)
-    end = continued(case, plan, in_memory)
+    case, _, in_memory = fitted(n_classes=n_classes, sample=60)
+    end = swept(n_classes=n_classes, sample=60)
     np.testing.assert_allclose(end.result.history[-1].class_shares, in_memory.consensus.shares, rtol=0.0, atol=1e-4)
     start = one_sweep(case, in_memory)
     assert np.abs(start.shares / start.mass - in_memory.consensus.shares).max() > 1e-3

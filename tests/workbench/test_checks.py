@@ -10,9 +10,8 @@ import pytest
 import soundfile
 
 from cmvmed.workbench import Project
-from cmvmed.workbench.column_checks import gap_marker
-from cmvmed.workbench.group_checks import class_changes
-from cmvmed.workbench.leak_checks import determines
+from cmvmed.workbench.checks import gap_marker
+from cmvmed.workbench.label_checks import class_changes, determines
 from tests.workbench.jobs import write_recordings
 
 TOML = """

@@ -10,8 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from cmvmed.workbench.label_store import LabelStore, StoreError
-from cmvmed.workbench.stored_labels import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from cmvmed.workbench.label_store import APPLICATION_ID, SCHEMA_VERSION, TABLES, LabelStore, StoreError
 from tests.workbench.test_label_store import record
 
 N_EVENTS = 60

@@ -15,13 +15,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from cmvmed.features import SignalFeatures, WindowFeatures
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import read_audio
+from cmvmed.recordings.sound_files import read_audio
 from cmvmed.workbench.column_encoders import MAX_CATEGORIES, fit_column
-from cmvmed.workbench.encoder_states import encoder_from_state, encoder_state
-from cmvmed.workbench.frames import RawTable, Signal
 from cmvmed.workbench.project_file import DataSettings, ViewSettings
 from cmvmed.workbench.sensor_encoders import fit_sensors
-from cmvmed.workbench.view_encoders import ViewEncoder
+from cmvmed.workbench.tables.columns import RawTable, Signal
+from cmvmed.workbench.view_encoders import ViewEncoder, encoder_from_state, encoder_state
 from tests.core.factories import rejects
 
 NAN = np.nan

@@ -231,7 +231,7 @@ def test_an_ignored_column_that_is_absent_is_said(tmp_path):
 
 
 def test_there_is_no_project_file(tmp_path):
-    with pytest.raises(ProjectError, match=r"no project file .*`cmvmed init DATA` writes one"):
+    with pytest.raises(ProjectError, match="cmvmed init"):
         Project.load(tmp_path / "cmvmed.toml")
 
 
@@ -283,7 +283,7 @@ def test_mistakes_in_new_rows(tmp_path, name):
 def test_new_rows_of_views_with_files_of_their_own_need_a_folder(tmp_path):
     write(tmp_path, {"cmvmed.toml": '[data]\n[views.a]\npath="a.csv"\n', "a.csv": "x,y\n1,2\n3,5\n"})
     project = Project.load(tmp_path)
-    with pytest.raises(ProjectError, match=r"need a folder with 'a.csv', or one path per view"):
+    with pytest.raises(ProjectError, match="need a folder"):
         project.read_new(tmp_path / "a.csv")
     with pytest.raises(ProjectError, match=r"no view 'aa'. Did you mean 'a'\?"):
         project.read_new({"aa": tmp_path / "a.csv"})

@@ -93,20 +93,40 @@ def write_sounds(folder, suffix="wav"):
     return "sounds"
 
 
-def write_flac(folder):
-    return write_sounds(folder, "flac")
-
-
-CASES = [write_ts, write_npz, write_hdf5, write_csv, write_parquet, write_sounds, write_flac]
-
-
 def started(folder, data, changes=None):
     (folder / "cmvmed.toml").write_text(init(folder / data, folder / "cmvmed.toml").text, encoding="utf-8")
     return Project.load(folder, changes=changes)
 
 
-@pytest.mark.parametrize("write", CASES, ids=lambda write: write.__name__.removeprefix("write_"))
-def test_cases_in_every_form(write, tmp_path):
+def name_of(write):
+    return write.__name__.removeprefix("write_")
+
+
+@pytest.mark.parametrize("write", [write_ts, write_npz, write_csv, write_parquet], ids=name_of)
+def test_files_of_every_form_hold_the_same_cases(write, tmp_path):
+    project = started(tmp_path, write(tmp_path))
+    assert {view.features for view in project.settings.views} == {"auto"}
+    rows = project.rows()
+    found = np.stack([np.vstack([signal.items[i] for signal in rows.table.signals.values()]) for i in range(N)])
+    np.testing.assert_allclose(found, cases(), atol=1e-6)
+    assert [label or "" for label in rows.labels.values] == labels().tolist()  # noqa: PD011
+
+
+def test_flac_files_hold_the_samples_of_wav_files(tmp_path):
+    waveforms = {}
+    for suffix in ("wav", "flac"):
+        (tmp_path / suffix).mkdir()
+        rows = started(tmp_path / suffix, write_sounds(tmp_path / suffix, suffix)).rows()
+        waveforms[suffix] = [
+            signal.waveform(i)[0] for signal in rows.table.signals.values() for i in np.flatnonzero(signal.present)
+        ]
+    step = 2.0**-15  # of 16 bits, to which the two formats round differently
+    np.testing.assert_allclose(waveforms["flac"], waveforms["wav"], rtol=0, atol=step)
+    assert len(waveforms["wav"]) == 2 * N - 5
+
+
+@pytest.mark.parametrize("write", [write_hdf5, pytest.param(write_sounds, marks=pytest.mark.slow)], ids=name_of)
+def test_from_cases_to_predictions(write, tmp_path):
     data = write(tmp_path)
     project = started(tmp_path, data)
     assert {view.features for view in project.settings.views} == {"auto"}
@@ -194,7 +214,11 @@ def write_npy(folder):
 LONG = {write_edf: "belt", write_mseed: "south", write_days_of_sound: None, write_npy: None}
 
 
-@pytest.mark.parametrize("write", LONG, ids=lambda write: write.__name__.removeprefix("write_"))
+@pytest.mark.parametrize(
+    "write",
+    [write_edf, *(pytest.param(write, marks=pytest.mark.slow) for write in LONG if write is not write_edf)],
+    ids=name_of,
+)
 def test_commands_on_long_recordings(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = write(tmp_path)
@@ -218,7 +242,8 @@ def test_commands_on_long_recordings(write, tmp_path, monkeypatch):
 
 
 def test_rates_of_a_sensor_that_differ_by_day(tmp_path):
-    table = started(tmp_path, write_days_of_sound(tmp_path)).read()
+    quick = {f"views.{mic}.features": "statistics" for mic in ("left", "right")}
+    table = started(tmp_path, write_days_of_sound(tmp_path), quick).read()
     assert any(
         "'right' has several sampling rates; all recordings are resampled to 500 Hz" in m for m in table.messages
     )
@@ -344,5 +369,5 @@ def test_mistakes_in_a_view(key, tmp_path):
 
 def test_features_of_a_view_without_signals(tmp_path):
     np.savez(tmp_path / "x.npz", a=np.arange(40.0).reshape(20, 2), b=np.ones((20, 2, 30)), label=["x", "y"] * 10)
-    with pytest.raises(ProjectError, match="View 'a' sets features, which is for signals"):
+    with pytest.raises(ProjectError, match="'a' sets features"):
         started(tmp_path, "x.npz", {"views.a.features": "statistics"}).read()

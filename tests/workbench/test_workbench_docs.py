@@ -13,8 +13,8 @@ import pytest
 from cmvmed.cli.main import SECTIONS
 from cmvmed.workbench import DataSettings, ViewSettings, WindowSettings
 from cmvmed.workbench.column_encoders import MAX_CATEGORIES
-from cmvmed.workbench.column_kinds import KINDS, MAX_BAD_SHARE
 from cmvmed.workbench.project_file import parse_project
+from cmvmed.workbench.tables.columns import KINDS, MAX_BAD_SHARE
 from cmvmed.workbench.toml_text import COMMENTS
 from tests.workbench.jobs import write_windows
 

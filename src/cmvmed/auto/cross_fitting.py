@@ -2,20 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 
 from cmvmed.auto.labeled_rows import LabeledRows, in_labeled_block
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.annealing import AnnealingResult, Plan, Start, independent_states
+from cmvmed.core.annealing import AnnealingResult, Plan, Start, anneal, independent_states
 from cmvmed.core.consensus import class_scores, pool
-from cmvmed.core.joint_annealing import anneal_together
 from cmvmed.core.problem import Problem
 from cmvmed.numerics.threads import Mapper
-from cmvmed.numerics.types import Array, BoolArray, IntArray
-
-MAX_COLUMNS = 16  # functions of folds that are fitted together: with more, products gain nothing
+from cmvmed.numerics.types import Array, BoolArray
 
 
 def consensus_logits(plan: Plan, result: AnnealingResult) -> tuple[Array, Array]:
@@ -47,25 +43,19 @@ def cross_fit(
     plan, result : the fit on all labels
     folds : which labeled rows (l,) each fold holds
     shares : per fold, the class shares (K,) that are imposed, found without its labels; None for none
-    map_folds : ``map``, or a parallel one, of groups of folds
+    map_folds : ``map``, or a parallel one
     """
     short = plan.schedule.short(tuning.short_stages, tuning.cross_sweeps).ending_at(result.consensus_weight)
     n_L = plan.problem.Y.shape[0]
 
-    def fold_plan(i: int) -> Plan:
+    def fold_logits(i: int) -> Array:
         problem = without_labels(plan.problem, in_labeled_block(rows, folds[i], n_L))
         start = Start(independent_states(problem, plan.start.states), plan.start.agreement)
-        return replace(plan, problem=problem, start=start, schedule=short, shares=shares[i])
-
-    def fit_folds(group: IntArray) -> list[Array]:
-        plans = [fold_plan(i) for i in group]
-        results = anneal_together(plans)
-        return [consensus_logits(*pair)[0][rows.positions] for pair in zip(plans, results, strict=True)]
+        fold_plan = replace(plan, problem=problem, start=start, schedule=short, shares=shares[i])
+        return consensus_logits(fold_plan, anneal(fold_plan))[0][rows.positions]
 
     logits = np.zeros((rows.codes.size, rows.n_classes))
-    size = max(1, MAX_COLUMNS // plan.problem.Y.shape[1])
-    groups = [np.arange(start, min(start + size, len(folds))) for start in range(0, len(folds), size)]
-    for fold, found in zip(folds, chain.from_iterable(map_folds(fit_folds, groups)), strict=True):
+    for fold, found in zip(folds, map_folds(fold_logits, range(len(folds))), strict=True):
         logits[fold] = found[fold]
     return logits
 

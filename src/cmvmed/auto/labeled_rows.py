@@ -7,7 +7,7 @@ import numpy as np
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.problem import Problem
-from cmvmed.data.contents import numbers_of_equal, row_contents
+from cmvmed.data.row_hashes import numbers_of_equal, row_contents
 from cmvmed.numerics.types import Array, BoolArray, IntArray
 from cmvmed.views.training_data import TrainingData
 

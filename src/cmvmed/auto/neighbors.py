@@ -1,7 +1,6 @@
 """The nearest training rows as an additional view of the consensus, for data whose rows form clusters.
 
-With the normalized Laplacian Λ of the graph of nearest rows (:mod:`cmvmed.graphs.nodes`), the kernel (Λ + εI)⁻²,
-scaled to a mean diagonal of one, makes functions smooth along the graph; it is then a view like any other. The score of
+The kernel (Λ + εI)⁻² of the graph of nearest rows (:mod:`cmvmed.graphs.kernel`) is a view like any other. The score of
 a new row is the mean score of its nearest training rows.
 
 Its weight is that of the graphs among the opinions learned from the labels, which held-out labels set; it is left out
@@ -12,18 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
 from cmvmed.core.posterior import supervised_state
-from cmvmed.data.contents import checksum
+from cmvmed.graphs.kernel import neighbor_view
 from cmvmed.graphs.nodes import Nodes
-from cmvmed.numerics.linalg import mirrored
-from cmvmed.numerics.types import Array
 from cmvmed.views.training_data import TrainingData
-from cmvmed.views.view_kernel import KernelOfRows
 from cmvmed.views.view_rows import ViewData
 
 
@@ -41,7 +35,7 @@ def add_neighbor_view(
     """The plan with the neighbors as its last view."""
     problem, partition, weight = plan.problem, training.partition, evidence.weight
     n_L, n_U = partition.block_L.size, partition.block_U.size
-    model = neighbor_view(evidence.nodes, views, training, tuning).exact_model(
+    model = neighbor_view(evidence.nodes, views, training, tuning.graph_regularization).exact_model(
         problem.weights_U, shared_curvature=plan.surrogate.shared_curvature
     )
     hinge = float(np.mean([view.settings.C for view in views])) * partition.hinge[partition.block_L]
@@ -63,26 +57,3 @@ def add_neighbor_view(
         schedule=schedule,
         view_weights=np.append((1.0 - weight) * plan.view_weights, weight),
     )
-
-
-def neighbor_view(nodes: Nodes, views: Sequence[ViewData], training: TrainingData, tuning: Tuning) -> KernelOfRows:
-    """The kernel (Λ + εI)⁻² of all rows, with the mean settings of the views."""
-    prior_variance = float(np.mean([view.settings.prior_variance for view in views]))
-    bias = float(np.mean([view.settings.bias_variance for view in views])) / prior_variance
-
-    def compute() -> Array:
-        return nodes.of_rows(nodes.of_rows(laplacian_kernel(nodes, tuning.graph_regularization)).T) + bias
-
-    key = ("neighbors", nodes.indices, nodes.n_neighbors, checksum(nodes.node_of_row), prior_variance, bias)
-    weights, n_L = training.partition.weights[training.rows], training.partition.block_L.size
-    order = training.order
-    return KernelOfRows("neighbors", key, compute, weights, order[:n_L], order[n_L:], prior_variance, training.cache)
-
-
-def laplacian_kernel(nodes: Nodes, regularization: float) -> Array:
-    """(Λ + εI)⁻² of the nodes, (m, m), scaled to a mean diagonal of one."""
-    shifted = nodes.shifted_laplacian(regularization).toarray(order="F")
-    inverse, _ = dpotri(dpotrf(shifted, lower=1, overwrite_a=1)[0], lower=1, overwrite_c=1)
-    inverse = mirrored(inverse)
-    scale = 1.0 / np.einsum("ij,ij->i", inverse, inverse).mean()
-    return mirrored(dsyrk(scale, inverse, lower=1))

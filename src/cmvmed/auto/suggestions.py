@@ -82,7 +82,7 @@ def view_distances(kernel: Kernel, points: Matrix) -> Array:
     They are those of the features, or, for kernels of other kinds, ‖φ(x) - φ(x')‖² = k(x, x) + k(x', x') - 2k(x, x').
     Values of a given kernel with the training rows are taken as features.
     """
-    if kernel.kind == "precomputed" or (kernel.form is not None and not kernel.form.unit):
+    if kernel.mixture is not None or kernel.kind == "precomputed":
         return squared_distances(points, points)
     K = kernel.among(points)
     own = np.diagonal(K)

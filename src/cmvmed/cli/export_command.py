@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from cmvmed.cli.output_files import check_output
-from cmvmed.cli.project_options import force_option, model_option, open_model
+from cmvmed.cli.project_options import check_output, force_option, model_option, open_model
 
 
 @click.command()

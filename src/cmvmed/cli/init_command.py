@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cmvmed.cli.output_files import check_output, replaced
-from cmvmed.cli.project_options import force_option, json_option
+from cmvmed.cli.project_options import check_output, force_option, json_option
+from cmvmed.pages.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from cmvmed.workbench import Guesses
@@ -45,7 +45,7 @@ def command(data: Path, project: Path, force: bool, dry_run: bool, as_json: bool
         check_output(project, force=force, what="project file")
     guesses = init(data, project)
     if not dry_run:
-        with replaced(project) as part:
+        with atomic_file(project) as part:
             part.write_text(guesses.text, encoding="utf-8")
     if as_json:
         click.echo(json.dumps(_as_json(guesses, project, written=not dry_run), indent=2))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cmvmed._optional import import_optional
-from cmvmed.cli.output_files import check_output, replaced
-from cmvmed.cli.project_options import force_option, project_changes, project_option
+from cmvmed.cli.project_options import check_output, force_option, project_changes, project_option
+from cmvmed.pages.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from cmvmed.labeling import LabelingSession
@@ -81,7 +81,7 @@ def _export(session: LabelingSession, path: Path, form: str) -> None:
 
     rows = session.labeled_rows()
     content = export_rows(rows, form)
-    with replaced(path) as part:
+    with atomic_file(path) as part:
         part.write_bytes(content)
     click.echo(f"{len(rows)} labels were written to {path}.")
 

@@ -5,15 +5,12 @@ called, so that help is fast. A ``ValueError``, ``OSError`` or ``ImportError`` i
 without a traceback. Any other exception is a bug and is shown with its traceback.
 """
 
-import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
 
 import click
 
@@ -57,21 +54,6 @@ class CommandGroup(click.Group):
             advice = f"Did you mean {close[0]!r}?" if close else f"Commands: {', '.join(commands)}."
             ctx.fail(f"No such command {args[0]!r}. {advice}")
         return super().resolve_command(ctx, args)
-
-    def main(self, *args: Any, **settings: Any) -> Any:
-        """Run the command line; after an interrupt the process ends at once if linear algebra still runs in it."""
-        try:
-            return super().main(*args, **settings)
-        except SystemExit as end:
-            is_process = not args and settings.get("args") is None
-            if is_process and isinstance(end.code, int) and "cmvmed.numerics.threads" in sys.modules:
-                from cmvmed.numerics.threads import is_computing
-
-                if is_computing():
-                    sys.stdout.flush()
-                    sys.stderr.flush()
-                    os._exit(end.code)
-            raise
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command and show user errors in one line."""

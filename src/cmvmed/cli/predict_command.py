@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmvmed.cli.output_files import DIGITS, check_table, write_table
 from cmvmed.cli.project_options import (
+    DIGITS,
+    check_table,
     collected_warnings,
     force_option,
     json_option,
@@ -18,6 +19,7 @@ from cmvmed.cli.project_options import (
     open_model,
     show,
     table_option,
+    write_table,
 )
 
 if TYPE_CHECKING:

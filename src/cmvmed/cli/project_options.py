@@ -1,23 +1,30 @@
-"""Options that the commands for a user's project share, and the project that they describe."""
+"""What the commands for a user's project share: options, the files they read and write, and how they show messages."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os.path import relpath
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
 
 import click
 
+from cmvmed.pages.atomic_file import atomic_file
+
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cmvmed.workbench import Finding, Project, TrainedProject
 
 DEFAULT_PROJECT, DEFAULT_MODEL = "cmvmed.toml", "model.cmvmed"
+TABLE_ENDINGS = (".csv", ".parquet", ".feather")
+DIGITS = "%.6g"  # of numbers in csv files
 COLORS = {"error": "red", "warning": "yellow", "note": "blue"}
 
 project_option = click.option(
@@ -75,7 +82,7 @@ def project_changes(project: Path, settings: Sequence[str], label_files: Sequenc
     return changes
 
 
-def open_project(project: Path, settings: Sequence[str] = (), label_files: Sequence[Path] = ()) -> Project:
+def open_project(project: Path, settings: Sequence[str], label_files: Sequence[Path]) -> Project:
     """The project of a command line."""
     changes = project_changes(project, settings, label_files)
     from cmvmed.workbench import Project
@@ -92,6 +99,38 @@ def open_model(path: Path) -> TrainedProject:
     from cmvmed.workbench import TrainedProject
 
     return TrainedProject.load(path)
+
+
+def check_output(path: Path, *, force: bool, what: str = "file") -> None:
+    """Raise unless a file can be written here; existing ones only with ``--force``."""
+    if path.is_dir():
+        raise click.ClickException(f"{path} is a folder; give the name of the {what} in it.")
+    if path.exists() and not force:
+        raise click.ClickException(f"{path} exists and was not changed; --force replaces it.")
+    if not path.parent.is_dir():
+        raise click.ClickException(f"The folder {path.parent} does not exist; create it first.")
+    try:
+        TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise click.ClickException(f"The folder {path.parent} cannot be written to: {error.strerror}.") from error
+
+
+def check_table(path: Path, *, force: bool) -> None:
+    """Raise unless a table can be written here, in the format that the ending names."""
+    if path.suffix.lower() not in TABLE_ENDINGS:
+        raise click.UsageError(f"The ending of {path} says no known format; use {', '.join(TABLE_ENDINGS)}.")
+    check_output(path, force=force, what="table")
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table in the format that the ending names, with its index as the first column."""
+    writers: dict[str, Callable[[Path], Any]] = {
+        ".csv": lambda part: frame.to_csv(part, float_format=DIGITS),
+        ".parquet": lambda part: frame.reset_index().to_parquet(part, index=False),
+        ".feather": lambda part: frame.reset_index().to_feather(part),
+    }
+    with atomic_file(path) as part:
+        writers[path.suffix.lower()](part)
 
 
 def command_line() -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from cmvmed.cli.output_files import check_output
 from cmvmed.cli.project_options import (
+    check_output,
     command_line,
     force_option,
     labels_option,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from cmvmed.cli.output_files import DIGITS, check_table, write_table
 from cmvmed.cli.project_options import (
+    DIGITS,
+    check_table,
     force_option,
     json_option,
     labels_option,
@@ -19,6 +20,7 @@ from cmvmed.cli.project_options import (
     set_option,
     show,
     table_option,
+    write_table,
 )
 
 

@@ -3,7 +3,7 @@
 Notation as in ``docs/notation.md``; letters are the equations of ``docs/theory.md``. Both give the Gaussian N(m⁰, S) of
 equation (B), whose S_LL is σ² times K-tilde of paper eqs. (6) and (7).
 
-* :class:`SpectralView`: one curvature for all rows, so one tridiagonal form serves every λ, σ² and class.
+* :class:`SpectralView`: one curvature for all rows, so one eigendecomposition serves every λ, σ² and class.
 * :class:`CholeskyView`: any curvature, one Cholesky factorization each.
 """
 
@@ -15,7 +15,6 @@ from typing import TypeVar
 import numpy as np
 
 from cmvmed.core.posterior import KEPT_GAUSSIANS, Conditioned
-from cmvmed.core.tridiagonal import Tridiagonal, tridiagonal_form
 from cmvmed.numerics.linalg import (
     NotPositiveDefiniteError,
     cholesky,
@@ -27,13 +26,12 @@ from cmvmed.numerics.linalg import (
     solve_cholesky,
     solve_lower,
 )
-from cmvmed.numerics.types import Array, IntArray
+from cmvmed.numerics.types import Array
 
 Factors = TypeVar("Factors")
 
 MIN_INFORMATION = 1e-3  # of a row's consensus term relative to the prior's, for a variance by way of B⁻¹
 MIN_ROOT = 1e-150  # stands in for the root of a curvature of zero
-MAX_TRIDIAGONAL = 1e8  # of a kernel times its prior variance: half of the digits are then left for B
 MIN_PRECISION_GAIN = 1e-6  # of ρK, below which I - B⁻¹ has fewer than ten digits
 
 
@@ -67,59 +65,17 @@ class KernelBlocks:
         return float((tau * m_L).sum() + (gamma * m_U).sum())
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """√w K √w = Q T Qᵀ over rows of a view, with T tridiagonal: functions of the kernel are as cheap as with its eigenvalues."""
-
-    T: Tridiagonal  # (n, n)
-    Q: Array  # (n, n)
-
-
-def fit_spectrum(K: Array, weights: Array, view: str, prior_variance: float = 1.0) -> Spectrum:
-    """The tridiagonal form for a kernel (n, n), bias included, and weights (n,) > 0; errors name the view.
-
-    If the kernel times the prior variance is large, T is diagonal: rounding would make I + ρT indefinite, but eigenvalues
-    can be clipped at zero.
-    """
-    root = np.sqrt(weights)
-    scaled = K * root * root[:, None] if (weights != 1.0).any() else K
-    if prior_variance * np.diagonal(scaled).max(initial=0.0) > MAX_TRIDIAGONAL:
-        omega, Q = _factorized(eigen_psd, scaled, view)
-        return Spectrum(Tridiagonal(omega, np.zeros(max(omega.size - 1, 0))), Q)
-    return Spectrum(*_factorized(tridiagonal_form, scaled, view))
-
-
 class SpectralView:
-    """One tridiagonal form; conditioning at any λ and any constant a then takes few operations.
+    """√w K_UU √w = Q diag(ω) Qᵀ once; conditioning at any λ and any constant a is then diagonal."""
 
-    It may be that of more rows than the unlabeled ones, so that it does not depend on which of them have labels. With
-    M = (I + ρ√wK√w)⁻¹ over all its rows and o those that are not unlabeled, the inverse of the part B that belongs to the
-    unlabeled rows is a Schur complement, equation (B″):
-
-        B⁻¹ = M_UU - M_Uo M_oo⁻¹ M_oU,   log|B| = log|I + ρT| + log|M_oo|.
-
-    Parameters
-    ----------
-    blocks : the kernel of the view's labeled and unlabeled rows
-    spectrum : the tridiagonal form, of the unlabeled rows alone if None
-    index_U : (u,), which of its rows are the unlabeled ones; all in order if None
-    """
-
-    def __init__(self, blocks: KernelBlocks, spectrum: Spectrum | None = None, index_U: IntArray | None = None) -> None:
-        spectrum = spectrum or fit_spectrum(blocks.UU, blocks.weights, blocks.view, blocks.prior_variance)
-        self.T, self.Q = spectrum.T, spectrum.Q
-        self.index_U = np.arange(len(self.Q)) if index_U is None else index_U
-        self.Q_o = np.delete(self.Q, self.index_U, axis=0)  # (n - u, n)
-        self.root = np.sqrt(blocks.weights)
+    def __init__(self, blocks: KernelBlocks) -> None:
         self.blocks = blocks
-        self.G = self.project(blocks.UL)  # (n, l)
+        self.root = np.sqrt(blocks.weights)[:, None]
+        is_weighted = (blocks.weights != 1.0).any()
+        scaled = self.root * blocks.UU * self.root.T if is_weighted else blocks.UU
+        self.omega, self.Q = _factorized(eigen_psd, scaled, blocks.view)
+        self.G = narrow_product(self.Q.T, self.root * blocks.UL)  # (u, l)
         self._conditioned = lru_cache(KEPT_GAUSSIANS)(partial(SpectralConditioned, self))
-
-    def project(self, values: Array) -> Array:
-        """Q_Uᵀ √w values, (n, k), for values (u, k) of the unlabeled rows."""
-        padded = np.zeros((len(self.Q), values.shape[1]))
-        padded[self.index_U] = self.root[:, None] * values
-        return np.asarray(narrow_product(self.Q.T, padded))
 
     def condition(self, lam: float, a: Array) -> Conditioned:
         """The Gaussian at ``lam`` and a constant curvature; kept for the fits of a short schedule, which share theirs."""
@@ -127,7 +83,7 @@ class SpectralView:
 
 
 class SpectralConditioned:
-    """Equations (B′) and (B″): with ρ = λσ²a and D = (I + ρT)⁻¹, S_LL = σ²(K_LL - ρGᵀQᵀB⁻¹QG) is σ² times K-tilde.
+    """Equation (B′): with ρ = λσ²a and d = 1/(1 + ρω), S_LL = σ²(K_LL - ρGᵀ diag(d) G) is σ² times K-tilde.
 
     K-tilde is that of paper eqs. (6) and (7).
     """
@@ -135,71 +91,43 @@ class SpectralConditioned:
     def __init__(self, view: SpectralView, lam: float, rho: float) -> None:
         self.view, self.lam, self.rho = view, lam, rho
         self.sigma2 = view.blocks.prior_variance
-        self.D = _factorized(lambda _: view.T.factorize(rho), rho * view.T.diagonal, view.blocks.view)
-        self.D_o = self.D.solve(view.Q_o.T)  # (n, n - u)
-        M_oo = product(view.Q_o, self.D_o)
-        self.factor = _factorized(cholesky, np.asfortranarray(M_oo), view.blocks.view)
-        self.solved = self._inverse(view.G)  # (n, l)
-        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ self.solved))
-        self.log_det = self.D.log_determinant + log_determinant(self.factor)
-
-    @property
-    def is_weak(self) -> bool:
-        """Whether ρK is so small that I - B⁻¹ would lose digits."""
-        return self.rho * float(self.view.T.diagonal.max(initial=0.0)) < MIN_PRECISION_GAIN
-
-    def _inverse(self, projected: Array) -> Array:
-        """Qᵀ(B⁻¹v, 0) = D(p - Q_oᵀ M_oo⁻¹ Q_o D p) for p = Q_Uᵀv (n, k)."""
-        scaled = self.D.solve(projected)
-        if self.factor.size == 0:
-            return scaled
-        inner = solve_cholesky(self.factor, self.D_o.T @ projected)
-        return np.asarray(scaled - self.D_o @ inner)
+        self.d = 1.0 / (1.0 + rho * view.omega)[:, None]  # (u, 1)
+        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ (self.d * view.G)))
+        self.log_det = float(np.log1p(rho * view.omega).sum())
 
     @cached_property
     def variance_U(self) -> Array:
-        """σ²(QTDQᵀ)_mm/w_m + σ²ρ‖M_oo^{-1/2} Q_o TD Qᵀ_m‖²/w_m, where TD = DT commute."""
-        view = self.view
-        Q_U = view.Q[view.index_U]
-        own = np.einsum("ij,ji->i", Q_U, view.T.times(self.D.solve(Q_U.T)))
-        if self.factor.size:
-            W = solve_lower(self.factor, np.asfortranarray(view.T.times(self.D_o).T @ Q_U.T))
-            own = own + self.rho * np.einsum("ij,ij->j", W, W)
-        return np.asarray(self.sigma2 * own / view.blocks.weights)
+        """σ²(Q diag(ωd) Qᵀ)_mm/w_m."""
+        return np.asarray(self.sigma2 * (self.view.Q**2 @ self._gain) / self.view.blocks.weights)
+
+    @property
+    def _gain(self) -> Array:
+        """ωd, (u,)."""
+        return self.view.omega * self.d[:, 0]
 
     def total_variance(self) -> float:
-        """Σ_U w s = σ² tr √wK_UU√w B⁻¹ = σ²(u - tr B⁻¹)/ρ with tr B⁻¹ = tr D - tr M_oo⁻¹ Q_o D² Q_oᵀ."""
-        return self._total_variance
-
-    @cached_property
-    def _total_variance(self) -> float:
-        blocks = self.view.blocks
-        if self.is_weak:
-            return float(blocks.weights @ self.variance_U)
-        others = solve_cholesky(self.factor, self.D_o.T @ self.D_o)
-        trace = self.D.inverse_trace() - float(np.trace(others))
-        return self.sigma2 * (blocks.weights.size - trace) / self.rho
+        """Σ_U w s = σ² Σ ωd."""
+        return float(self.sigma2 * self._gain.sum())
 
     def project_response(self, b: Array) -> Array:
-        """λQ_Uᵀ√w b, and below it λb itself."""
-        return np.asarray(self.lam * np.concatenate([self.view.project(b), b]))
+        """λQᵀ√w b, and below it λb itself."""
+        return np.asarray(self.lam * np.concatenate([narrow_product(self.view.Q.T, self.view.root * b), b]))
 
     def labeled_mean(self, projected: Array) -> Array:
-        """σ² (B⁻¹G)ᵀ projected."""
-        return np.asarray(self.sigma2 * (self.solved.T @ projected[: len(self.solved)]))
+        """σ²Gᵀ d projected."""
+        return np.asarray(self.sigma2 * (self.view.G.T @ (self.d * projected[: len(self.d)])))
 
     def unlabeled(self, projected: Array, tau: Array) -> tuple[Array, Array]:
-        """γ = √w B⁻¹ Q_U(projected - ρGτ), and m_U from γ = λw(b - a m_U).
+        """γ = √w Q d(projected - ρGτ), and m_U from γ = λw(b - a m_U).
 
-        Where the kernel is weak that difference would lose digits, and m_U = σ²(K_UL τ + K_UU γ).
+        Where the kernel is weak that difference would lose digits, and m_U = σ²Q d(Gτ + ω projected)/√w.
         """
-        view, n = self.view, len(self.view.Q)
-        p = self._inverse(projected[:n] - self.rho * (view.G @ tau))
-        gamma = view.root[:, None] * narrow_product(view.Q, p)[view.index_U]
-        if self.is_weak:
-            smoothed = narrow_product(view.Q, view.T.times(p))[view.index_U] / view.root[:, None]
-            return gamma, view.blocks.prior_mean(tau) + self.sigma2 * smoothed
-        return gamma, self.sigma2 / self.rho * (projected[n:] - gamma / view.blocks.weights[:, None])
+        view, by_labels, (p, response) = self.view, self.view.G @ tau, np.split(projected, 2)
+        gamma = view.root * narrow_product(view.Q, self.d * (p - self.rho * by_labels))
+        if self.rho * view.omega.max(initial=0.0) < MIN_PRECISION_GAIN:
+            smoothed = narrow_product(view.Q, self.d * (by_labels + view.omega[:, None] * p))
+            return gamma, self.sigma2 * smoothed / view.root
+        return gamma, self.sigma2 / self.rho * (response - gamma / view.root**2)
 
 
 class CholeskyView:

@@ -102,7 +102,7 @@ def build_problem(
     Parameters
     ----------
     Y : (n_L, F), labels ±1 of the labeled block
-    shared_curvature : one tridiagonal form per view (constant curvature) instead of a Cholesky factorization per sweep
+    shared_curvature : one eigendecomposition per view (constant curvature) instead of a Cholesky factorization per sweep
     bases : per view, the features that approximate its kernel; None for the kernel itself
     """
     weights_U = partition.weights[partition.block_U]

@@ -1,6 +1,6 @@
-"""Views of X: their names and the columns that belong to each."""
+"""The columns of X and the views that they belong to, in training and in new rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cmvmed._warnings import warn_user
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.pickled_fields import PickledByFields
 from cmvmed.numerics.types import IntArray, Matrix
@@ -33,6 +34,41 @@ class ViewLayout(PickledByFields):
     def _ranges(self) -> list[slice | IntArray]:
         """The columns of each view, as slices where they are consecutive."""
         return [_as_slice(index) for index in self.columns]
+
+
+@dataclass(frozen=True)
+class InputSchema:
+    """The columns of the training X, and which view each belongs to."""
+
+    layout: ViewLayout
+    names: list[str] | None  # of all columns, None unless all have one
+    table_columns: list[list[str] | None] | None = None  # if X was one table per view, the column names of its frames
+
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        """Names of the views."""
+        return self.layout.names
+
+    @property
+    def columns_by_view(self) -> tuple[list[str] | None, ...]:
+        """Per view, the names of its columns if all columns of X have names."""
+        names = self.names
+        return tuple(None if names is None else [names[c] for c in columns] for columns in self.layout.columns)
+
+    @property
+    def known_columns(self) -> list[list[str] | None]:
+        """Per view, the names of its columns, None where they have none."""
+        return list(self.columns_by_view) if self.table_columns is None else self.table_columns
+
+    @property
+    def can_match(self) -> bool:
+        """Whether the columns of one table can be found by their names."""
+        return self.names is not None and len(set(self.names)) == len(self.names)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of all views."""
+        return sum(self.layout.widths)
 
 
 def is_view_collection(X: object) -> bool:
@@ -236,3 +272,74 @@ def abbreviate(names: Sequence[str] | None) -> str:
     """Names as messages list them."""
     shown = list(names or ())
     return f"{shown}" if len(shown) <= 8 else f"{shown[:6]} ... {shown[-1]!r}"
+
+
+def schema_of_tables(
+    names: Sequence[str], widths: Sequence[int], columns: list[list[str] | None], views: object
+) -> InputSchema:
+    """The columns of one table per view, which may have names."""
+    if views is not None:
+        raise ValueError(
+            "views= describes the columns of one X, but X is a list or dict with one array per view; leave views=None."
+        )
+    of_all = None if None in columns else [name for part in columns for name in part or ()]
+    return InputSchema(layout_of_widths(names, widths), of_all, columns)
+
+
+def parts_by_view(X: object, schema: InputSchema) -> list[Any]:
+    """The tables of a list or dict in the order of the views of the training X; None for one that is missing in all rows."""
+    items = collection_items(X)
+    names, parts = [name for name, _ in items], [part for _, part in items]
+    if isinstance(X, Mapping):
+        if set(names) != set(schema.view_names):
+            raise ValueError(
+                f"X has the views {sorted(names)} but fit saw {sorted(schema.view_names)}; pass the same views, and None "
+                "for one that is missing in all rows."
+            )
+        parts = [parts[names.index(view)] for view in schema.view_names]
+    if len(parts) != len(schema.view_names):
+        raise ValueError(f"X has {len(parts)} views but fit saw {len(schema.view_names)}: {list(schema.view_names)}.")
+    if all(part is None for part in parts):
+        raise ValueError("X has None for every view; give the rows of at least one.")
+    return parts
+
+
+def views_in(columns: Sequence[str], schema: InputSchema) -> list[bool]:
+    """Which views of the training X a table with these columns has; it may have others, and lack all of a view's columns."""
+    given, has = set(columns), []
+    for view, wanted in zip(schema.view_names, schema.columns_by_view, strict=True):
+        has.append(check_columns(given, wanted or (), view, whole=False))
+    if not any(has):
+        raise ValueError(
+            f"X has none of the columns that fit saw: {abbreviate(schema.names)}; its columns are {abbreviate(columns)}."
+        )
+    for view, present in zip(schema.view_names, has, strict=True):
+        if not present:
+            warn_user(f"X has no column of view {view!r}, which counts as missing in all rows.")
+    return has
+
+
+def check_columns(given: Collection[str], wanted: Sequence[str], view: str, *, whole: bool) -> bool:
+    """Whether a view's columns are there; an error if only some are or, with ``whole``, if none is."""
+    lacking = [name for name in wanted if name not in given]
+    if not lacking:
+        return True
+    if whole or len(lacking) < len(wanted):
+        raise ValueError(
+            f"X lacks {len(lacking)} of the {len(wanted)} columns of view {view!r} that fit saw: {abbreviate(lacking)}. Add "
+            "them, with NaN where a value is unknown; a view that is missing in all rows may be left out with all its columns."
+        )
+    return False
+
+
+def check_widths(widths: Sequence[int], schema: InputSchema) -> None:
+    """Raise if the views of new rows have other numbers of columns than those of the training X."""
+    for name, expected, width in zip(schema.view_names, schema.layout.widths, widths, strict=True):
+        if width != expected:
+            raise ValueError(f"View {name!r} has {width} features, but fit saw {expected}; pass the same columns.")
+
+
+def check_equal_counts(rows: Mapping[str, int]) -> None:
+    """Raise if views have unequal numbers of rows."""
+    if len(set(rows.values())) > 1:
+        raise ValueError(f"The views have unequal numbers of rows: {dict(rows)}; align them first.")

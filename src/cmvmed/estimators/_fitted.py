@@ -15,8 +15,7 @@ from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.cross_fitting import consensus_logits
 from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.core.annealing import AnnealingResult, Plan
-from cmvmed.core.consensus import class_scores, class_shares
-from cmvmed.core.disagreement import disagreement
+from cmvmed.core.consensus import class_scores, class_shares, disagreement
 from cmvmed.core.objective import Sweep
 from cmvmed.data.labels import Labels
 from cmvmed.data.sources import ArrayApiRows

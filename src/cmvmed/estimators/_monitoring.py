@@ -3,10 +3,10 @@
 import numpy as np
 
 from cmvmed.auto.tuning import Tuning
-from cmvmed.data.schema import InputSettings
+from cmvmed.data.reading import InputSettings
 from cmvmed.model.fitted_model import Model
+from cmvmed.monitoring.novelty import novelty_by_view
 from cmvmed.monitoring.reference import Reference, ReferenceRows, draw_reference_rows
-from cmvmed.monitoring.remoteness import novelty_by_view
 from cmvmed.monitoring.sensor_health import Batch, SensorHealth, sensor_health
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.numerics.types import Array

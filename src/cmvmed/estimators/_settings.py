@@ -18,7 +18,7 @@ from cmvmed.auto.tuning import Tuning, current_tuning
 from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Quadrature, Surrogate
 from cmvmed.data.layout import per_view
 from cmvmed.data.memory import read_memory_limit
-from cmvmed.data.schema import InputSettings
+from cmvmed.data.reading import InputSettings
 from cmvmed.estimators._parameters import check_choice, check_integer, check_number
 from cmvmed.members.candidates import KINDS
 from cmvmed.numerics.kernels import NAMED_KERNELS, median_factor

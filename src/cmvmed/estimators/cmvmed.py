@@ -16,7 +16,7 @@ from cmvmed.auto.plan import choose_plan
 from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.core.consensus import class_scores
 from cmvmed.core.problem import build_problem
-from cmvmed.data.inputs import TrainingInput, open_training
+from cmvmed.data.reading import TrainingInput, open_training
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
 from cmvmed.estimators._evidence import gather_evidence
@@ -159,7 +159,7 @@ class CMVMED(
         that are annealed if there are too many.
     warm_start : bool, default=False
         Whether what the next ``fit`` to the same X can use is kept: all that does not depend on labels, such as kernels,
-        factorizations, landmarks and graphs. The result is the same, bit by bit. A fit to other rows, or with other
+        landmarks and graphs. The result is the same, bit by bit. A fit to other rows, or with other
         parameters, computes anew what is not the same. What is kept takes memory, and is not part of a pickle or a file.
 
     Attributes
@@ -377,9 +377,8 @@ class CMVMED(
         with numerical_errors():
             fit = _build_views(training, sample.row_numbers(training.rows), approximation, settings, map_parallel)
         plan_settings = settings.plan_settings(fit.data, training.labels.classes)
-        n_blas = 1 if low_rank else None  # sweeps over features are bound by memory, not by arithmetic
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
-        with numerical_errors(), blas_limit(n_blas):
+        with numerical_errors(), blas_limit(1):
             evidence = gather_evidence(fit, settings, plan_settings, complete=sample.is_complete)
             neighbors = None if low_rank else evidence.neighbors
             chosen = choose_plan(

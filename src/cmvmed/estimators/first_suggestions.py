@@ -4,7 +4,7 @@ import numpy as np
 
 from cmvmed.auto.suggestions import ViewPoints, choose_rows, similarities
 from cmvmed.auto.tuning import current_tuning
-from cmvmed.data.inputs import open_rows
+from cmvmed.data.reading import open_rows
 from cmvmed.data.validation import RowCheck
 from cmvmed.estimators._settings import ViewParameters, read_input_settings
 from cmvmed.estimators._suggestions import Suggestions, check_count, draw_numbers, rows_like, typical

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cmvmed.features.signal_features import SignalFeatures
     from cmvmed.features.text import TextView
     from cmvmed.features.window_features import WindowFeatures
-    from cmvmed.recordings.audio_files import read_audio
+    from cmvmed.recordings.sound_files import read_audio
 
 __all__ = [
     "MFCC",
@@ -40,7 +40,7 @@ _HOMES = {
     "SignalFeatures": "cmvmed.features.signal_features",
     "TextView": "cmvmed.features.text",
     "WindowFeatures": "cmvmed.features.window_features",
-    "read_audio": "cmvmed.recordings.audio_files",
+    "read_audio": "cmvmed.recordings.sound_files",
 }
 
 

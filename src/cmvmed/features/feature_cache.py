@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed._npy_errors import NPY_ERRORS
+from cmvmed._file_errors import NPY_ERRORS
 
 Features = NDArray[np.floating[Any]]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 
-from cmvmed.recordings.signal_checks import check_sampling_rate, is_partly_invalid
+from cmvmed.recordings.signal_values import check_sampling_rate, is_partly_invalid
 
 MIN_RELATIVE_POWER = 1e-12  # power of a silent background, relative to the loudest frame (-120 dB)
 

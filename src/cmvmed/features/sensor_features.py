@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed._warnings import warn_user
 from cmvmed.features.extractors import is_available
 from cmvmed.features.feature_choice import KindScore, choose_kinds
+from cmvmed.features.signal_blocks import Rates, as_sensors
 from cmvmed.features.signal_features import SignalFeatures, check_kinds, side_by_side
-from cmvmed.features.signals_by_length import Rates, as_sensors
-from cmvmed.recordings.container import Recordings, SensorSignals
+from cmvmed.recordings.container import Recordings, SensorSignals, is_missing
 
 MIN_SOUND_RATE = 1000.0  # Hz, from which on a signal is taken to be sound or vibration, and has cepstra
 MAX_CHOICE_ROWS = 400  # labeled rows, and others at random, by which kinds are compared
@@ -241,6 +241,6 @@ def class_codes(X: object, y: ArrayLike | None, n: int) -> NDArray[np.intp]:
 
 
 def _is_unlabeled(label: object) -> bool:
-    if label is None or (isinstance(label, (float, np.floating)) and np.isnan(label)):
-        return True
-    return isinstance(label, (int, float, np.number)) and not isinstance(label, bool) and label == -1
+    return is_missing(label) or (
+        isinstance(label, (int, float, np.number)) and not isinstance(label, bool) and label == -1
+    )

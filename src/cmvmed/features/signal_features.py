@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.features.extractors import EXTRACTORS, KINDS, Extractor, ExtractorSettings, fit_extractor
 from cmvmed.features.feature_cache import FeatureCache
-from cmvmed.features.signals_by_length import (
+from cmvmed.features.signal_blocks import (
     FloatArray,
     SensorInput,
     as_sensor_signals,

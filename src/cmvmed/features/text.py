@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from cmvmed.features.waveforms import is_absent
+from cmvmed.features.signal_blocks import is_absent
 
 Documents: TypeAlias = Sequence[str | float | None] | ArrayLike
 

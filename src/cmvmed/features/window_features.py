@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from cmvmed.features.signal_blocks import stacked_by_shape
 from cmvmed.recordings.container import SensorSignals
-from cmvmed.recordings.signal_checks import check_sampling_rate, is_partly_invalid, is_same_rate
+from cmvmed.recordings.signal_values import check_sampling_rate, is_partly_invalid, is_same_rate
 
 FloatArray = NDArray[np.float64]
 
@@ -128,11 +129,11 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
                 "Correct sampling_rate, or bring the sensor to this rate with cmvmed.recordings.resample."
             )
         features = np.full((len(signals), self.n_channels_ * len(self._channel_feature_names())), np.nan)
-        for rows, windows in _blocks_of_equal_length(signals):
+        for rows, windows in stacked_by_shape(enumerate(signals), BLOCK_SAMPLES):
             if windows.shape[2] < 2 * self.n_bands:
                 raise ValueError(
-                    f"The signal of {signals.place(rows[0])} has {windows.shape[2]} samples, too few for {self.n_bands} frequency "
-                    f"bands: at least {2 * self.n_bands} are needed. Leave it out, or use fewer bands."
+                    f"The signal of {signals.place(int(rows[0]))} has {windows.shape[2]} samples, too few for {self.n_bands} "
+                    f"frequency bands: at least {2 * self.n_bands} are needed. Leave it out, or use fewer bands."
                 )
             features[rows] = self.transform(windows)
         return features
@@ -209,22 +210,6 @@ def _log_bands(power: FloatArray, n_bands: int) -> list[FloatArray]:
     total = bands.sum(axis=1, keepdims=True)
     share = np.where(total > 0, bands / np.maximum(total, np.finfo(float).tiny), 1.0 / n_bands)
     return list(np.log10(np.maximum(share, MIN_POWER_SHARE)).T)
-
-
-def _blocks_of_equal_length(signals: SensorSignals) -> Iterator[tuple[list[int], FloatArray]]:
-    """Positions and (n, n_channels, n_samples) signals of the cases that have the sensor, as many as fit in a block."""
-    rows: list[int] = []
-    windows: list[NDArray[Any]] = []
-    for row, signal in enumerate(signals):
-        is_full = windows and (len(windows) + 1) * windows[0].size > BLOCK_SAMPLES
-        if signal is not None and windows and (is_full or signal.shape != windows[0].shape):
-            yield rows, np.stack(windows)
-            rows, windows = [], []
-        if signal is not None:
-            rows.append(row)
-            windows.append(signal)
-    if windows:
-        yield rows, np.stack(windows)
 
 
 def _as_windows(X: ArrayLike) -> FloatArray:

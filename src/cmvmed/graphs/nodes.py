@@ -1,14 +1,4 @@
-"""The graph of nearest rows and its kernel.
-
-Rows are nodes, each joined with its nearest ones; equal rows are one node. With the normalized Laplacian Λ of the graph
-and its degrees D, the kernel
-
-    H = D^(-1/2) (Λ + εI)^(-2) D^(-1/2)
-
-makes functions smooth along the graph. Its leading eigenvector is the constant, which centering removes, so that the
-kernel of a new row is the mean of those of its nearest nodes. Only the columns of the labeled rows are computed, as
-products with a sparse matrix (:mod:`cmvmed.graphs.inverse_square`).
-"""
+"""The graph of nearest rows: rows are nodes, each joined with its nearest ones; equal rows are one node."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +7,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from cmvmed.data.contents import numbers_of_equal, row_contents
+from cmvmed.data.row_hashes import numbers_of_equal, row_contents
 from cmvmed.graphs.distances import NodeDistances
-from cmvmed.graphs.inverse_square import inverse_square_product
 from cmvmed.graphs.search import NearestPairs
 from cmvmed.numerics.kernels import row_blocks
 from cmvmed.numerics.linalg import is_sparse
@@ -154,36 +143,6 @@ class Nodes:
             yield chosen, self.between.of_points(points, rows, chosen.size)
 
 
-@dataclass(frozen=True)
-class GraphKernel:
-    """The columns of the labeled rows of a centered and scaled graph kernel."""
-
-    nodes: Nodes
-    shares_L: sparse.csr_matrix  # (l, m) how much of each node the labeled rows have
-    columns: Array  # (m, l)
-    compared: IntArray | None = None  # nodes that new rows are compared with; None for all
-
-    @property
-    def present(self) -> BoolArray:
-        """Whether each training row has one of the graph's views, (n,)."""
-        return self.nodes.present
-
-    def gram(self) -> Array:
-        """The kernel of the labeled rows, (l, l), with zeros for those without any of the views."""
-        return np.asarray(self.shares_L @ self.columns)
-
-    def scores(self, coefficients: Array) -> Array:
-        """Scores (n, F) of all training rows, for coefficients (l, F) of the labeled rows."""
-        return self.nodes.of_rows(self.columns @ coefficients)
-
-    def node_scores(self, coefficients: Array) -> tuple[Nodes, Array]:
-        """The nodes that new rows are compared with, and their scores (m, K) for coefficients (l, K)."""
-        scores = self.columns @ coefficients
-        if self.compared is None:
-            return self.nodes, scores
-        return self.nodes.chosen(self.compared), scores[self.compared]
-
-
 def find_nodes(views: Sequence[ViewData], indices: Sequence[int], n_L: int, weights: Array, n_neighbors: int) -> Nodes:
     """The nodes of the graph of some views: one for each distinct row.
 
@@ -210,31 +169,6 @@ def find_nodes(views: Sequence[ViewData], indices: Sequence[int], n_L: int, weig
     mass = np.zeros(first.size)
     np.add.at(mass, node_of_row[candidates], weights[candidates])
     return Nodes(tuple(views), tuple(indices), members, tuple(place), present, node_of_row, mass, n_neighbors)
-
-
-def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularization: float) -> GraphKernel:
-    """The kernel H of the graph, its columns of the labeled rows centered and scaled to a mean diagonal of one.
-
-    Parameters
-    ----------
-    labeled : (l,), the training rows that opinions learn from
-    weights_L : (l,), their weights in the mean diagonal
-    regularization : ε
-    """
-    m, root = nodes.size, nodes.root_degrees
-    shares_L = sparse.csr_matrix(nodes.row_shares[labeled])
-    known = np.flatnonzero(np.asarray(shares_L.sum(axis=1)).ravel() > 0.0)
-    mass = nodes.weights / nodes.weights.sum() if nodes.weights.any() else np.full(m, 1.0 / max(m, 1))
-    right = np.column_stack([shares_L[known].toarray().T, mass]) / root[:, None]
-    H = inverse_square_product(nodes.normalized_adjacency, regularization, right) / root[:, None]
-    means = H[:, -1]  # mean of a node's kernel over all rows
-    centered = H[:, :-1] - means[:, None] - shares_L[known] @ means + mass @ means
-    w, diagonal = weights_L[known], np.asarray(shares_L[known].multiply(centered.T).sum(axis=1)).ravel()
-    mean = float(w @ diagonal / w.sum()) if w.sum() > 0.0 else 0.0
-    columns = np.zeros((m, labeled.size))
-    negligible = 1e-9 * float(np.abs(H).max(initial=0.0))
-    columns[:, known] = centered / (mean if mean > negligible else 1.0)
-    return GraphKernel(nodes, shares_L, columns)
 
 
 def _contents_of_rows(views: Sequence[ViewData], members: Sequence[IntArray], n: int) -> list[tuple[bytes | None, ...]]:

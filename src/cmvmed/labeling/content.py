@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.audio_files import read_audio
-from cmvmed.workbench.frames import RawTable, Signal
-from cmvmed.workbench.project_rows import ProjectRows
+from cmvmed.workbench.tables.columns import RawTable
+from cmvmed.workbench.tables.rows import ProjectRows
 
 __all__ = ["RowContent"]
 
@@ -83,14 +81,8 @@ class RowContent:
         return parts
 
     def _waveform(self, column: str, row: int) -> tuple[NDArray[np.float64], float]:
-        signal: Signal = self.rows.table.signals[column]
-        item: Any = signal.items[row]
-        if isinstance(signal.items, SensorSignals):
-            return np.asarray(item, dtype=np.float64).ravel(), signal.items.sampling_rate
-        if not signal.is_sound:
-            return np.asarray(item, dtype=np.float64).ravel(), self.sampling_rate or 1.0
-        channels, rate = read_audio(item)
-        return channels[signal.channel or 0].astype(np.float64), rate
+        values, rate = self.rows.table.signals[column].waveform(row)
+        return values, rate or self.sampling_rate or 1.0
 
     def seconds(self, row: int) -> float | None:
         """Length of the longest recording of a row; None if it has none."""

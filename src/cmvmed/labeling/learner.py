@@ -5,8 +5,9 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,29 @@ class Learned:
     seconds: float = 0.0
     processor: float = 0.0
     problem: str | None = None
+
+    def rankings(self) -> dict[str, NDArray[np.intp]]:
+        """All rows, the least certain first, and those on which views disagree first; nothing before a fit."""
+        if self.probabilities is None:
+            return {}
+        return {
+            "unsure": rank_by_margin(self.probabilities),
+            "disagree": rank_by_disagreement(self.by_view, len(self.probabilities)),
+        }
+
+
+def rank_by_margin(p: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows by the margin between the two largest probabilities (n, K), smallest first."""
+    two = np.partition(p, -2, axis=1)[:, -2:]
+    return np.argsort(two[:, 1] - two[:, 0], kind="stable")
+
+
+def rank_by_disagreement(by_view: Mapping[str, NDArray[Any]], n_rows: int) -> NDArray[np.intp]:
+    """Rows by the largest total variation distance ½ Σ_k |p_k - q_k| between two views, largest first."""
+    largest = np.zeros(n_rows)
+    for p, q in combinations(by_view.values(), 2):
+        largest = np.fmax(largest, 0.5 * np.abs(p - q).sum(axis=1))  # NaN where a view is absent
+    return np.argsort(-largest, kind="stable")
 
 
 class Learner:

@@ -16,10 +16,9 @@ from cmvmed.labeling.content import RowContent
 from cmvmed.labeling.exchange import LabeledRow
 from cmvmed.labeling.learner import Learned, Learner
 from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate
-from cmvmed.labeling.ranking import ranked_rows
 from cmvmed.workbench import Project
 from cmvmed.workbench.label_store import Conflict, Event, LabelStore
-from cmvmed.workbench.label_values import is_marker
+from cmvmed.workbench.tables.row_labels import is_marker
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 __all__ = ["STRATEGIES", "LabelingSession"]
@@ -71,7 +70,7 @@ class LabelingSession:
     >>> session.close()
     """
 
-    def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True, seed: int = 0) -> None:
+    def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True) -> None:
         self.project = replace(Project.load(project_file), page_labels=None)
         self.store, self._lock = store, threading.RLock()
         self._reserved: dict[int, tuple[str, float]] = {}
@@ -80,13 +79,13 @@ class LabelingSession:
         self._first_result, self._started = threading.Event(), time.monotonic()
         self._learner = Learner(project_file, self._on_result) if learn else None  # reads the data at the same time
         try:
-            self._read_rows(seed)
+            self._read_rows()
         except BaseException:
             self.close()
             raise
         self._request_fit()
 
-    def _read_rows(self, seed: int) -> None:
+    def _read_rows(self) -> None:
         """The rows of the project, and what the file of labels says of them."""
         rows = self.project.rows()
         if len(rows.ids) == 0:
@@ -101,7 +100,7 @@ class LabelingSession:
         self.given: list[str | None] = [None if value is None else str(value) for value in rows.labels.values]
         self.content = RowContent(rows, self.project.settings.data.sampling_rate)
         self.store.add_classes([*self.project.settings.data.classes, *rows.labels.counts])
-        self._order = np.random.default_rng(seed).permutation(len(self.ids))
+        self._order = np.random.default_rng(0).permutation(len(self.ids))
         self._read_store()
 
     def close(self) -> None:
@@ -241,10 +240,9 @@ class LabelingSession:
         return sum(self._counts.values())
 
     def _on_result(self, learned: Learned) -> None:
-        rankings: dict[str, NDArray[np.intp]] = {}
+        rankings = learned.rankings()
         fits: list[Fitted] = []
         if learned.probabilities is not None:
-            rankings = ranked_rows(learned.probabilities, learned.by_view)
             fits = [Fitted(learned.n_labels, learned.estimate, self._positions(learned.classes, learned.probabilities))]
         with self._lock:  # for a moment only, since requests wait for it
             self._first_result.set()

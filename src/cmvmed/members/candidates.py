@@ -25,7 +25,8 @@ import numpy as np
 
 from cmvmed.auto.labeled_rows import LabeledRows
 from cmvmed.auto.tuning import Tuning
-from cmvmed.graphs.nodes import GraphKernel, Nodes, find_nodes, graph_kernel
+from cmvmed.graphs.kernel import GraphKernel, graph_kernel
+from cmvmed.graphs.nodes import Nodes, find_nodes
 from cmvmed.members.centered_kernels import (
     CenteredKernel,
     KernelMean,

@@ -14,7 +14,7 @@ from cmvmed.auto.class_prior import empirical_bayes_share, label_share
 from cmvmed.auto.labeled_rows import LabeledRows
 from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.auto.tuning import Tuning
-from cmvmed.graphs.nodes import GraphKernel
+from cmvmed.graphs.kernel import GraphKernel
 from cmvmed.members.candidates import USES_UNLABELED, Candidates
 from cmvmed.members.ridge import fit_ridge, inverse
 from cmvmed.members.shares import infer_shares

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.data.array_api import ArrayPlace, on_host
-from cmvmed.data.layout import is_view_collection
-from cmvmed.data.schema import UNEQUAL_ROWS, InputSchema, InputSettings, check_widths, parts_by_view
+from cmvmed.data.layout import InputSchema, check_equal_counts, check_widths, is_view_collection, parts_by_view
+from cmvmed.data.reading import InputSettings
 from cmvmed.data.sources.array_rows import ArrayApiRows, rows_at_a_time
 from cmvmed.data.validation import RowCheck
 from cmvmed.model.fitted_model import Model
@@ -215,9 +215,7 @@ def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
     for name, shape in shapes.items():
         if len(shape) != 2 or shape[0] == 0:
             raise ValueError(f"{name} must be a two-dimensional array with at least one row, but its shape is {shape}.")
-    rows = {name: shape[0] for name, shape in shapes.items()}
-    if len(set(rows.values())) > 1:
-        raise ValueError(UNEQUAL_ROWS.format(rows))
+    check_equal_counts({name: shape[0] for name, shape in shapes.items()})
 
 
 def _logits(model: Model, rows: ArrayApiRows, check: RowCheck) -> list[Any]:

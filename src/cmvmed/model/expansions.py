@@ -150,14 +150,14 @@ class Expansion(PickledByFields):
     @property
     def without_formula(self) -> str | None:
         """Why the kernel has no formula; None if it has one."""
-        if self.kernel.form is not None:
+        if self.kernel.mixture is not None or self.kernel.kind == "cosine":
             return None
         kind = "a function of Python" if callable(self.kernel.kind) else f"{self.kernel.kind!r}"
         return f"The kernel of view {self.kernel.view!r} is {kind}"
 
     def compared(self) -> Iterator[tuple[Matrix, IntArray]]:
         """The rows with a coefficient; a linear kernel needs one weight per feature alone."""
-        if self.kernel.form is not None and self.kernel.form.gaussian:
+        if self.kernel.mixture is not None and self.kernel.mixture.gaussian:
             yield self.rows.rows, np.flatnonzero(self._row_coefficients.any(axis=1))
 
     @property
@@ -171,17 +171,18 @@ class Expansion(PickledByFields):
 
     def emit(self, formulas: Formulas) -> Tensor:
         """Σ_i a_i x·x_i = x·w with w = Σ_i a_i x_i, and the Gaussian part from distances."""
-        view, a, form = formulas.views[self.view], self._row_coefficients, self.kernel.form
-        if form is None or not a.any():
+        view, a, mixture = formulas.views[self.view], self._row_coefficients, self.kernel.mixture
+        if not a.any():
             return (view.mask * np.zeros((1, self.constant.size)) + self._constant) * view.mask
         points, train = view.points(self.rows.preprocessor), self.rows.rows
+        if mixture is None:  # the cosine
+            return (formulas.unit_length(points) @ np.asarray(unit_rows(train).T @ a) + self._constant) * view.mask
         parts = []
-        if form.linear:
-            rows, centers = (formulas.unit_length(points), unit_rows(train)) if form.unit else (points, train)
-            parts.append(rows @ np.asarray(form.linear * (centers.T @ a)))
-        if form.gaussian:
+        if mixture.linear:
+            parts.append(points @ np.asarray(mixture.linear * (train.T @ a)))
+        if mixture.gaussian:
             distances, used = formulas.rows.squared_distances(points, train), formulas.rows.used(train)
-            parts.append((distances * -self.kernel.gamma).apply("Exp") @ (form.gaussian * a[used]))
+            parts.append((distances * -self.kernel.gamma).apply("Exp") @ (mixture.gaussian * a[used]))
         return (formulas.sum_of(parts) + self._constant) * view.mask
 
     def check(self, n_classes: int, widths: Sequence[int]) -> None:

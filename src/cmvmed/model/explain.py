@@ -21,8 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cmvmed.data.array_api import on_host
-from cmvmed.data.inputs import open_new
-from cmvmed.data.schema import InputSettings
+from cmvmed.data.reading import InputSettings, open_new
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS, as_numbers
 from cmvmed.model.fitted_model import Model

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cmvmed.core.consensus import prior_scores, soft_labels
-from cmvmed.data.inputs import load_new
-from cmvmed.data.schema import InputSchema, InputSettings
+from cmvmed.data.layout import InputSchema
+from cmvmed.data.reading import InputSettings, load_new
 from cmvmed.data.validation import RowCheck
 from cmvmed.model.evaluate import Evaluator
 from cmvmed.model.terms import Present, Term, ViewTerm, are_finite, check_that, covers

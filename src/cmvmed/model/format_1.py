@@ -14,8 +14,7 @@ import numpy as np
 
 from cmvmed._saved_classes import CLASSIFIERS, EXTRACTORS, STEPS
 from cmvmed.core.consensus import class_scores
-from cmvmed.data.layout import ViewLayout
-from cmvmed.data.schema import InputSchema
+from cmvmed.data.layout import InputSchema, ViewLayout
 from cmvmed.model.archive import ModelFileError
 from cmvmed.model.decoding import Decoder
 from cmvmed.model.expansions import Expansion

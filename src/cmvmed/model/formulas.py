@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from cmvmed.data.validation import RowCheck
 from cmvmed.model.fitted_model import Member, Mixing, Model
-from cmvmed.numerics.kernels import FORMS, Kernel
+from cmvmed.numerics.kernels import MIXTURES, Kernel
 from cmvmed.numerics.linalg import is_sparse, unit_rows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.scaling import Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
+
+FORMULAS = (*MIXTURES, "cosine")  # kernels that have a formula
 
 
 @dataclass(frozen=True)
@@ -305,7 +307,7 @@ def compared_rows(model: Model) -> ComparedRows:
         for term in member.terms:
             if term.without_formula is not None:
                 raise ValueError(
-                    f"{term.without_formula}, which an ONNX model cannot compute; use one of {', '.join(map(repr, FORMS))}."
+                    f"{term.without_formula}, which an ONNX model cannot compute; use one of {', '.join(map(repr, FORMULAS))}."
                 )
             for train, used in term.compared():
                 rows.use(train, used)
@@ -393,16 +395,16 @@ def _mixed(mixing: Mixing, logits: Sequence[Tensor | None]) -> Tensor:
 
 def kernel_values(kernel: Kernel, points: Tensor, train: Array) -> Tensor:
     """k(x, x') of points and all rows of a table, (n, p)."""
-    form, parts = kernel.form, []
-    if form is None:
+    if kernel.kind == "cosine":
+        return unit_length(points) @ np.asarray(unit_rows(train).T)
+    mixture, parts = kernel.mixture, []
+    if mixture is None:
         raise ValueError(f"The kernel of view {kernel.view!r} has no formula.")
-    if form.linear and form.unit:
-        parts.append(unit_length(points) @ np.asarray(form.linear * unit_rows(train).T))
-    elif form.linear:  # -2x·x' is computed once for the distances, too
-        parts.append(((points * -2.0) @ train.T) * (-0.5 * form.linear))
-    if form.gaussian:
+    if mixture.linear:  # -2x·x' is computed once for the distances, too
+        parts.append(((points * -2.0) @ train.T) * (-0.5 * mixture.linear))
+    if mixture.gaussian:
         rows = ComparedRows()
         rows.use(train, np.arange(train.shape[0]))
         gaussian = (rows.squared_distances(points, train) * -kernel.gamma).apply("Exp")
-        parts.append(gaussian if form.gaussian == 1.0 else gaussian * form.gaussian)
+        parts.append(gaussian if mixture.gaussian == 1.0 else gaussian * mixture.gaussian)
     return sum_of(parts)

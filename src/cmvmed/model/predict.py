@@ -10,10 +10,8 @@ from numpy.typing import DTypeLike
 
 from cmvmed._warnings import warn_user
 from cmvmed.core.consensus import class_scores
-from cmvmed.data.external import Rows
-from cmvmed.data.inputs import open_new
 from cmvmed.data.layout import ViewLayout
-from cmvmed.data.schema import InputSettings
+from cmvmed.data.reading import InputSettings, Rows, open_new
 from cmvmed.data.sources import ArrayTable, LocalRows, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, MAX_CHUNK_ROWS, as_numbers
 from cmvmed.data.sources.dask import import_dask

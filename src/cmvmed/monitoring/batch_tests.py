@@ -89,7 +89,7 @@ def fit_classes(features: Array, probabilities: Array) -> ClassModel:
     return ClassModel(shares / shares.sum(), means, np.asarray(ledoit_wolf(residuals, assume_centered=True)[0]))
 
 
-class Rows:
+class BatchRows:
     """Rows as the statistics need them: features, bounded features and class logits by view."""
 
     def __init__(self, features: Array, slices: list[slice], classes: ClassModel) -> None:
@@ -122,7 +122,7 @@ class BatchTests:
         self.batches = draw_batches(p[reference.third], present.shape[0])
         patterns, of_row = np.unique(present, axis=0, return_inverse=True)
         kept = np.vstack([self._lacking(features[reference.third], pattern) for pattern in patterns])
-        self.kept = Rows(kept, self.slices, self.classes)
+        self.kept = BatchRows(kept, self.slices, self.classes)
         place = np.arange(self.batches.shape[1]) * present.shape[0] // self.batches.shape[1]
         n_kept = kept.shape[0] // patterns.shape[0]
         self.batches = self.batches + n_kept * of_row.ravel()[place]  # healthy batches lack what the batch lacks
@@ -142,7 +142,7 @@ class BatchTests:
 
     def test(self, features: Array, views: list[int]) -> dict[int, ViewScores]:
         """Scores and p-values of some views of a batch with features (m, f), each given the others of them."""
-        rows = Rows(features, self.slices, self.classes)
+        rows = BatchRows(features, self.slices, self.classes)
         every = np.arange(features.shape[0])[None]
         found, largest = {}, np.full(N_BATCHES, -np.inf)
         for v in views:
@@ -168,7 +168,7 @@ class BatchTests:
             self._healthy[key] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return self._healthy[key]
 
-    def _statistics(self, rows: Rows, index: IntArray, v: int, views: list[int]) -> dict[str, Array]:
+    def _statistics(self, rows: BatchRows, index: IntArray, v: int, views: list[int]) -> dict[str, Array]:
         """Location (b,), scale (b, f_v) and agreement (b,) of batches, given as row numbers (b, m)."""
         others = [w for w in views if w != v]
         weights, p_others = rows.weights(index, v), rows.class_probabilities(others)
@@ -182,7 +182,7 @@ class BatchTests:
             found["agreement"] = (weights * products[index]).sum(axis=1)
         return found
 
-    def _location(self, rows: Rows, index: IntArray, v: int, others: list[int]) -> Array:
+    def _location(self, rows: BatchRows, index: IntArray, v: int, others: list[int]) -> Array:
         """Squared Mahalanobis distance of the mean of v from its expectation given the means of the others, (b,)."""
         mean, S, numbers = self.classes.mean, self.covariance, np.arange(self.covariance.shape[0])
         deviations = {}
@@ -199,7 +199,7 @@ class BatchTests:
             C = C - S[np.ix_(i, j)] @ gain
         return np.asarray((delta.T * np.linalg.solve(C, delta.T)).sum(axis=0))
 
-    def _log_deviations(self, rows: Rows, index: IntArray, weights: Array, p_others: Array, v: int) -> Array:
+    def _log_deviations(self, rows: BatchRows, index: IntArray, weights: Array, p_others: Array, v: int) -> Array:
         """Log mean absolute deviations (b, f_v) of v from the batch's center, without what the predicted classes explain.
 
         1/m is added, what one row at a standard deviation of training adds, so that a feature that was constant in

@@ -13,8 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom
 
 from cmvmed.monitoring.batch_tests import BatchTests, ViewScores
-from cmvmed.monitoring.reference import Reference, features_of
-from cmvmed.monitoring.view_profile import ViewProfile
+from cmvmed.monitoring.reference import Reference, ViewProfile, features_of
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.view_rows import ViewPreprocessor

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from cmvmed.numerics.kernels import Kernel, KernelForm
+from cmvmed.numerics.kernels import Kernel
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, Matrix
 
@@ -148,10 +148,9 @@ def blocks_of_rows(n: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
 
 def can_sum(kernel: Kernel, centers: Matrix) -> bool:
     """Whether sums of these kernel functions have the form of :class:`KernelSum`, and lose few digits in it."""
-    form = kernel.form
-    if form is None or form.unit or is_sparse(centers):
+    if kernel.mixture is None or is_sparse(centers):
         return False
-    return are_moderate(centers, kernel.gamma if form.gaussian else 1.0)
+    return are_moderate(centers, kernel.gamma if kernel.mixture.gaussian else 1.0)
 
 
 def are_moderate(centers: Array, gamma: float) -> bool:
@@ -165,12 +164,13 @@ def kernel_sum(expansions: Sequence[KernelExpansion], dtype: type = np.float64) 
     gaussians: list[GaussianSum] = []
     linear = None
     for kernel, given, coefficients, _ in expansions:
-        centers = np.ascontiguousarray(given)
-        form = kernel.form or KernelForm()
-        if form.linear:
-            own = form.linear * (centers.T @ coefficients)
+        centers, mixture = np.ascontiguousarray(given), kernel.mixture
+        if mixture is None:
+            raise ValueError(f"the kernel {kernel.kind!r} has no such form")
+        if mixture.linear:
+            own = mixture.linear * (centers.T @ coefficients)
             linear = own if linear is None else linear + own
-        if form.gaussian:
-            gaussians.append(GaussianSum.of(kernel.gamma, centers, form.gaussian * coefficients, dtype))
+        if mixture.gaussian:
+            gaussians.append(GaussianSum.of(kernel.gamma, centers, mixture.gaussian * coefficients, dtype))
     constant = np.sum([expansion.constant for expansion in expansions], axis=0)
     return KernelSum(expansions[0].kernel, tuple(gaussians), linear, constant)

@@ -1,20 +1,31 @@
 """Kernels of one view, with a bandwidth from the data.
 
 A fitted :class:`Kernel` compares rows with training rows; it computes from features or looks values up in a given
-matrix. Kernel values come from :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+matrix. ``MIXTURES`` is the only list of formulas: values, diagonals, sums over centers
+(:mod:`cmvmed.numerics.kernel_expansions`) and landmarks (:mod:`cmvmed.numerics.nystroem`) follow from it.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 from sklearn.utils.extmath import safe_sparse_dot
 
 from cmvmed.numerics.linalg import is_positive_semidefinite, is_sparse, unit_rows
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
+
+class Mixture(NamedTuple):
+    """k(x, x') = ``linear`` x·x' + ``gaussian`` exp(-γ‖x - x'‖²)."""
+
+    linear: float
+    gaussian: float
+
+
+MIXTURES = {"linear+rbf": Mixture(0.5, 0.5), "rbf": Mixture(0.0, 1.0), "linear": Mixture(1.0, 0.0)}
+NAMED_KERNELS = (*MIXTURES, "cosine", "precomputed")  # "cosine" is "linear" of rows of length one
+DISTANCE_KERNELS = tuple(name for name, own in MIXTURES.items() if own.gaussian)  # γ is in units of squared distances
 BLOCK_SIZE = 2**17  # numbers worked on at a time
 MAX_VALUE = 1e100  # of a kernel; beyond, products of kernels leave the range of numbers
 DISTANCE_NOISE = 1e-14  # squared distances below this share of the largest squared length are rounding
@@ -23,33 +34,10 @@ DEFINITENESS_TOLERANCE = 1e-8  # relative to the largest diagonal entry
 
 
 @dataclass(frozen=True)
-class KernelForm:
-    """A named kernel: a x·x' + b exp(-γ‖x - x'‖²), of rows divided by their lengths if ``unit``."""
-
-    linear: float = 0.0  # a
-    gaussian: float = 0.0  # b
-    unit: bool = False
-
-
-# All that other modules know of a named kernel: values, diagonals, sums, landmarks and exported formulas follow from it.
-FORMS = {
-    "linear+rbf": KernelForm(linear=0.5, gaussian=0.5),
-    "rbf": KernelForm(gaussian=1.0),
-    "linear": KernelForm(linear=1.0),
-    "cosine": KernelForm(linear=1.0, unit=True),
-}
-NAMED_KERNELS = (*FORMS, "precomputed")
-DISTANCE_KERNELS = tuple(
-    name for name, form in FORMS.items() if form.gaussian
-)  # whose gamma is in units of squared distances
-
-
-@dataclass(frozen=True)
 class Kernel:
     """A kernel with all its numbers fixed.
 
-    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` belongs to those of squared
-    distances.
+    ``kind`` is one of ``NAMED_KERNELS`` or a callable ``f(A, B) -> (n_A, n_B)``; ``gamma`` is that of Gaussian parts.
     """
 
     view: str  # named in errors
@@ -57,9 +45,9 @@ class Kernel:
     gamma: float = 1.0
 
     @property
-    def form(self) -> KernelForm | None:
-        """The formula of a named kernel; None for given matrices and functions."""
-        return FORMS.get(self.kind) if isinstance(self.kind, str) else None
+    def mixture(self) -> Mixture | None:
+        """The formula of the kernel if it is a mixture."""
+        return None if callable(self.kind) else MIXTURES.get(self.kind)
 
     def gram(self, train: Matrix, index: IntArray) -> Array:
         """Kernel matrix (k, k) of the training rows ``index``."""
@@ -85,11 +73,10 @@ class Kernel:
     def diagonal(self, rows: Matrix) -> Array:
         """k(x, x) of each row, (n,)."""
         self._check_has_features()
-        form = self.form
-        if form is not None:
-            squares = _squared_norms(rows) if form.linear else np.zeros(rows.shape[0])
-            squares = np.where(squares > 0.0, 1.0, 0.0) if form.unit else squares
-            return np.asarray(form.linear * squares + form.gaussian)
+        if self.mixture is not None:
+            return self.mixture.linear * _squared_norms(rows) + self.mixture.gaussian
+        if self.kind == "cosine":
+            return np.where(_squared_norms(rows) > 0.0, 1.0, 0.0)
         return np.array([self._values(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])])
 
     def _check_has_features(self) -> None:
@@ -102,34 +89,27 @@ class Kernel:
     def _values(self, first: Matrix, second: Matrix) -> Array:
         if callable(self.kind):
             return self._called(self.kind, first, second)
-        if first.shape[0] == 0:
-            return np.zeros((0, second.shape[0]))
-        form = FORMS[self.kind]
-        if form.unit:  # scikit-learn's cosine takes very short rows for rows of zeros
-            first, second = unit_rows(first), unit_rows(second)
-        if form.linear and form.gaussian:
-            return self._linear_and_rbf(form, first, second)
-        metric, weight = ("rbf", form.gaussian) if form.gaussian else ("linear", form.linear)
-        settings = {"gamma": self.gamma} if form.gaussian else {}
         with np.errstate(over="ignore", invalid="ignore"):  # reported by checked, with the view's name
-            values = pairwise_kernels(first, second if second is not first else None, metric=metric, **settings)
-        values = values.toarray() if is_sparse(values) else np.asarray(values)
-        return values if weight == 1.0 else np.asarray(weight * values)
+            if self.mixture is None:
+                return _products(unit_rows(first), unit_rows(second))
+            return self._mixed(self.mixture, first, second)
 
-    def _linear_and_rbf(self, form: KernelForm, first: Matrix, second: Matrix) -> Array:
-        """Both parts from one product, some rows at a time so that they stay in the cache."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = _products(first, second)
-            norms, others = _squared_norms(first), _squared_norms(second)
-            for rows in row_blocks(*values.shape):
-                distances = _distances(values[rows], norms[rows], others)
-                if first is second:
-                    np.fill_diagonal(distances[:, rows], 0.0)
-                distances *= -self.gamma
-                np.exp(distances, out=distances)
-                distances *= form.gaussian
-                values[rows] *= form.linear
-                values[rows] += distances
+    def _mixed(self, mixture: Mixture, first: Matrix, second: Matrix) -> Array:
+        """Both parts of a mixture from one product, some rows at a time so that they stay in the cache."""
+        values = _products(first, second)
+        if not mixture.gaussian:
+            values *= mixture.linear
+            return values
+        norms, others = _squared_norms(first), _squared_norms(second)
+        for rows in row_blocks(*values.shape):
+            distances = _distances(values[rows], norms[rows], others)
+            if first is second:
+                np.fill_diagonal(distances[:, rows], 0.0)
+            distances *= -self.gamma
+            np.exp(distances, out=distances)
+            distances *= mixture.gaussian
+            values[rows] *= mixture.linear
+            values[rows] += distances
         return values
 
     def _called(self, kind: Callable[..., Any], first: Matrix, second: Matrix) -> Array:
@@ -177,8 +157,11 @@ def _products(first: Matrix, second: Matrix) -> Array:
 
 def _distances(products: Array, norms: Array, others: Array) -> Array:
     """‖x‖² + ‖x'‖² - 2x·x' from the products (n, k) and the squared lengths (n,) and (k,)."""
-    distances = np.add.outer(norms, others)
-    distances -= 2.0 * products
+    distances = (
+        -2.0 * products
+    )  # in the order of scikit-learn's euclidean_distances, so that the last digits are its own
+    distances += norms[:, None]
+    distances += others
     return np.asarray(np.maximum(distances, 0.0, out=distances))
 
 
@@ -261,7 +244,7 @@ def _pair_distances(train: Matrix) -> Array:
     Drawing with replacement keeps a pair of equal rows in, so that a row of weight 2 counts like two rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        distances = euclidean_distances(train, squared=True)
+        distances = squared_distances(train, train)
         distances[distances <= DISTANCE_NOISE * _squared_norms(train).max(initial=0.0)] = 0.0
     return np.asarray(distances)
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from cmvmed.numerics.kernel_expansions import BLOCK_ROWS, FormedRows, can_sum, extended_centers
-from cmvmed.numerics.kernels import Kernel, KernelForm
+from cmvmed.numerics.kernels import Kernel, Mixture
 from cmvmed.numerics.linalg import is_sparse, whitening
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
@@ -31,10 +31,6 @@ class Landmarks:
     columns: IntArray  # (p,) which columns of a precomputed kernel are the landmarks; 0, 1, ... else
 
     @property
-    def _form(self) -> KernelForm:
-        return self.kernel.form or KernelForm()
-
-    @property
     def n_landmarks(self) -> int:
         """Number of landmarks, p."""
         return int(self.columns.size)
@@ -44,71 +40,80 @@ class Landmarks:
         n = points.shape[0]
         weights = np.ones(n) if weights is None else weights
         values = np.empty((n, self.n_landmarks + 1))
-        if self._form.gaussian and not self._form.unit and not is_sparse(self.landmarks) and not is_sparse(points):
+        mixture = self._gaussian_mixture(points)
+        if mixture is not None:
             for start in range(0, n, BLOCK_ROWS):
                 rows = slice(start, start + BLOCK_ROWS)
-                self._compare(points[rows], weights[rows], values[rows, :-1])
+                self._compare(mixture, points[rows], weights[rows], values[rows, :-1])
         else:
             values[:, :-1] = self.kernel.cross(points, self.landmarks, self.columns)
             values[:, :-1] *= np.sqrt(weights)[:, None]
         values[:, -1] = np.sqrt(weights)
         return values
 
-    def _compare(self, points: Array, weights: Array, values: Array) -> None:
+    def _gaussian_mixture(self, points: Matrix) -> Mixture | None:
+        """The kernel's formula if it has a Gaussian part and all rows are dense."""
+        mixture, has_sparse = self.kernel.mixture, is_sparse(self.landmarks) or is_sparse(points)
+        return mixture if mixture is not None and mixture.gaussian and not has_sparse else None
+
+    def _compare(self, mixture: Mixture, points: Array, weights: Array, values: Array) -> None:
         """Write √w k(x) of dense rows (n, d) into ``values`` (n, p): one product and one exponential.
 
-        b √w exp(-γ‖x - z‖²) = exp(2γ x·z - γ‖z‖² - γ‖x‖² + ½ log w + log b), and a √w x·z for the linear part.
+        √w g exp(-γ‖x - z‖²) = exp(2γ x·z - γ‖z‖² - γ‖x‖² + log g + ½ log w) for the factor g of the Gaussian part.
         """
         gamma, root = self.kernel.gamma, np.sqrt(weights)[:, None]
         products = (root * points) @ self.landmarks.T
         exponents = products * (2.0 * gamma / root)
-        exponents += self._of_landmarks
+        exponents += self._of_landmarks + np.log(mixture.gaussian)
         exponents += np.log(root) - gamma * np.einsum("ij,ij->i", points, points)[:, None]
-        np.exp(exponents, out=exponents)
-        products *= self._form.linear
-        np.add(exponents, products, out=values)
+        np.exp(exponents, out=values)
+        if mixture.linear:
+            products *= mixture.linear
+            values += products
 
     def values(self, points: Matrix) -> "LandmarkValues":
         """(k(x), 1) of each row in parts, which is faster where only products with them are needed."""
-        if not can_sum(self.kernel, self.landmarks) or is_sparse(points) or not self._form.gaussian:
-            return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None)
+        mixture = self._gaussian_mixture(points)
+        if mixture is None or not can_sum(self.kernel, self.landmarks):
+            return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None, 0.0)
         values = np.asarray(FormedRows(points).gaussian_kernel(self.kernel.gamma, self._extended), dtype=np.float64)
-        return LandmarkValues(self, values, points if self._form.linear else None)
+        return LandmarkValues(self, values, points if mixture.linear else None, mixture.linear)
 
     @cached_property
     def _extended(self) -> Array:
         """The landmarks as :class:`GaussianSum` needs them, with the factor of the Gaussian part, (d + 2, p)."""
         extended = extended_centers(self.kernel.gamma, self.landmarks)
-        extended[-1] += np.log(self._form.gaussian)
+        if self.kernel.mixture is not None:
+            extended[-1] += np.log(self.kernel.mixture.gaussian)
         return extended
 
     @cached_property
     def _of_landmarks(self) -> Array:
-        """-γ‖z‖² + log b of each landmark, with the factor b of the Gaussian part, (p,)."""
-        squares = np.einsum("ij,ij->i", self.landmarks, self.landmarks)
-        return np.asarray(-self.kernel.gamma * squares + np.log(self._form.gaussian))
+        """-γ‖z‖² of each landmark, (p,)."""
+        return np.asarray(-self.kernel.gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks))
 
 
 @dataclass(frozen=True)
 class LandmarkValues:
-    """(k(x), 1) of some rows: ``kernel`` (n, p), and a x·z with the landmarks if ``points`` (n, d) are given, in addition."""
+    """(k(x), 1) of some rows: ``kernel`` (n, p), and in addition c x·z with the landmarks if ``points`` are given."""
 
     landmarks: Landmarks
     kernel: Array
-    points: Array | None
+    points: Array | None  # (n, d)
+    linear: float  # c
 
     def scores(self, coefficients: Array) -> Array:
         """Their products with coefficients (p + 1, F), (n, F)."""
         scores = self.kernel @ coefficients[:-1] + coefficients[-1]
         if self.points is not None:
-            scores += self.points @ (self.landmarks._form.linear * (self.landmarks.landmarks.T @ coefficients[:-1]))
+            scores += self.points @ (self.linear * (self.landmarks.landmarks.T @ coefficients[:-1]))
         return np.asarray(scores)
 
     def sums(self, values: Array) -> Array:
         """Σ values (k(x), 1) over the rows, (p + 1, F), for values (n, F)."""
         sums = self.kernel.T @ values
         if self.points is not None:
-            sums += self.landmarks._form.linear * (self.landmarks.landmarks @ (self.points.T @ values))
+            sums += self.linear * (self.landmarks.landmarks @ (self.points.T @ values))
         return np.vstack([sums, values.sum(axis=0)])
 
 

@@ -1,14 +1,11 @@
 """Threads: the same work for several views or folds in parallel, and how many of them the linear algebra may use."""
 
-import atexit
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from threading import Lock, Thread, current_thread, main_thread
-from threading import enumerate as enumerate_threads
-from time import sleep
 from typing import Any, TypeAlias, TypeVar
 
 from joblib import effective_n_jobs
@@ -17,9 +14,7 @@ from threadpoolctl import OpenBLASController, threadpool_info, threadpool_limits
 Mapper: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Result = TypeVar("Result")
 
-THREAD_NAME = "cmvmed linear algebra"
 WAIT_SECONDS = 0.1  # between looks for an interrupt, where the system does not end the wait at one
-EXIT_SECONDS = 0.5
 
 
 class _BlasLimits:
@@ -85,23 +80,15 @@ def blas_threads() -> int:
 
 
 def parallel_map(n_jobs: int | None, low_rank: bool) -> Mapper:
-    """A ``map`` on ``n_jobs`` threads.
+    """A ``map`` on ``n_jobs`` threads, in each of which the linear algebra uses one.
 
     None means one thread, unless the user's joblib configuration says otherwise. With low-rank features it means all
     threads of the linear algebra: products with features gain more from one thread per view than from threads within.
     """
-    threads, workers = blas_threads(), effective_n_jobs(n_jobs)
+    workers = effective_n_jobs(n_jobs)
     if n_jobs is None and low_rank:
-        workers = max(workers, threads)
-    return partial(_map_in_threads, workers, threads) if workers > 1 else map
-
-
-def _map_in_threads(workers: int, threads: int, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """The function of each item, by workers that share the threads of the linear algebra."""
-    items = list(items)
-    workers = max(1, min(workers, len(items)))
-    with blas_limit(max(1, threads // workers)):
-        return _in_other_threads(workers, function, items)
+        workers = max(workers, blas_threads())
+    return partial(_map_in_threads, workers) if workers > 1 else map
 
 
 def interruptible(function: Callable[[Any], Result], argument: Any) -> Result:
@@ -112,45 +99,35 @@ def interruptible(function: Callable[[Any], Result], argument: Any) -> Result:
     """
     if current_thread() is not main_thread():
         return function(argument)
-    result: Result = _in_other_threads(1, function, [argument])[0]
+    result: Result = _map_in_threads(1, function, [argument])[0]
     return result
 
 
-def is_computing() -> bool:
-    """Whether a call that was interrupted still runs; the interpreter cannot end in order beside it."""
-    return any(thread.name == THREAD_NAME for thread in enumerate_threads())
+def _map_in_threads(workers: int, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """The function of each item, by threads that the process does not wait for when it ends, unlike those of a pool.
 
-
-@atexit.register
-def continue_on_one_thread() -> None:
-    """At the end of the process, an interrupted call that still runs goes on without the threads of OpenBLAS.
-
-    OpenBLAS ends its threads when the process does, and may wait forever for those that still compute.
+    Each limits the linear algebra to one thread as long as it runs, interrupted or not: at the end of a process OpenBLAS
+    waits for its own threads, which an interrupted call would keep busy.
     """
-    if is_computing():
-        with _control():
-            threadpool_limits(1)
-        sleep(EXIT_SECONDS)  # until the present product has ended
-
-
-def _in_other_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """The function of each item, by threads that the process does not wait for when it ends, unlike those of a pool."""
     pending = deque(enumerate(items))
+    n_items = len(pending)
     results: dict[int, Any] = {}
     errors: dict[int, BaseException] = {}
 
     def work() -> None:
-        while not errors:
-            try:
-                index, item = pending.popleft()
-            except IndexError:
-                return
-            try:
-                results[index] = function(item)
-            except BaseException as error:  # raised again by the thread that waits
-                errors[index] = error
+        with blas_limit(1):
+            while not errors:
+                try:
+                    index, item = pending.popleft()
+                except IndexError:
+                    return
+                try:
+                    results[index] = function(item)
+                except BaseException as error:  # raised again by the thread that waits
+                    errors[index] = error
 
-    threads = [Thread(target=copy_context().run, args=(work,), name=THREAD_NAME, daemon=True) for _ in range(workers)]
+    workers = min(workers, n_items)
+    threads = [Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(workers)]
     try:
         for thread in threads:
             thread.start()
@@ -162,4 +139,4 @@ def _in_other_threads(workers: int, function: Callable[[Any], Any], items: Seque
         raise
     if errors:
         raise errors[min(errors)]
-    return [results[index] for index in range(len(items))]
+    return [results[index] for index in range(n_items)]

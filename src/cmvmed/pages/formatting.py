@@ -1,43 +1,21 @@
-"""Formatting of numbers and names on a page."""
+"""Numbers, names and texts that users gave, as a page shows them.
+
+Templates escape markup. What they leave are characters that are no text: control characters, halves of surrogate
+pairs, and marks that reverse the direction of writing of all that follows; :func:`clean` replaces them.
+"""
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections.abc import Sequence
 
 MINUS, DASH = "−", "–"
-
-
-def format_share(value: float | None) -> str:
-    """A share in percent, such as "78.5"; a dash for None."""
-    return DASH if value is None else f"{100.0 * value:.1f}"
-
-
-def format_points(difference: float) -> str:
-    """A difference of shares in percentage points with its sign, such as "+3.1"."""
-    rounded = f"{abs(100.0 * difference):.1f}"
-    sign = "" if float(rounded) == 0.0 else "+" if difference > 0.0 else MINUS
-    return sign + rounded
-
-
-def format_interval(bounds: tuple[float, float]) -> str:
-    """Bounds in percentage points, such as "−0.4 to +2.9"."""
-    return f"{format_points(bounds[0])} to {format_points(bounds[1])}"
-
-
-def format_p_value(p: float) -> str:
-    """A p-value, such as "0.023" or "< 0.001"."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_value_phrase(p: float) -> str:
-    """A p-value in a sentence, such as "p = 0.023" or "p < 0.001"."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def format_magnitude(value: float) -> str:
-    """A time or size with about three significant digits."""
-    return f"{value:.0f}" if value >= 100.0 else f"{value:.1f}" if value >= 10.0 else f"{value:.2f}"
+MAX_NAME = 48  # characters of a name that are shown
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+INVISIBLE = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # categories of Unicode that are replaced
+JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"  # part of words
+RIGHT_TO_LEFT = ("R", "AL")
+FIRST_STRONG_ISOLATE, POP_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 
 
 def plural(n: int, singular: str, plural_form: str | None = None) -> str:
@@ -51,11 +29,27 @@ def join_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [separator.join(names[:-1]), names[-1]])) if names else "none"
 
 
-def slug(*names: object) -> str:
-    """Names as one HTML id: letters, digits and hyphens."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(map(str, names))).strip("-")
-
-
 def format_percentage(value: float, digits: int = 1) -> str:
     """A share with its unit, such as "78.5 %"."""
     return f"{100.0 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def clean(text: object) -> str:
+    """The text with blanks for line breaks and U+FFFD for what is invisible; a text from right to left is isolated."""
+    blanks = " ".join(str(text).split())
+    kept = "".join(REPLACEMENT if _is_invisible(character) else character for character in blanks)
+    if any(unicodedata.bidirectional(character) in RIGHT_TO_LEFT for character in kept):
+        return f"{FIRST_STRONG_ISOLATE}{kept}{POP_ISOLATE}"
+    return kept
+
+
+def short(text: object, limit: int = MAX_NAME) -> str:
+    """The same, with an ellipsis in the middle if it is long, so that names with different ends stay different."""
+    blanks = " ".join(str(text).split())
+    if len(blanks) > limit:
+        blanks = f"{blanks[: limit - limit // 3 - 1]}…{blanks[-(limit // 3) :]}"
+    return clean(blanks) or "(empty)"
+
+
+def _is_invisible(character: str) -> bool:
+    return unicodedata.category(character) in INVISIBLE and character not in JOINERS

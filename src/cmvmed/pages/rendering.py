@@ -10,7 +10,7 @@ from pathlib import Path
 from cmvmed._optional import import_optional
 from cmvmed.pages.atomic_file import atomic_file
 
-__all__ = ["check_target", "new_page", "read_template", "render", "write_page"]
+__all__ = ["new_page", "read_template", "render", "write_page"]
 
 SHARED = "cmvmed.pages"
 
@@ -34,7 +34,7 @@ def render(template: str, package: str, values: Mapping[str, object]) -> str:
     return str(environment.get_template(template).render(values))
 
 
-def check_target(path: str | Path, *, overwrite: bool = True) -> Path:
+def _check_target(path: str | Path, *, overwrite: bool = True) -> Path:
     """The path of a page, if the page can be written there."""
     target = Path(path)
     if not target.parent.is_dir():
@@ -49,10 +49,10 @@ def check_target(path: str | Path, *, overwrite: bool = True) -> Path:
 @contextmanager
 def new_page(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
     """A temporary path that takes the place of ``path`` at the end; that it can be written is found out at the start."""
-    target = check_target(path, overwrite=overwrite)
+    target = _check_target(path, overwrite=overwrite)
     with atomic_file(target) as temporary:
         yield temporary
-        check_target(target, overwrite=overwrite)  # another process may have written it
+        _check_target(target, overwrite=overwrite)  # another process may have written it
 
 
 def write_page(text: str, path: str | Path) -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 Element = ElementTree.Element
 CHARACTER_WIDTH = 7.0  # upper estimate in pixels for 12-pixel text
+MARGIN = 0.04  # on both sides of a range, as a share of it
 
 
 @dataclass(frozen=True)
@@ -31,18 +32,18 @@ class Axis:
         return self.start + fraction * (self.end - self.start)
 
 
-def round_ticks(low: float, high: float, n_ticks: int = 5) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten in [low, high], approximately ``n_ticks`` of them."""
-    raw = (high - low) / max(n_ticks, 1)
+def round_ticks(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten in [low, high], approximately five of them."""
+    raw = (high - low) / 5.0
     power = 10.0 ** floor(log10(raw))
     step = min((m * power for m in (1.0, 2.0, 5.0, 10.0)), key=lambda step: abs(log(step / raw)))
     return [k * step for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
-def padded_range(values: Sequence[float], min_width: float = 1e-3, margin: float = 0.04) -> tuple[float, float]:
+def padded_range(values: Sequence[float], min_width: float = 1e-3) -> tuple[float, float]:
     """Range of the values with a margin on both sides, at least ``min_width`` wide."""
     low, high = min(values), max(values)
-    padding = max(margin * (high - low), min_width / 2.0)
+    padding = max(MARGIN * (high - low), min_width / 2.0)
     return low - padding, high + padding
 
 

@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cmvmed.recordings.container import Recordings, SensorSignals, SignalArray, is_missing
-from cmvmed.recordings.signal_checks import check_sampling_rate
-from cmvmed.recordings.signal_values import Gaps, as_signal, check_gaps, with_gaps_treated, without_padding
+from cmvmed.recordings.signal_values import (
+    Gaps,
+    as_signal,
+    check_gaps,
+    check_sampling_rate,
+    with_gaps_treated,
+    without_padding,
+)
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
 ChannelKey: TypeAlias = int | str | slice | Sequence[int]

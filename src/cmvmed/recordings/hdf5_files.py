@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cmvmed._file_errors import existing_file
 from cmvmed._optional import import_optional
 from cmvmed.recordings.case_arrays import numbered, rate_of
 from cmvmed.recordings.container import LazySequence, Recordings, SensorSignals, SignalArray, is_missing
@@ -27,8 +27,7 @@ GROUP_NAMES = ("groups", "group", "subject", "subjects", "recording", "recording
 def open_hdf5(path: str | PathLike[str]) -> Iterator[Any]:
     """Open a file for reading; errors of HDF5 while it is read name the file."""
     h5py = import_optional("h5py", "recordings", "Reading HDF5 files")
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"There is no file '{path}'. Relative paths start at '{Path.cwd()}'.")
+    existing_file(path)
     try:
         file = h5py.File(path, "r")
     except OSError as error:

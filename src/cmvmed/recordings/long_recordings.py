@@ -13,10 +13,16 @@ from numpy.typing import ArrayLike
 
 from cmvmed.recordings.case_arrays import numbered, rate_of
 from cmvmed.recordings.clocks import date_seconds
-from cmvmed.recordings.mapped_samples import MappedSamples, check_channels_first
 from cmvmed.recordings.signal_values import as_signal
-from cmvmed.recordings.sound_samples import SOUND_FORMATS, SoundSamples, sound_rate
-from cmvmed.recordings.stretches import ArraySamples, ContinuousSignal, Samples, Stretch
+from cmvmed.recordings.sound_files import SOUND_FORMATS, SoundSamples, sound_rate
+from cmvmed.recordings.stretches import (
+    ArraySamples,
+    ContinuousSignal,
+    MappedSamples,
+    Samples,
+    Stretch,
+    check_channels_first,
+)
 
 Source: TypeAlias = ArrayLike | str | PathLike[str] | Samples
 Track: TypeAlias = Source | Sequence[tuple[Any, Source]]

@@ -1,22 +1,40 @@
-"""One file as a long recording: sound, .npy, HDF5, EDF and MiniSEED."""
+"""One file as a long recording: sound, .npy, HDF5, EDF or BDF, and MiniSEED.
+
+EDF and BDF files are read in parts with pyedflib (BSD license); each of their signals has its own sampling rate. MiniSEED
+files of seismic networks, versions 2 and 3, are decoded at once with pymseed (Apache license).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from cmvmed._file_errors import existing_file
+from cmvmed._optional import import_optional
 from cmvmed.recordings.case_arrays import chosen_channels, numbered
 from cmvmed.recordings.clocks import date_seconds
-from cmvmed.recordings.edf_files import EDF_FORMATS, EdfSamples, edf_signals
+from cmvmed.recordings.container import SignalArray
 from cmvmed.recordings.hdf5_files import HDF5_FORMATS, Hdf5Samples, dataset_channels, dataset_rate, open_hdf5
 from cmvmed.recordings.long_recordings import LongRecording
-from cmvmed.recordings.mapped_samples import MappedSamples, check_channels_first
-from cmvmed.recordings.mseed_files import MSEED_FORMATS, MseedSegment, mseed_segments
-from cmvmed.recordings.sound_samples import SOUND_FORMATS, SoundSamples, sound_rate
-from cmvmed.recordings.stretches import ArraySamples, ContinuousSignal, Samples, Stretch
+from cmvmed.recordings.sound_files import SOUND_FORMATS, SoundSamples, sound_rate
+from cmvmed.recordings.stretches import (
+    ArraySamples,
+    ContinuousSignal,
+    MappedSamples,
+    Samples,
+    Stretch,
+    check_channels_first,
+)
 
+EDF_FORMATS = (".edf", ".bdf")
+MSEED_FORMATS = (".mseed", ".miniseed", ".ms", ".mseed3", ".ms3")
 RECORDING_FORMATS = (*SOUND_FORMATS, ".npy", *HDF5_FORMATS, *EDF_FORMATS, *MSEED_FORMATS)
 Sensors: TypeAlias = Mapping[str, Any] | Sequence[str] | None
 
@@ -65,8 +83,7 @@ def read_recording(
     suffix = file.suffix.lower()
     if suffix not in RECORDING_FORMATS:
         raise ValueError(f"The ending of '{file}' is not known; recordings end in {', '.join(RECORDING_FORMATS)}.")
-    if not file.is_file():
-        raise FileNotFoundError(f"There is no file '{file}'. Relative paths start at '{Path.cwd()}'.")
+    existing_file(file)
     zero: float | None = None
     if suffix in EDF_FORMATS:
         tracks, zero = _edf_tracks(str(file), sensors, timezone)
@@ -182,3 +199,124 @@ def _named(sensors: Sensors, known: Sequence[str], path: str) -> dict[str, list[
                 f"'{path}' has no signal {unknown!r} (sensor {sensor!r}); it has {', '.join(map(repr, known)) or 'none'}."
             )
     return chosen
+
+
+@contextmanager
+def open_edf(path: str | PathLike[str]) -> Iterator[Any]:
+    """Open a file for reading."""
+    pyedflib = import_optional("pyedflib", "recordings", "Reading EDF files")
+    file = existing_file(path)
+    try:
+        reader = pyedflib.EdfReader(str(file))
+    except OSError as error:
+        raise ValueError(
+            f"'{path}' cannot be read as an EDF or BDF file: {error}. Discontinuous files (EDF+D) must be converted first."
+        ) from error
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+@dataclass(frozen=True)
+class EdfSamples:
+    """Some signals of an EDF file with the same rate, in their physical units."""
+
+    path: str
+    numbers: tuple[int, ...]
+    n_samples: int
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels."""
+        return len(self.numbers)
+
+    def read(self, start: int, stop: int) -> SignalArray:
+        """Return the samples from start to stop."""
+        with open_edf(self.path) as reader:
+            return np.array([reader.readSignal(number, start, stop - start) for number in self.numbers])
+
+
+@dataclass(frozen=True)
+class EdfSignal:
+    """One signal of a file."""
+
+    label: str
+    number: int
+    sampling_rate: float
+    n_samples: int
+
+
+def edf_signals(path: str | PathLike[str], timezone: str | None) -> tuple[list[EdfSignal], float]:
+    """The signals of a file, and its start in seconds since 1970 UTC."""
+    with open_edf(path) as reader:
+        labels, counts = reader.getSignalLabels(), reader.getNSamples()
+        signals = [
+            EdfSignal(label.strip() or f"signal{number}", number, float(reader.getSampleFrequency(number)), int(count))
+            for number, (label, count) in enumerate(zip(labels, counts, strict=True))
+        ]
+        date = reader.getStartdatetime()
+    start = date_seconds(date if timezone is not None else date.replace(tzinfo=UTC), f"The start of '{path}'", timezone)
+    return signals, start
+
+
+def read_edf_annotations(
+    path: str | PathLike[str], recording: str | None = None
+) -> list[tuple[str, float, float, str]]:
+    """Annotations in an EDF+ file as (recording, start, end, label), for :func:`cut_windows`.
+
+    Those without a duration are left out. ``recording`` is its name, by default the name of the file without ending.
+
+    Examples
+    --------
+    >>> import numpy as np, pyedflib
+    >>> from cmvmed.recordings import read_edf_annotations
+    >>> with pyedflib.EdfWriter("night.edf", 1, file_type=pyedflib.FILETYPE_EDFPLUS) as writer:
+    ...     writer.setSamplefrequency(0, 100)
+    ...     writer.writeSamples([np.zeros(1000)])
+    ...     _ = writer.writeAnnotation(2.0, 3.0, "awake")
+    >>> read_edf_annotations("night.edf")
+    [('night', 2.0, 5.0, 'awake')]
+    """
+    name = Path(path).stem if recording is None else recording
+    with open_edf(path) as reader:
+        onsets, durations, labels = reader.readAnnotations()
+    return [
+        (name, float(onset), float(onset + duration), str(label))
+        for onset, duration, label in zip(onsets, durations, labels, strict=True)
+        if duration > 0
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class MseedSegment:
+    """Samples of one source without a gap."""
+
+    source: str  # network.station.location.channel
+    start: float  # seconds since 1970 UTC
+    sampling_rate: float
+    values: SignalArray  # (1, n_samples)
+
+
+def mseed_segments(path: str | PathLike[str]) -> list[MseedSegment]:
+    """All segments of a file, decoded."""
+    pymseed = import_optional("pymseed", "recordings", "Reading MiniSEED files")
+    file = existing_file(path)
+    try:
+        traces = pymseed.MS3TraceList.from_file(str(file), unpack_data=True)
+    except (ValueError, OSError, pymseed.PymseedError) as error:
+        raise ValueError(f"'{path}' is empty or damaged and cannot be read as a MiniSEED file: {error}") from error
+    found = [
+        MseedSegment(
+            ".".join(pymseed.sourceid2nslc(trace.sourceid)),
+            float(segment.starttime_seconds),
+            float(segment.samprate),
+            np.array(segment.np_datasamples, dtype=np.float64)[np.newaxis],
+        )
+        for trace in traces
+        for segment in trace
+        if segment.sampletype in ("i", "f", "d")
+    ]
+    if not found:
+        raise ValueError(f"'{path}' holds no samples of numbers.")
+    return found

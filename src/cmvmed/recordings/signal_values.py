@@ -1,4 +1,4 @@
-"""Values of one signal: real numbers in native floating point, and what to do with gaps (NaN) in it."""
+"""Values and sampling rates of signals: real numbers in native floating point, and what to do with gaps (NaN)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cmvmed._warnings import warn_user
 from cmvmed.recordings.container import SignalArray
 
 Gaps: TypeAlias = Literal["missing", "interpolate", "error"]
+CLOCK_TOLERANCE = 0.01  # relative difference of two sampling rates that are meant to be the same
 
 
 def check_gaps(gaps: str) -> None:
@@ -96,3 +97,22 @@ def interpolate(signal: SignalArray, finite: NDArray[np.bool_]) -> SignalArray:
     for channel, known in zip(filled, finite, strict=True):
         channel[~known] = np.interp(positions[~known], positions[known], channel[known])
     return filled
+
+
+def check_sampling_rate(sampling_rate: float) -> None:
+    """Raise a ValueError unless the sampling rate is positive and finite."""
+    if not 0 < sampling_rate < np.inf:
+        raise ValueError(f"sampling_rate must be a positive number of Hz, got {sampling_rate!r}.")
+
+
+def is_same_rate(one: float, other: float) -> bool:
+    """Whether two sampling rates are the same up to the tolerance of clocks, as rates that come from times are."""
+    return abs(one / other - 1) <= CLOCK_TOLERANCE
+
+
+def is_partly_invalid(signals: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the signals (last axis: samples) that are neither finite throughout nor all NaN.
+
+    A signal of NaN only is missing, which is allowed.
+    """
+    return np.asarray(~np.isfinite(signals).all(axis=-1) & ~np.isnan(signals).all(axis=-1))

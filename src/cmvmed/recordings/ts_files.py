@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed._file_errors import existing_file
 from cmvmed.recordings.case_arrays import ChannelKey, from_array
 from cmvmed.recordings.container import Recordings
 from cmvmed.recordings.signal_values import Gaps
@@ -98,10 +99,7 @@ def read_ts(
     >>> cases.labels.tolist()
     ['a', 'b']
     """
-    file = Path(path)
-    if not file.is_file():
-        raise FileNotFoundError(f"There is no file '{file}'. Relative paths start at '{Path.cwd()}'.")
-    content = parse_ts(file)
+    content = parse_ts(existing_file(path))
     labels = None if content.labels is None else [None if label in UNKNOWN else label for label in content.labels]
     ids = [f"line {number}" for number in content.lines]
     cases = [_padded(series) for series in content.series]

@@ -7,9 +7,8 @@ import numpy as np
 
 from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.tuning import Tuning
-from cmvmed.data.external import CHUNK_MEMORY, Rows
-from cmvmed.data.inputs import TrainingInput
 from cmvmed.data.labels import Labels
+from cmvmed.data.reading import CHUNK_MEMORY, Rows, TrainingInput
 from cmvmed.data.sources import ArrayApiRows, LocalRows, RowSource, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, format_bytes
 from cmvmed.data.validation import RowCheck

@@ -12,11 +12,10 @@ from sklearn.utils.validation import _check_sample_weight
 from cmvmed._warnings import warn_user
 from cmvmed.core.problem import RowPartition, partition_rows
 from cmvmed.data.array_api import on_host
-from cmvmed.data.contents import checksum
 from cmvmed.data.groups import read_groups
 from cmvmed.data.labels import Labels
-from cmvmed.data.layout import column_label, per_view
-from cmvmed.data.schema import InputSchema
+from cmvmed.data.layout import InputSchema, column_label, per_view
+from cmvmed.data.row_hashes import checksum
 from cmvmed.data.validation import RowCheck, absent_rows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.row_cache import RowCache

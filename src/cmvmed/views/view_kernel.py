@@ -1,6 +1,6 @@
 """A view of a fit: kernel blocks or features of its labeled and unlabeled rows, taken from those of all its rows.
 
-Kernels, their tridiagonal forms, landmarks and features are computed for all rows of the view, whatever their labels, and
+Kernels, landmarks and features are computed for all rows of the view, whatever their labels, and
 kept in a :class:`cmvmed.views.row_cache.RowCache`. Which rows are labeled only decides which lines are taken from them.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.core.full_kernel import CholeskyView, KernelBlocks, SpectralView, Spectrum, fit_spectrum
+from cmvmed.core.full_kernel import CholeskyView, KernelBlocks, SpectralView
 from cmvmed.core.low_rank import Features, LowRankView, gather_features
 from cmvmed.numerics.nystroem import Basis, choose_landmarks, fit_basis
 from cmvmed.numerics.types import Array, IntArray
@@ -17,7 +17,6 @@ from cmvmed.views.row_cache import RowCache
 from cmvmed.views.view_rows import ViewData
 
 FEATURE_ROWS = 512  # rows whose features are computed at a time
-MAX_OTHERS = 0.1  # share of a view's rows that may have labels for a tridiagonal form of all to be worth its cost
 
 
 @dataclass(frozen=True)
@@ -36,20 +35,10 @@ class KernelOfRows:
     def exact_model(self, weights_U: Array, *, shared_curvature: bool) -> SpectralView | CholeskyView:
         """The view with its kernel held whole; ``weights_U`` (u,) are those of its unlabeled rows."""
         K, L, U = self.cache.get(("kernel", self.key), self.compute), self.place_L, self.place_U
-        blocks = KernelBlocks(
-            K[np.ix_(L, L)], K[np.ix_(U, L)], K[np.ix_(U, U)], weights_U, self.prior_variance, self.name
-        )
-        if not shared_curvature:
-            return CholeskyView(blocks)
-        counted = np.flatnonzero(self.weights > 0.0)
-        if counted.size - U.size > MAX_OTHERS * counted.size:
-            return SpectralView(blocks)
-        spectrum = self.cache.get(("spectrum", self.key), lambda: self._spectrum(K, counted))
-        return SpectralView(blocks, spectrum, np.searchsorted(counted, U))
-
-    def _spectrum(self, K: Array, counted: IntArray) -> Spectrum:
-        own = K if counted.size == len(K) else K[np.ix_(counted, counted)]
-        return fit_spectrum(own, self.weights[counted], self.name, self.prior_variance)
+        K_L, K_U = K.take(L, axis=0), K.take(U, axis=0)
+        LL, UL, UU = K_L.take(L, axis=1), K_U.take(L, axis=1), K_U.take(U, axis=1)
+        blocks = KernelBlocks(LL, UL, UU, weights_U, self.prior_variance, self.name)
+        return SpectralView(blocks) if shared_curvature else CholeskyView(blocks)
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,34 @@
 """What ruins results silently: labels, rows, columns, groups and times that look wrong. Nothing is fitted."""
 
+import re
 from collections import Counter
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cmvmed.workbench.column_checks import column_findings, gap_findings, repeated_row_findings, sound_findings
-from cmvmed.workbench.column_kinds import cells_present
-from cmvmed.workbench.findings import Finding
-from cmvmed.workbench.group_checks import group_findings, time_findings
-from cmvmed.workbench.label_checks import label_findings
-from cmvmed.workbench.leak_checks import leak_findings
+from cmvmed.recordings import SensorSignals
+from cmvmed.recordings.sound_files import audio_header
+from cmvmed.workbench.label_checks import group_findings, label_findings, leak_findings, time_findings
 from cmvmed.workbench.project_file import DataSettings
-from cmvmed.workbench.project_rows import ProjectRows
+from cmvmed.workbench.tables.columns import (
+    RawTable,
+    cells_present,
+    column_kind,
+    missing_cells,
+    pandas,
+    read_cells,
+)
+from cmvmed.workbench.tables.rows import ProjectRows
+from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Level, abbreviate, plural
 
-__all__ = ["check_rows", "describe_rows"]
+__all__ = ["check_rows", "describe_rows", "gap_marker"]
+
+NINES = re.compile(r"99+(\.9+)?")  # digits of a marker for gaps
+HASHED_BYTES = 1 << 16  # of the start of a sound file, to find repeated ones
 
 
 def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
@@ -33,10 +47,10 @@ def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
     """
     findings = [
         *label_findings(rows, data),
-        *column_findings(rows),
-        *sound_findings(rows),
-        *gap_findings(rows),
-        *repeated_row_findings(rows),
+        *_column_findings(rows),
+        *_sound_findings(rows),
+        *_gap_findings(rows),
+        *_repeated_row_findings(rows),
         *leak_findings(rows),
         *group_findings(rows, data),
         *time_findings(rows),
@@ -80,3 +94,205 @@ def describe_rows(rows: ProjectRows) -> dict[str, Any]:
         "groups": None if rows.groups is None else len(set(rows.groups)),
         "views": views,
     }
+
+
+def _column_findings(rows: ProjectRows) -> Iterator[Finding]:
+    """Columns that are empty, constant, or hold cells that cannot be read or mark gaps by a number."""
+    for view, columns in rows.roles.views.items():
+        empty = [column for column in columns if not cells_present(rows.table, column).any()]
+        if empty:
+            level: Level = "error" if len(empty) == len(columns) else "warning"
+            yield Finding(
+                level,
+                "empty_column",
+                f"View {view!r}: {abbreviate(empty)} {'holds' if len(empty) == 1 else 'hold'} nothing in all rows. Put "
+                f"{'it' if len(empty) == 1 else 'them'} into ignore in [data], or check how the file was written.",
+            )
+        constant = [column for column in columns if column not in empty and _is_constant(rows.table, column)]
+        if constant:
+            yield Finding(
+                "warning",
+                "constant_column",
+                f"View {view!r}: {abbreviate(constant)} {'has' if len(constant) == 1 else 'have'} the same value in all rows, as a "
+                "dead sensor has. Put such columns into ignore in [data], or check the sensor.",
+            )
+        identifiers = [column for column in columns if rows.kinds[column] == "identifier"]
+        if identifiers:
+            yield Finding(
+                "warning",
+                "identifier",
+                f"View {view!r}: {abbreviate(identifiers)} differs in every row and is not learned from. If it identifies rows, "
+                "set id in [data]; if it holds texts, say so in [columns].",
+            )
+        for column in columns:
+            yield from _cells(rows, view, column)
+
+
+def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
+    """Cells that cannot be read, numbers that mark gaps, and numbers with units."""
+    kind, table = rows.kinds[column], rows.table
+    if kind in ("number", "date", "boolean"):
+        series = table.frame[column]
+        bad = np.flatnonzero(read_cells(table, column, kind).bad)
+        if len(bad):
+            yield Finding(
+                "warning",
+                "bad_cell",
+                f"View {view!r}, column {column!r}: {plural(len(bad), 'cell')} cannot be read as a {kind} and count as gaps, first "
+                f"{str(series.iloc[bad[0]])!r} in {table.place(int(bad[0]))}. Correct them or leave them empty.",
+            )
+    if kind == "number":
+        marker, count = gap_marker(read_cells(table, column, kind).values)
+        if count:
+            yield Finding(
+                "warning",
+                "gap_marker",
+                f"View {view!r}, column {column!r}: {marker:g} in {plural(count, 'cell')} is far from all other values, as a "
+                "marker for gaps is. Leave such cells empty.",
+            )
+    if kind in ("category", "identifier"):
+        series = table.frame[column]
+        texts = pandas().Series(series[~missing_cells(series)].astype(str))
+        units = texts.str.fullmatch(r"\s*[+-]?\d+([.,]\d+)?\s*[A-Za-z%°µ/]{1,6}\s*")
+        if units.mean() > FULL:
+            yield Finding(
+                "warning",
+                "unit",
+                f"View {view!r}, column {column!r} holds numbers with a unit, such as {texts.iloc[0]!r}, and is read as a "
+                "category. Remove the unit from the cells.",
+            )
+
+
+def gap_marker(values: NDArray[np.float64]) -> tuple[float, int]:
+    """The smallest or largest number and how often it occurs, if it looks like a marker for gaps; otherwise NaN and 0.
+
+    Such as -999 or 9999: nines only, several times, and farther from the other numbers than these are from each other.
+    """
+    values = values[np.isfinite(values)]
+    for marker in () if not values.size else (values.min(), values.max()):
+        others = values[values != marker]
+        repeated = values.size - others.size
+        is_far = others.size > 0 and np.abs(others - marker).min() > np.ptp(others)
+        if NINES.fullmatch(f"{abs(marker):g}") and repeated > 1 and is_far:
+            return float(marker), repeated
+    return np.nan, 0
+
+
+def _sound_findings(rows: ProjectRows) -> Iterator[Finding]:
+    """Sound files of different sampling rates."""
+    for name, signal in rows.table.signals.items():
+        if isinstance(signal.items, SensorSignals) or not signal.is_sound:
+            continue
+        rates = Counter(audio_header(file).samplerate for file in signal.items if file is not None)
+        if len(rates) > 1:
+            listed = ", ".join(f"{rate} Hz ({count})" for rate, count in sorted(rates.items()))
+            yield Finding(
+                "warning",
+                "sampling_rates",
+                f"View {name!r}: sound files have different sampling rates, {listed}; they are resampled to the lowest. Set "
+                "sampling_rate in [data] to choose one, or leave out the odd files.",
+            )
+
+
+def _gap_findings(rows: ProjectRows) -> Iterator[Finding]:
+    """Views that are absent in nearly all rows or in all labeled ones, and rows without any view."""
+    n_rows = rows.table.n_rows
+    present = {view: rows.present(view) for view in rows.roles.views}
+    for view, has in present.items():
+        if 0 < has.sum() < NEARLY_NONE * n_rows:
+            yield Finding(
+                "warning",
+                "absent_view",
+                f"View {view!r} is present in {plural(int(has.sum()), 'row')} of {n_rows} only. Check how identifiers are "
+                "written, or remove the view.",
+            )
+    nothing = np.flatnonzero(~np.any(list(present.values()), axis=0))
+    if len(nothing):
+        yield Finding(
+            "warning",
+            "empty_row",
+            f"{plural(len(nothing), 'row has', 'rows have')} no view at all, first {rows.ids[nothing[0]]!r} "
+            f"({rows.table.place(int(nothing[0]))}); they say nothing. Remove them from the data.",
+        )
+    labeled = rows.labels.labeled
+    for view, has in present.items():
+        if labeled.any() and not (has & labeled).any() and has.any():
+            yield Finding(
+                "warning",
+                "view_without_labels",
+                f"View {view!r} is absent in all labeled rows, so it learns from other views only. Label rows that have it.",
+            )
+
+
+def _repeated_row_findings(rows: ProjectRows) -> Iterator[Finding]:
+    """Rows that are equal, with equal or different labels."""
+    keys = _row_hashes(rows)
+    first: dict[int, int] = {}
+    pairs = [(first[key], row) for row, key in enumerate(keys) if first.setdefault(key, row) != row]
+    if not pairs:
+        return
+    one, other = pairs[0]
+    where = f"{rows.ids[other]!r} ({rows.table.place(other)}) equals {rows.ids[one]!r}"
+    yield Finding(
+        "warning",
+        "repeated_rows",
+        f"{plural(len(pairs), 'row repeats', 'rows repeat')} another one in all views: {where}. Repeated rows make estimates of "
+        "the accuracy too good; keep one of each.",
+    )
+    labels = rows.labels.values
+    conflicts = [(a, b) for a, b in pairs if None not in (labels[a], labels[b]) and labels[a] != labels[b]]
+    if conflicts:
+        one, other = conflicts[0]
+        yield Finding(
+            "error",
+            "conflicting_labels",
+            f"{plural(len(conflicts), 'repeated row has', 'repeated rows have')} different labels: {rows.ids[one]!r} is "
+            f"{labels[one]!r} and {rows.ids[other]!r}, with the same values, is {labels[other]!r}. Correct one of them.",
+        )
+    if rows.groups is not None:
+        crossing = [(a, b) for a, b in pairs if rows.groups[a] != rows.groups[b]]
+        if crossing:
+            one, other = crossing[0]
+            yield Finding(
+                "warning",
+                "crossing_groups",
+                f"{plural(len(crossing), 'repeated row is', 'repeated rows are')} in two groups: {rows.ids[one]!r} in "
+                f"{rows.groups[one]!r} and {rows.ids[other]!r} in {rows.groups[other]!r}. Splits by groups cannot keep them apart; "
+                "correct the groups or remove the copies.",
+            )
+
+
+def _is_constant(table: RawTable, column: str) -> bool:
+    if column in table.signals:
+        return False
+    series = table.frame[column]
+    present = series[~missing_cells(series)]
+    return len(present) > 1 and column_kind(present, table.decimal) != "unusable" and present.nunique() == 1
+
+
+def _row_hashes(rows: ProjectRows) -> list[int]:
+    """A number per row that is the same for rows with the same cells and signals in all views; unique for empty rows."""
+    columns = [column for columns in rows.roles.views.values() for column in columns]
+    table = rows.table
+    total = np.zeros(table.n_rows, dtype=np.uint64)
+    for position, column in enumerate(columns, 1):
+        if column in table.signals:
+            hashes = np.array([_signal_hash(item) for item in table.signals[column].items], dtype=np.uint64)
+        else:
+            cells = table.frame[column]
+            cells = cells.astype(object).map(str) if cells.dtype == object else cells
+            hashes = pandas().util.hash_pandas_object(cells, index=False).to_numpy()
+        total = total * np.uint64(6364136223846793005) + hashes * np.uint64(2 * position + 1)
+    absent = ~np.any([rows.present(view) for view in rows.roles.views], axis=0)
+    return [-row - 1 if absent[row] else int(key) for row, key in enumerate(total)]
+
+
+def _signal_hash(item: Any) -> int:
+    if item is None:
+        return 0
+    if isinstance(item, str):
+        with Path(item).open("rb") as file:
+            content = file.read(HASHED_BYTES) + str(Path(item).stat().st_size).encode()
+    else:
+        content = np.ascontiguousarray(item).tobytes()
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")

@@ -10,11 +10,22 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy  # its parts are imported when they are used
 
-from cmvmed.workbench.column_kinds import Cells, as_text, missing_cells, read_booleans, read_numbers, read_times
-from cmvmed.workbench.frames import Block, FloatArray, RawTable, Series, pandas
+from cmvmed.workbench.tables.columns import (
+    BoolArray,
+    Cells,
+    FloatArray,
+    Matrix,
+    RawTable,
+    Series,
+    as_text,
+    missing_cells,
+    pandas,
+    read_cells,
+)
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 __all__ = [
+    "Block",
     "CategoryEncoder",
     "ColumnEncoder",
     "DateEncoder",
@@ -28,6 +39,14 @@ MAX_CATEGORIES = 50  # of a column; rarer ones, and new ones, have no feature
 MAX_TERMS = 5000  # words of a column of texts
 DAY, WEEK, YEAR = 86400.0, 7 * 86400.0, 365.2425 * 86400.0
 CYCLES = {"day": DAY, "week": WEEK, "year": YEAR}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Features of one column or sensor, and the rows in which it is present."""
+
+    values: Matrix
+    present: BoolArray
 
 
 class ColumnEncoder(Protocol):
@@ -87,7 +106,8 @@ class NumberEncoder(OneColumn):
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
         """The features of all rows."""
-        cells = _read_as(table, self.column, "boolean" if self.is_boolean else "number")
+        kind, expected = ("boolean", "yes or no") if self.is_boolean else ("number", "a number")
+        cells = _checked(table, self.column, read_cells(table, self.column, kind), expected)
         present = ~np.isnan(cells.values)
         return Block(self._scaled(np.where(present, cells.values, self.mean), standardize), present)
 
@@ -123,7 +143,8 @@ class DateEncoder(OneColumn):
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
         """The features of all rows."""
-        cells = _checked(table, self.column, read_times(table.frame[self.column], day_first=self.day_first), "a date")
+        read = read_cells(table, self.column, self.kind, day_first=self.day_first)
+        cells = _checked(table, self.column, read, "a date")
         present = ~np.isnan(cells.values)
         return Block(self._features(np.where(present, cells.values, self.fill), standardize), present)
 
@@ -214,14 +235,14 @@ def fit_column(table: RawTable, column: str, kind: str, *, day_first: bool | Non
 
 
 def _fit_number(table: RawTable, column: str, kind: str) -> NumberEncoder:
-    values = _read_as(table, column, kind, strict=False).values
+    values = read_cells(table, column, kind).values
     known = values[~np.isnan(values)]
     scale = float(known.std())
     return NumberEncoder(column, float(known.mean()), scale or 1.0, kind == "boolean")
 
 
 def _fit_date(table: RawTable, column: str, day_first: bool | None) -> DateEncoder:
-    seconds = read_times(table.frame[column], day_first=day_first).values
+    seconds = read_cells(table, column, "date", day_first=day_first).values
     known = seconds[~np.isnan(seconds)]
     span = float(np.ptp(known))
     has_time = bool((known % DAY != 0).any())
@@ -241,13 +262,6 @@ def _fit_text(table: RawTable, column: str) -> TextEncoder:
             f'in [columns], as in {column} = "category".'
         ) from error
     return TextEncoder(column, tuple(map(str, fitted.get_feature_names_out())), tuple(fitted.idf_.tolist()))
-
-
-def _read_as(table: RawTable, column: str, kind: str, *, strict: bool = True) -> Cells:
-    series = table.frame[column]
-    cells = read_booleans(series) if kind == "boolean" else read_numbers(series, table.decimal)
-    expected = "yes or no" if kind == "boolean" else "a number"
-    return _checked(table, column, cells, expected) if strict else cells
 
 
 def _checked(table: RawTable, column: str, cells: Cells, expected: str) -> Cells:

@@ -1,33 +1,242 @@
 """Labels on disk: an append-only table of events in an SQLite file, of which the last event of each row counts.
 
 An event is committed, and flushed to the disk, before :meth:`LabelStore.record` returns. Windows that label the same row
-cannot overwrite each other silently: an event names the revision of the row that its author has seen.
+cannot overwrite each other silently: an event names the revision of the row that its author has seen. Each line of the
+file has a checksum, and a file is checked when it is opened; files of the version before get checksums.
 """
 
+import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from cmvmed.workbench.project_file import DEFAULT_NAME
-from cmvmed.workbench.stored_labels import (
-    ACTIONS,
-    CHOSEN,
-    CHOSEN_BY,
-    COLUMNS,
-    Event,
-    StoreError,
-    add_events,
-    class_checksum,
-    event_of,
-    open_labels,
-    store_errors,
-    transaction,
+from cmvmed._sqlite_files import (
+    advice_on,
+    check_health,
+    check_schema,
+    enable_write_ahead_log,
+    protect,
+    row_checksum,
+    shown,
 )
+from cmvmed.workbench.project_file import DEFAULT_NAME
 
 __all__ = ["ACTIONS", "CHOSEN", "Conflict", "Event", "LabelStore", "StoreError", "labels_path"]
+
+APPLICATION_ID = 0x434D564C  # "CMVL", by which SQLite files of labels are known
+SCHEMA_VERSION = 2
+WITHOUT_CHECKSUMS = 1  # the version before, which is converted
+ACTIONS = ("label", "unsure", "clear", "reset")  # clear: no class; reset: what the data say
+CHOSEN = ("suggest", "unsure", "disagree", "search")  # reasons by which rows are no random sample of all rows
+CHOSEN_BY = (*CHOSEN, "random", "review", "doubtful", "import")
+BUSY_SECONDS = 10.0  # maximum time to wait for the transaction of another process
+COLUMNS = "revision, item, action, label, chosen_by, window, undoes, at, checksum"
+_EVENTS = """CREATE TABLE events (
+    revision INTEGER PRIMARY KEY AUTOINCREMENT,
+    item TEXT NOT NULL,
+    action TEXT NOT NULL,
+    label TEXT,
+    chosen_by TEXT NOT NULL,
+    window TEXT NOT NULL,
+    undoes INTEGER,
+    at TEXT NOT NULL"""
+_INDEX = "CREATE INDEX events_of_item ON events (item, revision)"
+_CLASSES = "CREATE TABLE classes (position INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE"
+_CHECKSUM = "checksum TEXT NOT NULL"
+TABLES = {
+    WITHOUT_CHECKSUMS: (f"{_EVENTS}\n)", _INDEX, f"{_CLASSES})"),
+    SCHEMA_VERSION: (f"{_EVENTS},\n    {_CHECKSUM}\n)", _INDEX, f"{_CLASSES}, {_CHECKSUM})"),
+}
+NOTE = "{path} was written without checksums; its labels were given some, from the values that they have now."
+
+
+class StoreError(ValueError):
+    """A file of labels that cannot be used."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What was said of a row: its class, that it is not clear, or nothing any more."""
+
+    revision: int
+    item: str
+    action: str
+    label: str | None
+    chosen_by: str
+    window: str
+    undoes: int | None
+    at: str
+
+    @property
+    def checksum(self) -> str:
+        """The checksum of all values."""
+        return row_checksum(astuple(self))
+
+
+def _event_of(line: Sequence[object]) -> Event:
+    """The event of a line of the table; its last value is the checksum, None in files of version 1."""
+    *values, checksum = line
+    if checksum is not None and checksum != row_checksum(values):
+        raise StoreError(f"event {shown(line[0])}, of row {shown(line[1])}, does not have its checksum")
+    event = Event(*values)  # type: ignore[arg-type]
+    texts = (event.item, event.action, event.chosen_by, event.window, event.at, event.label or "")
+    if not all(isinstance(text, str) for text in texts) or not isinstance(event.undoes, int | None):
+        raise StoreError(f"event {shown(line[0])}, of row {shown(line[1])}, has a value of a wrong type")
+    if (
+        event.action not in ACTIONS
+        or event.chosen_by not in CHOSEN_BY
+        or (event.action == "label") != bool(event.label)
+    ):
+        raise StoreError(f"event {shown(line[0])}, of row {shown(line[1])}, is none of the events that are recorded")
+    return event
+
+
+@contextmanager
+def _store_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of checks into one that names the file and says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        what = "is not a file of labels, or is damaged" if _is_damage(error) else "cannot be read or written"
+        raise StoreError(f"{path} {what}: {error}. {advice_on(error)}. Labels saved before are not changed.") from error
+    except UnicodeDecodeError as error:  # in a message of SQLite that quotes the file
+        raise StoreError(f"{path} is damaged: {error}. Restore a copy of it, or move it away.") from error
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise StoreError(
+            f"{path} is damaged or not a file of labels: {error}. It was not changed. Restore a copy of it, or move it away."
+        ) from error
+
+
+def _open_labels(path: Path) -> tuple[sqlite3.Connection, str]:
+    """A connection to a checked file of labels, which is made if there is none, and a note for the user or ""."""
+    with _store_errors(path):
+        connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=BUSY_SECONDS)
+        try:
+            protect(connection)
+            note = NOTE.format(path=path) if _prepare(connection, path) == WITHOUT_CHECKSUMS else ""
+            connection.execute("PRAGMA synchronous = FULL")
+            enable_write_ahead_log(connection, BUSY_SECONDS)
+        except BaseException:
+            connection.close()
+            raise
+    return connection, note
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> int:
+    """Make the tables if there are none, else check them, and convert those of the version before; return the version."""
+    with _transaction(connection, "BEGIN"):  # other processes may write meanwhile
+        version = _checked_version(connection, path)
+    if version != SCHEMA_VERSION:
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            now = _checked_version(connection, path)  # another process may have done it
+            if now == 0:
+                _create(connection)
+            elif now == WITHOUT_CHECKSUMS:
+                _convert(connection)
+    return version
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """All statements or none, and the same state of the file for all."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite ends it itself if the disk is full
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of a file whose tables and rows are right; 0 if it has none."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (n_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if n_tables == 0 and application in (0, APPLICATION_ID):
+        return 0
+    if application != APPLICATION_ID:
+        raise StoreError(f"{path} is an SQLite file, but not one of labels. Name another file.")
+    if version > SCHEMA_VERSION:
+        raise StoreError(f"{path} was written by a later release of cmvmed; install it to go on.")
+    with _damage(path):
+        check_schema(connection, TABLES.get(version, ()))
+        check_health(connection)
+        _check_rows(connection, version)
+    return int(version)
+
+
+def _check_rows(connection: sqlite3.Connection, version: int) -> None:
+    """Raise an error unless all events are there, each with its checksum, and all their classes."""
+    checksum = "checksum" if version == SCHEMA_VERSION else "NULL"
+    columns = COLUMNS.replace("checksum", checksum)
+    names = set()
+    for position, name, found in connection.execute(f"SELECT position, name, {checksum} FROM classes"):  # nosec B608 # constants
+        if found not in (None, _class_checksum(name)):
+            raise StoreError(f"class {shown(name)}, number {position}, does not have its checksum")
+        names.add(name)
+    number = 0
+    for line in connection.execute(f"SELECT {columns} FROM events ORDER BY revision"):  # nosec B608 # constants
+        number += 1
+        event = _event_of(line)
+        if event.revision != number:
+            raise StoreError(f"event {number} is missing")
+        if event.label is not None and event.label not in names:
+            raise StoreError(f"class {shown(event.label)} of event {number} is missing")
+    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
+    if (0 if last is None else last[0]) != number:
+        raise StoreError(f"the last event is {number}, but {shown(last)} was counted")
+
+
+def _class_checksum(name: object) -> str:
+    """The checksum of a class."""
+    return row_checksum([name])
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    for statement in TABLES[SCHEMA_VERSION]:
+        connection.execute(statement)
+
+
+def _convert(connection: sqlite3.Connection) -> None:
+    """Write the events and classes of version 1 again, with checksums."""
+    events = connection.execute("SELECT *, NULL FROM events ORDER BY revision").fetchall()
+    classes = connection.execute("SELECT position, name FROM classes ORDER BY position").fetchall()
+    for table in ("events", "classes"):
+        connection.execute(f"DROP TABLE {table}")
+    _create(connection)
+    _add_events(connection, map(_event_of, events))
+    connection.executemany(
+        "INSERT INTO classes (position, name, checksum) VALUES (?, ?, ?)",
+        [(position, name, _class_checksum(name)) for position, name in classes],
+    )
+
+
+def _add_events(connection: sqlite3.Connection, events: Iterable[Event]) -> None:
+    """Write events with the revisions that they have."""
+    marks = ", ".join("?" * len(COLUMNS.split(",")))
+    connection.executemany(
+        f"INSERT INTO events ({COLUMNS}) VALUES ({marks})",  # nosec B608 # constants
+        ((*astuple(event), event.checksum) for event in events),
+    )
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    """Whether SQLite says that a file is no database or malformed."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def labels_path(project_file: Path) -> Path:
@@ -59,7 +268,7 @@ class LabelStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
-        self._connection, self.note = open_labels(path)
+        self._connection, self.note = _open_labels(path)
 
     def close(self) -> None:
         """Close the file."""
@@ -75,18 +284,18 @@ class LabelStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All statements or none; other processes wait."""
-        with self._lock, store_errors(self.path), transaction(self._connection, "BEGIN IMMEDIATE"):
+        with self._lock, _store_errors(self.path), _transaction(self._connection, "BEGIN IMMEDIATE"):
             yield
 
     def _lines(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """The rows of a query."""
-        with self._lock, store_errors(self.path):
+        with self._lock, _store_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
     def _events(self, condition: str, values: Sequence[object] = ()) -> list[Event]:
         """The events that a condition selects, compared with their checksums."""
         lines = self._lines(f"SELECT {COLUMNS} FROM events {condition}", values)  # nosec B608 # constants
-        return [event_of(line) for line in lines]
+        return [_event_of(line) for line in lines]
 
     def current(self) -> dict[str, Event]:
         """The last event of every row that has one, in the order of their revisions."""
@@ -161,7 +370,7 @@ class LabelStore:
     ) -> Event:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         event = Event(self.revision + 1, item, action, label, chosen_by, window, undoes, at)
-        add_events(self._connection.executemany, iter([event]))
+        _add_events(self._connection, [event])
         if label is not None:
             self._add_classes([label])
         return event
@@ -170,7 +379,7 @@ class LabelStore:
         known = set(self.classes)
         self._connection.executemany(
             "INSERT INTO classes (name, checksum) VALUES (?, ?)",
-            [(name, class_checksum(name)) for name in dict.fromkeys(names) if name not in known],
+            [(name, _class_checksum(name)) for name in dict.fromkeys(names) if name not in known],
         )
 
     def add_classes(self, names: Sequence[str]) -> None:

@@ -12,30 +12,33 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 import cmvmed  # estimators are imported when they are used
 from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.workbench.checks import check_rows
-from cmvmed.workbench.column_messages import compare_columns
-from cmvmed.workbench.encoder_states import encoder_from_state, encoder_state
-from cmvmed.workbench.findings import Finding
-from cmvmed.workbench.frames import Frame, pandas
-from cmvmed.workbench.joining import open_sources, qualified
-from cmvmed.workbench.label_sources import first_column
 from cmvmed.workbench.label_store import labels_path
-from cmvmed.workbench.label_values import LabelValues, likely_markers, read_label_values
-from cmvmed.workbench.predictions import prediction_frame
 from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_project, read_project_file
-from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
-from cmvmed.workbench.recording_rows import WINDOW_COLUMNS
-from cmvmed.workbench.source_paths import NewPaths, new_paths
+from cmvmed.workbench.tables.columns import BoolArray, FloatArray, Frame, pandas
+from cmvmed.workbench.tables.join import NewPaths, new_paths, open_sources, qualified
+from cmvmed.workbench.tables.recording_rows import WINDOW_COLUMNS
+from cmvmed.workbench.tables.row_labels import LabelValues, first_column, likely_markers, read_label_values
+from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable, read_training_rows, row_ids
 from cmvmed.workbench.toml_text import project_text
-from cmvmed.workbench.training_rows import read_training_rows, row_ids
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
-from cmvmed.workbench.view_encoders import ViewEncoder, use_memory
-from cmvmed.workbench.view_fitting import fit_views
+from cmvmed.workbench.user_errors import Finding, ProjectError, abbreviate, plural
+from cmvmed.workbench.view_encoders import (
+    ViewEncoder,
+    absent_rows,
+    compare_columns,
+    encoder_from_state,
+    encoder_state,
+    fit_views,
+    use_memory,
+)
 
-__all__ = ["Project", "TrainedProject"]
+__all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_class"]
+
+SEPARATOR = " | "  # between the names of classes or views in a cell
 
 
 @dataclass
@@ -277,7 +280,7 @@ class TrainedProject:
                 "CMVMED, whose predict takes arrays and data frames of encoded features."
             )
         table = rows if isinstance(rows, ProjectTable) else self.project.read_new(rows)
-        return prediction_frame(self.model, table, id_name=self.project.id_name, alpha=alpha)
+        return _prediction_frame(self.model, table, id_name=self.project.id_name, alpha=alpha)
 
     def read_training(self, project: Project, rows: ProjectRows | None = None) -> ProjectTable:
         """The rows of a project, encoded as when the model was trained.
@@ -340,3 +343,38 @@ class TrainedProject:
         ):
             raise ProjectError("its encoders give other features than its model takes")
         return cls(project, model)
+
+
+def _prediction_frame(model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: str, alpha: float) -> Frame:
+    """One line per row, with the identifiers as index.
+
+    ``share_*`` are the parts of :meth:`CMVMED.explain` in the score of the predicted class: positive ones speak for it.
+    """
+    X = rows.views
+    probabilities = np.asarray(model.predict_proba(X))
+    codes = probabilities.argmax(axis=1)  # as in ``predict``, whose scores have the same order
+    columns: dict[str, Any] = {"class": model.classes_[codes]}
+    columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(model.classes_)}
+    if model.held_out_rows_ is not None:  # without held-out labels there are no sets
+        columns["prediction_set"] = _joined(model.classes_, np.asarray(model.predict_set(X, alpha=alpha)))
+    columns |= {f"share_{name}": score_of_class(part, codes) for name, part in model.explain(X).items()}
+    absent = np.column_stack([absent_rows(X[name]) for name in model.view_names_])
+    columns["missing_views"] = _joined(np.array(model.view_names_, dtype=object), absent)
+    columns |= {f"novelty_{name}": values for name, values in model.novelty(X).items()}
+    return pandas().DataFrame(columns, index=pandas().Index(rows.ids, name=id_name))
+
+
+def score_of_class(scores: Any, codes: NDArray[np.intp]) -> FloatArray:
+    """The part of the score of each row's class; of two classes, one score speaks for the second."""
+    values = np.asarray(scores, dtype=float)
+    if values.ndim == 1:
+        return np.where(codes == 1, values, -values)
+    return np.asarray(values[np.arange(len(codes)), codes])
+
+
+def _joined(names: NDArray[Any], chosen: BoolArray) -> list[str]:
+    """The chosen names of each row in one text."""
+    texts: dict[bytes, str] = {}
+    for row in np.unique(chosen, axis=0):
+        texts[row.tobytes()] = SEPARATOR.join(str(name) for name in names[row])
+    return [texts[row.tobytes()] for row in chosen]

@@ -12,16 +12,28 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cmvmed.workbench.column_kinds import KINDS
+from cmvmed.workbench.tables.columns import KINDS
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
-__all__ = ["DEFAULT_NAME", "DataSettings", "ProjectSettings", "ViewSettings", "parse_project", "read_project_file"]
+__all__ = [
+    "DEFAULT_NAME",
+    "DataSettings",
+    "ProjectSettings",
+    "ViewSettings",
+    "WindowSettings",
+    "parse_project",
+    "read_project_file",
+]
 
 DEFAULT_NAME = "cmvmed.toml"
 DRAWS = ("random", "per_class", "chosen", "unknown")
 SECTIONS = ("data", "windows", "views", "columns", "model")
 LABEL_RULES = ("majority", "center")
 ENDS = ("drop", "shift")
+LISTS = ("unlabeled", "ignore", "classes", "label_files", "columns")  # keys of lists of texts
+NUMBERS = {"sampling_rate": "a number of Hz", "offset": "a number of seconds"} | dict.fromkeys(
+    ("length", "step", "min_overlap"), "a number"
+)  # keys of numbers, and what is expected
 AUTO = "auto"  # features of signals that are chosen by held-out labels
 LABEL_COLUMN = "label"  # of the windows of annotated recordings
 
@@ -116,7 +128,7 @@ class ProjectSettings:
     windows: WindowSettings | None = None
 
 
-def read_project_file(path: Path, changes: Mapping[str, Any] | None = None) -> ProjectSettings:
+def read_project_file(path: Path, changes: Mapping[str, Any] | None) -> ProjectSettings:
     """Read a project file; ``changes`` are values by key, such as ``{"model.temperature": 0.3}``."""
     if path.is_dir():
         path = path / DEFAULT_NAME
@@ -186,16 +198,7 @@ class _Reader:
 
     def data(self, entries: Mapping[str, Any]) -> DataSettings:
         self.known("data", entries, tuple(f.name for f in fields(DataSettings)))
-        given: dict[str, Any] = {}
-        for key, value in entries.items():
-            if key in ("unlabeled", "ignore", "classes", "label_files"):
-                given[key] = self._texts("data", key, value)
-            elif key == "day_first":
-                given[key] = self._typed("data", key, value, bool, "true or false")
-            elif key == "sampling_rate":
-                given[key] = float(self._typed("data", key, value, (int, float), "a number of Hz"))
-            else:
-                given[key] = self._typed("data", key, value, str, 'a text, such as "name"')
+        given = {key: self._value("data", key, value) for key, value in entries.items()}
         if given.get("labels_drawn", DRAWS[0]) not in DRAWS:
             raise self.fail(
                 "labels_drawn", f"labels_drawn is {given['labels_drawn']!r}, but must be one of {abbreviate(DRAWS)}."
@@ -214,12 +217,7 @@ class _Reader:
 
     def windows(self, entries: Mapping[str, Any]) -> WindowSettings:
         self.known("windows", entries, tuple(f.name for f in fields(WindowSettings)))
-        given: dict[str, Any] = {}
-        for key, value in entries.items():
-            if key in ("length", "step", "min_overlap"):
-                given[key] = float(self._typed("windows", key, value, (int, float), "a number"))
-            else:
-                given[key] = self._typed("windows", key, value, str, 'a text, such as "name"')
+        given = {key: self._value("windows", key, value) for key, value in entries.items()}
         for key in ("length", "step"):
             if given.get(key, 1.0) <= 0:
                 raise self.fail(key, f"{key} in [windows] is {given[key]:g}, but must be a positive number of seconds.")
@@ -236,19 +234,7 @@ class _Reader:
         section = f"views.{name}"
         entries = self.table(section, {"columns": entry} if isinstance(entry, (str, list)) else entry)
         self.known(section, entries, tuple(f.name for f in fields(ViewSettings) if f.name != "name"))
-        given: dict[str, Any] = {}
-        for key, value in entries.items():
-            if key == "columns":
-                given[key] = self._texts(section, key, value)
-            elif key == "channel":
-                given[key] = self._typed(section, key, value, int, "the number of a channel, from 0")
-            elif key in ("sampling_rate", "offset"):
-                unit = "seconds" if key == "offset" else "Hz"
-                given[key] = float(self._typed(section, key, value, (int, float), f"a number of {unit}"))
-            elif key == "features":
-                given[key] = self._features(section, value)
-            else:
-                given[key] = self._typed(section, key, value, str, "a path or pattern of files")
+        given = {key: self._value(section, key, value) for key, value in entries.items()}
         if not given.keys() & {"columns", "path", "files"} or given.get("columns") == ():
             raise self.fail(
                 section,
@@ -263,6 +249,21 @@ class _Reader:
         if not 0 < given.get("sampling_rate", 1.0) < inf or not isfinite(given.get("offset", 0.0)):
             raise self.fail(section, f"view {name!r}: sampling_rate must be positive, and offset a number of seconds.")
         return ViewSettings(name, **given)
+
+    def _value(self, section: str, key: str, value: object) -> Any:
+        """The value of a key, if it is of the type that the key has."""
+        if key in LISTS:
+            return self._texts(section, key, value)
+        if key in NUMBERS:
+            return float(self._typed(section, key, value, (int, float), NUMBERS[key]))
+        if key == "day_first":
+            return self._typed(section, key, value, bool, "true or false")
+        if key == "channel":
+            return self._typed(section, key, value, int, "the number of a channel, from 0")
+        if key == "features":
+            return self._features(section, value)
+        expected = "a path or pattern of files" if section.startswith("views.") else 'a text, such as "name"'
+        return self._typed(section, key, value, str, expected)
 
     def _features(self, section: str, value: object) -> str:
         kind = str(self._typed(section, "features", value, str, '"auto" or a kind of features'))

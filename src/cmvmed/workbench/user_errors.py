@@ -1,12 +1,26 @@
-"""Errors in a user's files: one sentence that names the place, what was expected and what to do."""
+"""What is said of a user's files: errors that stop a command, and findings, each with what to do."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Literal, TypeAlias
 
-__all__ = ["ProjectError", "abbreviate", "as_project_error", "did_you_mean", "plural"]
+__all__ = [
+    "FULL",
+    "NEARLY_NONE",
+    "Finding",
+    "Level",
+    "ProjectError",
+    "abbreviate",
+    "as_project_error",
+    "did_you_mean",
+    "plural",
+]
 
 SHOWN = 6  # names listed before the rest is counted
+Level: TypeAlias = Literal["error", "warning", "note"]
+FULL, NEARLY_NONE = 0.95, 0.05  # shares of rows
 
 
 class ProjectError(ValueError):
@@ -49,3 +63,29 @@ def abbreviate(names: Iterable[object]) -> str:
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """``1 row`` or ``3 rows``."""
     return f"{count} {noun}" if count == 1 else f"{count} {nouns or noun + 's'}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that looks wrong, and what to do.
+
+    Attributes
+    ----------
+    level : {"error", "warning", "note"}
+        An error makes results meaningless, a warning probably worse; a note is for information.
+    code : str
+        Name of the check.
+    message : str
+        One or two sentences with the view, column or row, and what to do.
+
+    Examples
+    --------
+    >>> from cmvmed.workbench import Finding
+    >>> finding = Finding("warning", "constant", "Column 'acc_x' is constant; leave it out.")
+    >>> finding.level, finding.code
+    ('warning', 'constant')
+    """
+
+    level: Level
+    code: str
+    message: str

@@ -160,7 +160,7 @@ def empty_cluster():
 def test_a_cluster_without_workers_is_waited_for_and_then_an_error(empty_cluster, views):
     array = da.from_array(views[0], chunks=300)
     with dask.config.set({"cmvmed.worker-timeout": "200ms"}):
-        with pytest.raises(TimeoutError, match=r"inproc.* has had no worker for 200ms\. Start a worker"):
+        with pytest.raises(TimeoutError, match=r"inproc.* no worker for 200ms"):
             dask_rows([array])
         y = np.where(views[0][:, 0] > 0, 1, 0)
         with pytest.raises(TimeoutError, match="Start a worker"):

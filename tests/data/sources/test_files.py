@@ -15,7 +15,7 @@ import zarr
 
 from cmvmed.data.sources import LocalRows
 from cmvmed.data.sources.files import open_files
-from cmvmed.data.sources.opening import labels_in_column, open_table
+from cmvmed.data.sources.parts import open_table
 from cmvmed.data.sources.zarr_arrays import open_zarr
 
 N_ROWS, COLUMNS = 1000, ["a", "b", "c"]
@@ -94,9 +94,9 @@ def test_columns_can_be_chosen(tmp_path, kind, matrix):
     path = tmp_path / f"all.{kind}"
     WRITERS[kind](arrow_table(matrix, name=["x"] * N_ROWS), path)
     check_table(open_files(path).select(["c", "a"]), matrix[:, [2, 0]])
-    with pytest.raises(ValueError, match=r"no column 'd'; its columns are \['a', 'b', 'c', 'name'\]"):
+    with pytest.raises(ValueError, match=r"no column 'd'.*'name'"):
         open_files(path).select(["d"])
-    with pytest.raises(ValueError, match=r"Column 'name' of .* holds string values, but features must be numbers"):
+    with pytest.raises(ValueError, match=r"'name' of .* string"):
         open_files(path).select(["a", "name"])
 
 
@@ -121,7 +121,7 @@ def test_labels_keep_their_type(tmp_path, kind, matrix):
     path = tmp_path / f"all.{kind}"
     WRITERS[kind](arrow_table(matrix, **labels), path)
     for column, values in labels.items():
-        rows, found, n_rows = labels_in_column(open_files(path), column, -1)
+        rows, found, n_rows = open_files(path).labels(column, -1)
         assert n_rows == N_ROWS
         np.testing.assert_array_equal(rows, np.arange(0, N_ROWS, 2))
         assert found.tolist() == values[::2]
@@ -131,7 +131,7 @@ def test_labels_keep_their_type(tmp_path, kind, matrix):
 def test_labels_of_categories_and_markers(tmp_path):
     path = tmp_path / "all.parquet"
     WRITERS["parquet"](pa.table({"y": pa.array(["a", "?", "b"]).dictionary_encode()}), path)
-    rows, found, _ = labels_in_column(open_files(path), "y", "?")
+    rows, found, _ = open_files(path).labels("y", "?")
     assert (rows.tolist(), found.tolist()) == ([0, 2], ["a", "b"])
 
 
@@ -139,7 +139,7 @@ def test_damaged_file_is_named(tmp_path, matrix):
     folder = write_folder(tmp_path / "sensor", "parquet", arrow_table(matrix))
     damaged = folder / "part1.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"part1.parquet cannot be read.*Replace the file or leave it out"):
+    with pytest.raises(ValueError, match=r"part1\.parquet cannot be read"):
         open_files(folder)
 
 
@@ -172,7 +172,7 @@ def test_a_file_that_shrinks_is_noticed(tmp_path, matrix):
     WRITERS["parquet"](arrow_table(matrix), path)
     table = open_files(path)
     WRITERS["parquet"](arrow_table(matrix[:500]), path)
-    with pytest.raises(ValueError, match=r"had 1000 rows when it was opened and has 500 now"):
+    with pytest.raises(ValueError, match=r"had 1000 rows .* 500 now"):
         list(table.blocks(100))
 
 
@@ -196,7 +196,7 @@ def test_formats_do_not_mix(tmp_path, matrix):
 def test_csv_needs_names(tmp_path):
     path = tmp_path / "bare.csv"
     path.write_text("1,2\n3,4\n")
-    with pytest.raises(ValueError, match=r"bare.csv cannot be read: its first line must hold the names"):
+    with pytest.raises(ValueError, match=r"bare\.csv .* first line"):
         open_files(path)
 
 

@@ -9,8 +9,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 
-from cmvmed.data.sources.file_stamps import FileStamps
-from cmvmed.data.sources.files import open_files
+from cmvmed.data.sources.files import FileStamps, open_files
 from cmvmed.data.sources.zarr_arrays import open_zarr
 
 
@@ -36,7 +35,7 @@ def test_partitions_are_read_in_the_order_of_their_names(tmp_path):
 def test_other_folders_are_refused_not_left_out(tmp_path):
     write(tmp_path / "x.parquet", [1.0])
     write(tmp_path / "more" / "y.parquet", [2.0])
-    with pytest.raises(ValueError, match="holds the folder 'more', whose rows would be left out"):
+    with pytest.raises(ValueError, match="folder 'more'"):
         open_files(tmp_path)
 
 
@@ -56,7 +55,7 @@ def test_links_to_files_are_read(tmp_path):
     np.testing.assert_array_equal(column(open_files(tmp_path / "links")), [1, 2])
 
 
-@pytest.mark.parametrize("read", [column, lambda table: table.take(np.array([0])), lambda t: list(t.label_values("a"))])
+@pytest.mark.parametrize("read", [column, lambda table: table.take(np.array([0])), lambda t: t.labels("a", -1)])
 def test_a_file_that_was_replaced_is_noticed_after_each_pass(tmp_path, read):
     path = tmp_path / "x.parquet"
     write(path, [1.0, 2.0])
@@ -64,7 +63,7 @@ def test_a_file_that_was_replaced_is_noticed_after_each_pass(tmp_path, read):
     read(table)
     write(tmp_path / "new.parquet", [3.0, 4.0])  # as many rows of the same size
     os.replace(tmp_path / "new.parquet", path)
-    with pytest.raises(ValueError, match=r"x\.parquet was changed while it was being read"):
+    with pytest.raises(ValueError, match=r"x\.parquet was changed"):
         read(table)
 
 
@@ -99,8 +98,8 @@ def test_rows_lost_by_a_damaged_page_header_are_noticed(tmp_path):
     content = bytearray(path.read_bytes())
     content[header + 1] ^= 2  # a dictionary becomes a page of data, without rows
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"x\.parquet cannot be read: it has 5 rows less than it declares"):
-        list(open_files(path).label_values("a"))
+    with pytest.raises(ValueError, match=r"x\.parquet .* 5 rows less"):
+        open_files(path).labels("a", -1)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +124,7 @@ def test_a_lost_chunk_is_not_read_as_zeros(tmp_path):
     assert open_zarr(folder).n_rows == 10
     chunks = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != "zarr.json")
     chunks[-1].unlink()
-    with pytest.raises(
-        ValueError, match=r"1 of the 2 chunks of the Zarr array .*x\.zarr are not stored and would be read as 0\.0"
-    ):
+    with pytest.raises(ValueError, match=r"1 of the 2 chunks .*x\.zarr .*0\.0"):
         open_zarr(folder)
 
 
@@ -138,5 +135,5 @@ def test_a_chunk_that_changes_is_noticed(tmp_path):
     table = open_zarr(folder)
     column(table)
     array[:5] = np.arange(10.0).reshape(5, 2)
-    with pytest.raises(ValueError, match="was changed while it was being read"):
+    with pytest.raises(ValueError, match="was changed"):
         column(table)

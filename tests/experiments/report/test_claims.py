@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cmvmed.pages.formatting import format_interval, format_p_value, format_points, join_names, slug
+from cmvmed.pages.formatting import join_names
 from experiments.comparison import (
     compare_with_baselines,
     deviation_ratio_interval,
@@ -19,6 +19,7 @@ from experiments.methods import CMV_MED, CMV_MED_PRINTED
 from experiments.report.claims import printed_lines, table_claims
 from experiments.report.curve_claims import curve_claims
 from experiments.report.curves import curve_panels, falls, falls_sentence
+from experiments.report.number_text import format_interval, format_p_value, format_points, slug
 from experiments.report.page import headline, lead_table
 from experiments.report.significance import (
     MIN_SPLITS,

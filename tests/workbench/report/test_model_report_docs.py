@@ -6,10 +6,10 @@ import inspect
 import re
 from pathlib import Path
 
-from cmvmed.workbench.report import usability
+from cmvmed.workbench.report import verdict
 from cmvmed.workbench.report.learning_curve import MAX_REPEATS, MAX_ROWS, PARTS
 from cmvmed.workbench.report.sensors import REDUNDANT
-from cmvmed.workbench.report.usability import WIDE
+from cmvmed.workbench.report.verdict import WIDE
 from tests.pages.parsed import parse
 from tests.workbench.report.trained import train, write_activity
 
@@ -27,7 +27,7 @@ def test_the_example(tmp_path, monkeypatch):
 
 
 def test_every_verdict_is_described():
-    labels = re.findall(r'return "(?:yes|no|partial|open)", "([^":]*)', inspect.getsource(usability))
+    labels = re.findall(r'return "(?:yes|no|partial|open)", "([^":]*)', inspect.getsource(verdict))
     assert len(labels) == 7
     assert all(f"| {label} |" in PAGE for label in labels)
 

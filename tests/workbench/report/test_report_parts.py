@@ -12,19 +12,16 @@ from scipy.sparse import csr_array
 from scipy.stats import binom
 
 from cmvmed import CMVMED
+from cmvmed.pages.formatting import clean, short
 from cmvmed.workbench import Finding
-from cmvmed.workbench.report.confusion import doubtful_labels
-from cmvmed.workbench.report.held_out_calibration import calibration_bins
+from cmvmed.workbench.report.held_out import calibration_bins, doubtful_labels
 from cmvmed.workbench.report.learning_curve import CurvePoint, forecast, left_out, part_of_labels
-from cmvmed.workbench.report.matrices import absent_rows, column_statistics
-from cmvmed.workbench.report.model_facts import LEVEL, HeldOutLabels, share_interval
-from cmvmed.workbench.report.next_steps import next_steps
+from cmvmed.workbench.report.model_facts import LEVEL, HeldOutLabels, column_statistics, share_interval
 from cmvmed.workbench.report.row_map import SHAPES, draw_map, map_positions, shape_path
-from cmvmed.workbench.report.safe_text import clean, short
 from cmvmed.workbench.report.sensors import decision_shares, describe_sensors
-from cmvmed.workbench.report.sparklines import envelope
-from cmvmed.workbench.report.usability import verdict
-from cmvmed.workbench.view_encoders import with_absent_rows
+from cmvmed.workbench.report.uncertain_rows import envelope
+from cmvmed.workbench.report.verdict import next_steps, verdict
+from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 
 
 class TestSafeText:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from joblib import cpu_count
 
 from cmvmed._optional import import_optional
+from cmvmed.data.labels import SparseLabels, joined_labels, labels_of_part
 from cmvmed.data.layout import ViewLayout
 from cmvmed.data.sources.base import (
     ArrayColumns,
@@ -282,3 +283,16 @@ def _taken(rows: IntArray, layout: ViewLayout | None, *blocks: Matrix) -> list[M
 def _by_view(blocks: Sequence[Matrix], layout: ViewLayout | None) -> list[Matrix]:
     matrices = [as_numbers(block) for block in blocks]
     return matrices if layout is None else layout.split(matrices[0])
+
+
+def is_dask(part: object) -> TypeGuard[Any]:
+    """Whether something is a dask collection, without importing dask."""
+    return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(part))
+
+
+def labels_in_dask(collection: Any, unlabeled: object) -> SparseLabels:
+    """The labeled rows of a dask series or array."""
+    dask = import_dask()
+    tasks = [dask.delayed(labels_of_part)(part, unlabeled) for part in np.ravel(collection.to_delayed())]
+    with single_threaded_blas():
+        return joined_labels(dask.compute(*tasks))

@@ -5,18 +5,19 @@ of a folder are those of its files in the order of their names; folders named ke
 columns). A value that is null counts as NaN. After each pass, files must look as they did when they were opened.
 """
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from cmvmed._optional import import_optional
+from cmvmed.data.labels import SparseLabels, joined_labels, labels_of_part
 from cmvmed.data.sources.base import FLOAT_BYTES
-from cmvmed.data.sources.file_stamps import FileStamps
 from cmvmed.data.validation import is_number
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
@@ -34,6 +35,47 @@ PAGE = 1 << 20  # bytes of a page of a Parquet column, and of its dictionary, as
 RECORD_BATCH = 1 << 16  # rows that writers of Feather files put together
 CSV_BLOCK = 1 << 23  # bytes that a block of a CSV file takes, as text and as numbers
 TAKEN_AT_ONCE = 4096  # rows
+
+
+class _Stamp(NamedTuple):
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True)
+class FileStamps:
+    """What files looked like when they were opened; files that are not on this machine have no stamp."""
+
+    stamps: tuple[tuple[str, _Stamp], ...] = ()
+
+    @classmethod
+    def of(cls, paths: Iterable[str | PathLike[str]]) -> Self:
+        """The stamps of files on this machine."""
+        return cls(tuple((fspath(path), _stamp(path)) for path in paths))
+
+    @classmethod
+    def below(cls, folder: str | PathLike[str]) -> Self:
+        """The stamps of all files in a folder and its sub-folders."""
+        return cls.of(file for file in sorted(Path(folder).rglob("*")) if file.is_file())
+
+    def check(self) -> None:
+        """Raise if a file was changed, replaced or deleted."""
+        for path, before in self.stamps:
+            try:
+                now = _stamp(path)
+            except FileNotFoundError:
+                raise ValueError(f"{path} was deleted while it was being read; keep files until the end.") from None
+            if now != before:
+                raise ValueError(
+                    f"{path} was changed while it was being read, so its rows may be mixed; "
+                    "repeat this on files that do not change."
+                )
+
+
+def _stamp(path: str | PathLike[str]) -> _Stamp:
+    status = os.stat(path)
+    return _Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 @dataclass(frozen=True)
@@ -106,7 +148,12 @@ class FileTable:
         self.stamps.check()
         return np.concatenate(taken)
 
-    def label_values(self, column: str) -> Iterator[Any]:
+    def labels(self, column: str, unlabeled: object) -> SparseLabels:
+        """The labeled rows, by a column."""
+        found = joined_labels(labels_of_part(part, unlabeled) for part in self._values(column))
+        return found._replace(labels=_from_text(found.labels)) if self.is_text else found
+
+    def _values(self, column: str) -> Iterator[Any]:
         """The values of one column of any type in row order, in parts; those of CSV files as text, None if empty."""
         self._check_names([column])
         pa, schema = import_optional("pyarrow", "files", READING), self.dataset.schema
@@ -344,3 +391,13 @@ def _as_matrix(batch: Any, path: str) -> Array:
                 f"Column {name!r} of {path} holds a value that is no number in double precision: {error}. Correct or round it."
             ) from error
     return matrix
+
+
+def _from_text(labels: Any) -> Any:
+    """Labels of a CSV file as the numbers they spell, if all of them do."""
+    for kind in (int, float):
+        try:
+            return np.array([kind(label) for label in labels], dtype=object)
+        except ValueError:
+            continue
+    return labels

@@ -10,8 +10,7 @@ import numpy as np
 
 from cmvmed._optional import import_optional
 from cmvmed.data.sources.base import FLOAT_BYTES, as_numbers
-from cmvmed.data.sources.file_stamps import FileStamps
-from cmvmed.data.sources.files import READING, file_errors, rebatch
+from cmvmed.data.sources.files import READING, FileStamps, file_errors, rebatch
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
 

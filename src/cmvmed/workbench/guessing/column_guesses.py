@@ -1,20 +1,40 @@
-"""The columns of a table that are no features: identifiers, labels, groups, and those that are ignored."""
+"""What the columns of a table are: identifiers, labels and what marks unlabeled rows, groups, and views."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import path as os_path
 from pathlib import Path
 
 import numpy as np
 
 from cmvmed.data.labels import UNLABELED_WORDS
-from cmvmed.workbench.column_kinds import as_text, column_kind, missing_cells
-from cmvmed.workbench.delimited import DelimitedOptions
-from cmvmed.workbench.frames import RawTable
-from cmvmed.workbench.label_values import LABEL_NAMES
-from cmvmed.workbench.readers import read_table
+from cmvmed.recordings import SensorSignals
+from cmvmed.workbench.project_file import AUTO, DataSettings, ProjectSettings, ViewSettings
+from cmvmed.workbench.tables.columns import RawTable, as_text, column_kind, missing_cells
+from cmvmed.workbench.tables.delimited import DelimitedOptions
+from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table
+from cmvmed.workbench.tables.recording_rows import channel_columns
+from cmvmed.workbench.tables.row_labels import LABEL_NAMES, likely_markers, read_label_values
+from cmvmed.workbench.toml_text import toml_line
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
 
-__all__ = ["TableWithKinds", "guess_groups", "guess_id", "guess_ignored", "guess_labels", "read_with_kinds"]
+__all__ = [
+    "Found",
+    "Guess",
+    "Guesses",
+    "TableWithKinds",
+    "guess_groups",
+    "guess_id",
+    "guess_ignored",
+    "guess_labels",
+    "guess_views",
+    "read_with_kinds",
+    "relative_path",
+    "view_name",
+    "with_label_file",
+    "with_markers",
+]
 
 MAX_CLASSES = 50
 SEPARATED = re.compile(r"[_.\-/: ]+")
@@ -22,6 +42,53 @@ ID_WORDS = ("id", "uuid", "key", "index", "idx", "name", "filename", "file", "sa
 GROUP_WORDS = ("subject", "participant", "patient", "person", "user", "session", "recording", "group", "animal", "speaker",
                "site", "day", "batch", "device", "run", "trial")  # fmt: skip
 TIME_WORDS = ("time", "timestamp", "datetime", "date", "t", "epoch")
+MAX_VIEWS = 24  # more prefixes than this are no sensors
+
+
+@dataclass(frozen=True)
+class Guess:
+    r"""Something that was guessed, and the line of the project file that says it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import init
+    >>> init("windows.csv").guesses[0].line
+    'id = "id"'
+    """
+
+    what: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Guesses:
+    r"""A guessed project.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("windows.csv").write_text("id,acc_x,gyr_x,label\n1,0.1,3.0,a\n2,0.4,1.0,b\n3,0.3,2.0,\n")
+    >>> from cmvmed.workbench import init
+    >>> guesses = init("windows.csv")
+    >>> guesses.settings.data.labels, "[views.acc]" in guesses.text
+    ('label', True)
+    """
+
+    settings: ProjectSettings
+    guesses: tuple[Guess, ...]
+    messages: tuple[str, ...]  # what was assumed when files were read
+    text: str  # of the project file
+
+
+Found = tuple[ProjectSettings, list[Guess], list[str]]  # with messages of reading files
+
+
+def relative_path(path: Path, folder: Path) -> str:
+    """The path as the project file writes it: relative, with forward slashes, if that is not longer."""
+    relative = os_path.relpath(path.resolve() if not is_pattern(str(path)) else Path.cwd() / path, folder)
+    return Path(relative).as_posix()
 
 
 @dataclass(frozen=True)
@@ -107,3 +174,160 @@ def guess_ignored(rows: TableWithKinds, taken: Sequence[str]) -> list[str]:
         if is_time or kind in ("identifier", "empty", "unusable"):
             ignored.append(column)
     return ignored
+
+
+def with_markers(table: RawTable, data: DataSettings) -> tuple[DataSettings, list[Guess]]:
+    """Find the values of the column of labels that mark unlabeled rows."""
+    values = read_label_values(table.frame[data.labels], replace(data, unlabeled=("",)))
+    sure, possible = likely_markers(values.counts, data)
+    most = [label for label in possible if values.counts[label] > table.n_rows / 2]
+    markers = ["", *sure, *most] if values.marked else [*sure, *most]
+    data = replace(data, unlabeled=tuple(markers or [""]))
+    n_unlabeled = sum(values.marked.values()) + sum(values.counts[label] for label in (*sure, *most))
+    what = f"{n_unlabeled} of {plural(table.n_rows, 'row')} are not labeled: their label is {abbreviate(markers)}"
+    return data, [Guess(what, toml_line("unlabeled", data.unlabeled))] if n_unlabeled else []
+
+
+def with_label_file(
+    place: Path, folder: Path, data: DataSettings, guesses: list[Guess], exclude: Sequence[Path]
+) -> tuple[DataSettings, list[Guess]]:
+    """Take a file named labels.* beside the data, if there is one."""
+    beside = sorted(file for file in place.iterdir() if file.suffix.lower() in TABLE_FORMATS and file not in exclude)
+    found = next((file for file in beside if "label" in file.stem.casefold()), None)
+    if found is None:
+        line = toml_line("labels", data.labels or "labels.csv")
+        what = "no column or file of labels was found: write labels.csv with id and label, or name the column"
+        if beside:
+            what += (
+                f". {beside[0].name} needs columns named id and label, or recording, start, end and label for parts of "
+                "recordings"
+            )
+        return (data, guesses) if data.labels else (data, [*guesses, Guess(what, line)])
+    name = relative_path(found, folder)
+    rows = read_with_kinds(found)
+    table = rows.table
+    others = [column for column in map(str, table.frame.columns) if column.casefold() not in ("id", data.id)]
+    label = guess_labels(rows, []) or others[-1]
+    needs_name = label.casefold() not in LABEL_NAMES and len(others) > 1
+    column = replace(data, labels=label, label_column=label if needs_name else None)
+    marked, about = with_markers(table, column)
+    kept = [guess for guess in guesses if not guess.line.startswith(("labels", "unlabeled"))]
+    said = Guess(f"the labels are in the file {name}", toml_line("labels", name))
+    return replace(marked, labels=name), [*kept, said, *about]
+
+
+def guess_views(rows: TableWithKinds, data: DataSettings) -> tuple[tuple[ViewSettings, ...], list[Guess]]:
+    """Columns of the same sensor, with the same prefix, or of the same kind; each column of texts is a view."""
+    table = rows.table
+    taken = {data.id, data.labels, data.groups, data.time, *data.ignore}
+    columns = [column for column in map(str, table.frame.columns) if column not in taken]
+    kinds = rows.kinds
+    texts = [column for column in columns if kinds[column] == "text"]
+    others = [column for column in columns if kinds[column] not in ("text", "identifier", "empty", "unusable")]
+    sensors = _by_sensor(table)
+    groups, how = _by_prefix([*others, *table.signals]) if not sensors else (None, "")
+    if groups is None:
+        numbers = [column for column in others if kinds[column] in ("number", "date")]
+        groups = {"numbers": numbers, "categories": [c for c in others if c not in numbers]}
+        groups |= sensors or {name: [name] for name in table.signals}
+        how = "by sensor" if sensors and not others else "by what the columns hold"
+    groups = _with_view_names([*groups.items(), *((column, [column]) for column in texts)])
+    if not groups:
+        raise ProjectError(
+            f"{table.source} has no column that can be learned from: besides id, labels and groups it has "
+            f"{abbreviate(data.ignore) or 'nothing'}. Check the separator and the file."
+        )
+    usable = [*columns, *table.signals]
+    signals = channel_columns(table, data, data.id) if data.time is not None else table.signals
+    views = tuple(
+        ViewSettings(name, columns=_patterns(members, usable), features=_features_of(members, signals))
+        for name, members in groups.items()
+    )
+    shown = ", ".join(f"{name} ({_members_shown(name, members)})" for name, members in groups.items())
+    first = views[0]
+    line = toml_line("columns", first.columns[0] if len(first.columns) == 1 else first.columns).partition("\n")[0]
+    return views, [Guess(f"{plural(len(views), 'view')} {how}: {shown}", f"[views.{first.name}] {line}")]
+
+
+def _members_shown(name: str, members: Sequence[str]) -> str:
+    """How many columns a view has, and which, if its name does not say it."""
+    count = plural(len(members), "column")
+    return count if all(member.startswith(name) for member in members) else f"{count}: {abbreviate(members)}"
+
+
+def _features_of(columns: Sequence[str], signals: Container[str]) -> str | None:
+    """Features of a view, if it has signals."""
+    return AUTO if any(column in signals for column in columns) else None
+
+
+def _by_sensor(table: RawTable) -> dict[str, list[str]]:
+    """The channels of each sensor, if the file says which channels belong together."""
+    sensors: dict[str, list[str]] = {}
+    for name, signal in table.signals.items():
+        if isinstance(signal.items, SensorSignals):
+            sensors.setdefault(signal.items.name, []).append(name)
+    return sensors
+
+
+def _with_view_names(groups: Sequence[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+    """Columns by names that a section can have; groups that get the same name become one."""
+    named: dict[str, list[str]] = {}
+    for name, members in groups:
+        if members:
+            named.setdefault(view_name(name), []).extend(members)
+    return named
+
+
+def _by_prefix(columns: Sequence[str]) -> tuple[dict[str, list[str]] | None, str]:
+    """Columns by the first word of their names, if these are as many as a machine has sensors."""
+    for depth in (1, 2):
+        groups: dict[str, list[str]] = {}
+        for column in columns:
+            groups.setdefault(_prefix(column, depth), []).append(column)
+        shared = {name: members for name, members in groups.items() if len(members) > 1 or SEPARATED.search(members[0])}
+        rest = [column for name, members in groups.items() if name not in shared for column in members]
+        if 2 <= len(shared) <= MAX_VIEWS and len(rest) <= 0.5 * len(columns) and _is_repeated(shared, columns):
+            return {**shared, "other": rest}, "by prefix"
+    return None, ""
+
+
+def _is_repeated(groups: dict[str, list[str]], columns: Sequence[str]) -> bool:
+    """Whether prefixes join columns: on average at least two, or the same endings come under each prefix."""
+    endings = [{column[len(name) :] for column in members} for name, members in groups.items()]
+    return len(columns) >= 2 * len(groups) or all(ending == endings[0] for ending in endings)
+
+
+def _prefix(column: str, depth: int) -> str:
+    words = [word for word in SEPARATED.split(column) if word]
+    if len(words) > depth:
+        end = 0
+        for word in words[:depth]:
+            end = column.index(word, end) + len(word)
+        return column[:end]
+    letters = re.match(r"^([^\d]+)\d+$", column)
+    return letters[1] if letters else column
+
+
+def _patterns(members: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """A pattern that matches exactly these columns, or their names."""
+    prefix = _common_start(members) if len(members) > 1 else ""
+    words = SEPARATED.search(prefix)
+    candidates = [prefix]
+    if words:
+        candidates.insert(0, prefix[: [m.end() for m in SEPARATED.finditer(prefix)][-1]])
+    for candidate in candidates:
+        plain = candidate and not is_pattern(candidate)
+        if plain and [column for column in columns if column.startswith(candidate)] == list(members):
+            return (f"{candidate}*",)
+    return tuple(members)
+
+
+def _common_start(names: Sequence[str]) -> str:
+    """The longest text that all names begin with."""
+    first, last = min(names), max(names)
+    return first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+
+
+def view_name(text: str) -> str:
+    """A text as the name of a view, which a section of the project file can have."""
+    return re.sub(r"[^\w-]+", "_", text).strip("_") or "view"

@@ -5,12 +5,11 @@ from os import PathLike
 from pathlib import Path
 
 from cmvmed.recordings.sound_files import sound_files
-from cmvmed.workbench.guessing.guesses import Guesses
-from cmvmed.workbench.guessing.recording_guesses import guess_recordings, recordings_in
-from cmvmed.workbench.guessing.sound_guesses import guess_sound
+from cmvmed.workbench.guessing.column_guesses import Guesses
+from cmvmed.workbench.guessing.recording_guesses import guess_recordings, guess_sound, recordings_in
 from cmvmed.workbench.guessing.table_guesses import guess_file, guess_folder
 from cmvmed.workbench.project_file import AUTO, DEFAULT_NAME
-from cmvmed.workbench.readers import is_pattern, table_files
+from cmvmed.workbench.tables.read import is_pattern, table_files
 from cmvmed.workbench.toml_text import project_text
 
 __all__ = ["init"]

@@ -13,10 +13,10 @@ from sklearn.base import clone
 
 from cmvmed.pages.charts import Chart, Series, line_chart
 from cmvmed.pages.formatting import format_percentage
-from cmvmed.workbench.frames import FloatArray
 from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts, share_interval
+from cmvmed.workbench.tables.columns import FloatArray
 
-__all__ = ["CurvePoint", "Forecast", "LearningCurve", "forecast", "learning_curve", "left_out", "part_of_labels"]
+__all__ = ["CurvePoint", "LearningCurve", "forecast", "learning_curve", "left_out", "part_of_labels"]
 
 PARTS = (0.25, 0.5, 0.75)  # of the labels
 MAX_ROWS, MAX_LABELS = 400, 300  # rows of a refit; labels among them, and of those that judge it

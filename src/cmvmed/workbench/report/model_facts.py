@@ -10,15 +10,24 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from cmvmed import CMVMED
-from cmvmed.workbench.findings import Finding
-from cmvmed.workbench.frames import BoolArray, FloatArray
+from cmvmed.pages.formatting import short
 from cmvmed.workbench.project import Project
-from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
-from cmvmed.workbench.recording_rows import RECORDING_COLUMN
-from cmvmed.workbench.report.matrices import absent_rows
-from cmvmed.workbench.report.safe_text import short
+from cmvmed.workbench.tables.columns import BoolArray, FloatArray
+from cmvmed.workbench.tables.recording_rows import RECORDING_COLUMN
+from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
+from cmvmed.workbench.user_errors import Finding
+from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
-__all__ = ["LEVEL", "AccuracyEstimate", "HeldOutLabels", "ModelFacts", "read_facts", "share_interval"]
+__all__ = [
+    "LEVEL",
+    "AccuracyEstimate",
+    "HeldOutLabels",
+    "ModelFacts",
+    "column_statistics",
+    "dense_rows",
+    "read_facts",
+    "share_interval",
+]
 
 AccuracyEstimate: TypeAlias = Any  # what CMVMED.accuracy_estimate returns
 LEVEL = 0.9  # of all intervals
@@ -168,3 +177,21 @@ def _raw_rows(project: Project, table: ProjectTable, rows: ProjectRows | None) -
         except (ValueError, OSError, ImportError):  # files that are gone or have changed
             return None
     return rows if np.array_equal(rows.ids, table.ids) else None
+
+
+def dense_rows(matrix: Any, rows: Any) -> FloatArray:
+    """Some rows of a view as an array."""
+    taken = matrix[rows]
+    return np.asarray(taken.toarray() if is_sparse(taken) else taken, dtype=np.float64)
+
+
+def column_statistics(matrix: Any) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each column over the rows that have the view, (d,) each."""
+    present = np.flatnonzero(~absent_rows(matrix))
+    if not len(present):
+        return np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1])
+    taken = matrix[present]
+    if is_sparse(taken):
+        mean = np.asarray(taken.mean(axis=0)).ravel()
+        return mean, np.sqrt(np.maximum(np.asarray((taken * taken).mean(axis=0)).ravel() - mean**2, 0.0))
+    return np.asarray(np.nanmean(taken, axis=0)), np.asarray(np.nanstd(taken, axis=0))

@@ -3,43 +3,35 @@
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
 
-from cmvmed import CMVMED
+from cmvmed.pages.formatting import clean, short
 from cmvmed.pages.rendering import new_page, render
-from cmvmed.workbench.findings import Finding
-from cmvmed.workbench.project import Project
-from cmvmed.workbench.project_rows import ProjectRows, ProjectTable
-from cmvmed.workbench.report.confusion import confusion_table, doubtful_labels
-from cmvmed.workbench.report.held_out_calibration import held_out_calibration
-from cmvmed.workbench.report.learned_from import class_lines, feature_lines, row_facts, view_lines
+from cmvmed.workbench.project import TrainedProject
+from cmvmed.workbench.report.held_out import confusion_table, doubtful_labels, held_out_calibration
 from cmvmed.workbench.report.learning_curve import learning_curve
 from cmvmed.workbench.report.model_facts import read_facts
-from cmvmed.workbench.report.next_steps import next_steps
-from cmvmed.workbench.report.provenance import DEFAULT_COMMAND, fit_facts, settings_lines, versions
 from cmvmed.workbench.report.row_map import draw_map
-from cmvmed.workbench.report.safe_text import clean, short
 from cmvmed.workbench.report.sensors import describe_sensors
-from cmvmed.workbench.report.unsure_rows import unsure_rows
-from cmvmed.workbench.report.usability import verdict
+from cmvmed.workbench.report.training_summary import (
+    DEFAULT_COMMAND,
+    class_lines,
+    feature_lines,
+    fit_facts,
+    row_facts,
+    settings_lines,
+    versions,
+    view_lines,
+)
+from cmvmed.workbench.report.uncertain_rows import uncertain_rows
+from cmvmed.workbench.report.verdict import next_steps, verdict
+from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
+from cmvmed.workbench.user_errors import Finding
 
 __all__ = ["model_page", "write_report"]
 
 
-class Trained(Protocol):
-    """What is used of a trained project."""
-
-    @property
-    def project(self) -> Project:
-        """The project with its encoders."""
-
-    @property
-    def model(self) -> CMVMED:
-        """The fitted model."""
-
-
 def model_page(
-    trained: Trained,
+    trained: TrainedProject,
     table: ProjectTable,
     findings: Sequence[Finding],
     *,
@@ -67,7 +59,7 @@ def model_page(
         "calibration": held_out_calibration(facts),
         "sensors": sensors,
         "map": draw_map(facts),
-        "unsure": unsure_rows(facts),
+        "uncertain": uncertain_rows(facts),
         "curve": curve,
         "curve_skipped": not with_learning_curve,
         "findings": [(finding.level, clean(finding.message)) for finding in findings],
@@ -81,7 +73,7 @@ def model_page(
 
 def write_report(
     path: str | PathLike[str],
-    trained: Trained,
+    trained: TrainedProject,
     table: ProjectTable,
     findings: Sequence[Finding],
     *,
@@ -97,7 +89,6 @@ def write_report(
     path : path
         File to write, completely or not at all.
     trained : TrainedProject
-        Its ``project`` and ``model`` are used.
     table : ProjectTable
         The rows that the model was trained on, as :meth:`Project.read` returns them.
     findings : list of Finding

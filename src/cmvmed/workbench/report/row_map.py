@@ -10,11 +10,11 @@ from sklearn.decomposition import PCA, TruncatedSVD
 
 from cmvmed.pages.formatting import format_percentage, join_names
 from cmvmed.pages.svg import Axis, Element, element, svg_root, to_markup
-from cmvmed.workbench.frames import FloatArray
-from cmvmed.workbench.report.matrices import absent_rows, column_statistics, is_sparse
-from cmvmed.workbench.report.model_facts import ModelFacts
+from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics
+from cmvmed.workbench.tables.columns import FloatArray
+from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
-__all__ = ["SHAPES", "RowMap", "draw_map", "map_positions", "shape_path"]
+__all__ = ["SHAPES", "draw_map", "map_positions", "shape_path"]
 
 WIDTH, HEIGHT, MARGIN = 640.0, 480.0, 14.0
 MAX_POINTS, MAX_LABELED = 2000, 600  # rows that are drawn; of them, labeled ones at most

@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
-from cmvmed.pages.formatting import DASH, format_percentage, join_names
-from cmvmed.workbench.frames import FloatArray
-from cmvmed.workbench.report.matrices import absent_rows, column_statistics
-from cmvmed.workbench.report.model_facts import ModelFacts, share_interval
-from cmvmed.workbench.report.safe_text import short
+from cmvmed.pages.formatting import DASH, format_percentage, join_names, short
+from cmvmed.workbench.project import score_of_class
+from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, share_interval
+from cmvmed.workbench.tables.columns import FloatArray
+from cmvmed.workbench.view_encoders import absent_rows
 
-__all__ = ["PairLine", "SensorLine", "Sensors", "describe_sensors"]
+__all__ = ["Sensors", "describe_sensors"]
 
 MAX_EXPLAINED = 300  # rows whose decisions are explained
 MAX_PAIRS = 12
@@ -72,14 +71,9 @@ def decision_shares(facts: ModelFacts) -> dict[str, float] | None:
     rows = rows[:: -(-len(rows) // MAX_EXPLAINED)]
     parts = facts.model.explain({name: matrix[rows] for name, matrix in facts.table.views.items()})
     codes = facts.distributions[rows].argmax(axis=1)
-    size = {name: np.abs(_of_class(np.asarray(part), codes)) for name, part in parts.items() if name != "prior"}
+    size = {name: np.abs(score_of_class(part, codes)) for name, part in parts.items() if name != "prior"}
     total = np.maximum(sum(size.values()), np.finfo(float).tiny)
     return {name: float(np.mean(values / total)) for name, values in size.items()}
-
-
-def _of_class(scores: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
-    """Scores of the given class of each row; for two classes there is one score."""
-    return scores if scores.ndim == 1 else scores[np.arange(len(codes)), codes]
 
 
 def _line(facts: ModelFacts, i: int, shares: dict[str, float] | None) -> SensorLine:

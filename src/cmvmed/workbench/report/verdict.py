@@ -1,0 +1,263 @@
+"""The first screen: can this model be used, how accurate is it and beside what, and what to do next."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
+from cmvmed.pages.formatting import clean, format_percentage, join_names, plural
+from cmvmed.workbench.report.held_out import confusion_counts, doubtful_labels
+from cmvmed.workbench.report.learning_curve import LearningCurve
+from cmvmed.workbench.report.model_facts import LEVEL, AccuracyEstimate, ModelFacts, share_interval
+from cmvmed.workbench.report.sensors import Sensors
+
+__all__ = ["CAUTION_CODES", "WIDE", "Step", "Verdict", "next_steps", "verdict"]
+
+WIDE = 0.2  # width of the interval from which on more labels are needed to judge the model
+# Findings that make an estimate from held-out labels too good.
+CAUTION_CODES = (
+    "leak",
+    "repeated_rows",
+    "crossing_groups",
+    "time_orders_labels",
+    "labels_of_one_period",
+    "filled_if_labeled",
+    "group_is_class",
+)
+MAX_STEPS = 3
+MAX_NAMES = 4  # of classes that are listed
+FEW_LABELS = 3  # of a class, below which its share of correct predictions means nothing
+POOR_RECALL = 0.15  # below the mean share of correct predictions
+WORTHWHILE = 0.01  # least gain in accuracy for which more labels are suggested
+UNLIKE = 0.1  # difference of a class share between labels and unlabeled rows
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the model can be used."""
+
+    kind: str  # yes, partial, open or no: color and symbol
+    label: str
+    headline: str
+    sentences: tuple[str, ...]
+    figure: str  # empty without an estimate
+
+
+def verdict(facts: ModelFacts) -> Verdict:
+    """The answer of the first screen."""
+    kind, label = _judgement(facts)
+    estimate = facts.estimate
+    if estimate is None:
+        return Verdict(kind, label, "The accuracy of this model is not known", (_no_estimate(facts),), "")
+    return Verdict(kind, label, _headline(estimate), tuple(_sentences(facts, estimate)), _figure(facts, estimate))
+
+
+def _headline(estimate: AccuracyEstimate) -> str:
+    low, mean, high = (round(100.0 * value) for value in (estimate.low, estimate.mean, estimate.high))
+    if estimate.high - estimate.low > WIDE:
+        return f"Between {low} and {high} of 100 rows are classified correctly"
+    return (
+        "Nearly all rows are classified correctly"
+        if mean == 100
+        else f"About {mean} of 100 rows are classified correctly"
+    )
+
+
+def _judgement(facts: ModelFacts) -> tuple[str, str]:
+    estimate, (_, largest) = facts.estimate, facts.largest_class
+    if any(finding.level == "error" for finding in facts.findings):
+        return "no", "Correct the data before you use it"
+    if estimate is None:
+        return "open", "Cannot be judged yet"
+    if estimate.mean <= largest:
+        return "no", "Not usable yet: no better than always naming the largest class"
+    if estimate.low <= largest:
+        return "open", "Not shown yet to be better than always naming the largest class"
+    if estimate.high - estimate.low > WIDE:
+        return "partial", "Promising, but there are too few labels to be sure"
+    if any(finding.code in CAUTION_CODES for finding in facts.findings):
+        return "partial", "Usable if the warnings about the data turn out harmless"
+    return "yes", "Usable for rows like these"
+
+
+def _no_estimate(facts: ModelFacts) -> str:
+    if (facts.label_counts < 2).all():
+        return "No class has two labels, so no label could be held out to judge the model."
+    return "No labels were held out when it was trained; train it with calibrate = true in [model]."
+
+
+def _sentences(facts: ModelFacts, estimate: AccuracyEstimate) -> list[str]:
+    name, share = facts.largest_class
+    groups = facts.group_name
+    which = "rows like the unlabeled ones" if facts.table.groups is None else f"rows of new groups ({groups})"
+    found = [
+        f"The estimated accuracy on {which} is {format_percentage(estimate.mean)} ({format_percentage(LEVEL, 0)} "
+        f"interval {format_percentage(estimate.low)} to {format_percentage(estimate.high)}); always naming the largest class, "
+        f"{name}, would be right for {format_percentage(share)}."
+    ]
+    held_out = f"Of {plural(round(estimate.n_held_out), 'held-out label')}, {format_percentage(estimate.held_out)} are predicted"
+    if np.isnan(estimate.labels_only):
+        return [*found, f"{held_out}."]
+    return [
+        *found,
+        f"{held_out}, and {format_percentage(estimate.labels_only)} by the labeled rows alone: the unlabeled rows "
+        f"{estimate.effect()}.",
+    ]
+
+
+def _figure(facts: ModelFacts, estimate: AccuracyEstimate) -> str:
+    """The model, the labels alone, and the largest class, on one axis."""
+    name, share = facts.largest_class
+    described = f"this model {100 * estimate.mean:.1f}, interval {100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
+    rows = [DotRow("this model", "complete", (_mark(estimate.mean, (estimate.low, estimate.high)),))]
+    if not np.isnan(estimate.labels_only):
+        n = estimate.n_held_out
+        interval = share_interval(estimate.labels_only * n, n)
+        rows.append(DotRow("labels only", "single", (_mark(estimate.labels_only, interval, "square"),)))
+        described += f"; labels only {100 * estimate.labels_only:.1f}"
+    chart = Chart(
+        "figure-accuracy",
+        "Estimated accuracy",
+        f"In percent: {described}; always naming the largest class, {name}, {100 * share:.1f}.",
+        "accuracy, %; lines are 90 % intervals",
+    )
+    return dot_chart(chart, rows, reference=(100.0 * share, "largest class"))
+
+
+def _mark(value: float, interval: tuple[float, float], shape: str = "disc") -> Mark:
+    return Mark(100.0 * value, (100.0 * interval[0], 100.0 * interval[1]), shape)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do, and why."""
+
+    action: str
+    reason: str
+
+
+def next_steps(facts: ModelFacts, answer: Verdict, sensors: Sensors, curve: LearningCurve | None) -> list[Step]:
+    """At most three steps, the most useful first: to use the model, if nothing is in the way of it."""
+    found = [
+        *_use(facts, answer),
+        *_data(facts),
+        *_few_labels(facts),
+        *_wide_interval(facts),
+        *_sensors(sensors),
+        *_poor_class(facts),
+        *_doubtful(facts),
+        *_drawn(facts),
+        *_more_labels(curve),
+    ]
+    return found[:MAX_STEPS]
+
+
+def _data(facts: ModelFacts) -> Iterator[Step]:
+    errors = [finding for finding in facts.findings if finding.level == "error"]
+    if errors:
+        more = f" ({plural(len(errors), 'error')} in all)" if len(errors) > 1 else ""
+        yield Step(f"Correct the data{more}", clean(errors[0].message))
+    cautions = [finding for finding in facts.findings if finding.code in CAUTION_CODES]
+    if cautions and not errors:
+        more = f" ({plural(len(cautions), 'warning')} in all)" if len(cautions) > 1 else ""
+        yield Step(f"Check what may make the estimate too good{more}", clean(cautions[0].message))
+
+
+def _few_labels(facts: ModelFacts) -> Iterator[Step]:
+    few = [k for k in np.argsort(facts.label_counts, kind="stable") if facts.label_counts[k] < FEW_LABELS]
+    if few:
+        names = [facts.class_names[k] for k in few]
+        listed = join_names(names if len(names) <= MAX_NAMES else [*names[:MAX_NAMES], "others"])
+        each = " each" if len(few) > 1 else ""
+        yield Step(
+            f"Label more rows of {listed}, until there are at least {FEW_LABELS}{each}",
+            f"With fewer than {FEW_LABELS} labels, how well a class is recognized cannot be estimated.",
+        )
+
+
+def _wide_interval(facts: ModelFacts) -> Iterator[Step]:
+    """The width of the interval falls with the square root of the number of held-out labels."""
+    estimate = facts.estimate
+    if estimate is None:
+        yield Step(
+            "Label more rows of each class", "Only labels that are held out say how accurate the model is on new rows."
+        )
+        return
+    width = estimate.high - estimate.low
+    if width > WIDE:
+        n_more = 5 * ceil(facts.n_labeled * ((width / WIDE) ** 2 - 1.0) / 5.0)
+        yield Step(
+            f"Label about {plural(n_more, 'more row')}",
+            f"The interval of the accuracy is {100 * width:.0f} points wide; it takes about {facts.n_labeled + n_more:,} labels to "
+            f"bring it to {100 * WIDE:.0f} points. cmvmed suggest -n {n_more} chooses rows that help most.",
+        )
+
+
+def _sensors(sensors: Sensors) -> Iterator[Step]:
+    faulty = [line for line in sensors.lines if line.fault in ("dead", "weak")]
+    if len(faulty) == 1:
+        yield Step(f"Check view {faulty[0].name}", faulty[0].remark)
+    elif faulty:
+        remarks = [f"{line.name}: {line.remark}" for line in faulty[:3]]
+        yield Step(f"Check the views {join_names([line.name for line in faulty])}", " ".join(remarks))
+
+
+def _poor_class(facts: ModelFacts) -> Iterator[Step]:
+    """The class that is recognized worst, with what it is taken for."""
+    if facts.held_out is None:
+        return
+    counts = confusion_counts(facts.held_out, len(facts.class_names))
+    n = counts.sum(axis=1)
+    recall = np.where(n >= FEW_LABELS, np.diag(counts) / np.maximum(n, 1), 1.0)
+    worst, mean = int(recall.argmin()), float(facts.held_out.is_right.mean())
+    if recall[worst] < mean - POOR_RECALL:
+        taken = np.where(np.arange(len(n)) == worst, -1, counts[worst])
+        yield Step(
+            f"Label more rows of {facts.class_names[worst]}",
+            f"{np.diag(counts)[worst]} of its {n[worst]} held-out labels are predicted; most others are taken for "
+            f"{facts.class_names[int(taken.argmax())]}.",
+        )
+
+
+def _doubtful(facts: ModelFacts) -> Iterator[Step]:
+    found = doubtful_labels(facts)
+    if found:
+        first, n_more = found[0], len(found) - 1
+        yield Step(
+            f"Check the label of {first.row}" + (f" and {n_more} more" if n_more else ""),
+            f"It is {first.label}, but the fit without it takes the row for {first.predicted}.",
+        )
+
+
+def _drawn(facts: ModelFacts) -> Iterator[Step]:
+    """Labels whose classes are unlike those of the rows they stand for, without a word on how they were chosen."""
+    share = facts.label_counts / facts.label_counts.sum()
+    difference = np.abs(share - facts.model.class_prior_)
+    k = int(difference.argmax())
+    if facts.model.labels_drawn == "unknown" and difference[k] > UNLIKE:
+        yield Step(
+            "Say how the labeled rows were chosen: labels_drawn in [data]",
+            f"{facts.class_names[k]} is {format_percentage(share[k], 0)} of the labels, but an estimated "
+            f"{format_percentage(facts.model.class_prior_[k], 0)} of the unlabeled rows.",
+        )
+
+
+def _more_labels(curve: LearningCurve | None) -> Iterator[Step]:
+    if curve is not None:
+        best = next((entry for entry in curve.forecasts if entry.least_gain >= WORTHWHILE), None)
+        if best is not None:
+            yield Step(
+                f"Label more rows, up to {best.n_labels:,} in all",
+                f"Fits with fewer labels suggest a gain of about {100 * best.gain:.0f} percentage points.",
+            )
+
+
+def _use(facts: ModelFacts, answer: Verdict) -> Iterator[Step]:
+    if answer.kind == "yes" and facts.estimate is not None:
+        wrong = round(100.0 * (1.0 - facts.estimate.mean))
+        yield Step(
+            "Use it: cmvmed predict new.csv -o predictions.csv",
+            f"Expect about {wrong} of 100 predictions to be wrong." if wrong else "Expect hardly any wrong prediction.",
+        )

@@ -1,0 +1,202 @@
+"""The files of a project, for training and of new rows, as one table: rows with the same identifier are one row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmvmed.workbench.project_file import ProjectSettings
+from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
+from cmvmed.workbench.tables.delimited import DelimitedOptions
+from cmvmed.workbench.tables.read import read_sound_folder, read_table
+from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
+
+__all__ = ["NewPaths", "new_paths", "open_sources", "qualified", "training_paths"]
+
+NewPaths: TypeAlias = str | PathLike[str] | Mapping[str, str | PathLike[str]]  # of all views, or by name of view
+
+
+@dataclass(frozen=True)
+class SourcePaths:
+    """Where the tables of a project are: the common one, and those of single views."""
+
+    common: Path | None
+    by_view: Mapping[str, Path]
+    annotations: Path | None = None
+
+
+def training_paths(settings: ProjectSettings, folder: Path) -> SourcePaths:
+    """The files that the settings name, relative to a folder."""
+    data, views, windows = settings.data, settings.views, settings.windows
+    needs_common = any(view.path is None for view in views) or not views
+    common = folder / data.path if data.path is not None and needs_common else None
+    own = {view.name: folder / view.path for view in views if view.path is not None}
+    annotations = None if windows is None or windows.annotations is None else folder / windows.annotations
+    return SourcePaths(common, own, annotations)
+
+
+def new_paths(settings: ProjectSettings, path: NewPaths) -> SourcePaths:
+    """The files of new rows, which have the names of the training files if each view has its own."""
+    paths = _paths_by_view(settings, path) if isinstance(path, Mapping) else _paths_at(settings, path)
+    if not any(view.name in paths.by_view or view.path is None for view in settings.views):
+        shown = abbreviate(path.values()) if isinstance(path, Mapping) else repr(str(path))
+        raise ProjectError(f"{shown} has none of the files that the views of the project read.")
+    return paths
+
+
+def _paths_by_view(settings: ProjectSettings, paths: Mapping[str, str | PathLike[str]]) -> SourcePaths:
+    names = [view.name for view in settings.views]
+    for name in paths:
+        if name not in names:
+            raise ProjectError(f"The project has no view {name!r}.{did_you_mean(name, names)}")
+    return SourcePaths(None, {name: Path(file) for name, file in paths.items()})
+
+
+def _paths_at(settings: ProjectSettings, path: str | PathLike[str]) -> SourcePaths:
+    folder = Path(path)
+    with_own = {view.name: view.path for view in settings.views if view.path is not None}
+    if not with_own:
+        return SourcePaths(folder, {})
+    if not folder.is_dir():
+        raise ProjectError(
+            f"Each view of the project has its own file, so new rows need a folder with {abbreviate(with_own.values())}, or "
+            f"one path per view; {str(path)!r} is no folder."
+        )
+    found = {name: folder / Path(file).name for name, file in with_own.items()}
+    common = settings.data.path
+    common_file = folder / Path(common).name if common is not None and len(with_own) < len(settings.views) else None
+    return SourcePaths(common_file, {name: file for name, file in found.items() if file.exists()})
+
+
+@dataclass(frozen=True)
+class _Part:
+    view: str | None  # None: the table of all views without a path of their own
+    table: RawTable
+    ids: NDArray[np.object_] | None
+
+
+def qualified(view: str | None, column: str) -> str:
+    """Name of a column in the joined table; files of single views often have the same names of columns."""
+    return column if view is None else f"{view}.{column}"
+
+
+def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: bool) -> RawTable:
+    """Read all files and join their rows; ``ids`` of the result are set."""
+    data = settings.data
+    options = DelimitedOptions(
+        data.separator, data.decimal, data.encoding, data.sampling_rate, may_differ=not is_training
+    )
+    if settings.windows is not None:
+        if paths.common is None:
+            raise ProjectError("[windows] cuts the recordings at path in [data]; set path.")
+        return read_windows(settings, settings.windows, paths.common, paths.annotations if is_training else None)
+    parts = []
+    sound = [view for view in settings.views if view.files is not None and view.path is None]
+    if paths.common is not None:
+        table = read_sound_folder(paths.common, sound) if sound else read_table(paths.common, options)
+        table = table if data.time is None or sound else cases_of_long_table(table, data)
+        parts.append(_part(None, table, data.id, is_training))
+    for view in settings.views:
+        if view.name not in paths.by_view:
+            continue
+        path = paths.by_view[view.name]
+        if view.files is not None:
+            table = read_sound_folder(path, [view])
+            table = replace(table, signals={"sound": table.signals[view.name]})
+        else:
+            table = read_table(path, options)
+        parts.append(_part(view.name, table, data.id, is_training))
+    return _join(parts)
+
+
+def _part(view: str | None, table: RawTable, id_column: str | None, is_training: bool) -> _Part:
+    if table.ids is not None:
+        return _Part(view, table, np.array(table.ids, dtype=object))
+    if id_column is None:
+        return _Part(view, table, None)
+    if id_column not in table.frame.columns:
+        if is_training:
+            raise table.lacks(id_column, "id")
+        said = f"{table.source} has no column {id_column!r}, so its rows are numbered."
+        return _Part(view, replace(table, messages=(*table.messages, said)), None)
+    return _Part(view, table, _identifiers(table, id_column))
+
+
+def _identifiers(table: RawTable, column: str) -> NDArray[np.object_]:
+    """Identifiers as texts, each once."""
+    cells = table.frame[column]
+    missing = np.flatnonzero(missing_cells(cells, frozenset({""})))
+    if len(missing):
+        raise ProjectError(
+            f"Column {column!r}, which identifies rows, is empty in {table.place(int(missing[0]))} "
+            f"({plural(len(missing), 'row')} in all); fill it, or remove id from [data] to number the rows."
+        )
+    ids = np.array([as_text(cell) for cell in cells.astype(object)], dtype=object)
+    first: dict[str, int] = {}
+    for row, key in enumerate(ids):
+        if key in first:
+            n_repeated = len(ids) - len(set(ids))
+            raise ProjectError(
+                f"The identifier {key!r} occurs in {table.place(first[key])} and again in {table.place(row)} "
+                f"({plural(n_repeated, 'repetition')} in all); make {column!r} different for each row, or set id to another column."
+            )
+        first[key] = row
+    return ids
+
+
+def _join(parts: Sequence[_Part]) -> RawTable:
+    if len(parts) == 1 and parts[0].view is None:
+        part = parts[0]
+        return part.table if part.ids is None else replace(part.table, ids=list(part.ids))
+    numbered = [part for part in parts if part.ids is None]
+    if numbered and len(numbered) < len(parts):
+        raise ProjectError(
+            f"Rows of {numbered[0].table.source} have no identifier, but those of other files have; add its column to the file and "
+            "set id in [data]."
+        )
+    counts = {part.table.source: part.table.n_rows for part in parts}
+    if numbered and len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        raise ProjectError(
+            f"Without identifiers the files of all views must have the same rows, but their numbers differ: {listed}. Set id in "
+            "[data] to the column that identifies a row in each file."
+        )
+    all_ids = [part.ids if part.ids is not None else np.arange(part.table.n_rows) for part in parts]
+    ids = list(dict.fromkeys(key for keys in all_ids for key in keys))
+    frames: list[Frame] = []
+    signals: dict[str, Signal] = {}
+    messages: list[str] = []
+    for part, keys in zip(parts, all_ids, strict=True):
+        row_of = {key: row for row, key in enumerate(keys)}
+        rows = np.array([row_of.get(key, -1) for key in ids], dtype=np.intp)
+        frames.append(_taken(part, rows))
+        signals |= {qualified(part.view, name): signal.take(rows) for name, signal in part.table.signals.items()}
+        messages += part.table.messages
+    decimals = {part.table.decimal for part in parts if not part.table.signals}
+    if len(decimals) > 1:
+        raise ProjectError(
+            "Some files have a decimal comma and others a point; write them alike, or set decimal in [data]."
+        )
+    source = ", ".join(part.table.source for part in parts)
+    frame = pandas().concat(frames, axis=1)
+    return RawTable(
+        source,
+        frame,
+        signals,
+        decimal=decimals.pop() if decimals else ".",
+        messages=tuple(dict.fromkeys(messages)),
+        ids=None if numbered else [str(key) for key in ids],
+    )
+
+
+def _taken(part: _Part, rows: NDArray[np.intp]) -> Frame:
+    """The cells of a part in the order of the joined rows; missing where the part lacks the row."""
+    labels = part.table.frame.index.to_numpy()
+    positions = [labels[row] if row >= 0 else -1 for row in rows]
+    taken = part.table.frame.reindex(positions).reset_index(drop=True)
+    return taken.rename(columns={name: qualified(part.view, str(name)) for name in taken.columns})

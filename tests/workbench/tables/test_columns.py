@@ -1,0 +1,121 @@
+"""Kinds of columns, and cells read as numbers, truth values and times."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cmvmed.workbench.tables.columns import column_kind, missing_cells, read_booleans, read_numbers, read_times
+
+NAN = np.nan
+SENTENCES = [f"the {color} fox jumps over dog {i}" for i, color in enumerate(["red", "blue", "gray"] * 10)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1", "2.5", "-3e4", ""], "number"),
+        (["007", "012"], "number"),
+        (["1", "2", "n/a", "?", "-", "inf"], "number"),
+        ([*map(str, range(19)), "error"], "number"),  # one cell in twenty cannot be read
+        ([*map(str, range(4)), "error", "error"], "category"),
+        (["yes", "No", ""], "boolean"),
+        (["true", "true"], "boolean"),
+        (["2024-01-02", "2024-02-30x", *["2024-01-03"] * 18], "date"),
+        (["2024-01-02T03:04:05+02:00"], "date"),
+        (["3/4/2025", "5/6/2025 7:08"], "date"),
+        (["8:30", "12:15:01"], "date"),
+        (["red", "blue", "red", "N/A"], "category"),
+        (SENTENCES, "text"),
+        ([f"id-{i}" for i in range(30)], "identifier"),
+        ([f"id-{i}" for i in range(5)], "category"),
+        (["", "NA", " "], "empty"),
+        ([1.0, NAN], "number"),
+        ([NAN, NAN], "empty"),
+        ([True, False], "boolean"),
+        ([True, None], "boolean"),
+        ([[1], [2]], "unusable"),
+        ([1j, 2j], "unusable"),
+        ([b"x", b"y"], "unusable"),
+        ([date(2024, 1, 2), None], "date"),
+        ([datetime(2024, 1, 2, tzinfo=UTC), datetime(2024, 1, 3, tzinfo=UTC)], "date"),
+        (["a", 1], "category"),
+    ],
+    ids=str,
+)
+def test_the_kind_of_a_column(cells, kind):
+    assert column_kind(pd.Series(cells)) == kind
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float32", "boolean", "category", "string", "datetime64[s]"])
+def test_typed_columns(dtype):
+    cells = {
+        "boolean": [True, None],
+        "category": ["a", None],
+        "string": ["a", None],
+        "datetime64[s]": ["2024-01-01", None],
+    }
+    kinds = {"boolean": "boolean", "category": "category", "string": "category", "datetime64[s]": "date"}
+    series = pd.Series(cells.get(dtype, [1, None]), dtype=dtype)
+    assert column_kind(series) == kinds.get(dtype, "number")
+    assert column_kind(series[1:]) == "empty"
+    np.testing.assert_array_equal(missing_cells(series), [False, True])
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "values", "bad"),
+    [
+        (["1.5", " -2 ", "1e3"], ".", [1.5, -2, 1000], []),
+        (["1,234.5", "1,234", "12,34"], ".", [1234.5, 1234, NAN], [2]),
+        (["1,5", "1.234,25", "-3"], ",", [1.5, 1234.25, -3], []),
+        (["1.234", "1,234"], ",", [1234, 1.234], []),
+        (["", "NA", "?", "none", "inf"], ".", [NAN] * 5, []),
+        (["5 kg", "1e999"], ".", [NAN, NAN], [0, 1]),
+        ([1.0, np.inf, NAN], ".", [1, NAN, NAN], [1]),
+    ],
+)
+def test_numbers(cells, decimal, values, bad):
+    read = read_numbers(pd.Series(cells), decimal)
+    np.testing.assert_array_equal(read.values, values)
+    np.testing.assert_array_equal(np.flatnonzero(read.bad), bad)
+
+
+def test_booleans():
+    read = read_booleans(pd.Series(["Yes", "no", "1", "0", "", "maybe"]))
+    np.testing.assert_array_equal(read.values, [1, 0, 1, 0, NAN, NAN])
+    np.testing.assert_array_equal(np.flatnonzero(read.bad), [5])
+
+
+def seconds(*when):
+    return datetime(*when, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("cells", "day_first", "values", "note"),
+    [
+        (["2024-01-02", "2024-01-02 03:04"], None, [seconds(2024, 1, 2), seconds(2024, 1, 2, 3, 4)], ""),
+        (["2024-01-02T03:00:00+02:00"], None, [seconds(2024, 1, 2, 1)], "converted to UTC"),
+        (["2024-01-02T03:00:00Z"], None, [seconds(2024, 1, 2, 3)], "converted to UTC"),
+        (["13/4/2025"], None, [seconds(2025, 4, 13)], ""),
+        (["4/13/2025 8:05"], None, [seconds(2025, 4, 13, 8, 5)], ""),
+        (["3/4/2025"], None, [seconds(2025, 4, 3)], "day, month, year"),
+        (["3/4/2025"], False, [seconds(2025, 3, 4)], ""),
+        (["03.04.2025 23:59:30"], True, [seconds(2025, 4, 3, 23, 59, 30)], ""),
+        (["8:30", "", "25:99"], None, [8.5 * 3600, NAN, NAN], ""),
+    ],
+)
+def test_times(cells, day_first, values, note):
+    read = read_times(pd.Series(cells), day_first=day_first)
+    np.testing.assert_array_equal(read.values, values)
+    assert note in read.note
+    assert bool(read.note) == bool(note)
+
+
+def test_typed_times():
+    zoned = pd.Series(pd.to_datetime(["2024-01-02T03:00+02:00", None]))
+    np.testing.assert_array_equal(read_times(zoned).values, [seconds(2024, 1, 2, 1), NAN])
+    naive = pd.Series(pd.to_datetime(["2024-01-02"]))
+    np.testing.assert_array_equal(read_times(naive).values, [seconds(2024, 1, 2)])
