@@ -51,7 +51,7 @@ def measure(split: Split, algorithm: str) -> Measurement:
     for weight, (scores, deviations) in zip(model.view_weights_, by_view.values(), strict=True):
         m, s = (values.reshape(len(scores), -1) for values in (scores, deviations**2))
         present = np.isfinite(s[:, 0])
-        m, s = m[present] - model._model.offset, s[present]
+        m, s = m[present] - model._model.score_offset, s[present]
         excesses.append(SURROGATES[algorithm].energy(m, s) - SURROGATES["exact"].energy(m, s))
         surplus += weight * float(excesses[-1].sum())
     value = model.objective_history_[-1] - model.consensus_weight_ * surplus

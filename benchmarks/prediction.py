@@ -34,13 +34,13 @@ def fitted_models() -> dict[str, CMVMED]:
     X, y = draw_rows(N_FITTED, np.random.default_rng(0))
     model = CMVMED(views=VIEWS, n_components=N_COMPONENTS).fit(X, hidden(y, N_LABELED))
     alone = copy(model)
-    alone._model = replace(model._model, opinions=None)
+    alone._model = replace(model._model, members=model._model.members[-1:], mixing=None)
     return {"with opinions": model, "consensus alone": alone}
 
 
 def compared_rows(model: CMVMED) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Per view and kernel the centers that need a product and an exponential, and those that need a product."""
-    sums = model._model.pooled._sums
+    sums = model._model.evaluator()._sums
     gaussians = [gaussian.centers[:-2].T for own in sums.kernels for gaussian in own.sum.gaussians]
     return gaussians, [distance.nodes for graphs in sums.graphs for distance in graphs.distances]
 
@@ -76,7 +76,7 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
 
 def shares(model: CMVMED, X: np.ndarray, repeats: int, dtype: str) -> dict[str, float]:
     """Medians of the microseconds of a row, and of the shares that bare products and exponentials have in them."""
-    landmarks = [np.asarray(predictor.basis.landmarks) for predictor in model._model.predictors]
+    landmarks = [np.asarray(term.centers[0].rows) for term in model._model.view_terms]
     of_landmarks, of_all = Bare.of(landmarks, [], dtype), Bare.of(*compared_rows(model), dtype)
     scaled = (X / np.sqrt(WIDTH)).astype(dtype)
     times = []

@@ -23,9 +23,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from cmvmed import CMVMED
+from cmvmed.data.memory import free_memory
 from cmvmed.data.sources import memory_rows
 from cmvmed.data.validation import RowCheck
-from cmvmed.scale.memory import free_memory
+from cmvmed.numerics.nystroem import Landmarks
 from cmvmed.scale.passes import ChunkView, GramPass, SweepPass, UnlabeledRows
 from experiments.baseline_pipelines import CoTrainingClassifier
 
@@ -151,23 +152,25 @@ def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     small, y = draw_rows(3 * p, rng)
     model = CMVMED(views=VIEWS, approximation="nystroem", n_components=p, n_stages=1).fit(small, hidden(y, N_LABELED))
-    predictor = model._model.predictors[0]
+    term = model._model.consensus.terms[0]
+    landmarks = Landmarks(term.kernel, term.rows.rows, np.arange(term.rows.size))
+    coefficients = np.vstack([term.coefficients[:, 1:], term.constant[1:]])
     X = draw_rows(n, rng)[0][:, :WIDTH].copy()
     unlabeled = UnlabeledRows(RowCheck(("first",), (None,), (None,)), np.arange(N_LABELED), None)
-    views = (ChunkView(predictor.preprocessor, predictor.basis.landmark_set),)
+    views = (ChunkView(term.rows.preprocessor, landmarks),)
     gram = GramPass(unlabeled, views)
-    sweep = SweepPass(unlabeled, views, (predictor.coefficients,), np.ones(1), np.zeros(1), 0.15)
-    source, landmarks = memory_rows([X]), np.asarray(predictor.basis.landmarks).T.copy()
+    sweep = SweepPass(unlabeled, views, (coefficients,), np.ones(1), np.zeros(1), 0.15)
+    source, rows = memory_rows([X]), np.asarray(term.rows.rows).T.copy()
     times = []
     for _ in range(repeats):
         pair = [lambda: source.reduce(gram)]
-        pair.append(lambda: source.reduce(partial(_bare_chunk, landmarks)))
+        pair.append(lambda: source.reduce(partial(_bare_chunk, rows)))
         times.append([seconds for seconds, _ in map(timed, pair)])
     passes, bare = np.array(times).T
     of_row = {
         "gram_us": timed(lambda: source.reduce(gram))[1],
         "sweep_us": timed(lambda: source.reduce(sweep))[1],
-        "predict_us": timed(lambda: list(source.map(partial(_mean_of_chunk, predictor))))[1],
+        "predict_us": timed(lambda: list(source.map(partial(_mean_of_chunk, term))))[1],
     }
     return {
         "n": n,
@@ -184,8 +187,8 @@ def timed(work: Callable[[], Any]) -> tuple[float, float]:
     return time.perf_counter() - start, time.process_time() - cpu
 
 
-def _mean_of_chunk(predictor: Any, first_row: int, matrices: list[np.ndarray]) -> np.ndarray:
-    return predictor.mean(matrices[0])
+def _mean_of_chunk(term: Any, first_row: int, matrices: list[np.ndarray]) -> np.ndarray:
+    return term.scores(matrices, [np.ones(len(matrices[0]), dtype=bool)])
 
 
 def _bare_chunk(landmarks: np.ndarray, first_row: int, matrices: list[np.ndarray]) -> tuple[np.ndarray]:

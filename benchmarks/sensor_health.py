@@ -107,8 +107,7 @@ class Bench:
     def batch(self, matrices: Sequence[Any]) -> Batch:
         """Rows as the model would read them."""
         present = self.model._model.row_check.present(0, matrices)
-        preprocessors = [predictor.preprocessor for predictor in self.model._model.predictors]
-        return Batch(self.model.view_names_, preprocessors, list(matrices), present)
+        return Batch(self.model.view_names_, self.model._model.preprocessors, list(matrices), present)
 
     def health(self, matrices: Sequence[Any]) -> list[SensorHealth]:
         """``model.sensor_health`` with tests that batches with as many rows of each view share."""
@@ -116,8 +115,8 @@ class Bench:
         batch = self.batch([matrix[order] for matrix in matrices])
         key = np.stack(batch.present).tobytes()
         if key not in self.tests:
-            self.tests[key] = tests_of(self.model._reference, batch)
-        return list(Examination(self.model._reference, batch, self.tests[key]).result().values())
+            self.tests[key] = tests_of(self.model._drift_reference(), batch)
+        return list(Examination(self.model._drift_reference(), batch, self.tests[key]).result().values())
 
     def rows(self, rng: np.random.Generator, *, other_shares: bool = False) -> list[Any]:
         """A batch of held-out rows without replacement."""

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cmvmed._config import config_context
     from cmvmed.estimators import CMVMED, MED, MVMED, SVM2K, CoRLS, Suggestions, suggest_first
+    from cmvmed.model.archive import ModelFileError
+    from cmvmed.model.file import load, save
     from cmvmed.model_selection import SemiSupervisedKFold, SemiSupervisedShuffleSplit
-    from cmvmed.persistence import ModelFileError, load, save
 
 __all__ = [
     "CMVMED",
@@ -26,12 +27,12 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 _HOMES = {
-    "ModelFileError": "cmvmed.persistence",
+    "ModelFileError": "cmvmed.model.archive",
     "SemiSupervisedKFold": "cmvmed.model_selection",
     "SemiSupervisedShuffleSplit": "cmvmed.model_selection",
     "config_context": "cmvmed._config",
-    "load": "cmvmed.persistence",
-    "save": "cmvmed.persistence",
+    "load": "cmvmed.model.file",
+    "save": "cmvmed.model.file",
 }  # the modules of public names that are not estimators
 
 

@@ -10,13 +10,14 @@ import pytest
 from cmvmed import CMVMED
 from cmvmed.auto.neighbors import (
     NeighborEvidence,
-    NeighborPredictor,
     add_neighbor_view,
 )
 from cmvmed.core.full_kernel import CholeskyView, SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.surrogates import Jaakkola
 from cmvmed.graphs.kernel import laplacian_kernel, neighbor_view
+from cmvmed.model.graph_votes import graph_vote
+from cmvmed.model.terms import covers
 from cmvmed.model_selection import hide_labels
 from tests.auto.factories import TUNING, draw_training
 from tests.core.factories import make_plan, rejects
@@ -112,21 +113,18 @@ def test_new_rows_have_the_mean_of_their_nearest_and_equal_ones_their_scores():
     training = draw_training(missing=0.3)
     nodes = training.nodes(4)
     scores = np.random.default_rng(0).normal(size=(nodes.size, 1))
-    predictor = NeighborPredictor(nodes, scores)
-    known = np.flatnonzero(predictor.has_neighbors(training.present))
-    means = predictor.scorer(by_class=False).scores(training.matrices, training.present)[known]
-    by_class = predictor.scorer(by_class=True).scores(training.matrices, training.present)[known]
-    np.testing.assert_allclose(by_class, np.hstack([-means, means]), rtol=1e-14)
+    vote = graph_vote(nodes, scores)
+    known = np.flatnonzero(covers(vote, training.present))
+    means = vote.scores(training.matrices, training.present)[known]
     check_predictor(known, means, training, nodes, scores)
     rejects(check_predictor, known, means[::-1], training, nodes, scores)
-    assert predictor.n_basis_rows == nodes.size
     without = [own & (np.arange(75) > 0) for own in training.present]
-    np.testing.assert_array_equal(np.flatnonzero(predictor.has_neighbors(without)), np.arange(1, 75))
-    assert (predictor.scorer(by_class=False).scores(training.matrices, without)[0] == 0.0).all()
+    np.testing.assert_array_equal(np.flatnonzero(covers(vote, without)), np.arange(1, 75))
+    assert (vote.scores(training.matrices, without)[0] == 0.0).all()
     new, rows = [matrix + 0.01 for matrix in training.matrices], [np.flatnonzero(own) for own in training.present]
-    means = predictor.scorer(by_class=False).scores(new, training.present)
+    means = vote.scores(new, training.present)
     points = [view.scaling.apply(m[own]) for view, m, own in zip(training.views, new, rows, strict=True)]
-    distances = nodes.distances(points, rows, 75)
+    distances = nodes.between.of_points(points, rows, 75)
     np.testing.assert_allclose(means[3], scores[np.argsort(distances[3])[:4]].mean(axis=0), atol=1e-12)
 
 

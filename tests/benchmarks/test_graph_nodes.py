@@ -13,9 +13,8 @@ def graphs_of(kind, n):
     data = make_multiview_gaussian(200, labeled=20, random_state=0)
     with graph_nodes.GRAPHS[kind](np.flatnonzero(data.y >= 0), n):
         model = CMVMED(views=data.views, opinions=("graph", "consensus")).fit(data.data, data.y)
-    (scorer,) = model._model.opinions.pool.scorers
-    nodes = scorer.parts[0].nodes
-    return nodes.size, int((nodes.node_of_row >= 0).sum())
+    (vote,) = model._model.members[0].terms
+    return vote.size, int(vote.mass.sum())
 
 
 @pytest.mark.parametrize("kind", graph_nodes.GRAPHS)

@@ -152,7 +152,7 @@ def test_a_fit_repeats_itself_and_survives_cloning_and_pickling():
 def test_a_low_rank_model_keeps_its_landmarks_not_its_rows():
     X, y, _, views = draw_task(n=900)
     sizes = {
-        kind: len(pickle.dumps(CMVMED(views=views, approximation=kind, n_components=30).fit(X, y)._model.predictors))
+        kind: len(pickle.dumps(CMVMED(views=views, approximation=kind, n_components=30).fit(X, y)._model.view_terms))
         for kind in ("exact", "nystroem")
     }
     assert sizes["nystroem"] < 0.3 * sizes["exact"]

@@ -13,7 +13,7 @@ from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.data import array_api
 from cmvmed.data.sources import array_rows
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.estimators._prediction import PooledPredictor
+from cmvmed.model.predict import RowScorer
 from cmvmed.scale.passes import GramPass, SweepPass
 from tests.array_libraries import LIBRARIES, put
 
@@ -121,7 +121,7 @@ def test_columns_that_no_annealed_row_has(xp, columns):
     """Of one column, and of a whole view; some other rows have nothing else in that view."""
     data, X = draw(), draw().data.copy()
     first = estimator(data, rows="all").fit(X, data.y)
-    annealed = np.concatenate([first._labeled_rows, first._unlabeled_rows])
+    annealed = first._model.rows.numbers
     X[::7, :WIDTH] = np.where(np.isin(np.arange(WIDTH), columns), X[::7, :WIDTH], np.nan)
     X[np.ix_(annealed, columns)] = np.nan
     check_same_fit(xp, estimator(data, rows="all"), X, data.y)
@@ -145,7 +145,7 @@ def test_only_the_sample_sums_and_probabilities_are_moved(xp, rows, moved, monke
     def by_numpy(*_):
         raise AssertionError("rows were given to numpy")
 
-    for function in (GramPass, SweepPass, PooledPredictor):
+    for function in (GramPass, SweepPass, RowScorer):
         monkeypatch.setattr(function, "__call__", by_numpy)
     data = draw()
     model = estimator(data, rows=rows).fit(put(xp, data.data), data.y)
@@ -197,7 +197,7 @@ def test_a_row_outside_of_the_sample_is_named(xp):
     data, X = draw(), draw().data.copy()
     model = estimator(data)
     fitted = model.fit(X, data.y)
-    outside = np.setdiff1d(np.arange(N_ROWS), np.concatenate([fitted._labeled_rows, fitted._unlabeled_rows]))[-1]
+    outside = np.setdiff1d(np.arange(N_ROWS), fitted._model.rows.numbers)[-1]
     X[outside, WIDTH + 2] = -np.inf
     with pytest.raises(ValueError, match=rf"infinity: view 'view2', row {outside}, column 2"):
         model.fit(put(xp, X), data.y)
@@ -215,7 +215,7 @@ def test_a_kernel_that_overflows_outside_of_the_sample_names_its_view(xp):
     data, X = draw(), draw().data.copy()
     model = estimator(data, kernel="linear", scaling=None, rows="all")
     fitted = model.fit(X, data.y)
-    outside = np.setdiff1d(np.arange(N_ROWS), np.concatenate([fitted._labeled_rows, fitted._unlabeled_rows]))[-1]
+    outside = np.setdiff1d(np.arange(N_ROWS), fitted._model.rows.numbers)[-1]
     X[outside, WIDTH:] = 1e200
     for rows in (X, put(xp, X)):
         with pytest.raises(ValueError, match="kernel of view 'view2' gave values that are NaN or infinite"):

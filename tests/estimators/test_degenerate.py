@@ -294,6 +294,7 @@ def test_extreme_weights_of_rows(weight, partly, tolerant_fit, assert_finite):
 def test_the_check_of_finiteness_can_fail(partly, assert_finite):
     """Broken twin of every test above."""
     model = CMVMED(views=WIDTHS, n_stages=1).fit(partly.X, partly.y)
-    model._model = replace(model._model, offset=np.array([np.nan]))
+    broken = replace(model._model.consensus, offset=np.full(2, np.nan))
+    model._model = replace(model._model, members=(*model._model.members[:-1], broken))
     with pytest.raises(AssertionError):
         assert_finite(model, partly.X)

@@ -181,7 +181,7 @@ def test_gaps_in_a_streamed_fit(many, tmp_path):
     X, y, target = many
     model = streamed_fit(X, y)
     assert "n_annealed" in model.approximation_
-    means = np.concatenate([p.preprocessor.imputation.means for p in model._model.predictors])
+    means = np.concatenate([p.imputation.means for p in model._model.preprocessors])
     np.testing.assert_allclose(means, np.nanmean(X, axis=0), atol=0.2)
     missing = np.isnan(X)
     absent = np.repeat(np.c_[missing[:, :4].all(axis=1), missing[:, 4:].all(axis=1)], 4, axis=1)

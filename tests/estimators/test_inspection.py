@@ -132,7 +132,7 @@ def check_means(model, data):
     q = q[:, 1:] if q.shape[1] == 2 else q
     covariances = model.posterior_covariance_by_view(X)
     for name, scores in model.decision_function_by_view(X).items():
-        m = scores.reshape(len(X), -1) - model._model.offset
+        m = scores.reshape(len(X), -1) - model._model.score_offset
         S = covariances[name].reshape(-1, len(X), len(X))
         tau = np.zeros((len(S), len(X)))
         tau[:, model.support_[name]] = model.dual_coef_[name]
@@ -145,7 +145,7 @@ def check_means(model, data):
 def check_optimality(model, data):
     """α = 0 where y m >= 1, α = C where y m <= 1, between them where y m = 1."""
     for name, scores in model.decision_function_by_view(data.X).items():
-        m = (scores.reshape(len(data.X), -1) - model._model.offset).T
+        m = (scores.reshape(len(data.X), -1) - model._model.score_offset).T
         signs = functions_of(data.y, len(model.classes_))
         alpha = np.zeros_like(m)
         alpha[:, model.support_[name]] = model.dual_coef_[name] * signs[:, model.support_[name]]
@@ -217,7 +217,7 @@ def check_covariance(model, data, kind, curvature_of):
     scores = model.decision_function_by_view(data.X[data.hidden])
     found = model.posterior_covariance_by_view(data.X, curvature=kind)
     for name in VIEWS:
-        m = scores[name].reshape(data.hidden.sum(), -1) - model._model.offset
+        m = scores[name].reshape(data.hidden.sum(), -1) - model._model.score_offset
         S = found[name].reshape(m.shape[1], len(data.X), len(data.X))
         for c in range(m.shape[1]):
             expected = dense_covariance(model, data, name, curvature_of(m[:, c]))

@@ -99,7 +99,7 @@ def test_missing_views_are_nan_and_single_gaps_are_filled():
     np.testing.assert_array_equal(np.isnan(found["a"]), np.arange(30) < 10)
     assert np.isfinite(found["b"]).all()
     filled = X.copy()
-    filled[10:20, 7] = model._model.predictors[1].preprocessor.imputation.means[1]
+    filled[10:20, 7] = model._model.preprocessors[1].imputation.means[1]
     np.testing.assert_allclose(model.novelty(filled)["b"], found["b"])
 
 
@@ -162,7 +162,7 @@ def test_rows_without_weight_have_no_part():
 
 def test_what_is_kept_is_small_and_the_same_after_loading(tmp_path):
     model = fitted(n=2000)
-    kept = model._reference
+    kept = model._drift_reference()
     assert kept.features.nbytes + kept.probabilities.nbytes < 200_000
     X = table(20, 6)[0]
     model.save(tmp_path / "m")

@@ -84,7 +84,7 @@ def test_a_fit_has_nothing_beyond_the_paper(partly):
     assert model.neighbor_weight_ == 0.0
     assert model.probability_scale_ == 1.0
     assert model.consensus_weight_ == pytest.approx(1.0 - np.exp(-0.5 * model.n_stages))
-    np.testing.assert_array_equal(model._model.offset, [0.0])
+    np.testing.assert_array_equal(model._model.score_offset, [0.0])
     with pytest.raises(ValueError, match="cross-fit"):
         model.accuracy_estimate()
 

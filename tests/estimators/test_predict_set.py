@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 import cmvmed
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
-from tests.persistence import version_1
+from tests.model import version_1
 
 VIEWS = [3, 2]
 
@@ -55,7 +55,7 @@ def test_a_row_without_any_view_has_all_classes(model, partly):
 @pytest.mark.parametrize("opinions", ["auto", "consensus", ["views", "linear"]])
 def test_held_out_probabilities_of_all_kinds_of_models(partly_three, opinions):
     fitted = CMVMED(views=VIEWS, opinions=opinions).fit(partly_three.X, partly_three.y)
-    scores = fitted._held_out_scores
+    scores = fitted._model.held_out
     assert scores.scores.shape == (12,)
     assert ((scores.scores > 0.0) & (scores.scores < 1.0)).all()
     np.testing.assert_array_equal(np.bincount(scores.codes), [4, 4, 4])
@@ -65,17 +65,17 @@ def test_held_out_probabilities_of_all_kinds_of_models(partly_three, opinions):
 def test_held_out_probabilities_are_those_that_the_accuracy_is_estimated_by(model, partly):
     """A label is predicted if its class has more than half of the probability."""
     estimate = model.accuracy_estimate()
-    assert estimate.held_out == pytest.approx((model._held_out_scores.scores > 0.5).mean())
+    assert estimate.held_out == pytest.approx((model._model.held_out.scores > 0.5).mean())
 
 
 def test_labels_drawn_per_class_have_the_weights_of_their_classes(partly):
     fitted = CMVMED(views=VIEWS, labels_drawn="per_class", class_prior=[0.6, 0.4]).fit(partly.X, partly.y)
-    scores = fitted._held_out_scores
+    scores = fitted._model.held_out
     np.testing.assert_allclose(scores.class_weights, [1.2, 0.8])
     np.testing.assert_allclose(scores.weights, scores.class_weights[scores.codes])
     np.testing.assert_allclose(scores.counts, [5, 5])
     drawn = CMVMED(views=VIEWS, labels_drawn="random", class_prior=[0.6, 0.4]).fit(partly.X, partly.y)
-    assert (drawn._held_out_scores.class_weights == 1.0).all()
+    assert (drawn._model.held_out.class_weights == 1.0).all()
 
 
 def test_too_few_labels_give_all_classes(model, partly):

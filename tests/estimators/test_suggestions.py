@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import cmvmed
 from cmvmed import CMVMED, suggest_first
 from cmvmed.auto.tuning import Tuning, tuning_context
+from cmvmed.model.compact import held_training_rows
 from tests.core.factories import rejects
 
 VIEWS = {"a": slice(0, 3), "b": slice(3, 5)}
@@ -133,7 +134,7 @@ def test_a_loaded_model_suggests_the_same_rows(fitted, tmp_path):
 
 
 def test_a_model_without_its_training_rows_asks_for_X(partly_three):
-    model = CMVMED(**QUICK, approximation="nystroem", n_components=20, n_neighbors=None)
+    model = CMVMED(**QUICK, approximation="nystroem", n_components=20, opinions="consensus")
     model.fit(partly_three.X, partly_three.y)
     with pytest.raises(ValueError, match="does not hold all its training rows; pass the rows to choose from as X"):
         model.suggest()
@@ -151,8 +152,8 @@ def test_rows_of_a_sample_have_their_numbers_in_all_of_X():
     assert model.approximation_["n_annealed"] == 80
     found = model.suggest(80)
     check_suggestions(found, np.flatnonzero(y < 0), 80)
-    held = model._held_rows()[0][0][0]
-    np.testing.assert_allclose(held[-80:], np.clip(X[model._unlabeled_rows, :3], held.min(axis=0), held.max(axis=0)))
+    held, numbers = held_training_rows(model._model)[0][0], model._model.rows.numbers
+    np.testing.assert_allclose(held, np.clip(X[numbers, :3], held.min(axis=0), held.max(axis=0)))
 
 
 def test_many_rows_are_drawn_from(partly_three):

@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from cmvmed.graphs.kernel import graph_kernel
 from cmvmed.graphs.search import WIDE_LISTS, NearestPairs, nearest_means, nearest_shares
+from cmvmed.model.graph_votes import graph_vote
 from cmvmed.numerics.kernels import Kernel
 from cmvmed.views.scaling import Scaling
 from cmvmed.views.view_rows import ViewData, ViewSettings
@@ -65,7 +66,7 @@ def test_distances_are_means_over_the_views_that_both_rows_have():
     first, second = draw_points(6), draw_points(6, 1)
     nodes = nodes_of([first, second], members=[range(5), [0, 1, 4, 5]])
     everything = [first[:5], second[[0, 1, 4, 5]]], [np.arange(5), np.array([0, 1, 4, 5])]
-    found = nodes.distances(*everything, 6)
+    found = nodes.between.of_points(*everything, 6)
     in_first, in_second = (euclidean_distances(view, squared=True) for view in (first, second))
     assert found[0, 1] == pytest.approx(0.5 * (in_first[0, 1] + in_second[0, 1]))
     assert found[0, 2] == pytest.approx(in_first[0, 2])
@@ -251,23 +252,23 @@ def test_new_rows_that_equal_training_rows_have_their_scores():
     codes, weights = np.append(codes, [-1] * 4), np.ones(79)
     weights[[20, 30]] = 0.0
     training, kernel, scores = scores_of(matrices, codes, weights, np.random.default_rng(0).normal(size=(15, 2)))
-    scorer = kernel.scorer(np.random.default_rng(0).normal(size=(15, 2)))
+    scorer = graph_vote(*kernel.node_scores(np.random.default_rng(0).normal(size=(15, 2))))
     check_new_rows(scorer.scores(training.matrices, training.present), scores)
     rejects(check_new_rows, scorer.scores(training.matrices[::-1], training.present), scores)
-    assert scorer.n_basis_rows == 0  # it compares some rows at a time
+    assert scorer.n_compared == 0  # it compares some rows at a time
 
 
 def test_a_new_row_has_the_mean_score_of_its_nearest_nodes(monkeypatch):
     matrices, codes, _ = draw_rows(n_views=1)
     training, kernel, _ = scores_of(matrices, codes, np.ones(75), np.ones((15, 1)))
-    scorer = kernel.scorer(np.random.default_rng(0).normal(size=(15, 2)))
+    scorer = graph_vote(*kernel.node_scores(np.random.default_rng(0).normal(size=(15, 2))))
     new, view = draw_points(10, 3), training.views[0]
     distances = euclidean_distances(view.scaling.apply(new), view.train)
     nearest = np.argsort(distances, axis=1)[:, :4]
     expected = scorer.node_scores[kernel.nodes.node_of_row[nearest]].mean(axis=1)
     present = [np.ones(10, dtype=bool)]
     np.testing.assert_allclose(scorer.scores([new], present), expected, atol=1e-12)
-    monkeypatch.setattr("cmvmed.graphs.nodes.row_blocks", lambda n, m: (slice(i, i + 1) for i in range(n)))
+    monkeypatch.setattr("cmvmed.model.graph_votes.row_blocks", lambda n, m: (slice(i, i + 1) for i in range(n)))
     np.testing.assert_allclose(scorer.scores([new], present), expected, atol=1e-12)
     assert not scorer.scores([new], [np.zeros(10, dtype=bool)]).any()
 

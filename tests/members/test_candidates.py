@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cmvmed.members.candidates import KINDS, row_factors
+from cmvmed.model.graph_votes import graph_vote
 from tests.auto.factories import TUNING, draw_rows, draw_training, read_training
 from tests.core.factories import rejects
 
@@ -39,15 +40,17 @@ def test_new_rows_are_compared_with_at_most_so_many_nodes_and_those_of_labels():
     (opinion,) = training.candidates(["graph"], max_compared_nodes=30).opinions
     kernel, coefficients = opinion.kernels[0], np.ones((training.labeled_rows().codes.size, 1))
     np.testing.assert_array_equal(kernel.columns, whole.kernels[0].columns)  # all rows are nodes of the graph
-    assert whole.kernels[0].scorer(coefficients).nodes.size == kernel.nodes.size
-    scorer = kernel.scorer(coefficients)
-    assert 30 < scorer.nodes.size < 46 < kernel.nodes.size
-    assert (scorer.nodes.node_of_row[training.data.order[:15]] >= 0).all()
+    assert whole.kernels[0].node_scores(coefficients)[0].size == kernel.nodes.size
+    nodes, node_scores = kernel.node_scores(coefficients)
+    assert 30 < nodes.size < 46 < kernel.nodes.size
+    assert (nodes.node_of_row[training.data.order[:15]] >= 0).all()
     # a row that is a compared node has its score, others have that of compared nodes near them
     scores = kernel.scores(coefficients)
-    is_node = scorer.nodes.node_of_row >= 0
+    is_node = nodes.node_of_row >= 0
     data = training.data
-    found = scorer.scores(*([part[data.rows] for part in parts] for parts in (data.matrices, data.present)))
+    found = graph_vote(nodes, node_scores).scores(
+        *([part[data.rows] for part in parts] for parts in (data.matrices, data.present))
+    )
     np.testing.assert_allclose(found[is_node], scores[is_node], atol=1e-9)
     others = kernel.nodes.present & ~is_node
     assert np.abs(found[others]).min() > 0.0
@@ -141,6 +144,11 @@ def check_scores(candidates, j, scores, coefficients):
     np.testing.assert_allclose(scores[candidates.labeled], gram @ coefficients, atol=1e-8)
 
 
+def new_scores(member, training):
+    scores = [term.scores(training.matrices, training.present) for term in member.terms]
+    return member.logits(scores, training.present)
+
+
 @pytest.mark.parametrize("kernel", ["linear+rbf", "rbf", "linear"])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 def test_scores_of_training_rows_new_rows_and_labeled_rows_agree(missing, kernel):
@@ -151,7 +159,7 @@ def test_scores_of_training_rows_new_rows_and_labeled_rows_agree(missing, kernel
         scores = candidates.scores(j, coefficients)
         check_scores(candidates, j, scores, coefficients)
         rejects(check_scores, candidates, j, 1.1 * scores, coefficients)
-        new = candidates.scorer(j, coefficients).scores(training.matrices, training.present)
+        new = new_scores(candidates.member(j, coefficients), training)
         np.testing.assert_allclose(new, scores, atol=1e-8)
 
 
@@ -165,7 +173,7 @@ def test_labels_drawn_per_class_add_one_to_every_kernel():
         np.testing.assert_allclose(second.gram(plain.labeled), first.gram(plain.labeled) + 1.0, atol=1e-12)
         scores = plain.scores(j, coefficients)
         np.testing.assert_allclose(constant.scores(j, coefficients), scores + total, atol=1e-12)
-        new = constant.scorer(j, coefficients).scores(training.matrices, training.present)
+        new = new_scores(constant.member(j, coefficients), training)
         np.testing.assert_allclose(new, constant.scores(j, coefficients), atol=1e-9)
         if first.kind in ("linear", "rbf", "views"):
             np.testing.assert_allclose(np.average(scores, axis=0, weights=training.weights), 0.0, atol=1e-9)

@@ -91,7 +91,7 @@ def test_the_kernel_is_centered_and_scaled(name):
 def test_sparse_rows_are_centered_too(name):
     training, centered = read_kernel(KERNELS[name], as_sparse=True)
     check_centered(centered, training, KERNELS[name])
-    assert sparse.issparse(centered.scorer(np.ones((15, 1))).basis)
+    assert sparse.issparse(centered.term(np.ones((15, 1))).rows.rows)
 
 
 def test_precomputed_kernels_are_centered():
@@ -108,7 +108,7 @@ def test_precomputed_kernels_are_centered():
     np.testing.assert_allclose(centered.gram(), expected[:15, :15], atol=1e-9)
     coefficients = np.random.default_rng(0).normal(size=(15, 2))
     np.testing.assert_allclose(centered.scores(coefficients), expected[:, :15] @ coefficients, atol=1e-9)
-    new = centered.scorer(coefficients).scores([table], [np.ones(75, dtype=bool)])
+    new = centered.term(coefficients).scores([table], [np.ones(75, dtype=bool)])
     np.testing.assert_allclose(new, expected[:, :15] @ coefficients, atol=1e-9)
 
 
@@ -135,12 +135,12 @@ def check_scorer(scores, training, centered, coefficients):
 def test_new_rows_that_equal_training_rows_have_their_scores(name, as_sparse):
     training, centered = read_kernel(KERNELS[name], as_sparse=as_sparse)
     coefficients = np.random.default_rng(1).normal(size=(15, 2))
-    scorer = centered.scorer(coefficients)
+    scorer = centered.term(coefficients)
     new = scorer.scores(training.matrices, training.present)
     check_scorer(new, training, centered, coefficients)
     rejects(check_scorer, new - scorer.constant, training, centered, coefficients)
     n_reference = 1 if name == "linear" else centered.mean.shares.size
-    assert scorer.n_basis_rows == centered.rows.labeled.size + n_reference
+    assert scorer.n_compared == centered.rows.labeled.size + n_reference
 
 
 @pytest.mark.parametrize("name", ["linear", "rbf"])

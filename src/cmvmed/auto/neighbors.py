@@ -14,11 +14,9 @@ import numpy as np
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
-from cmvmed.core.consensus import class_scores
 from cmvmed.core.posterior import supervised_state
 from cmvmed.graphs.kernel import neighbor_view
-from cmvmed.graphs.nodes import GraphScorer, Nodes
-from cmvmed.numerics.types import Array, BoolArray
+from cmvmed.graphs.nodes import Nodes
 from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_rows import ViewData
 
@@ -59,25 +57,3 @@ def add_neighbor_view(
         schedule=schedule,
         view_weights=np.append((1.0 - weight) * plan.view_weights, weight),
     )
-
-
-@dataclass(frozen=True)
-class NeighborPredictor:
-    """The fitted view of neighbors: the mean score of a row's nearest training rows."""
-
-    nodes: Nodes
-    scores: Array  # (m, F), posterior means of the nodes
-
-    @property
-    def n_basis_rows(self) -> int:
-        """Number of rows that a new row is compared with."""
-        return self.nodes.size
-
-    def scorer(self, *, by_class: bool) -> GraphScorer:
-        """The scores of new rows, (n, F) or those of all classes, zero for rows without neighbors."""
-        return GraphScorer(self.nodes, class_scores(self.scores) if by_class else self.scores)
-
-    def has_neighbors(self, present: Sequence[BoolArray]) -> BoolArray:
-        """Which rows have one of the views of some node, (n,)."""
-        own = zip(self.nodes.indices, self.nodes.place, strict=True)
-        return np.asarray(np.any([present[i] for i, place in own if place.max(initial=-1) >= 0], axis=0))

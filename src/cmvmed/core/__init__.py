@@ -25,5 +25,6 @@ Step 2(c), λ_t                              ``annealing.Schedule.stage``
 Step 3, prediction                  (E)     ``consensus.pool``, ``consensus.soft_labels``
 ==================================  ======  =============================================================
 
-The Gaussian kernel of section 5 is in :mod:`cmvmed.numerics.kernels`. Step 3 for new rows is in :mod:`cmvmed.model`.
+The Gaussian kernel of section 5 is in :mod:`cmvmed.numerics.kernels`. Step 3 for new rows is in ``cmvmed.model``: the mean of a
+view is a term (``model.expansions.Expansion``), the consensus a member that pools the terms (``model.fitted_model.Member``).
 """

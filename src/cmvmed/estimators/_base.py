@@ -1,7 +1,7 @@
 """What the estimators share: reading X and y, predictions, and the scikit-learn conventions."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from copy import copy
 from pathlib import Path
@@ -14,27 +14,22 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed._warnings import warn_user
-from cmvmed.auto.class_prior import label_share
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.data.array_api import array_place, on_host
 from cmvmed.data.labels import check_known_classes, labeled_part
 from cmvmed.data.reading import open_training, read_label_column
-from cmvmed.estimators._array_api import predict_arrays
-from cmvmed.estimators._compact import compact_model
-from cmvmed.estimators._onnx_model import OutputChoice, onnx_model
 from cmvmed.estimators._parameters import check_choice
-from cmvmed.estimators._prediction import FittedModel, OutputKind, predict
 from cmvmed.estimators._settings import read_input_settings
-from cmvmed.model.predictors import ViewPredictor
+from cmvmed.model.archive import new_file
+from cmvmed.model.array_program import predict_arrays
+from cmvmed.model.compact import compact_model
+from cmvmed.model.file import load, rows_of_compact, save
+from cmvmed.model.fitted_model import Model
+from cmvmed.model.onnx_model import DTYPES, OutputChoice, onnx_model
+from cmvmed.model.predict import OutputKind, output, predict, score_rows
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.numerics.types import Array, IntArray
-from cmvmed.onnx_export.onnx_file import DTYPES
-from cmvmed.persistence import save
-from cmvmed.persistence.archive import new_file
-from cmvmed.persistence.model_file import rows_of_compact
 from cmvmed.views.training_data import TrainingData, present_in_training, read_weights, training_data
-
-MAX_CHANGED = 0.01  # share of the training rows whose class a compact file may change
 
 
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
@@ -53,7 +48,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     n_imputed_cells_: dict[str, int]
     n_features_in_: int
     compaction_: dict[str, float]
-    _model: FittedModel
+    _model: Model
     _has_model_probabilities = False  # whether ``predict_proba`` is that of the fitted model, without more
 
     def __sklearn_tags__(self) -> Any:
@@ -143,6 +138,25 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """
         save(self, path, overwrite=overwrite, compact=compact)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model of this class from a file that ``save`` wrote; :func:`cmvmed.load` reads any.
+
+        Parameters
+        ----------
+        path : path of the file
+
+        Returns
+        -------
+        model : the fitted model
+        """
+        model = load(path)
+        if type(model) is not cls:
+            raise TypeError(
+                f"{os.fspath(path)} holds a {type(model).__name__}, not a {cls.__name__}; cmvmed.load reads models of any class."
+            )
+        return model
+
     def to_onnx(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -192,13 +206,6 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         n_rows = tuning.compact_rows if n_rows is None else n_rows
         with numerical_errors():
             found = compact_model(self._model, n_rows)
-        changed = 1.0 - found.same_class
-        if changed > MAX_CHANGED:
-            raise ValueError(
-                f"A compact file with {n_rows} rows of each view would give another class to {changed:.1%} of the training rows, "
-                f"more than {MAX_CHANGED:.0%}. Pass a larger number as compact, or fit with n_neighbors=None: graphs of "
-                "nearest rows need all of them."
-            )
         smaller = copy(self)
         smaller._model = found.model
         smaller.compaction_ = {
@@ -212,8 +219,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Predict one row of zeros, so that a loaded model whose parts do not fit together is found at once."""
         model = self._model
         matrices = [np.zeros((1, width)) for width in model.schema.layout.widths]
-        scored = model.pooled.scored(matrices, model.row_check.present(0, matrices))
-        probabilities, predicted = model.probabilities(scored), model.output(scored, "class")
+        scored = score_rows(model, matrices, model.row_check.present(0, matrices))
+        probabilities, predicted = output(model, scored, "probability"), output(model, scored, "class")
         if probabilities.shape != (1, model.classes.size) or predicted.shape != (1,):
             raise ValueError(f"{model.classes.size} classes but {probabilities.shape[1]} probabilities")
 
@@ -245,35 +252,20 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         present = present_in_training(data.schema, matrices, self.kernel)
         return training_data(data.schema, matrices, present, data.labels, weights)
 
-    def _set_equal_weights_model(
-        self, training: TrainingData, predictors: Sequence[ViewPredictor], **attributes: object
-    ) -> None:
-        """Set the attributes of a fit whose views have equal weights, and further ones by name."""
-        model = FittedModel(
-            schema=training.schema,
-            classes=training.labels.classes,
-            class_prior=label_share(training.partition.counts),
-            predictors=tuple(predictors),
-            pool_weights=np.ones(len(predictors)),
-            offset=np.zeros(predictors[0].n_functions),
-            temperature=1.0,
-        )
-        self._set_fitted_attributes(model_attributes(model) | attributes)
-
     def _set_fitted_attributes(self, fitted: Mapping[str, object]) -> None:
         """Set all that a fit has learned, at its end: a fit that fails before leaves an earlier model as it was."""
         for name, value in fitted.items():
             setattr(self, name, value)
-        for name in ("feature_names_in_", "compaction_", "_row_cache"):  # of an earlier fit
+        for name in ("feature_names_in_", "compaction_", "_row_cache", "_reference"):  # of an earlier fit
             if name not in fitted and hasattr(self, name):
                 delattr(self, name)
 
 
-def model_attributes(model: FittedModel) -> dict[str, Any]:
+def model_attributes(model: Model) -> dict[str, Any]:
     """The attributes that every estimator has after a fit, by name."""
     names = model.schema.names
     columns = {} if names is None else {"feature_names_in_": np.asarray(names, dtype=object)}
-    imputations = zip(model.schema.view_names, (p.preprocessor.imputation for p in model.predictors), strict=True)
+    imputations = zip(model.schema.view_names, (p.imputation for p in model.preprocessors), strict=True)
     return {
         "n_features_in_": model.schema.n_features,
         **columns,

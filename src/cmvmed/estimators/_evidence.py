@@ -12,7 +12,7 @@ from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.auto.plan import ChosenPlan, PlanSettings
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.data.labels import Labels
-from cmvmed.estimators._fitted import FitViews
+from cmvmed.estimators._lowering import FitViews
 from cmvmed.estimators._settings import FitSettings
 from cmvmed.members.candidates import KINDS, build_candidates
 from cmvmed.members.mixture import Combined, Parts, combine

@@ -13,91 +13,33 @@ from sklearn.exceptions import ConvergenceWarning
 from cmvmed._warnings import warn_user
 from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.cross_fitting import consensus_logits
-from cmvmed.auto.neighbors import NeighborEvidence, NeighborPredictor
+from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.core.annealing import AnnealingResult, Plan
 from cmvmed.core.consensus import class_scores, class_shares, disagreement
 from cmvmed.core.objective import Sweep
-from cmvmed.core.problem import Problem
 from cmvmed.data.labels import Labels
 from cmvmed.data.sources import ArrayApiRows
 from cmvmed.data.sources.base import FLOAT_BYTES
-from cmvmed.estimators._array_api import has_formulas, probabilities_of_rows
 from cmvmed.estimators._base import model_attributes
-from cmvmed.estimators._fit_order import FitOrder
-from cmvmed.estimators._prediction import FittedModel, FittedOpinions
+from cmvmed.estimators._lowering import FitViews, lower
 from cmvmed.members.mixture import Combined, opinions_table
-from cmvmed.members.prediction_sets import held_out_scores
-from cmvmed.model.predictors import ViewPredictor, view_predictors
+from cmvmed.model.array_program import probabilities_of_rows
+from cmvmed.model.fitted_model import Model
+from cmvmed.model.formulas import has_formulas
+from cmvmed.model.predict import RowScorer, probabilities
 from cmvmed.numerics.linalg import OVERFLOW_ADVICE
-from cmvmed.numerics.nystroem import Basis, residual
+from cmvmed.numerics.nystroem import residual
 from cmvmed.numerics.types import Array, IntArray
 from cmvmed.scale.passes import StreamedRows
 from cmvmed.scale.row_change import RowChange, remaining_change
 from cmvmed.scale.sampling import Sample
 from cmvmed.scale.streamed import streamed_stages
 from cmvmed.views.training_data import TrainingData
-from cmvmed.views.view_kernel import FitView
-from cmvmed.views.view_rows import ViewData
 
 CONSENSUS_COPIES = 8  # scores, coverage, probabilities, and some room
 MIN_DUAL = 1e-9  # of a dual variable's upper bound; smaller ones are zero
 MAX_RELATIVE_GAP = 1e-4  # duality gap, relative to the objective, that passes without a warning
 NO_VIEW_WARNING = "{} training rows have all views missing; they are not used, and get the class prior."
-
-
-@dataclass(frozen=True)
-class FitViews:
-    """The views of a fit in memory and the problem that they make."""
-
-    training: TrainingData
-    views: list[FitView]
-    bases: list[Basis] | None  # None if kernels are exact
-    problem: Problem  # of the sensors alone
-
-    @property
-    def data(self) -> list[ViewData]:
-        """The views' training rows, first the labeled ones."""
-        return [view.data for view in self.views]
-
-    @property
-    def whole(self) -> list[ViewData]:
-        """The views' training rows in the order of the table."""
-        return [view.whole for view in self.views]
-
-    def predictors(self, plan: Plan, result: AnnealingResult) -> tuple[ViewPredictor, ...]:
-        """The fitted views; landmarks are numbered in the order of the table."""
-        views = self.data if self.bases is None else self.whole
-        return view_predictors(views, self.bases, plan.problem, result)
-
-
-def fitted_model(
-    fit: FitViews,
-    plan: Plan,
-    neighbors: NeighborEvidence | None,
-    result: AnnealingResult,
-    combined: Combined | None,
-    predictors: tuple[ViewPredictor, ...] | None = None,
-) -> FittedModel:
-    """The model of a result, of its ``predictors`` if they are known; without ``combined`` the consensus alone, uncalibrated."""
-    predictor, opinions, order = None, None, FitOrder(fit.training, fit.views)
-    if neighbors is not None:
-        state, nodes = result.states[-1], order.nodes(neighbors.nodes)
-        predictor = NeighborPredictor(nodes, nodes.of_nodes(np.concatenate([state.m_L, state.m_U])))
-    if combined is not None and combined.parts.supervised is not None:
-        names = tuple(opinion.name for opinion in combined.parts.supervised.candidates.opinions)
-        scorer, with_consensus = order.pool(combined.parts.supervised.scorer()), combined.parts.with_consensus
-        opinions = FittedOpinions(names, scorer, combined.pool_offset, combined.mixture, with_consensus)
-    return FittedModel(
-        schema=fit.training.schema,
-        classes=fit.training.labels.classes,
-        class_prior=plan.class_prior,
-        predictors=fit.predictors(plan, result) if predictors is None else predictors,
-        pool_weights=result.view_weights,
-        offset=result.consensus.offset,
-        temperature=result.temperature / (1.0 if combined is None else combined.consensus_scale),
-        neighbors=predictor,
-        opinions=opinions,
-    )
 
 
 def fitted_attributes(
@@ -106,10 +48,10 @@ def fitted_attributes(
     neighbors: NeighborEvidence | None,
     result: AnnealingResult,
     combined: Combined | None = None,
-    model: FittedModel | None = None,
+    model: Model | None = None,
 ) -> dict[str, Any]:
     """All that ``fit`` learns, by attribute name; with the model of the result if it is known."""
-    model = fitted_model(fit, plan, neighbors, result, combined) if model is None else model
+    model = lower(fit, plan, neighbors, result, combined) if model is None else model
     distributions = _label_distributions(fit.training, plan, result, model, combined)
     history, sensor_weights = result.history, result.view_weights[: len(fit.data)]
     support, dual_coef = _support(fit, plan, result)
@@ -137,7 +79,6 @@ def fitted_attributes(
             "dual_gap_": result.dual_gap,
             "converged_": result.converged and solves_duals(result),
             "_accuracy": None if combined is None else combined.accuracy,
-            "_held_out_scores": None if combined is None else held_out_scores(combined, plan.class_prior),
         }
     )
 
@@ -188,7 +129,7 @@ def _disagreement_table(fit: FitViews, plan: Plan, result: AnnealingResult) -> d
 
 
 def _label_distributions(
-    training: TrainingData, plan: Plan, result: AnnealingResult, model: FittedModel, combined: Combined | None
+    training: TrainingData, plan: Plan, result: AnnealingResult, model: Model, combined: Combined | None
 ) -> Array:
     """The probabilities of the classes of every training row, (n, K); certain for labeled rows."""
     labels, partition = training.labels, training.partition
@@ -211,7 +152,7 @@ class Continued:
     """Where a fit to a sample ended after sweeps over more rows."""
 
     result: AnnealingResult
-    model: FittedModel
+    model: Model
     n_swept: int  # unlabeled rows that were swept over last
     change: RowChange | None = None  # what all rows would still change; None if it was not estimated
 
@@ -222,7 +163,7 @@ def continue_on_more_rows(
     plan: Plan,
     result: AnnealingResult,
     combined: Combined | None,
-    model: FittedModel,
+    model: Model,
     rows_tol: float | None,
     row_growth: int,
 ) -> Continued:
@@ -250,17 +191,17 @@ def continue_on_more_rows(
             yield sample.all_rows
 
     for streamed in streamed_stages(samples(), preprocessors, fit.bases, plan, result):
-        model = fitted_model(fit, plan, None, streamed.result, combined, streamed.predictors)
+        model = lower(fit, plan, None, streamed.result, combined, streamed.views)
         last, at = at, Continued(streamed.result, model, streamed.n_rows)
         if held_out is not None and rows_tol is not None and streamed.n_rows < sample.all_rows.n_unlabeled:
-            before, after = (m.probabilities(m.pooled.scored(*held_out)) for m in (last.model, model))
+            before, after = (probabilities(m, *held_out) for m in (last.model, model))
             change = remaining_change(before, after, last.n_swept, at.n_swept, sample.all_rows.n_unlabeled)
             if change.accuracy <= rows_tol:
                 return replace(at, change=change)
     return at
 
 
-def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels, memory_limit: int) -> Array | None:
+def consensus_of_all_rows(model: Model, rows: StreamedRows, labels: Labels, memory_limit: int) -> Array | None:
     """The probabilities of every training row, (n, K), certain for labeled ones; None if too large for the limit."""
     if CONSENSUS_COPIES * FLOAT_BYTES * rows.source.n_rows * labels.n_classes > memory_limit:
         return None
@@ -272,16 +213,16 @@ def consensus_of_all_rows(model: FittedModel, rows: StreamedRows, labels: Labels
     return q
 
 
-def _probabilities(model: FittedModel, rows: StreamedRows) -> tuple[Array, Array]:
+def _probabilities(model: Model, rows: StreamedRows) -> tuple[Array, Array]:
     """The probabilities (n, K) of all rows by the model, and the weight of the views that each has, (n,)."""
     if isinstance(rows.source, ArrayApiRows) and has_formulas(model):
         return probabilities_of_rows(model, rows.source, rows.check)
-    scored = replace(model.pooled, check=rows.check).of_source(rows.source)  # type: ignore[arg-type]
-    return model.probabilities(scored), scored.coverage
+    scored = RowScorer(model, rows.check).of_source(rows.source)  # type: ignore[arg-type]
+    return model.probabilities(scored.logits, scored.has_view), scored.coverage
 
 
 def all_rows_attributes(
-    model: FittedModel,
+    model: Model,
     fit: FitViews,
     of_sample: dict[str, Any],
     rows: StreamedRows,

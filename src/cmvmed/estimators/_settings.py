@@ -17,12 +17,12 @@ from cmvmed.auto.plan import PlanSettings
 from cmvmed.auto.tuning import Tuning, current_tuning
 from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Quadrature, Surrogate
 from cmvmed.data.layout import per_view
+from cmvmed.data.memory import read_memory_limit
 from cmvmed.data.reading import InputSettings
 from cmvmed.estimators._parameters import check_choice, check_integer, check_number
 from cmvmed.members.candidates import KINDS
 from cmvmed.numerics.kernels import NAMED_KERNELS, median_factor
 from cmvmed.numerics.types import Array
-from cmvmed.scale.memory import read_memory_limit
 from cmvmed.views.scaling import SCALINGS
 from cmvmed.views.view_rows import ViewData, ViewSettings
 
@@ -41,6 +41,11 @@ ROWS = ("enough", "all")
 APPROXIMATIONS = ("auto", "exact", "nystroem")
 OPINIONS = (*KINDS, "consensus")
 LABELS_DRAWN = ("unknown", "random", "per_class", "chosen")
+
+
+def read_random_state(estimator: "CMVMED") -> object:
+    """What draws rows for suggestions."""
+    return estimator.random_state
 
 
 def read_input_settings(estimator: "MultiViewClassifier") -> InputSettings:

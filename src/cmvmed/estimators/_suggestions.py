@@ -1,4 +1,4 @@
-"""Rows to label next, and why: the method ``suggest`` of CMVMED."""
+"""Rows to label next, and why."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,16 +7,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.auto.suggestions import ViewPoints, choose_rows, similarities, uncertainty
 from cmvmed.auto.tuning import Tuning, current_tuning
-from cmvmed.estimators._base import MultiViewClassifier
-from cmvmed.estimators._compact import held_training_rows
+from cmvmed.data.reading import InputSettings
 from cmvmed.estimators._parameters import check_integer
-from cmvmed.estimators._prediction import FittedModel
-from cmvmed.estimators._settings import read_input_settings
-from cmvmed.model.predictors import KernelPredictor, LowRankPredictor, ViewPredictor
+from cmvmed.model.compact import held_training_rows
+from cmvmed.model.fitted_model import Model
+from cmvmed.model.predict import probabilities, probabilities_by_view
+from cmvmed.model.uncertainty import posteriors
 from cmvmed.numerics.linalg import is_sparse, numerical_errors
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.training_data import generator
@@ -76,71 +75,60 @@ class Pool:
         return _rows(self.views, np.arange(self.n_labeled, self.views[1][0].size))
 
 
-class SuggestionMixin(MultiViewClassifier):
-    """The method ``suggest`` of CMVMED."""
+def suggest(
+    model: Model,
+    n: int,
+    X: object,
+    settings: InputSettings,
+    random_state: object,
+    known: Array | None,
+) -> Suggestions:
+    """Rows of X to label next, or of the unlabeled training rows if X is None.
 
-    def suggest(self, n: int = 10, X: object = None) -> Suggestions:
-        """Rows to label next: those that stand for many rows whose class is uncertain.
-
-        Fit again with their labels and ``labels_drawn="chosen"``, since the class shares of chosen rows are not those of
-        all rows. Before there are labels, use :func:`cmvmed.suggest_first`.
-
-        Parameters
-        ----------
-        n : int, default=10
-            Number of rows, at most 2000. If there are fewer, all of them are suggested.
-        X : as in ``decision_function``, default=None
-            Rows to choose from; None for the unlabeled training rows. If there are more than 2000, ``random_state`` draws
-            2000 of them. A row without any view is not chosen.
-
-        Returns
-        -------
-        suggestions : Suggestions
-            With the fields ``rows`` (numbers of rows in the X of ``fit``, or in the given X), ``scores`` and ``reasons``.
-        """
-        check_is_fitted(self)
-        tuning = current_tuning()
-        n, rng = check_count(n, tuning), generator(getattr(self, "random_state", 0))
-        with numerical_errors():
-            pool = self._training_pool(tuning, rng) if X is None else self._pool_of(X, tuning, rng)
-            return _suggest(self._model, pool, n, tuning)
-
-    def _held_rows(self) -> tuple[Views, int] | None:
-        """The training rows, labeled ones first, and the number of these; None if the model does not hold them all."""
-        held, labeled = held_training_rows(self._model), getattr(self, "_labeled_rows", None)
-        if held is None or labeled is None or held[1][0].size != labeled.size + self._unlabeled_rows.size:
-            return None
-        return held, labeled.size
-
-    def _training_pool(self, tuning: Tuning, rng: np.random.Generator) -> Pool:
-        held = self._held_rows()
-        if held is None:
-            raise ValueError("This model does not hold all its training rows; pass the rows to choose from as X.")
-        views, n_labeled = held
-        chosen, labeled = draw_numbers(self._unlabeled_rows.size, tuning, rng), draw_numbers(n_labeled, tuning, rng)
-        numbers, known = self._unlabeled_rows[chosen], self.label_distributions_
-        return Pool(
-            _rows(views, np.concatenate([labeled, n_labeled + chosen])),
-            numbers,
-            None if known is None else known[numbers],
-            self._unlabeled_rows.size,
-        )
-
-    def _pool_of(self, X: object, tuning: Tuning, rng: np.random.Generator) -> Pool:
-        views = self._model.read_views(X, read_input_settings(self))
-        usable = np.flatnonzero(np.any(self._model.pooled.usable(views[1]), axis=0))
-        numbers, held = usable[draw_numbers(usable.size, tuning, rng)], self._held_rows()
-        new = _rows(views, numbers)
-        if held is not None:
-            new = _stacked(_rows(held[0], draw_numbers(held[1], tuning, rng)), new)
-        return Pool(new, numbers, None, usable.size)
+    ``known`` are the probabilities of all rows of the X of the fit, if they are known.
+    """
+    tuning = current_tuning()
+    n, rng = check_count(n, tuning), generator(random_state)
+    with numerical_errors():
+        if X is None:
+            pool = _training_pool(model, known, tuning, rng)
+        else:
+            pool = _pool_of(model, model.read_views(X, settings), tuning, rng)
+        return _suggest(model, pool, n, tuning)
 
 
-def _suggest(model: FittedModel, pool: Pool, n: int, tuning: Tuning) -> Suggestions:
+def _training_pool(model: Model, known: Array | None, tuning: Tuning, rng: np.random.Generator) -> Pool:
+    held, rows = held_training_rows(model), model.rows
+    if held is None or rows is None:
+        raise ValueError("This model does not hold all its training rows; pass the rows to choose from as X.")
+    unlabeled = np.flatnonzero(~rows.labeled)
+    chosen = unlabeled[draw_numbers(unlabeled.size, tuning, rng)]
+    labeled = _drawn_labeled(rows.labeled, tuning, rng)
+    numbers = rows.numbers[chosen]
+    p = None if known is None else known[numbers]
+    return Pool(_rows(held, np.concatenate([labeled, chosen])), numbers, p, unlabeled.size)
+
+
+def _pool_of(model: Model, views: Views, tuning: Tuning, rng: np.random.Generator) -> Pool:
+    usable = np.flatnonzero(np.any(model.usable(views[1]), axis=0))
+    numbers, held = usable[draw_numbers(usable.size, tuning, rng)], held_training_rows(model)
+    new = _rows(views, numbers)
+    if held is not None and model.rows is not None:
+        new = _stacked(_rows(held, _drawn_labeled(model.rows.labeled, tuning, rng)), new)
+    return Pool(new, numbers, None, usable.size)
+
+
+def _drawn_labeled(labeled: BoolArray, tuning: Tuning, rng: np.random.Generator) -> IntArray:
+    """As many labeled training rows as are worked on."""
+    rows = np.flatnonzero(labeled)
+    return rows[draw_numbers(rows.size, tuning, rng)]
+
+
+def _suggest(model: Model, pool: Pool, n: int, tuning: Tuning) -> Suggestions:
     n_L, candidates = pool.n_labeled, pool.candidates
     p = pool.probabilities
     if p is None:
-        p = model.probabilities(model.pooled.scored(*candidates))
+        p = probabilities(model, *candidates)
     S = similarities(_points(model, pool.views), pool.views[1][0].size, n_L + n, tuning)
     labeled, u = np.arange(n_L), np.concatenate([np.zeros(n_L), uncertainty(p)])
     chosen, scores = choose_rows(S, u, labeled, np.arange(n_L, u.size), min(n, u.size - n_L))
@@ -155,31 +143,20 @@ def _suggest(model: FittedModel, pool: Pool, n: int, tuning: Tuning) -> Suggesti
     return Suggestions(pool.numbers[rows], scores, reasons)
 
 
-def _points(model: FittedModel, views: Views) -> list[ViewPoints]:
+def _points(model: Model, views: Views) -> list[ViewPoints]:
     """The rows of each view in the form that its kernel takes."""
     found = []
-    for predictor, matrix, has in zip(model.predictors, views[0], model.pooled.usable(views[1]), strict=True):
-        rows = np.flatnonzero(has)
-        found.append(ViewPoints(_kernel(predictor), predictor.preprocessor.transform(matrix[rows]), rows))
+    for posterior, matrix, has in zip(posteriors(model), views[0], model.usable(views[1]), strict=True):
+        rows, preprocessor = np.flatnonzero(has), posterior.rows.preprocessor
+        found.append(ViewPoints(posterior.kernel, preprocessor.transform(matrix[rows]), rows))
     return found
 
 
-def _kernel(predictor: ViewPredictor) -> Any:
-    if isinstance(predictor, LowRankPredictor):
-        return predictor.basis.kernel
-    if isinstance(predictor, KernelPredictor):
-        return predictor.data.kernel
-    raise TypeError(f"Rows cannot be compared by a {type(predictor).__name__}.")
-
-
-def _probabilities_by_view(model: FittedModel, views: Views) -> dict[str, Array]:
+def _probabilities_by_view(model: Model, views: Views) -> dict[str, Array]:
     """The probabilities (n, K) by each view; NaN for rows that lack it."""
-    found = {}
-    rows, means = model.pooled.means(*views)
-    for name, index, mean in zip(model.schema.view_names, rows, means, strict=True):
-        found[name] = np.full((views[1][0].size, model.classes.size), np.nan)
-        found[name][index] = model.soft_labels(mean + model.offset)
-    return found
+    found = probabilities_by_view(model, *views)
+    parts = zip(model.schema.view_names, found, model.usable(views[1]), strict=True)
+    return {name: np.where(has[:, None], p, np.nan) for name, p, has in parts}
 
 
 def _clauses(classes: NDArray[Any], p: Array, by_view: dict[str, Array], known: bool, count: int) -> Iterator[str]:

@@ -17,30 +17,30 @@ from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.core.consensus import class_scores
 from cmvmed.core.problem import build_problem
 from cmvmed.data.reading import TrainingInput, open_training
-from cmvmed.data.validation import with_rows
 from cmvmed.estimators._base import MultiViewClassifier
 from cmvmed.estimators._callbacks import StageReporter
-from cmvmed.estimators._conformal import PredictionSetMixin
 from cmvmed.estimators._evidence import gather_evidence
-from cmvmed.estimators._explanation import ExplainMixin
 from cmvmed.estimators._fitted import (
-    FitViews,
     all_rows_attributes,
     approximation_summary,
     continue_on_more_rows,
     fit_warnings,
     fitted_attributes,
 )
-from cmvmed.estimators._monitoring import MonitoringMixin, reference_of
-from cmvmed.estimators._parameters import check_choice
-from cmvmed.estimators._prediction import scikit_shape
-from cmvmed.estimators._settings import FitSettings, read_input_settings
-from cmvmed.estimators._suggestions import SuggestionMixin
-from cmvmed.members.accuracy import AccuracyEstimate
-from cmvmed.model.predictors import CurvatureKind
+from cmvmed.estimators._lowering import FitViews
+from cmvmed.estimators._monitoring import health, novelty, reference_rows
+from cmvmed.estimators._parameters import check_choice, check_number
+from cmvmed.estimators._settings import FitSettings, read_input_settings, read_random_state
+from cmvmed.estimators._suggestions import Suggestions, suggest
+from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy
+from cmvmed.model.explain import explain
+from cmvmed.model.predict import probabilities_by_member, probabilities_by_view, scikit_shape, scores_by_view
+from cmvmed.model.uncertainty import CurvatureKind, covariances, standard_deviations, thresholds
+from cmvmed.monitoring.reference import Reference, ReferenceRows
+from cmvmed.monitoring.sensor_health import SensorHealth
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.numerics.threads import Mapper, blas_limit, parallel_map
-from cmvmed.numerics.types import Array, BoolArray, Matrix
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
 from cmvmed.views.row_cache import RowCache
 from cmvmed.views.training_data import TrainingData, read_weights, row_content
@@ -50,10 +50,6 @@ CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
 class CMVMED(
     CallbackSupportMixin,
-    ExplainMixin,
-    PredictionSetMixin,
-    MonitoringMixin,
-    SuggestionMixin,
     MultiViewClassifier,
 ):
     """Consensus-based multi-view maximum entropy discrimination.
@@ -251,6 +247,9 @@ class CMVMED(
     """
 
     _has_model_probabilities = True
+    _accuracy: HeldOutAccuracy | None
+    _reference: Reference
+    _reference_rows: ReferenceRows
 
     def __init__(
         self,
@@ -375,8 +374,8 @@ class CMVMED(
         cache = self._new_row_cache(sample.training, settings)
         low_rank, training = approximation.n_components is not None, replace(sample.training, cache=cache)
         map_parallel = parallel_map(settings.n_jobs, low_rank)
-        with numerical_errors(), blas_limit(1):
-            fit = _build_views(training, approximation, settings, map_parallel)
+        with numerical_errors():
+            fit = _build_views(training, sample.row_numbers(training.rows), approximation, settings, map_parallel)
         plan_settings = settings.plan_settings(fit.data, training.labels.classes)
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
         with numerical_errors(), blas_limit(1):
@@ -397,8 +396,7 @@ class CMVMED(
             )
             combined = evidence.combine(chosen, result, settings, map_parallel)
         fitted = attributes_after(result, combined)
-        with numerical_errors():
-            reference = reference_of(training, fitted["_model"], fitted["label_distributions_"], settings.tuning)
+        reference = reference_rows(training, fitted["label_distributions_"], settings.tuning)
         continued = None
         if sample.all_rows is not None:
             if not settings.warm_start:
@@ -411,9 +409,7 @@ class CMVMED(
             fitted = attributes_after(result, combined, continued.model)
             memory_limit = settings.input.memory_limit
             fitted |= all_rows_attributes(continued.model, fit, fitted, sample.all_rows, data.labels, memory_limit)
-        fitted |= {"approximation_": approximation_summary(approximation, fit, continued), "_reference": reference}
-        fitted["_labeled_rows"] = sample.row_numbers(training.partition.block_L)
-        fitted["_unlabeled_rows"] = sample.row_numbers(training.partition.block_U)
+        fitted |= {"approximation_": approximation_summary(approximation, fit, continued), "_reference_rows": reference}
         for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
             warn_user(message, category)
         for message in evidence.warnings(chosen, combined):
@@ -449,6 +445,34 @@ class CMVMED(
         """
         return self._predict(X, "probability")
 
+    def predict_set(self, X: object, alpha: float = 0.1, *, allow_empty: bool = True) -> Any:
+        """Classes that may be those of each row: a set that holds the true class with a probability of about 1 - alpha.
+
+        A class belongs to the set if its probability is not below most of those that held-out labels had: the conformal
+        method. If every class has 1/alpha - 1 or more held-out labels, 1 - alpha holds for the rows of each class, else
+        for all rows together, with the class shares ``class_prior_`` if labels were drawn per class. If all classes
+        together have fewer, nothing can be said, and all sets hold all classes, with a warning.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+        alpha : float, default=0.1
+            Share of the rows whose set may lack the true class.
+        allow_empty : bool, default=True
+            Whether sets may be empty, which is so where no class is probable enough. A classifier that is right more
+            often than 1 - alpha has such sets, since they would else hold the true class more often than asked for. If
+            not, the most probable class belongs to each set.
+
+        Returns
+        -------
+        sets : bool ndarray of shape (n_rows, n_classes)
+            Columns as in ``classes_``. All classes for a row without any view. Of a dask collection, a dask array that
+            is not yet computed.
+        """
+        check_is_fitted(self)
+        alpha = check_number("alpha", alpha, exclusive=True, maximum=1.0)
+        return self._predict(X, thresholds(self._model, alpha, allow_empty=bool(allow_empty)))
+
     def accuracy_estimate(self, level: float = 0.9) -> AccuracyEstimate:
         """The accuracy to expect on rows like the unlabeled training rows, estimated from the fit.
 
@@ -480,6 +504,27 @@ class CMVMED(
             )
         return self._accuracy.estimate(float(level))
 
+    def explain(self, X: object) -> dict[str, Any]:
+        """Share of each view in the score of each row; the shares add up to ``decision_function(X)``.
+
+        With ``opinions="consensus"`` a score is the weighted mean of the views' scores and an offset, and its shares
+        are the terms of this sum. Otherwise the share of a view is its Shapley value: the mean, over all orders in
+        which views become known, of how much the model's score changes when this one does. Of more than eight views it is
+        the mean over about 64 random orders, always the same.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``, except for dask collections
+
+        Returns
+        -------
+        shares : dict from view name, and "prior", to arrays as ``decision_function`` gives them
+            A view that a row does not have is 0. "prior" is what does not depend on the row: the offset of the class
+            balance, or the score of the class prior if there are opinions or the row has no view.
+        """
+        check_is_fitted(self)
+        return explain(self._model, X, read_input_settings(self))
+
     def predict_proba_by_opinion(self, X: object) -> dict[str, Any]:
         """Probability of each class by each opinion alone.
 
@@ -492,7 +537,8 @@ class CMVMED(
         probabilities : dict from the names in ``opinions_`` to arrays of shape (n_rows, n_classes)
             A row without any view gets the class prior.
         """
-        return self._model.by_opinion(*self._read_views(X))
+        views = self._read_views(X)
+        return probabilities_by_member(self._model, *views)
 
     def decision_function_by_view(self, X: object, *, return_std: bool = False) -> dict[str, Any]:
         """Score of each row by each view alone.
@@ -509,14 +555,11 @@ class CMVMED(
             A row without the view gets the score of the class prior and an infinite deviation.
         """
         matrices, present = self._read_views(X)
-        scores = self._scores_by_view(matrices, present)
-        shaped = {name: scikit_shape(values) for name, values in scores.items()}
+        scores = [scikit_shape(values) for values in scores_by_view(self._model, matrices, present)]
         if not return_std:
-            return shaped
-        return {
-            name: (shaped[name], scikit_shape(self._standard_deviations(i, matrices[i], present[i])))
-            for i, name in enumerate(self.view_names_)
-        }
+            return dict(zip(self.view_names_, scores, strict=True))
+        deviations = [scikit_shape(values) for values in standard_deviations(self._model, matrices, present)]
+        return dict(zip(self.view_names_, zip(scores, deviations, strict=True), strict=True))
 
     def predict_proba_by_view(self, X: object) -> dict[str, Any]:
         """Probability of each class by each view alone, at the temperature and class balance of the consensus.
@@ -530,8 +573,9 @@ class CMVMED(
         probabilities : dict from view name to an array of shape (n_rows, n_classes)
             A row without the view gets the class prior.
         """
-        scores = self._scores_by_view(*self._read_views(X))
-        return {name: self._model.soft_labels(values) for name, values in scores.items()}
+        views = self._read_views(X)
+        found = probabilities_by_view(self._model, *views)
+        return dict(zip(self.view_names_, found, strict=True))
 
     def posterior_covariance_by_view(self, X: object, *, curvature: str = "fitted") -> dict[str, Any]:
         """Posterior covariance of the rows' scores by each view, S(x, x') = σ² K-tilde(x, x').
@@ -551,15 +595,9 @@ class CMVMED(
             NaN in the lines of rows without the view.
         """
         kind = check_choice("curvature", curvature, CURVATURES)
-        matrices, present = self._read_views(X)
-        found = {}
-        for i, name in enumerate(self.view_names_):
-            predictor = self._model.predictors[i]
-            rows = np.flatnonzero(present[i] & predictor.has_training_rows)
-            S = np.full((predictor.n_functions, *(2 * matrices[i].shape[:1])), np.nan)
-            S[:, rows[:, None], rows] = predictor.covariance(matrices[i][rows], kind)
-            found[name] = S[0] if len(S) == 1 else S
-        return found
+        views = self._read_views(X)
+        found = covariances(self._model, *views, kind)
+        return {name: S[0] if len(S) == 1 else S for name, S in zip(self.view_names_, found, strict=True)}
 
     def score_by_view(self, X: object, y: object, sample_weight: object = None) -> dict[str, float]:
         """Accuracy of each view alone, over the labeled rows of ``y`` that have the view.
@@ -579,34 +617,101 @@ class CMVMED(
         matrices, present = self._read_views(X)
         check_consistent_length(matrices[0], y, sample_weight)
         weights = np.ones(matrices[0].shape[0]) if sample_weight is None else np.asarray(sample_weight)
-        scores = self._scores_by_view(matrices, present)
+        scores = scores_by_view(self._model, matrices, present)
         accuracies = {}
-        for name, has in zip(self.view_names_, present, strict=True):
+        for name, has, own in zip(self.view_names_, present, scores, strict=True):
             has_view = has[labeled]
             rows = labeled[has_view]
             if weights[rows].any():
-                predicted = self.classes_[class_scores(scores[name][rows]).argmax(axis=1)]
+                predicted = self.classes_[class_scores(own[rows]).argmax(axis=1)]
                 accuracies[name] = float(np.average(predicted == truth[has_view], weights=weights[rows]))
         return accuracies
+
+    def suggest(self, n: int = 10, X: object = None) -> Suggestions:
+        """Rows to label next: those that stand for many rows whose class is uncertain.
+
+        Fit again with their labels and ``labels_drawn="chosen"``, since the class shares of chosen rows are not those of
+        all rows. Before there are labels, use :func:`cmvmed.suggest_first`.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of rows, at most 2000. If there are fewer, all of them are suggested.
+        X : as in ``decision_function``, default=None
+            Rows to choose from; None for the unlabeled training rows. If there are more than 2000, ``random_state`` draws
+            2000 of them. A row without any view is not chosen.
+
+        Returns
+        -------
+        suggestions : Suggestions
+            With the fields ``rows`` (numbers of rows in the X of ``fit``, or in the given X), ``scores`` and ``reasons``.
+        """
+        check_is_fitted(self)
+        settings, random_state = read_input_settings(self), read_random_state(self)
+        return suggest(self._model, n, X, settings, random_state, self.label_distributions_)
+
+    def novelty(self, X: object) -> dict[str, Array]:
+        """How unlike the training rows each row is, by view.
+
+        The distance of a row to the nearest training rows, in terms of the leading principal directions of the view, what
+        is outside of them, and the largest deviation of a column. One is the distance that 1 % of the training rows
+        exceed, each compared with the others, so that about 1 % of new rows of the same distribution are above 1.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+
+        Returns
+        -------
+        novelty : dict from view name to ndarray of shape (n_rows,)
+            NaN where a row does not have the view.
+        """
+        check_is_fitted(self)
+        return novelty(self._model, self._drift_reference(), X, read_input_settings(self))
+
+    def sensor_health(self, X: object) -> dict[str, SensorHealth]:
+        """Whether the sensor behind each view works as in training, from a batch of new rows; no labels are needed.
+
+        Location, scale and agreement with the other views are compared with those of healthy batches of as many training
+        rows, whatever their class shares. A change that other views explain, such as other class shares, is no fault.
+
+        Parameters
+        ----------
+        X : as in ``decision_function``
+            At least 20 rows that were recorded together; faults of a standard deviation are found within about 50.
+
+        Returns
+        -------
+        health : dict from view name to SensorHealth
+            With the fields ``fault`` ("ok", "dead", "missing", "shifted", "gain", "swapped", "drift" or "unknown"),
+            ``score`` (larger is less healthy), ``p_value`` (the probability that any view of a healthy batch has such a
+            score; faults have at most 0.01) and ``message``.
+        """
+        check_is_fitted(self)
+        return health(self._model, self._drift_reference(), X, read_input_settings(self))
+
+    def _drift_reference(self) -> Reference:
+        """What new rows are compared with, computed when it is first needed."""
+        if not hasattr(self, "_reference"):
+            if not hasattr(self, "_reference_rows"):
+                raise ValueError(
+                    "This model keeps nothing that new rows could be compared with, since it is of an earlier release: fit it "
+                    "again."
+                )
+            with numerical_errors():
+                self._reference = self._reference_rows.build(self._model.preprocessors)
+            del self._reference_rows
+        return self._reference
+
+    def _to_model_file(self) -> dict[str, Any]:
+        """The attributes of a model file, with what new rows are compared with instead of the rows that it is made of."""
+        if hasattr(self, "_reference_rows"):
+            self._drift_reference()
+        return dict(vars(self))
 
     def _read_views(self, X: object) -> tuple[list[Matrix], list[BoolArray]]:
         check_is_fitted(self)
         return self._model.read_views(X, read_input_settings(self))
-
-    def _scores_by_view(self, matrices: list[Matrix], present: list[BoolArray]) -> dict[str, Array]:
-        """Per view the scores of all rows with the offset, (n, F); those of the class prior where the view is missing."""
-        model, n_rows = self._model, matrices[0].shape[0]
-        rows, means = model.pooled.means(matrices, present)
-        return {
-            name: with_rows(mean + model.offset, index, n_rows, model.prior_scores)
-            for name, index, mean in zip(self.view_names_, rows, means, strict=True)
-        }
-
-    def _standard_deviations(self, i: int, matrix: Matrix, present: BoolArray) -> Array:
-        predictor = self._model.predictors[i]
-        rows = np.flatnonzero(present & predictor.has_training_rows)
-        infinite = np.full(predictor.n_functions, np.inf)
-        return with_rows(np.sqrt(predictor.variance(matrix[rows])), rows, matrix.shape[0], infinite)
 
 
 def _read_sample(
@@ -632,7 +737,11 @@ def _read_sample(
 
 
 def _build_views(
-    training: TrainingData, approximation: Approximation, settings: FitSettings, map_views: Mapper
+    training: TrainingData,
+    numbers: IntArray,
+    approximation: Approximation,
+    settings: FitSettings,
+    map_views: Mapper,
 ) -> FitViews:
     """Scale the rows of each view, and compute its kernel blocks or features."""
     labels, partition, tuning = training.labels, training.partition, settings.tuning
@@ -648,4 +757,4 @@ def _build_views(
         bases=bases,
         map_views=map_views,
     )
-    return FitViews(training, views, bases, problem)
+    return FitViews(training, numbers, views, bases, problem)

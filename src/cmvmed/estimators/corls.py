@@ -8,12 +8,11 @@ from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.coregularization import CoRegularization, coregularize, fit_hinge, fit_least_squares
 from cmvmed.core.problem import RowPartition
 from cmvmed.data.layout import per_view
-from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._base import MultiViewClassifier, model_attributes
+from cmvmed.estimators._lowering import baseline_term, lower_baseline
 from cmvmed.estimators._parameters import check_choice, check_number
 from cmvmed.estimators._settings import ViewParameters
-from cmvmed.model.predictors import KernelPredictor
 from cmvmed.numerics.linalg import numerical_errors
-from cmvmed.numerics.types import Array
 from cmvmed.views.view_rows import ViewData
 
 FORMS = ("least squares", "svm")
@@ -139,10 +138,14 @@ class CoRLS(MultiViewClassifier):
             space = self._coregularize(data, partition)
             coefficients, violation = fit_loss(space.kernel, Y, partition.hinge[partition.block_L])
             expansions = [expansion @ coefficients for expansion in space.expansions]
-        predictors = [_predictor(view, expansion) for view, expansion in zip(data, expansions, strict=True)]
-        names = list(training.schema.view_names)
-        self._set_equal_weights_model(
-            training, predictors, view_names_=names, n_views_=len(data), kkt_violation_=violation
+        n_L = partition.block_L.size
+        terms = [
+            baseline_term(i, view, n_L, own[: view.rows_L.size], own[view.rows_L.size :])
+            for i, (view, own) in enumerate(zip(data, expansions, strict=True))
+        ]
+        self._set_fitted_attributes(
+            model_attributes(lower_baseline(training, partition.block_L, partition.block_U, terms))
+            | {"view_names_": list(training.schema.view_names), "n_views_": len(data), "kkt_violation_": violation}
         )
         return self
 
@@ -159,8 +162,3 @@ class CoRLS(MultiViewClassifier):
             ],
             coupling=check_number("coupling", self.coupling) * partition.weights[partition.block_U],
         )
-
-
-def _predictor(view: ViewData, coefficients: Array) -> KernelPredictor:
-    n_L = view.rows_L.size
-    return KernelPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros(0), np.zeros((0, 1)))

@@ -10,9 +10,11 @@ from cmvmed.core.consensus import soft_labels
 from cmvmed.core.full_kernel import SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.data.array_api import like_rows
-from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._base import MultiViewClassifier, model_attributes
+from cmvmed.estimators._lowering import exact_view, lower_baseline
 from cmvmed.estimators._settings import ViewParameters, read_input_settings
-from cmvmed.model.predictors import KernelPredictor
+from cmvmed.model.predict import score_rows, warn_without_views
+from cmvmed.model.uncertainty import posteriors
 
 
 class MED(MultiViewClassifier):
@@ -127,8 +129,10 @@ class MED(MultiViewClassifier):
         (data,) = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labeled)
         state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * partition.hinge[labeled])
-        predictor = KernelPredictor.from_state(data, state, 0.0, np.empty(0))
-        self._set_equal_weights_model(training, [predictor], dual_gap_=state.gap)
+        rows = np.arange(labeled.size)
+        term, posterior = exact_view(0, data, data.rows_L, rows[: data.rows_L.size], state, np.empty(0))
+        model = lower_baseline(training, labeled, labeled[:0], [term], [posterior])
+        self._set_fitted_attributes(model_attributes(model) | {"dual_gap_": state.gap})
         return self
 
     def predict_proba(self, X: object) -> Any:
@@ -147,9 +151,10 @@ class MED(MultiViewClassifier):
         check_is_fitted(self)
         model = self._model
         matrices, present = model.read_views(X, read_input_settings(self))
-        scores = model.scores(matrices, present)
+        scored = warn_without_views(score_rows(model, matrices, present))
+        scores = model.decision_scores(scored.logits, scored.has_view)
         temperature = np.full_like(scores, model.temperature)
-        predictor = model.predictors[0]
         if not (isinstance(self.kernel, str) and self.kernel == "precomputed"):
-            temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * predictor.variance(matrices[0][present[0]]))
+            variance = posteriors(model)[0].variance(matrices[0][present[0]])
+            temperature[present[0]] = np.sqrt(1.0 + np.pi / 8.0 * variance)
         return like_rows(soft_labels(scores / temperature, np.zeros(scores.shape[1]), 1.0), X)

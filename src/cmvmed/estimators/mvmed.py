@@ -9,10 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 from cmvmed._warnings import warn_user
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import solve_mvmed
-from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._base import MultiViewClassifier, model_attributes
+from cmvmed.estimators._lowering import baseline_term, lower_baseline
 from cmvmed.estimators._parameters import check_number
 from cmvmed.estimators._settings import ViewParameters
-from cmvmed.model.predictors import KernelPredictor
 from cmvmed.numerics.linalg import OVERFLOW_ADVICE, numerical_errors
 from cmvmed.numerics.types import Array
 from cmvmed.views.view_rows import ViewData
@@ -147,13 +147,13 @@ class MVMED(MultiViewClassifier):
                 ConvergenceWarning,
             )
         nothing = np.zeros((0, Y.shape[1]))
-        predictors = [
-            KernelPredictor(view, tau, nothing, np.zeros(0), np.zeros((0, 1)))
-            for view, tau in zip(data, coefficients, strict=True)
+        terms = [
+            baseline_term(i, view, labeled.size, tau, nothing)
+            for i, (view, tau) in enumerate(zip(data, coefficients, strict=True))
         ]
-        names = list(training.schema.view_names)
-        self._set_equal_weights_model(
-            training, predictors, view_names_=names, n_views_=len(data), kkt_violation_=violation
+        self._set_fitted_attributes(
+            model_attributes(lower_baseline(training, labeled, labeled[:0], terms))
+            | {"view_names_": list(training.schema.view_names), "n_views_": len(data), "kkt_violation_": violation}
         )
         return self
 

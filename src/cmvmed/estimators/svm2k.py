@@ -10,10 +10,11 @@ from cmvmed._warnings import warn_user
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import TwoViewSolution, solve_two_view, svm2k_program
 from cmvmed.core.problem import RowPartition
-from cmvmed.estimators._base import MultiViewClassifier
+from cmvmed.estimators._base import MultiViewClassifier, model_attributes
+from cmvmed.estimators._lowering import baseline_term, lower_baseline
 from cmvmed.estimators._parameters import check_choice, check_number
 from cmvmed.estimators._settings import ViewParameters
-from cmvmed.model.predictors import InterceptPredictor
+from cmvmed.model.expansions import Expansion
 from cmvmed.numerics.types import Array
 from cmvmed.views.view_rows import ViewData
 
@@ -149,10 +150,10 @@ class SVM2K(MultiViewClassifier):
                 "C and D, or scaled features, make it easier.",
                 ConvergenceWarning,
             )
-        predictors = [_predictor(view, i, solutions) for i, view in enumerate(data)]
-        names = list(training.schema.view_names)
-        self._set_equal_weights_model(
-            training, predictors, view_names_=names, n_views_=len(data), kkt_violation_=violation
+        terms = [_term(i, view, partition.block_L.size, solutions) for i, view in enumerate(data)]
+        self._set_fitted_attributes(
+            model_attributes(lower_baseline(training, partition.block_L, block_U, terms))
+            | {"view_names_": list(training.schema.view_names), "n_views_": len(data), "kkt_violation_": violation}
         )
         return self
 
@@ -179,8 +180,7 @@ def _check_two_views(names: Sequence[str]) -> None:
         )
 
 
-def _predictor(view: ViewData, i: int, solutions: list[TwoViewSolution]) -> InterceptPredictor:
+def _term(i: int, view: ViewData, n_labeled: int, solutions: list[TwoViewSolution]) -> Expansion:
     coefficients = np.column_stack([solution.coefficients[i] for solution in solutions])
-    n_L = view.rows_L.size
-    intercept = np.array([solution.biases[i] for solution in solutions])
-    return InterceptPredictor(view, coefficients[:n_L], coefficients[n_L:], np.zeros(0), np.zeros((0, 1)), intercept)
+    n_L, intercept = view.rows_L.size, np.array([solution.biases[i] for solution in solutions])
+    return baseline_term(i, view, n_labeled, coefficients[:n_L], coefficients[n_L:], intercept)

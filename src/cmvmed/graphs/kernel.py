@@ -21,7 +21,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from cmvmed.data.row_hashes import checksum
-from cmvmed.graphs.nodes import GraphScorer, Nodes
+from cmvmed.graphs.nodes import Nodes
 from cmvmed.numerics.linalg import mirrored
 from cmvmed.numerics.types import Array, BoolArray, IntArray
 from cmvmed.views.training_data import TrainingData
@@ -54,12 +54,12 @@ class GraphKernel:
         """Scores (n, F) of all training rows, for coefficients (l, F) of the labeled rows."""
         return self.nodes.of_rows(self.columns @ coefficients)
 
-    def scorer(self, coefficients: Array) -> GraphScorer:
-        """The scores of new rows for coefficients (l, K)."""
+    def node_scores(self, coefficients: Array) -> tuple[Nodes, Array]:
+        """The nodes that new rows are compared with, and their scores (m, K) for coefficients (l, K)."""
         scores = self.columns @ coefficients
         if self.compared is None:
-            return GraphScorer(self.nodes, scores)
-        return GraphScorer(self.nodes.chosen(self.compared), scores[self.compared])
+            return self.nodes, scores
+        return self.nodes.chosen(self.compared), scores[self.compared]
 
 
 def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularization: float) -> GraphKernel:

@@ -1,6 +1,6 @@
 """The graph of nearest rows: rows are nodes, each joined with its nearest ones; equal rows are one node."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.data.row_hashes import numbers_of_equal, row_contents
-from cmvmed.graphs.search import SAME_POINT, NearestPairs, nearest_means
-from cmvmed.numerics.kernels import row_blocks, squared_distances
+from cmvmed.graphs.distances import NodeDistances
+from cmvmed.graphs.search import NearestPairs
+from cmvmed.numerics.kernels import row_blocks
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.view_rows import ViewData
@@ -39,73 +40,12 @@ class Nodes:
         """Number of nodes."""
         return self.weights.size
 
-    def distances(self, points: Sequence[Matrix], rows: Sequence[IntArray], n_points: int) -> Array:
-        """Mean over the views that both have of γ‖x - x'‖², (n_points, m); infinite if they have none in common.
-
-        Rows that do not have the same views are not equal, so they keep a distance.
-
-        Parameters
-        ----------
-        points : per view, points in the form of its training rows
-        rows : per view, which of the ``n_points`` points those are
-        """
-        nodes = zip(self._nodes_with_view, points, strict=True)
-        return self._mean((squared_distances(own, train) for (_, train), own in nodes), rows, n_points)
-
-    def distances_of_new(self, matrices: Sequence[Matrix], rows: Sequence[IntArray], n_points: int) -> Array:
-        """The same from points as the user gives them, by view of the fit; ``rows`` are those of the graph's views."""
-        return self._mean(self.squared_of_new(matrices, rows), rows, n_points)
-
-    def squared_of_new(self, matrices: Sequence[Matrix], rows: Sequence[IntArray]) -> Iterator[Array]:
-        """Per view of the graph ‖x - x'‖² between those of the points that have it and the nodes that have it."""
-        for view, i, own, (_, train) in zip(self.views, self.indices, rows, self._nodes_with_view, strict=True):
-            yield squared_distances(view.preprocessor.transform(matrices[i][own]), train)
-
-    def _mean(self, squared: Iterable[Array], rows: Sequence[IntArray], n_points: int) -> Array:
-        """The mean distances, from the squared distances of each view between the points and the nodes that have it."""
-        if all(index.size in (0, n_points) for index in rows) and all(
-            nodes.size == self.size for nodes, _ in self._nodes_with_view
-        ):
-            return self._mean_of_whole_views(squared, [index.size > 0 for index in rows], n_points)
-        total, count = np.zeros((2, n_points, self.size))
-        for view, (nodes, _), between, index in zip(self.views, self._nodes_with_view, squared, rows, strict=True):
-            if index.size and nodes.size:
-                pairs = np.ix_(index, nodes)
-                total[pairs] += view.kernel.gamma * between
-                count[pairs] += 1.0
-        if count.min(initial=np.inf) < len(self.views):
-            of_points = np.bincount(np.concatenate(rows), minlength=n_points)
-            of_nodes = np.sum([place >= 0 for place in self.place], axis=0)
-            unlike = (count < of_points[:, None]) | (count < of_nodes)
-            total[unlike] = np.maximum(total[unlike], 2.0 * SAME_POINT * len(self.views))
-        return np.divide(total, count, out=np.full_like(total, np.inf), where=count > 0.0)
-
-    def _mean_of_whole_views(self, squared: Iterable[Array], used: Sequence[bool], n_points: int) -> Array:
-        """The mean over views that all points and nodes have; no point has the others."""
-        total, count = np.zeros((n_points, self.size)), sum(used)
-        if count == 0:
-            return np.full_like(total, np.inf)
-        for view, between, has_view in zip(self.views, squared, used, strict=True):
-            if has_view:
-                total += (view.kernel.gamma / count) * between
-        if count < len(self.views):  # points and nodes do not have the same views
-            np.maximum(total, 2.0 * SAME_POINT * len(self.views) / count, out=total)
-        return total
-
-    def features(self, i: int) -> Matrix:
-        """The features, by view i of the graph, of the nodes that have it."""
-        return self._nodes_with_view[i][1]
-
     @cached_property
-    def _nodes_with_view(self) -> tuple[tuple[IntArray, Matrix], ...]:
-        """Per view, the nodes that have it and their features."""
-        found = []
-        for view, place in zip(self.views, self.place, strict=True):
-            nodes = np.flatnonzero(place >= 0)
-            own = place[nodes]
-            whole = np.array_equal(own, np.arange(view.train.shape[0]))
-            found.append((nodes, view.train if whole else view.train[own]))
-        return tuple(found)
+    def between(self) -> NodeDistances:
+        """The distances between points and nodes."""
+        return NodeDistances.of(
+            [view.train for view in self.views], self.place, [view.kernel.gamma for view in self.views]
+        )
 
     def chosen(self, nodes: IntArray) -> "Nodes":
         """Some of the nodes alone."""
@@ -166,7 +106,7 @@ class Nodes:
             own = np.flatnonzero(np.isin(chosen, members))
             points.append(view.train[np.searchsorted(members, chosen[own])])
             rows.append(own)
-        return self.distances(points, rows, chosen.size)
+        return self.between.of_points(points, rows, chosen.size)
 
     @cached_property
     def adjacency(self) -> sparse.csr_matrix:
@@ -191,11 +131,6 @@ class Nodes:
         """Λ + εI = (1 + ε)I - S, (m, m)."""
         return sparse.csr_matrix((1.0 + regularization) * sparse.identity(self.size) - self.normalized_adjacency)
 
-    def distances_between(self, others: IntArray) -> Iterator[tuple[IntArray, Array]]:
-        """Some nodes at a time, with their distances to other nodes."""
-        for chosen, distances in self._blocks():
-            yield chosen, distances[:, others]
-
     def _blocks(self) -> Iterator[tuple[IntArray, Array]]:
         """Some nodes at a time, with their distances to all nodes."""
         for block in row_blocks(self.size, self.size):
@@ -205,31 +140,7 @@ class Nodes:
                 own = np.flatnonzero(place[chosen] >= 0)
                 points.append(view.train[place[chosen[own]]])
                 rows.append(own)
-            yield chosen, self.distances(points, rows, chosen.size)
-
-
-@dataclass(frozen=True)
-class GraphScorer:
-    """Scores of new rows: the mean of those of their nearest nodes, zero for rows without any of the views."""
-
-    nodes: Nodes
-    node_scores: Array  # (m, K)
-
-    @property
-    def n_basis_rows(self) -> int:
-        """Number of rows that new rows are compared with at a time: none, since that is done for some of them at a time."""
-        return 0
-
-    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Scores (m, K) of rows given by view, with which rows have which view."""
-        nodes, n = self.nodes, matrices[0].shape[0]
-        scores = np.zeros((n, self.node_scores.shape[1]))
-        for block in row_blocks(n, nodes.size):
-            here = np.arange(block.start, block.stop)
-            rows = [np.flatnonzero(present[i][here]) for i in nodes.indices]
-            distances = nodes.distances_of_new([matrix[here] for matrix in matrices], rows, here.size)
-            scores[here] = nearest_means(distances, nodes.n_neighbors, self.node_scores)
-        return scores
+            yield chosen, self.between.of_points(points, rows, chosen.size)
 
 
 def find_nodes(views: Sequence[ViewData], indices: Sequence[int], n_L: int, weights: Array, n_neighbors: int) -> Nodes:

@@ -16,6 +16,7 @@ from scipy.stats import beta, binomtest
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.consensus import balancing_offset
 from cmvmed.members.stacking import stacking_weights
+from cmvmed.model.fitted_model import mix
 from cmvmed.numerics.softmax import log_softmax, softmax
 from cmvmed.numerics.types import Array, IntArray
 
@@ -45,16 +46,6 @@ class Mixture:
     def log_probabilities(self, logits: Array) -> Array:
         """log p (n, K), of the logits (P, n, K) of the parts, which need not be normalized."""
         return log_softmax(self.scale * mix(logits, self.weights, self.scales))
-
-
-def mix(logits: Array, weights: Array, scales: Array) -> Array:
-    """log Σ_k w_k softmax(c_k z_k), (n, K), of logits (P, n, K)."""
-    log_p = log_softmax(scales[:, None, None] * logits)
-    if len(log_p) == 1:
-        return np.asarray(log_p[0])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_p += np.log(weights)[:, None, None]
-        return np.asarray(np.logaddexp.reduce(log_p))
 
 
 def scale_posterior(logits: Array, codes: IntArray, weights: Array, center: float, sd: float, tuning: Tuning) -> Array:

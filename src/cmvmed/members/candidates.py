@@ -20,7 +20,6 @@ size of the kernel, one, is added to it.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -36,8 +35,11 @@ from cmvmed.members.centered_kernels import (
     kernel_mean,
     view_rows,
 )
+from cmvmed.model.fitted_model import Member, Rule
+from cmvmed.model.graph_votes import graph_vote
+from cmvmed.model.terms import Term
 from cmvmed.numerics.kernels import DISTANCE_KERNELS, Kernel
-from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.numerics.types import Array, BoolArray, IntArray
 from cmvmed.views.training_data import TrainingData, generator
 from cmvmed.views.view_rows import ViewData
 
@@ -70,33 +72,6 @@ class Opinion:
         return np.asarray(sum(kernel.gram() for kernel in self.kernels) * np.outer(d, d) + self.constant)
 
 
-class PartScorer(Protocol):
-    """Scores of new rows by one kernel of an opinion."""
-
-    @property
-    def n_basis_rows(self) -> int:
-        """Number of rows that a new row is compared with."""
-
-    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Scores (m, K) of rows given by view, with which rows have which view."""
-
-
-@dataclass(frozen=True)
-class OpinionScorer:
-    """Scores of new rows by one opinion."""
-
-    parts: tuple[PartScorer, ...]
-    views: tuple[int, ...]  # the view of each part, if the opinion is a mean over the views that a row has; else empty
-    intercept: Array  # (K,)
-
-    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Scores (m, K) of rows given by view, with which rows have which view."""
-        total = np.asarray(sum(part.scores(matrices, present) for part in self.parts))
-        if self.views:
-            total = total * row_factors([present[view] for view in self.views])[:, None]
-        return total + self.intercept
-
-
 def row_factors(present: Sequence[BoolArray]) -> Array:
     """1/√(number of views of each row), (n,); 1 for rows without any."""
     return np.asarray(1.0 / np.sqrt(np.maximum(np.sum(present, axis=0), 1)))
@@ -126,13 +101,14 @@ class Candidates:
         total = sum(kernel.scores(scaled) for kernel in opinion.kernels) * d[:, None]
         return np.asarray(total[self.order] + opinion.constant * coefficients.sum(axis=0))
 
-    def scorer(self, j: int, coefficients: Array) -> OpinionScorer:
-        """The scores of new rows by opinion j, for coefficients (l, K)."""
+    def member(self, j: int, coefficients: Array) -> Member:
+        """Opinion j on new rows, not calibrated, for coefficients (l, K)."""
         opinion = self.opinions[j]
         scaled = opinion.factor * opinion.row_factors()[self.labeled][:, None] * coefficients
-        views = tuple(_view_of(kernel) for kernel in opinion.kernels) if opinion.normalized else ()
+        terms = tuple(_term(kernel, scaled) for kernel in opinion.kernels)
         intercept = opinion.constant * coefficients.sum(axis=0)
-        return OpinionScorer(tuple(kernel.scorer(scaled) for kernel in opinion.kernels), views, intercept)
+        rule: Rule = "root" if opinion.normalized else "sum"
+        return Member(opinion.name, terms, np.ones(len(terms)), rule, 1.0, intercept)
 
 
 def build_candidates(
@@ -297,5 +273,8 @@ def _rbf(data: ViewData) -> Kernel:
     return Kernel(data.settings.name, "rbf", data.kernel.gamma)
 
 
-def _view_of(kernel: CenteredKernel | GraphKernel) -> int:
-    return kernel.rows.view if isinstance(kernel, CenteredKernel) else kernel.nodes.indices[0]
+def _term(kernel: CenteredKernel | GraphKernel, coefficients: Array) -> Term:
+    """A kernel of an opinion on new rows, for coefficients (l, K)."""
+    if isinstance(kernel, CenteredKernel):
+        return kernel.term(coefficients)
+    return graph_vote(*kernel.node_scores(coefficients))

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from cmvmed.numerics.kernel_expansions import KernelExpansion, can_sum
+from cmvmed.model.expansions import Expansion
+from cmvmed.model.terms import Centers
 from cmvmed.numerics.kernels import Kernel, row_blocks
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.views.view_rows import ViewData, ViewPreprocessor
+from cmvmed.views.view_rows import ViewData
 
 
 @dataclass(frozen=True)
@@ -37,40 +38,6 @@ class ViewRows:
         present = np.zeros(self.n_rows, dtype=bool)
         present[self.members] = True
         return present
-
-
-@dataclass(frozen=True)
-class KernelScorer:
-    """Scores of new rows: a kernel expansion, zero for rows without the view."""
-
-    view: int
-    preprocessor: ViewPreprocessor
-    kernel: Kernel
-    basis: Matrix
-    index: IntArray | None
-    coefficients: Array  # (p, K)
-    constant: Array  # (K,)
-
-    @property
-    def n_basis_rows(self) -> int:
-        """Number of rows that a new row is compared with."""
-        return len(self.coefficients)
-
-    @property
-    def expansion(self) -> KernelExpansion | None:
-        """The scores as a sum of kernel functions of dense rows, None if they have no such form."""
-        if not can_sum(self.kernel, self.basis):
-            return None
-        centers = self.basis if self.index is None else self.basis[self.index]
-        return KernelExpansion(self.kernel, centers, self.coefficients, self.constant)
-
-    def scores(self, matrices: list[Matrix], present: list[BoolArray]) -> Array:
-        """Scores (m, K) of rows given by view, with which rows have which view."""
-        rows = np.flatnonzero(present[self.view])
-        scores = np.zeros((present[self.view].size, self.constant.size))
-        points = self.preprocessor.transform(matrices[self.view][rows])
-        scores[rows] = self.kernel.cross(points, self.basis, self.index) @ self.coefficients + self.constant
-        return scores
 
 
 @dataclass(frozen=True)
@@ -115,18 +82,18 @@ class CenteredKernel:
         scores[self.rows.members] = self._values(every) @ coefficients[self.rows.labeled]
         return scores
 
-    def scorer(self, coefficients: Array) -> KernelScorer:
+    def term(self, coefficients: Array) -> Expansion:
         """The scores of new rows for coefficients (l, K)."""
         a = self.scale * coefficients[self.rows.labeled]
         total, mean = a.sum(axis=0), self.mean
         extended = np.concatenate([a, -np.outer(mean.shares, total)])
         constant = mean.total * total - mean.of_rows[self.rows.index_L] @ a
-        own, basis, index = self.rows.index_L, self.data.train, None
+        own, preprocessor = self.rows.index_L, self.data.preprocessor
         if mean.index is None:
-            basis = _stacked(basis[own], mean.basis)
-        else:
-            index = np.concatenate([own, mean.index])
-        return KernelScorer(self.rows.view, self.data.preprocessor, self.kernel, basis, index, extended, constant)
+            basis = _stacked(self.data.train[own], mean.basis)
+            return Expansion(Centers(self.rows.view, preprocessor, basis), None, self.kernel, extended, constant)
+        held = Centers(self.rows.view, preprocessor, self.data.train, self.rows.members)
+        return Expansion(held, np.concatenate([own, mean.index]), self.kernel, extended, constant)
 
     def _values(self, own: IntArray) -> Array:
         """k̃ between some rows of ``train`` and the labeled rows, (m, l_v)."""

@@ -12,6 +12,7 @@ from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.members.accuracy import HeldOut, HeldOutAccuracy, Mixture, fit_mixture, held_out_accuracy, share_offset
 from cmvmed.members.pool import SupervisedFit, SupervisedPool
+from cmvmed.model.uncertainty import HeldOutScores
 from cmvmed.numerics.softmax import softmax
 from cmvmed.numerics.threads import Mapper
 from cmvmed.numerics.types import Array, BoolArray, IntArray
@@ -172,3 +173,17 @@ def opinions_table(combined: Combined) -> dict[str, Any]:
             own = p[np.arange(held_out.codes.size), held_out.codes]
             add("consensus", weight, own, p.argmax(axis=1) == held_out.codes, held_out.weights)
     return {"name": columns["name"], **{k: np.array(v) for k, v in columns.items() if k != "name"}}
+
+
+def held_out_scores(combined: Combined, class_prior: Array) -> HeldOutScores | None:
+    """The scores of the labels that a fit held out, None if it did not hold out any; ``class_prior`` is r, (K,)."""
+    held_out, rows = combined.held_out, combined.parts.rows
+    if held_out is None or not held_out.weights.any():
+        return None
+    p = np.exp(combined.mixture.log_probabilities(held_out.logits))
+    used, ratio = held_out.weights > 0.0, np.ones(rows.n_classes)
+    if combined.parts.per_class:
+        counts = rows.counts(np.ones(rows.codes.size, dtype=bool))
+        ratio = np.where(counts > 0.0, class_prior * counts.sum() / np.where(counts > 0.0, counts, 1.0), 1.0)
+    codes = held_out.codes[used]
+    return HeldOutScores(p[used, codes], codes, held_out.weights[used] * ratio[codes], ratio)

@@ -6,8 +6,7 @@ of each fold, so that what comes after sees held-out probabilities that no decis
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,14 +15,13 @@ from cmvmed.auto.labeled_rows import LabeledRows
 from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.auto.tuning import Tuning
 from cmvmed.graphs.kernel import GraphKernel
-from cmvmed.members.candidates import USES_UNLABELED, Candidates, OpinionScorer, PartScorer
-from cmvmed.members.part_sums import PartSums, WeightedParts
+from cmvmed.members.candidates import USES_UNLABELED, Candidates
 from cmvmed.members.ridge import fit_ridge, inverse
 from cmvmed.members.shares import infer_shares
 from cmvmed.members.stacking import fit_logits, log_linear_pool, stacking_weights
-from cmvmed.numerics.pickled_fields import PickledByFields
+from cmvmed.model.fitted_model import Member
 from cmvmed.numerics.softmax import log_softmax
-from cmvmed.numerics.types import Array, BoolArray, Matrix
+from cmvmed.numerics.types import Array, BoolArray
 
 
 @dataclass(frozen=True)
@@ -42,55 +40,12 @@ class SupervisedPool:
 
 
 @dataclass(frozen=True)
-class PoolScorer(PickledByFields):
-    """The opinions of a pool on new rows: logits z_j = a_j s_j + b_j of scores s_j, and Σ_j w_j z_j of the pool."""
-
-    scorers: tuple[OpinionScorer, ...]
-    scales: Array  # (J,), a
-    offsets: Array  # (J, K), b
-    weights: Array  # (J,), w
-
-    @property
-    def n_basis_rows(self) -> int:
-        """Largest number of rows that new rows are compared with at a time."""
-        return max(part.n_basis_rows for scorer in self.scorers for part in scorer.parts)
-
-    def by_opinion(self, matrices: list[Matrix], present: list[BoolArray]) -> list[Array]:
-        """The log-probabilities (m, K) of each opinion, of rows given by view, with which rows have which view."""
-        scores = self._sums.values(matrices, present) + self._intercepts[:, None]
-        return list(log_softmax(self.scales[:, None, None] * scores + self.offsets[:, None]))
-
-    @cached_property
-    def _sums(self) -> PartSums:
-        """The scores of each opinion."""
-        functions = [WeightedParts(tuple((1.0, p) for p in own.parts), own.views) for own in self.scorers]
-        return PartSums(functions, self.offsets.shape[1])
-
-    @property
-    def _intercepts(self) -> Array:
-        return np.stack([scorer.intercept for scorer in self.scorers])  # (J, K)
-
-    def logit_parts(self) -> list[WeightedParts]:
-        """Functions whose sum, with the constant, are the logits of the pool: one for each set of views with a mean over it."""
-        found: dict[tuple[int, ...], list[tuple[float, PartScorer]]] = {}
-        for scorer, factor in zip(self.scorers, self.weights * self.scales, strict=True):
-            if factor != 0.0:
-                found.setdefault(scorer.views, []).extend((float(factor), part) for part in scorer.parts)
-        return [WeightedParts(tuple(parts), views) for views, parts in found.items()]
-
-    @property
-    def logit_constant(self) -> Array:
-        """Σ_j w_j (a_j c_j + b_j) with the intercepts c_j of the scores, (K,)."""
-        return np.asarray(self.weights @ (self.scales[:, None] * self._intercepts + self.offsets))
-
-
-@dataclass(frozen=True)
 class OpinionScores:
     """An opinion fitted to several subsets of the labels, S in number."""
 
     left_out: Array  # (S, l, K), scores of each label by fits that left its group out
     scores: Array  # (S, n, K), scores of all training rows
-    scorer: OpinionScorer  # of new rows, by the fit to the first subset
+    member: Member  # on new rows, by the fit to the first subset, not calibrated
 
 
 @dataclass(frozen=True)
@@ -99,7 +54,7 @@ class SupervisedFit:
 
     candidates: Candidates
     folds: list[BoolArray]  # which labeled rows (l,) each fold holds
-    scorers: tuple[OpinionScorer, ...]  # of new rows, by the opinions fitted to all labels
+    uncalibrated: tuple[Member, ...]  # the opinions fitted to all labels, on new rows
     pool: SupervisedPool
     fold_pools: list[SupervisedPool]
 
@@ -108,9 +63,10 @@ class SupervisedFit:
         """The labeled rows."""
         return self.candidates.rows
 
-    def scorer(self) -> PoolScorer:
-        """The pool, applied to new rows."""
-        return PoolScorer(self.scorers, self.pool.scales, self.pool.offsets, self.pool.weights)
+    def members(self) -> tuple[Member, ...]:
+        """The opinions on new rows: logits a_j s_j + b_j of scores s_j."""
+        pool = zip(self.uncalibrated, self.pool.scales, self.pool.offsets, strict=True)
+        return tuple(replace(own, scale=float(a), offset=a * own.offset + b) for own, a, b in pool)
 
     def neighbor_evidence(self) -> NeighborEvidence | None:
         """The graph of nearest rows and its weight in the pool; None if that is not above its prior weight."""
@@ -143,7 +99,7 @@ def fit_supervised(
         _pool(candidates, kept, left_out[i], scores[i], mass, per_class=per_class, tuning=tuning)
         for i, kept in enumerate(keep)
     ]
-    return SupervisedFit(candidates, folds, tuple(fit.scorer for fit in fits), pools[0], pools[1:])
+    return SupervisedFit(candidates, folds, tuple(fit.member for fit in fits), pools[0], pools[1:])
 
 
 def fit_opinion(candidates: Candidates, j: int, keep: Sequence[BoolArray], n: int) -> OpinionScores:
@@ -154,7 +110,7 @@ def fit_opinion(candidates: Candidates, j: int, keep: Sequence[BoolArray], n: in
     fits = [fit_ridge(A, one_hot - empirical_bayes_share(rows.counts(kept)), rows.groups, kept) for kept in keep]
     coefficients = np.concatenate([fit.coefficients for fit in fits], axis=1)  # (l, S K)
     scores = candidates.scores(j, coefficients).reshape(n, len(keep), rows.n_classes).transpose(1, 0, 2)
-    return OpinionScores(np.stack([fit.left_out for fit in fits]), scores, candidates.scorer(j, fits[0].coefficients))
+    return OpinionScores(np.stack([fit.left_out for fit in fits]), scores, candidates.member(j, fits[0].coefficients))
 
 
 def _pool(

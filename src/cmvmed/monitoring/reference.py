@@ -118,38 +118,62 @@ def features_of(
     return features
 
 
-def build_reference(
+@dataclass(frozen=True)
+class ReferenceRows:
+    """The training rows that a reference is made of when it is first needed: computing it takes longer than drawing them."""
+
+    learned: tuple[Matrix, ...]  # per view, the rows that its features are learned from
+    numbers: tuple[IntArray, ...]  # per view, which training rows those are
+    kept: tuple[Matrix, ...]  # per view, the rows of the second and third part
+    present: tuple[BoolArray, ...]  # per view, which of these have it
+    probabilities: Single  # (n, K) of the classes of these rows
+    n_second: int
+    n_directions: int  # principal directions of each view
+
+    def build(self, preprocessors: Sequence[ViewPreprocessor]) -> Reference:
+        """Learn the features of each view, whose gaps are filled by its preprocessor, and compute those of the kept rows."""
+        profiles = []
+        for matrix, numbers, preprocessor in zip(self.learned, self.numbers, preprocessors, strict=True):
+            columns, unit = _columns_of_kernel(preprocessor, numbers), preprocessor.scaling.kind == "unit"
+            complete, enough = preprocessor.complete(matrix), numbers.size >= MIN_VIEW_ROWS
+            profiles.append(fit_profile(complete, self.n_directions, unit=unit, columns=columns) if enough else None)
+        features = features_of(profiles, preprocessors, self.kept, self.present)
+        return Reference(tuple(profiles), features.astype(np.float32), self.probabilities, self.n_second)
+
+
+def draw_reference_rows(
     matrices: Sequence[Matrix],
     present: Sequence[BoolArray],
     rows: IntArray,
-    preprocessors: Sequence[ViewPreprocessor],
     probabilities: Array,
     max_rows: int,
     n_directions: int,
-) -> Reference:
-    """Summarize training rows.
+) -> ReferenceRows:
+    """Draw the three parts.
 
     Parameters
     ----------
     matrices, present : per view the rows (n, d) and which of them have it
     rows : numbers of the rows to use
-    preprocessors : per view, how gaps are filled
     probabilities : (n, K), of the classes of each row
     max_rows : rows of each of the three parts
     n_directions : principal directions of each view
     """
     first, second, third = _three_parts(rows, max_rows)
-    profiles = []
-    for matrix, has, preprocessor in zip(matrices, present, preprocessors, strict=True):
+    numbers = []
+    for has in present:
         own = first[has[first]]
-        own = own if own.size >= MIN_VIEW_ROWS else rows[has[rows]][:max_rows]
-        columns = _columns_of_kernel(preprocessor, own)
-        unit, enough = preprocessor.scaling.kind == "unit", own.size >= MIN_VIEW_ROWS
-        complete = preprocessor.complete(matrix[own])
-        profiles.append(fit_profile(complete, n_directions, unit=unit, columns=columns) if enough else None)
+        numbers.append(own if own.size >= MIN_VIEW_ROWS else rows[has[rows]][:max_rows])
     kept = np.concatenate([second, third])
-    features = features_of(profiles, preprocessors, [m[kept] for m in matrices], [has[kept] for has in present])
-    return Reference(tuple(profiles), features.astype(np.float32), probabilities[kept].astype(np.float32), second.size)
+    return ReferenceRows(
+        learned=tuple(matrix[own] for matrix, own in zip(matrices, numbers, strict=True)),
+        numbers=tuple(numbers),
+        kept=tuple(matrix[kept] for matrix in matrices),
+        present=tuple(has[kept] for has in present),
+        probabilities=probabilities[kept].astype(np.float32),
+        n_second=second.size,
+        n_directions=n_directions,
+    )
 
 
 def _columns_of_kernel(preprocessor: ViewPreprocessor, rows: IntArray) -> IntArray | None:

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from cmvmed.data.array_api import ArrayPlace
+from cmvmed.model.array_program import ArrayProgram, ArrayRunner
+from cmvmed.model.formulas import FORMULAS, kernel_values, view_input
 from cmvmed.numerics.kernels import Kernel
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.nystroem import Landmarks
 from cmvmed.numerics.types import Array
-from cmvmed.onnx_export.array_program import ArrayProgram, ArrayRunner
-from cmvmed.onnx_export.expansions import KERNELS, kernel_values
-from cmvmed.onnx_export.view_inputs import view_input
 from cmvmed.views.view_rows import ViewPreprocessor
 
 
@@ -39,7 +38,7 @@ class ArrayViews:
         place: ArrayPlace,
     ) -> "ArrayViews | None":
         """None unless the kernels of all views can be computed by other libraries."""
-        if any(own.kernel.kind not in KERNELS or is_sparse(own.landmarks) for own in landmarks):
+        if any(own.kernel.kind not in FORMULAS or is_sparse(own.landmarks) for own in landmarks):
             return None
         program, values, masks = ArrayProgram(), [], []
         for i, (preprocessor, own) in enumerate(zip(preprocessors, landmarks, strict=True)):

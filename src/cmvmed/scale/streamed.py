@@ -27,7 +27,6 @@ from cmvmed.core.consensus import balancing_offset, pool
 from cmvmed.core.low_rank import LowRankView, WeightGaussian, WeightSpace
 from cmvmed.core.objective import Sweep, ViewTerms, sweep_record, total_objective
 from cmvmed.core.posterior import solve_dual
-from cmvmed.model.predictors import LowRankPredictor, ViewPredictor
 from cmvmed.numerics.linalg import eigen_psd
 from cmvmed.numerics.nystroem import Basis
 from cmvmed.numerics.types import Array
@@ -87,7 +86,7 @@ class StreamedResult:
     """Where the sweeps over some rows ended."""
 
     result: AnnealingResult  # history, offset and end of the fit; its states and consensus are of the sample
-    predictors: tuple[ViewPredictor, ...]
+    views: tuple[StreamedView, ...]
     n_rows: int  # unlabeled rows that were swept over
 
 
@@ -118,11 +117,7 @@ def streamed_stages(
             grams = tuple(gram / weight for gram in _gram_matrices(rows, GramPass(unlabeled, chunks)))
         views = tuple(_streamed_view(plan, result, i, bases[i], gram * weight) for i, gram in enumerate(grams))
         result, views = _sweep_over(_StreamedStep(rows, unlabeled, chunks, plan, result), views)
-        predictors = tuple(
-            LowRankPredictor(preprocessor, view.basis, view.theta, view.gaussian.d)
-            for preprocessor, view in zip(preprocessors, views, strict=True)
-        )
-        yield StreamedResult(result, predictors, rows.n_unlabeled)
+        yield StreamedResult(result, views, rows.n_unlabeled)
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ class ViewData:
 
     @property
     def bias(self) -> float:
-        """The constant a Gaussian bias adds to the kernel."""
-        return self.preprocessor.bias
+        """σ_b²/σ², the constant a Gaussian bias adds to the kernel."""
+        return self.settings.bias_variance / self.settings.prior_variance
 
     @property
     def C(self) -> float:
@@ -111,14 +111,13 @@ class ViewData:
     @property
     def preprocessor(self) -> "ViewPreprocessor":
         """How new rows take the form of ``train``."""
-        return ViewPreprocessor(self.settings, self.scaling, self.columns, self.imputation)
+        return ViewPreprocessor(self.scaling, self.columns, self.imputation)
 
 
 @dataclass(frozen=True)
 class ViewPreprocessor:
     """What is done to a view's rows before its kernel is applied."""
 
-    settings: ViewSettings
     scaling: Scaling
     columns: IntArray | None  # of a precomputed kernel, those of training rows
     imputation: Imputation | None = None  # None for a precomputed kernel
@@ -140,11 +139,6 @@ class ViewPreprocessor:
         kernel = np.zeros((rows.shape[0], n_columns))
         kernel[:, self.columns] = rows
         return kernel
-
-    @property
-    def bias(self) -> float:
-        """σ_b²/σ², the constant a Gaussian bias adds to the kernel."""
-        return self.settings.bias_variance / self.settings.prior_variance
 
     @property
     def needs_all_cells(self) -> bool:

@@ -1,0 +1,210 @@
+"""All terms of a model together against each term of each member alone."""
+
+import pickle
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from cmvmed import CMVMED, config_context
+from cmvmed._config import configured_memory_limit, configured_prediction_dtype
+from cmvmed.datasets import make_multiview_gaussian
+from cmvmed.members.stacking import log_linear_pool
+from cmvmed.model.evaluate import member_logits
+from cmvmed.model.terms import covers
+from cmvmed.numerics.softmax import log_softmax, softmax
+from tests.core.factories import rejects
+
+
+@pytest.fixture(scope="module", params=["exact", "nystroem"])
+def fitted(request):
+    data = make_multiview_gaussian(500, n_classes=3, n_views=3, n_features=5, labeled=40, random_state=0)
+    model = CMVMED(views=data.views, approximation=request.param, n_components=80).fit(data.data, data.y)
+    return model, data.data
+
+
+def new_rows(X, kind):
+    rows = X[:300] + 0.1
+    if kind == "without views":
+        rows[::3, :5] = np.nan
+        rows[1::4, 5:10] = np.nan
+    if kind == "with gaps":
+        rows[::5, 2] = np.nan
+    if kind == "equal to training rows":
+        rows = X[:300].copy()
+    return rows
+
+
+def logits_one_by_one(model, matrices, present):
+    """The logits (members, n, K) of all members from the scores of each of their terms alone."""
+    return np.stack([own.logits([t.scores(matrices, present) for t in own.terms], present) for own in model.members])
+
+
+@pytest.mark.parametrize("kind", ["whole", "without views", "with gaps", "equal to training rows"])
+@pytest.mark.parametrize("n_rows", [1, 7, 300])
+def test_terms_that_share_distances_have_the_scores_that_each_has_alone(fitted, kind, n_rows):
+    model, X = fitted[0]._model, fitted[1]
+    matrices = model.schema.layout.split(new_rows(X, kind)[:n_rows])
+    present = model.row_check.present(0, matrices)
+    together = member_logits(model.members, matrices, present)
+    apart = logits_one_by_one(model, matrices, present)
+    np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-10)
+    rejects(np.testing.assert_allclose, together[:, ::-1] + 1e-6, apart, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["whole", "without views", "with gaps", "equal to training rows"])
+@pytest.mark.parametrize("n_rows", [1, 7, 300])
+def test_probabilities_are_those_of_the_members_one_by_one(fitted, kind, n_rows):
+    """Members are pooled log-linearly, brought to the class shares, and mixed with the consensus."""
+    estimator, X = fitted
+    model, rows = estimator._model, new_rows(X, kind)[:n_rows]
+    matrices = model.schema.layout.split(rows)
+    present = model.row_check.present(0, matrices)
+    logits, mixing = logits_one_by_one(model, matrices, present), model.mixing
+    pool = log_linear_pool(log_softmax(logits[:-1]), mixing.pooling[0, :-1]) + mixing.offsets[0]
+    p = [softmax(scale * z) for scale, z in zip(mixing.scales, (pool, logits[-1]), strict=True)]
+    expected = softmax(mixing.scale * np.log(mixing.weights[0] * p[0] + mixing.weights[1] * p[1]))
+    has_view = np.any(present, axis=0)
+    found = estimator.predict_proba(rows)
+    np.testing.assert_allclose(found[has_view], expected[has_view], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found[~has_view], np.tile(model.class_prior, (int((~has_view).sum()), 1)))
+
+
+@pytest.mark.parametrize("kind", ["whole", "without views"])
+def test_a_row_alone_has_the_probabilities_that_it_has_among_others(fitted, kind):
+    model, X = fitted
+    rows = new_rows(X, kind)[:12]
+    alone = np.vstack([model.predict_proba(rows[i : i + 1]) for i in range(12)])
+    np.testing.assert_allclose(alone, model.predict_proba(rows), rtol=1e-10, atol=1e-13)
+
+
+def test_each_distance_and_kernel_value_is_computed_once(fitted):
+    sums = fitted[0]._model.evaluator()._sums
+    assert len(sums.functions) == 3  # the logits of the pool, a mean over views or not, and the consensus
+    assert [len(graphs.graphs) for graphs in sums.graphs] == [4]  # one by all views, and one by each
+    assert [len(graphs.distances) for graphs in sums.graphs] == [3]
+    gaussians = [len(own.sum.gaussians) for own in sums.kernels if own.sum.gaussians]
+    assert gaussians == [2, 2, 2]  # of opinions ("rbf" and that of the view) and of the consensus
+    assert len(sums.forms.views) == 3
+
+
+def test_a_form_with_a_narrower_clip_is_the_other_clipped(fitted):
+    model, X = fitted
+    sums, matrices = model._model.evaluator()._sums, model._model.schema.layout.split(X[:20] * 10.0)
+    every = sums.forms.of(matrices, None)
+    assert len(every) == 6
+    assert len(sums.forms._wider) == 3  # by view, features clipped far out and near
+    for form, (view, preprocessor) in enumerate(sums.forms._forms):
+        np.testing.assert_array_equal(every[form].points, preprocessor.transform(matrices[view]))
+
+
+def test_a_member_without_weight_is_left_out(fitted):
+    model = fitted[0]._model
+    pooling = model.mixing.pooling.copy()
+    pooling[0, 1] = 0.0
+    others = replace(model, mixing=replace(model.mixing, pooling=pooling))
+    every, fewer = (sum(len(f.terms) for f in own.evaluator()._sums.functions) for own in (model, others))
+    assert fewer == every - len(model.members[1].terms)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictions_in_single_precision_differ_by_rounding(fitted, dtype):
+    model, X = fitted
+    rows = new_rows(X, "without views").astype(dtype)
+    double = model.predict_proba(rows)
+    with config_context(prediction_dtype="float32"):
+        single = model.predict_proba(rows)
+    assert single.dtype == np.float64
+    assert 1e-12 < np.abs(single - double).max() < 2e-5
+
+
+def test_rows_given_in_single_precision_are_compared_in_double_precision(fitted):
+    model, X = fitted
+    rows = X.astype(np.float32)
+    np.testing.assert_array_equal(model.predict_proba(rows), model.predict_proba(rows.astype(np.float64)))
+    np.testing.assert_array_equal(
+        model.decision_function_by_view(rows)["view1"],
+        model.decision_function_by_view(rows.astype(np.float64))["view1"],
+    )
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_features_with_an_offset_keep_their_digits(offset):
+    data = make_multiview_gaussian(200, n_features=4, labeled=20, random_state=1)
+    X = data.data + offset
+    model = CMVMED(views=data.views).fit(X, data.y)
+    single = X.astype(np.float32)
+    total = sum(model.explain(single).values())
+    np.testing.assert_allclose(total, model.decision_function(single), atol=1e-8)
+    double = model.predict_proba(X)
+    with config_context(prediction_dtype="float32"):
+        assert 0.0 < np.abs(model.predict_proba(X) - double).max() < 2e-5
+
+
+def test_a_prediction_does_not_make_a_pickle_larger(fitted):
+    model, X = fitted
+    copied = pickle.loads(pickle.dumps(model))
+    before = len(pickle.dumps(copied))
+    expected = copied.predict_proba(X)
+    after = pickle.dumps(copied)
+    assert len(after) == before
+    np.testing.assert_array_equal(pickle.loads(after).predict_proba(X), expected)
+
+
+def test_settings_that_are_not_given_stay_as_they_are():
+    with config_context(memory_limit="1GiB"), config_context(prediction_dtype="float32"):
+        assert configured_memory_limit() == "1GiB"
+        with config_context(memory_limit=None):
+            assert configured_memory_limit() is None
+            assert configured_prediction_dtype() is np.float32
+    assert configured_memory_limit() is None
+    assert configured_prediction_dtype() is np.float64
+
+
+def test_an_unknown_precision_is_an_error():
+    with pytest.raises(ValueError, match="prediction_dtype"), config_context(prediction_dtype="float16"):
+        pass
+
+
+def test_sparse_rows_are_scored_part_by_part(fitted):
+    model, X = fitted
+    rows = X[:50].copy()
+    np.testing.assert_allclose(model.predict_proba(sparse.csr_matrix(rows)), model.predict_proba(rows), atol=1e-9)
+
+
+def test_a_changed_model_has_other_predictions(fitted):
+    model, X = fitted
+    before = model.predict_proba(X[:5])
+    changed = copy(model)
+    changed._model = replace(model._model, members=(model._model.consensus,), mixing=None)
+    assert np.abs(changed.predict_proba(X[:5]) - before).max() > 1e-4
+    np.testing.assert_array_equal(model.predict_proba(X[:5]), before)
+    assert model._model.evaluator() is model._model.evaluator()
+
+
+def test_each_precision_has_its_own_sums(fitted):
+    model = fitted[0]._model
+    for dtype in (np.float64, np.float32):
+        sums = model.evaluator(dtype)._sums
+        assert {gaussian.centers.dtype for own in sums.kernels for gaussian in own.sum.gaussians} == {np.dtype(dtype)}
+        assert model.evaluator(dtype) is model.evaluator(dtype)
+
+
+def test_rows_without_a_view_that_nodes_have_are_not_covered(fitted):
+    vote = next(term for own in fitted[0]._model.members for term in own.terms if len(term.views) > 1)
+    present = [np.array([True, False, False]), np.array([True, True, False]), np.array([False, False, False])]
+    assert covers(vote, present).tolist() == [True, True, False]
+    lacking = replace(vote, place=(vote.place[0], np.full_like(vote.place[1], -1), *vote.place[2:]))
+    assert covers(lacking, present).tolist() == [True, False, False]
+
+
+def test_values_that_are_too_large_are_an_error_that_names_the_view():
+    data = make_multiview_gaussian(120, n_features=4, labeled=20, random_state=1)
+    model = CMVMED(views=data.views, kernel="linear", scaling=None).fit(data.data, data.y)
+    rows = data.data[:3].copy()
+    rows[1, 5] = 1e200
+    name = list(data.views)[1]
+    with pytest.raises(ValueError, match=f"The kernel of view '{name}'"):
+        model.predict(rows)
