@@ -27,18 +27,21 @@ class Approximation:
 
 
 def choose_approximation(
-    approximation: str, n_components: int | None, algorithm: str, n_rows: int, n_unlabeled: int, tuning: Tuning
+    approximation: str | int, algorithm: str, n_rows: int, n_unlabeled: int, tuning: Tuning
 ) -> Approximation:
-    """The choice for ``n_rows`` rows with weight, of which some are unlabeled; only algorithm "bohning" has a low-rank form."""
-    low_rank = Approximation(n_components or default_components(n_rows, tuning))
+    """The choice for ``n_rows`` rows with weight, of which some are unlabeled; only algorithm "bohning" has a low-rank form.
+
+    A number is that of the landmarks.
+    """
     if approximation == "exact":
         return Approximation(None)
     if algorithm == "bohning":
-        wanted = approximation == "nystroem" or n_unlabeled > tuning.max_exact_rows
-        return low_rank if wanted else Approximation(None)
-    if approximation == "nystroem":
+        if approximation == "auto" and n_unlabeled <= tuning.max_exact_rows:
+            return Approximation(None)
+        return Approximation(default_components(n_rows, tuning) if isinstance(approximation, str) else approximation)
+    if approximation != "auto":
         raise ValueError(
-            f'approximation="nystroem" needs algorithm="bohning", not {algorithm!r}; change it, or use "exact".'
+            f'approximation={approximation!r} needs algorithm="bohning", not {algorithm!r}; change it, or use "exact".'
         )
     if n_unlabeled > MAX_ROWS_WITHOUT_LOW_RANK:
         raise ValueError(

@@ -45,8 +45,6 @@ class MED(MultiViewClassifier):
         Prior variance of a constant added to the score.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the hinge loss.
     random_state : int, RandomState instance or None, default=0
         Chooses the rows of which the median distance is taken if there are more than a thousand.
 
@@ -88,7 +86,6 @@ class MED(MultiViewClassifier):
         C: float = 1.0,
         bias_variance: float = 0.1,
         unlabeled: object = -1,
-        class_weight: object = None,
         random_state: object = 0,
     ) -> None:
         self.kernel = kernel
@@ -98,7 +95,6 @@ class MED(MultiViewClassifier):
         self.C = C
         self.bias_variance = bias_variance
         self.unlabeled = unlabeled
-        self.class_weight = class_weight
         self.random_state = random_state
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:

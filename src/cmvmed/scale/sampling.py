@@ -155,9 +155,9 @@ def sample_size(approximation: Approximation, data: TrainingInput, memory_limit:
     if n_sample < min(least, tuning.sample_rows):
         needed = memory_limit - room + SAMPLE_MEMORY * (fixed + least * row)
         raise MemoryError(
-            f"A fit with n_components={approximation.n_components} in {len(sizes)} views and {n_labeled} labeled rows needs at "
-            f"least {format_bytes(needed)} of memory, but only {format_bytes(memory_limit)} may be used. Lower n_components or "
-            "raise the limit with cmvmed.config_context(memory_limit=...)."
+            f"A fit with {approximation.n_components} landmark rows in {len(sizes)} views and {n_labeled} labeled rows needs at "
+            f"least {format_bytes(needed)} of memory, but only {format_bytes(memory_limit)} may be used. Give a smaller "
+            "number as approximation, or raise the limit with cmvmed.config_context(memory_limit=...)."
         )
     return int(n_sample)
 
