@@ -75,9 +75,7 @@ class Training:
     def folds(self, rows, n_folds=TUNING.n_folds):
         return held_out_folds(self.problem, rows, n_folds, grouped=self.data.groups is not None)
 
-    def candidates(
-        self, kinds=KINDS, n_neighbors=5, tuning=TUNING, used=None, *, per_class=False, max_compared_nodes=None
-    ):
+    def candidates(self, kinds=KINDS, tuning=TUNING, used=None, *, per_class=False, max_compared_nodes=None):
         used = np.ones(len(self.views), dtype=bool) if used is None else np.asarray(used)
         rows = self.labeled_rows(tuning)
         return build_candidates(
@@ -86,7 +84,6 @@ class Training:
             rows,
             used,
             kinds,
-            n_neighbors,
             max_compared_nodes,
             0,
             tuning,
