@@ -67,8 +67,11 @@ STEPS = (
     Step("+ λ and view weights by agreement", "ours", {"consensus_weight": "auto", "view_weights": "agreement"}),
     Step("+ safeguard", "ours", {}, SAFEGUARD),
     Step("+ class prior learned from all rows", "ours", {"class_prior": "auto"}),
-    Step("+ calibration by held-out labels", "ours", {"opinions": "consensus"}),
-    Step("+ opinions beside the consensus", "ours", {"opinions": ["linear", "rbf", "views", "consensus"]}),
+    Step(
+        "+ opinions beside the consensus, weighted by held-out labels",
+        "ours",
+        {"opinions": ["linear", "rbf", "views", "consensus"]},
+    ),
     Step("+ graphs of neighbors = CMVMED()", "ours", {"opinions": "auto"}),
 )
 
