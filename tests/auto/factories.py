@@ -110,7 +110,7 @@ def read_training(
         np.ones(n, dtype=bool) if not isinstance(matrix, np.ndarray) else ~np.isnan(matrix).all(axis=1)
         for matrix in matrices
     ]
-    partition = partition_rows(codes, n_classes, present, weights, np.where(codes >= 0, weights, 0.0))
+    partition = partition_rows(codes, n_classes, present, weights)
     data = TrainingData(None, list(matrices), present, Labels(np.arange(n_classes), codes), partition, groups)
     views = [
         data.fit_view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000, 2000), 0)

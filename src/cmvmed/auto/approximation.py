@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.numerics.nystroem import Basis
 from cmvmed.numerics.threads import Mapper
-from cmvmed.views.training_data import checked_random_state
 from cmvmed.views.view_kernel import FitView
 
 MAX_ROWS_WITHOUT_LOW_RANK = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
@@ -64,7 +64,7 @@ def view_bases(
     n_components = approximation.n_components
     if n_components is None:
         return None
-    seeds = checked_random_state(random_state).randint(2**31, size=len(views))
+    seeds = check_random_state(random_state).randint(2**31, size=len(views))
 
     def basis(i: int) -> Basis:
         return views[i].basis(

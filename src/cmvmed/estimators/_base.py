@@ -248,7 +248,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         settings = read_input_settings(self)
         data = open_training(X, y, settings)
-        weights = read_weights(sample_weight, None, data.labels)
+        weights = read_weights(sample_weight, data.labels)
         matrices = data.load(settings.memory_limit)
         present = present_in_training(data.schema, matrices, self.kernel)
         return training_data(data.schema, matrices, present, data.labels, weights)

@@ -136,7 +136,7 @@ class CoRLS(MultiViewClassifier):
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
         with numerical_errors():
             space = self._coregularize(data, partition)
-            coefficients, violation = fit_loss(space.kernel, Y, partition.hinge[partition.block_L])
+            coefficients, violation = fit_loss(space.kernel, Y, partition.weights[partition.block_L])
             expansions = [expansion @ coefficients for expansion in space.expansions]
         n_L = partition.block_L.size
         terms = [

@@ -124,7 +124,7 @@ class MED(MultiViewClassifier):
         labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
         (data,) = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labeled)
-        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * partition.hinge[labeled])
+        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * partition.weights[labeled])
         rows = np.arange(labeled.size)
         term, posterior = exact_view(0, data, data.rows_L, rows[: data.rows_L.size], state, np.empty(0))
         model = lower_baseline(training, labeled, labeled[:0], [term], [posterior])

@@ -137,7 +137,7 @@ class MVMED(MultiViewClassifier):
         data = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labeled)
         with numerical_errors():
-            coefficients, violation = _solve(data, Y, partition.hinge[labeled], self.c)
+            coefficients, violation = _solve(data, Y, partition.weights[labeled], self.c)
         if not all(np.isfinite(tau).all() for tau in coefficients):
             raise ValueError(f"The dual has no finite solution: {OVERFLOW_ADVICE}")
         if violation > KKT_TOLERANCE:

@@ -164,7 +164,7 @@ class SVM2K(MultiViewClassifier):
         rows = [np.concatenate([view.rows_L, n_L + view.rows_U]) for view in data]
         kernels = [view.kernel.gram(view.train, np.arange(view.train.shape[0])) for view in data]
         nothing = np.zeros(block_U.size)
-        hinge = [np.concatenate([view.settings.C * partition.hinge[partition.block_L], nothing]) for view in data]
+        hinge = [np.concatenate([view.settings.C * partition.weights[partition.block_L], nothing]) for view in data]
         similarity = self.D * partition.weights[np.concatenate([partition.block_L, block_U])]
         return [
             solve_two_view(svm2k_program(kernels, rows, np.concatenate([y, nothing]), hinge, similarity, self.epsilon))
