@@ -51,7 +51,8 @@ class MVMED(MultiViewClassifier):
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows of which the median distance is taken if there are more than a thousand.
+        Chooses the rows of which the median distance is taken if there are more than a thousand; 0, not None, so that the
+        same rows give the same model.
 
     Attributes
     ----------
