@@ -127,7 +127,7 @@ def test_equal_rows_of_opposite_labels_give_equal_probabilities(partly):
 
 def test_without_unlabeled_rows_each_view_is_a_med(partly):
     model = CMVMED(views={"a": 3, "b": 2}).fit(partly.X, partly.truth)
-    alone = MED(**{name: getattr(model, name) for name in MED().get_params() if name != "class_weight"})
+    alone = MED(**{name: getattr(model, name) for name in MED().get_params()})
     expected = alone.fit(partly.a, partly.truth).decision_function(partly.a)
     np.testing.assert_allclose(model.decision_function_by_view(partly.X)["a"], expected, atol=1e-8)
 

@@ -243,7 +243,7 @@ def test_what_is_no_file(tmp_path):
 
 
 MANY = 12_000  # more unlabeled rows than are annealed in memory
-STREAMED = {"n_components": 40, "n_stages": 2, "tol": 1e-6, "max_iter": 400}
+STREAMED = {"approximation": 40, "n_stages": 2, "tol": 1e-6, "max_iter": 400}
 
 
 @pytest.fixture(scope="module")
@@ -287,13 +287,13 @@ def many_enough():
 
 def test_larger_samples_come_before_all_rows(many, many_enough):
     X, y = many
-    model = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
+    model = CMVMED(views=[WIDTH, WIDTH], rows_tol=0, **STREAMED).fit(X, y)
     with tuning_context(replace(Tuning(), sample_rows=600, row_growth=1000)):
-        direct = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
+        direct = CMVMED(views=[WIDTH, WIDTH], rows_tol=0, **STREAMED).fit(X, y)
     assert sorted(set(model.history_["n_rows"])) == [600, 2400, (MANY - 40) // 2, MANY - 40]
     assert sorted(set(direct.history_["n_rows"])) == [600, MANY - 40]
     assert (model.predict(X) != direct.predict(X)).mean() < 5e-3  # both end by tol, a little before the end
-    weighted = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y, sample_weight=np.full(MANY, 2.0))
+    weighted = CMVMED(views=[WIDTH, WIDTH], rows_tol=0, **STREAMED).fit(X, y, sample_weight=np.full(MANY, 2.0))
     assert 2400 in weighted.history_["n_rows"]
 
 
@@ -301,17 +301,17 @@ def test_rows_without_weight_are_in_no_sample(many):
     X, y = many
     weights = np.where((y >= 0) | (np.arange(MANY) < 600), 1.0, 0.0)
     with tuning_context(replace(Tuning(), sample_rows=200, held_out_rows=100)):
-        settings = {"n_components": 20, "consensus_weight": 1.0, "opinions": "consensus", "rows_tol": 1e-9}
-        model = CMVMED(views=[WIDTH, WIDTH], approximation="nystroem", **settings).fit(X, y, sample_weight=weights)
+        settings = {"approximation": 20, "consensus_weight": 1.0, "opinions": "consensus", "rows_tol": 1e-9}
+        model = CMVMED(views=[WIDTH, WIDTH], **settings).fit(X, y, sample_weight=weights)
     assert model.history_["n_rows"].max() == ((weights > 0.0) & (y < 0)).sum()
 
 
 def test_sampling_ends_when_more_rows_hardly_change_the_accuracy(many, many_enough):
     X, y = many
-    settings = {"views": [WIDTH, WIDTH], "n_components": 40}
-    whole = CMVMED(rows="all", **settings).fit(X, y)
+    settings = {"views": [WIDTH, WIDTH], "approximation": 40}
+    whole = CMVMED(rows_tol=0, **settings).fit(X, y)
     enough = CMVMED(rows_tol=0.01, **settings).fit(X, y)
-    strict = CMVMED(rows_tol=0.0, **settings).fit(X, y)
+    strict = CMVMED(rows_tol=1e-12, **settings).fit(X, y)
     assert enough.approximation_["n_swept"] == 2400 == enough.history_["n_rows"].max()
     change = enough.approximation_["change"]
     p, best = whole.predict_proba(X), enough.predict(X)
@@ -334,12 +334,10 @@ def test_no_larger_sample_without_room(many):
     assert sorted(set(tight.history_["n_rows"])) == [600, MANY - 40]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"), [({"rows": "some"}, "rows must be"), ({"rows_tol": -1.0}, "rows_tol must be")]
-)
-def test_wrong_row_settings_are_named(given, message):
-    with pytest.raises(ValueError, match=message):
-        CMVMED(**given).fit([np.eye(4)], [0, 1, -1, -1])
+@pytest.mark.parametrize("rows_tol", [-1.0, "all", None, np.nan])
+def test_a_wrong_rows_tol_is_named(rows_tol):
+    with pytest.raises(ValueError, match="rows_tol"):
+        CMVMED(rows_tol=rows_tol).fit([np.eye(4)], [0, 1, -1, -1])
 
 
 @contextmanager
@@ -370,7 +368,7 @@ def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many
         pd.DataFrame(X, columns=NAMES).to_parquet(path, row_group_size=1000)
     source = da.from_array(X, chunks=(2500, -1)) if kind == "dask" else path
     models, passes = [], []
-    for settings in ({"rows_tol": 0.01}, {"rows": "all"}):
+    for settings in ({"rows_tol": 0.01}, {"rows_tol": 0}):
         with counted_passes(monkeypatch, DaskRows if kind == "dask" else LocalRows) as counts:
             models.append(CMVMED(views=[WIDTH, WIDTH], **settings, **STREAMED).fit(source, y))
         passes.append(counts)
@@ -387,9 +385,7 @@ def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many
 def test_what_is_learned_beside_the_sweeps_follows_the_sample(many, many_enough):
     """Class prior, opinions and calibration are of the annealed sample, whatever the other rows are."""
     X, y = many
-    models = [
-        CMVMED(views=[WIDTH, WIDTH], rows=rows, rows_tol=0.01, **STREAMED).fit(X, y) for rows in ("enough", "all")
-    ]
+    models = [CMVMED(views=[WIDTH, WIDTH], rows_tol=rows_tol, **STREAMED).fit(X, y) for rows_tol in (0.01, 0)]
     for name in ("class_prior_", "probability_scale_"):
         np.testing.assert_array_equal(*(getattr(model, name) for model in models))
     np.testing.assert_array_equal(*(model.opinions_["weight"] for model in models))
@@ -465,7 +461,7 @@ CMVMED(views=[2, 2], n_stages=1, approximation="nystroem").fit(small, np.arange(
 status = Path("/proc/self/status").read_text().splitlines()
 used = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (used + room, used + room))
-model = CMVMED(n_components=50, n_stages=2, max_iter=3, tol=0.1, class_prior=0.5).fit(X, "class")
+model = CMVMED(approximation=50, n_stages=2, max_iter=3, tol=0.1, class_prior=0.5).fit(X, "class")
 truth = np.load(folder / "truth.npy")
 print(model.history_["n_rows"][-1], np.mean(model.predict(X) == truth))
 try:

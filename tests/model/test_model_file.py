@@ -92,7 +92,7 @@ def outputs(model, X):
         found = {name: getattr(model, name)(X) for name in METHODS if hasattr(model, name)}
         if isinstance(model, CMVMED) and model.kernel != "precomputed":
             found["deviations"] = model.decision_function_by_view(X, return_std=True)
-        if isinstance(model, CMVMED) and model.calibrate:
+        if isinstance(model, CMVMED) and model.opinions is not None:
             found["estimate"] = model.accuracy_estimate()
             found["sets"] = model.predict_set(X)
     return found
