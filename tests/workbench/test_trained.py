@@ -195,7 +195,7 @@ def changed_document(path, change):
     with zipfile.ZipFile(path) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     document = json.loads(entries["model.json"])
-    (project,) = (entry for entry in document["objects"] if entry["type"] == "trained_project")
+    (project,) = (entry for entry in document["objects"] if entry["type"] == "project")
     change(project["fields"])
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in (entries | {"model.json": json.dumps(document)}).items():
