@@ -415,7 +415,9 @@ SETTINGS = [{}, {"kernel": "cosine"}, {"scaling": "unit"}, {"labels_drawn": "ran
 class TestSymmetries:
     """What must not matter; rows on a grid have many ties."""
 
-    @pytest.fixture(params=[(2, False), (3, True), (5, True)], ids=["2", "3, grid", "5, grid"])
+    @pytest.fixture(
+        params=[(2, False), (3, True), pytest.param((5, True), marks=pytest.mark.slow)], ids=["2", "3, grid", "5, grid"]
+    )
     def task(self, request):
         n_classes, grid = request.param
         X, y, _ = clusters(n=90, n_classes=n_classes, labels=4, separation=1.5, seed=n_classes)

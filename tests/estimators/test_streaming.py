@@ -244,6 +244,7 @@ def test_what_is_no_file(tmp_path):
 MANY = 6_000
 FEW_IN_MEMORY = Tuning(sample_rows=3000)  # fewer unlabeled rows are annealed in memory than there are
 STREAMED = {"n_components": 40, "n_stages": 2, "tol": 1e-6, "max_iter": 400}
+ROUGH = STREAMED | {"tol": 1e-2}  # where it does not matter how a fit ends
 
 
 @pytest.fixture(scope="module")
@@ -268,14 +269,24 @@ def check_same_stream(model, reference, X):
     np.testing.assert_allclose(model.label_distributions_, reference.label_distributions_, atol=1e-6)
 
 
-def test_streamed_fits_are_the_same_from_anywhere(tmp_path, many, streamed_in_memory):
+@pytest.mark.parametrize("source", ["dask", *[pytest.param(name, marks=pytest.mark.slow) for name in ("npy", "map")]])
+def test_streamed_fits_are_the_same_from_anywhere(source, tmp_path, many, streamed_in_memory):
     X, y = many
     np.save(tmp_path / "all.npy", X)
-    sources = [tmp_path / "all.npy", np.load(tmp_path / "all.npy", mmap_mode="r"), da.from_array(X, chunks=(900, -1))]
+    sources = {
+        "dask": lambda: da.from_array(X, chunks=(900, -1)),
+        "npy": lambda: tmp_path / "all.npy",
+        "map": lambda: np.load(tmp_path / "all.npy", mmap_mode="r"),
+    }
     with tuning_context(FEW_IN_MEMORY):
-        for source in sources:
-            model = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(source, y)
-            check_same_stream(model, streamed_in_memory, X)
+        model = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(sources[source](), y)
+    check_same_stream(model, streamed_in_memory, X)
+
+
+def test_a_fit_that_ends_early_is_not_the_same(many, streamed_in_memory):
+    """Broken twin: the tolerance of the comparison is not too wide."""
+    X, y = many
+    with tuning_context(FEW_IN_MEMORY):
         early = CMVMED(views=[WIDTH, WIDTH], **(STREAMED | {"tol": 0.5})).fit(X, y)
     with pytest.raises(AssertionError):
         check_same_stream(early, streamed_in_memory, X)
@@ -288,15 +299,17 @@ def many_enough():
         yield
 
 
-def test_larger_samples_come_before_all_rows(many, many_enough):
+@pytest.mark.parametrize("settings", [ROUGH, pytest.param(STREAMED, marks=pytest.mark.slow)], ids=["rough", "long"])
+def test_larger_samples_come_before_all_rows(settings, many, many_enough):
     X, y = many
-    model = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
+    model = CMVMED(views=[WIDTH, WIDTH], rows="all", **settings).fit(X, y)
     with tuning_context(Tuning(sample_rows=300, row_growth=1000)):
-        direct = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
+        direct = CMVMED(views=[WIDTH, WIDTH], rows="all", **settings).fit(X, y)
     assert sorted(set(model.history_["n_rows"])) == [300, 1200, (MANY - 40) // 2, MANY - 40]
     assert sorted(set(direct.history_["n_rows"])) == [300, MANY - 40]
-    assert (model.predict(X) != direct.predict(X)).mean() < 5e-3  # both end by tol, a little before the end
-    weighted = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y, sample_weight=np.full(MANY, 2.0))
+    if settings is STREAMED:  # both end by tol, a little before the end
+        assert (model.predict(X) != direct.predict(X)).mean() < 5e-3
+    weighted = CMVMED(views=[WIDTH, WIDTH], rows="all", **settings).fit(X, y, sample_weight=np.full(MANY, 2.0))
     assert 1200 in weighted.history_["n_rows"]
 
 
@@ -333,7 +346,7 @@ def test_no_larger_sample_without_room(many):
     X, y = many
     tuning = Tuning(sample_rows=300, held_out_rows=3000)
     with tuning_context(tuning), config_context(memory_limit="2MiB"):
-        tight = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
+        tight = CMVMED(views=[WIDTH, WIDTH], **ROUGH).fit(X, y)
     assert sorted(set(tight.history_["n_rows"])) == [300, MANY - 40]
 
 
@@ -363,7 +376,7 @@ def counted_passes(monkeypatch, source):
         yield counts
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet", "dask"])
+@pytest.mark.parametrize("kind", ["dask", *[pytest.param(name, marks=pytest.mark.slow) for name in ("npy", "parquet")]])
 def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many, many_enough, monkeypatch):
     X, y = many
     path = tmp_path / f"all.{kind}"
@@ -375,13 +388,13 @@ def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many
     models, passes = [], []
     for settings in ({"rows_tol": 0.01}, {"rows": "all"}):
         with counted_passes(monkeypatch, DaskRows if kind == "dask" else LocalRows) as counts:
-            models.append(CMVMED(views=[WIDTH, WIDTH], **settings, **STREAMED).fit(source, y))
+            models.append(CMVMED(views=[WIDTH, WIDTH], **settings, **ROUGH).fit(source, y))
         passes.append(counts)
     enough, whole = models
     assert enough.approximation_["n_swept"] == 1200
     assert passes[0] == {"take": 1, "reduce": 0, "map": 1}
     assert passes[1]["reduce"] >= (whole.history_["n_rows"] == MANY - 40).sum() >= 3
-    in_memory = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **STREAMED).fit(X, y)
+    in_memory = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **ROUGH).fit(X, y)
     new = pd.DataFrame(X, columns=NAMES) if kind == "parquet" else X
     np.testing.assert_allclose(enough.predict_proba(new), in_memory.predict_proba(X), atol=1e-9)
     assert enough.approximation_["change"]["classes"] == pytest.approx(in_memory.approximation_["change"]["classes"])
@@ -390,9 +403,7 @@ def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many
 def test_what_is_learned_beside_the_sweeps_follows_the_sample(many, many_enough):
     """Class prior, opinions and calibration are of the annealed sample, whatever the other rows are."""
     X, y = many
-    models = [
-        CMVMED(views=[WIDTH, WIDTH], rows=rows, rows_tol=0.01, **STREAMED).fit(X, y) for rows in ("enough", "all")
-    ]
+    models = [CMVMED(views=[WIDTH, WIDTH], rows=rows, rows_tol=0.01, **ROUGH).fit(X, y) for rows in ("enough", "all")]
     for name in ("class_prior_", "probability_scale_"):
         np.testing.assert_array_equal(*(getattr(model, name) for model in models))
     np.testing.assert_array_equal(*(model.opinions_["weight"] for model in models))
