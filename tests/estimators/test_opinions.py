@@ -234,9 +234,10 @@ class TestGroups:
     def test_the_names_of_groups_do_not_matter(self):
         X, y, _, group = recordings()
         names = np.array([f"recording {number:02d}" for number in group])
-        expected = CMVMED(views=[3, 3]).fit(X, y, groups=group).predict_proba(X)
+        model = CMVMED(views=[3, 3], n_stages=1)
+        expected = model.fit(X, y, groups=group).predict_proba(X)
         for given in (names, names.astype(object), names.tolist(), pd.Series(names), group + 0.5):
-            found = CMVMED(views=[3, 3]).fit(X, y, groups=given).predict_proba(X)
+            found = model.fit(X, y, groups=given).predict_proba(X)
             np.testing.assert_allclose(found, expected, atol=1e-12)
 
     def test_groups_of_one_row_are_no_groups(self):
