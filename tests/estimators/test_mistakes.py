@@ -143,7 +143,7 @@ REFUSED = {
         "class_prior must give each of the 2 classes a",
     ),
     "a misspelled opinion": (lambda d: fit(d.X, d.y, opinions=["consensuss"]), "opinions must be 'auto' or some of"),
-    "a misspelled draw": (lambda d: fit(d.X, d.y, labels_drawn="randomly"), "labels_drawn must be one of"),
+    "a misspelled draw": (lambda d: fit(d.X, d.y, labels_drawn="randomly"), "labels_drawn"),
     "a pattern instead of a prefix": (
         lambda d: fit(pd.DataFrame(d.X, columns=COLUMNS), d.y, views={"a": "a_*", "b": "b_*"}),
         r"View 'a': no column name starts with 'a_\*'",
