@@ -160,7 +160,8 @@ class TestSplits:
         assert all(30 <= size <= 70 for size in sizes)
         assert draw_groups(np.array([1, 1, 2]), np.random.default_rng(0)).size == 1
 
-    def test_groups_that_cannot_be_divided(self):
+    def test_groups_that_cannot_be_divided(self, monkeypatch):
+        monkeypatch.setattr("benchmarks.suite.splits.MAX_TRIES", 50)
         data = toy(n_groups=6)
         data.groups[data.y == 2] = 0  # one group has the whole class
         with pytest.raises(ImpossibleCellError, match="no draw of groups"):

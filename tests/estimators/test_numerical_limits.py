@@ -60,7 +60,7 @@ def test_large_kernels_are_factorized(settings):
     scaling = "auto" if "prior_variance" in settings else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = CMVMED(views=[4, 4], scaling=scaling, opinions=None, **settings).fit(X, y)
+        model = CMVMED(views=[4, 4], scaling=scaling, opinions=None, n_stages=2, max_iter=10, **settings).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
 
 

@@ -234,9 +234,10 @@ class TestGroups:
     def test_the_names_of_groups_do_not_matter(self):
         X, y, _, group = recordings()
         names = np.array([f"recording {number:02d}" for number in group])
-        expected = CMVMED(views=[3, 3]).fit(X, y, groups=group).predict_proba(X)
+        model = CMVMED(views=[3, 3], n_stages=1)
+        expected = model.fit(X, y, groups=group).predict_proba(X)
         for given in (names, names.astype(object), names.tolist(), pd.Series(names), group + 0.5):
-            found = CMVMED(views=[3, 3]).fit(X, y, groups=given).predict_proba(X)
+            found = model.fit(X, y, groups=given).predict_proba(X)
             np.testing.assert_allclose(found, expected, atol=1e-12)
 
     def test_groups_of_one_row_are_no_groups(self):
@@ -417,7 +418,9 @@ SETTINGS = [{}, {"kernel": "cosine"}, {"scaling": "unit"}, {"labels_drawn": "ran
 class TestSymmetries:
     """What must not matter; rows on a grid have many ties."""
 
-    @pytest.fixture(params=[(2, False), (3, True), (5, True)], ids=["2", "3, grid", "5, grid"])
+    @pytest.fixture(
+        params=[(2, False), (3, True), pytest.param((5, True), marks=pytest.mark.slow)], ids=["2", "3, grid", "5, grid"]
+    )
     def task(self, request):
         n_classes, grid = request.param
         X, y, _ = clusters(n=90, n_classes=n_classes, labels=4, separation=1.5, seed=n_classes)
