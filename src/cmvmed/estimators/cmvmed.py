@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -167,13 +167,13 @@ class CMVMED(
     transduction_ : ndarray of shape (n_rows,)
         Class of each training row: its label, or the most probable one if it had none.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Probability of the classes of each training row; certain for labeled rows. It and ``transduction_`` are None if
-        they would exceed the memory limit.
+        Probability of the classes of each training row; certain for labeled rows. If it would exceed the memory limit,
+        reading it or ``transduction_`` is an AttributeError that says so.
     opinions_ : dict of str to list or ndarray
         Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the opinions, the last two on labels that each did
         not see (NaN if none could be held out). ``pandas.DataFrame(model.opinions_)`` shows them as a table.
     held_out_rows_ : ndarray of shape (n_held_out,)
-        Numbers of the labeled rows that were held out of the cross-fit; None, as ``held_out_proba_``, if there was none
+        Numbers of the labeled rows that were held out of the cross-fit; none (n_held_out is 0) if there was no cross-fit
         (``calibrate=False``). A label is held out if its class has others, in another group.
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
         Probability of the classes of these rows by fits that did not use their labels.
@@ -405,6 +405,18 @@ class CMVMED(
             return RowCache()
         content = row_content(training, settings.views.kernel, settings.random_state, settings.tuning)
         return RowCache(content, vars(self).get("_row_cache"))
+
+    if not TYPE_CHECKING:  # which would otherwise allow any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Say why an attribute with a value per training row is not there after a fit to very many rows."""
+            what = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in OF_ALL_ROWS and "_model" in vars(self):
+                what += (
+                    ": the probabilities of all training rows would exceed the memory limit. Use predict_proba on some rows at "
+                    "a time, or raise the limit with cmvmed.config_context(memory_limit=...)."
+                )
+            raise AttributeError(what)
 
     def __getstate__(self) -> Any:
         """The state for a pickle or a copy, without what is kept for the next fit."""
