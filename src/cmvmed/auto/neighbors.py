@@ -29,7 +29,7 @@ from cmvmed.views.view_rows import ViewData
 class NeighborEvidence:
     """The graph of nearest rows, and the weight that held-out labels give it."""
 
-    nodes: Nodes  # of rows in the order of the table
+    nodes: Nodes
     weight: float
 
 
