@@ -22,14 +22,13 @@ def labeled_rows(codes, positions=None):
     """Labeled rows of weight one, each its own group."""
     positions = np.arange(codes.size) if positions is None else positions
     ones, own = np.ones(positions.size), np.arange(positions.size)
-    return LabeledRows(positions, positions, codes[positions], ones, ones, own, int(codes.max()) + 1)
+    return LabeledRows(positions, positions, codes[positions], ones, own, int(codes.max()) + 1)
 
 
 def mixed_partition():
     """12 labeled rows among 30 unlabeled ones, in a table in which some rows have no view."""
     numbers = np.random.default_rng(0).permutation(50)
-    ones = np.ones(50)
-    return RowPartition(np.sort(numbers[:12]), np.sort(numbers[12:42]), ones, ones, np.full(2, 6.0))
+    return RowPartition(np.sort(numbers[:12]), np.sort(numbers[12:42]), np.ones(50), np.full(2, 6.0))
 
 
 def fitted_plan(n_classes=2):

@@ -59,7 +59,7 @@ def rows_of(codes, groups, weights=None):
     codes, groups = np.asarray(codes), np.asarray(groups)
     weights = np.ones(codes.size) if weights is None else np.asarray(weights, dtype=float)
     own = np.arange(codes.size)
-    return LabeledRows(own, own, codes, weights, weights, groups, int(codes.max()) + 1)
+    return LabeledRows(own, own, codes, weights, groups, int(codes.max()) + 1)
 
 
 def test_labeled_rows_are_those_with_label_and_weight():

@@ -57,7 +57,7 @@ def test_blocks_are_those_of_the_labeled_and_unlabeled_rows(shared_curvature, ki
     reversed_rows = [replace(view, train=view.train[::-1]) for view in training.views]
     rejects(check_blocks, problem, replace(training, views=reversed_rows))
     np.testing.assert_array_equal(problem.weights_U, partition.weights[partition.block_U])
-    np.testing.assert_array_equal(problem.box[0], training.views[0].settings.C * partition.hinge[partition.block_L])
+    np.testing.assert_array_equal(problem.box[0], training.views[0].settings.C * partition.weights[partition.block_L])
     np.testing.assert_array_equal(problem.Y, training.data.signed_labels(partition.block_L))
 
 

@@ -25,7 +25,6 @@ class LabeledRows:
     index: IntArray  # (l,) positions among the rows of the fit
     codes: IntArray  # (l,) classes
     weights: Array  # (l,) sample weights
-    hinge: Array  # (l,) weights in a fit: sample times class weight
     groups: IntArray  # (l,)
     n_classes: int
 
@@ -51,7 +50,7 @@ def read_labeled_rows(
     partition, n_classes = training.partition, training.labels.n_classes
     block = partition.block_L
     codes = training.labels.codes[block]
-    positions = np.flatnonzero((codes >= 0) & (partition.hinge[block] > 0.0))
+    positions = np.flatnonzero((codes >= 0) & (partition.weights[block] > 0.0))
     if positions.size > tuning.max_opinion_labels:
         positions = _part_of_each_class(positions, codes, n_classes, tuning.max_opinion_labels, rng)
     rows = block[positions]
@@ -61,8 +60,8 @@ def read_labeled_rows(
         groups = numbers_of_equal(list(zip(*contents, strict=True)))
     else:
         groups = np.unique(training.groups[rows], return_inverse=True)[1]
-    weights, hinge = partition.weights[rows], partition.hinge[rows]
-    return LabeledRows(positions, partition.L[positions], codes[positions], weights, hinge, groups, n_classes)
+    weights, index = partition.weights[rows], partition.L[positions]
+    return LabeledRows(positions, index, codes[positions], weights, groups, n_classes)
 
 
 def _part_of_each_class(

@@ -41,7 +41,7 @@ def add_neighbor_view(
     n_L, n_U = partition.block_L.size, partition.block_U.size
     shared_curvature = plan.surrogate.shared_curvature
     model = neighbor_model(evidence.nodes, views, training, tuning, shared_curvature=shared_curvature)
-    hinge = float(np.mean([view.settings.C for view in views])) * partition.hinge[partition.block_L]
+    hinge = float(np.mean([view.settings.C for view in views])) * partition.weights[partition.block_L]
     joined = replace(
         problem,
         models=(*problem.models, model),

@@ -40,8 +40,8 @@ class Problem:
 class RowPartition:
     """The training rows as labeled and unlabeled block.
 
-    The labeled block holds the rows with a hinge loss. An unlabeled row of zero sample weight is placed in it with a
-    hinge weight of zero: it gets a prediction and influences nothing. Rows without any view are in neither block.
+    The labeled block holds the rows with a hinge loss, which their sample weights multiply. An unlabeled row of zero
+    weight is placed in it: it gets a prediction and influences nothing. Rows without any view are in neither block.
 
     All else that a fit computes of rows has those of both blocks in the order of the table: ``rows``, m in number, of which
     ``L`` and ``U`` are the labeled and unlabeled ones.
@@ -50,7 +50,6 @@ class RowPartition:
     block_L: IntArray  # (n_L,) row numbers in the table, ascending
     block_U: IntArray  # (n_U,)
     weights: Array  # (n,) sample weights
-    hinge: Array  # (n,) relative hinge weight
     counts: Array  # (K,) weighted number of labeled rows of each class
 
     @cached_property
@@ -80,13 +79,11 @@ class RowPartition:
         return found
 
 
-def partition_rows(
-    codes: IntArray, n_classes: int, present: Sequence[BoolArray], weights: Array, hinge: Array
-) -> RowPartition:
+def partition_rows(codes: IntArray, n_classes: int, present: Sequence[BoolArray], weights: Array) -> RowPartition:
     """Sort rows with class codes (n,), negative if unlabeled, into the two blocks; ``present`` says which rows each view has."""
     has_view = np.logical_or.reduce(present)
     is_unlabeled = (codes < 0) & (weights > 0.0)
     usable = (codes >= 0) & has_view
     counts = np.bincount(codes[usable], weights=weights[usable], minlength=n_classes).astype(np.float64)
     block_L, block_U = np.flatnonzero(has_view & ~is_unlabeled), np.flatnonzero(has_view & is_unlabeled)
-    return RowPartition(block_L, block_U, weights, hinge, counts)
+    return RowPartition(block_L, block_U, weights, counts)

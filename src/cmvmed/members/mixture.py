@@ -60,7 +60,6 @@ def fit_members(
     views: Sequence[ViewData],
     used: BoolArray,
     opinions: Sequence[str],
-    n_neighbors: int | None,
     *,
     labels_drawn: str,
     max_compared_nodes: int | None,
@@ -73,7 +72,7 @@ def fit_members(
     ----------
     used : (V,), views that take part
     opinions : names of those that take part, "consensus" included
-    n_neighbors, max_compared_nodes : as in :func:`cmvmed.members.candidates.build_candidates`
+    max_compared_nodes : as in :func:`cmvmed.members.candidates.build_candidates`
     labels_drawn : how the labeled rows were drawn, as the user says
     """
     partition, rng = training.partition, generator(random_state)
@@ -89,7 +88,6 @@ def fit_members(
             rows,
             used,
             kinds,
-            n_neighbors,
             max_compared_nodes,
             random_state,
             tuning,

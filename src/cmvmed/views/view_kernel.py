@@ -49,7 +49,7 @@ def build_problem(
         rows_L=tuple(view.rows_in(partition.L) for view in views),
         rows_U=tuple(view.rows_in(partition.U) for view in views),
         Y=training.signed_labels(partition.block_L),
-        box=tuple(view.settings.C * partition.hinge[partition.block_L] for view in views),
+        box=tuple(view.settings.C * partition.weights[partition.block_L] for view in views),
         weights_U=partition.weights[partition.block_U],
         n_classes=training.labels.n_classes,
     )
