@@ -50,7 +50,7 @@ def few_compared(labeled: np.ndarray, n: int) -> Iterator[None]:
     build = mixture.build_candidates
 
     def limited(*arguments: Any, **options: Any) -> Any:
-        return build(*arguments[:6], n, *arguments[7:], **options)
+        return build(*arguments[:5], n, *arguments[6:], **options)
 
     with patch.object(mixture, "build_candidates", limited):
         yield
