@@ -345,10 +345,10 @@ def test_sampling_ends_when_more_rows_hardly_change_the_accuracy(many, many_enou
 @pytest.mark.parametrize("name", ["label_distributions_", "transduction_"])
 def test_probabilities_of_too_many_rows_are_an_error_that_says_so(name, many, monkeypatch):
     X, y = many
-    model = CMVMED(views=[WIDTH, WIDTH], **STREAMED)
+    model = CMVMED(views=[WIDTH, WIDTH], **ROUGH)
     with pytest.raises(AttributeError, match=f"{name}'$"):
         getattr(model, name)
-    with tuning_context(replace(Tuning(), sample_rows=600)), monkeypatch.context() as patched:
+    with tuning_context(Tuning(sample_rows=600)), monkeypatch.context() as patched:
         model.fit(X, y)
         assert len(getattr(model, name)) == MANY
         patched.setattr("cmvmed.scale.continuation.TABLE_COPIES", 1e12)
