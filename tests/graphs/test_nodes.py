@@ -11,7 +11,7 @@ from cmvmed.graphs.kernel import graph_kernel
 from cmvmed.graphs.search import WIDE_LISTS, NearestPairs, nearest_means, nearest_shares
 from cmvmed.model.graph_votes import graph_vote
 from cmvmed.numerics.kernels import Kernel
-from cmvmed.views.scaling import Scaling
+from cmvmed.views.preprocessing import Scaling
 from cmvmed.views.view_rows import ViewData, ViewSettings
 from tests.auto.factories import TUNING, draw_rows, read_training, view_nodes
 from tests.core.factories import rejects

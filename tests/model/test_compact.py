@@ -16,7 +16,7 @@ from cmvmed.model.expansions import Expansion
 from cmvmed.model.predict import scores_by_view
 from cmvmed.model.terms import Centers
 from cmvmed.numerics.kernels import Kernel
-from cmvmed.views.scaling import fit_scaling
+from cmvmed.views.preprocessing import fit_scaling
 from tests.core.factories import rejects
 
 N = 240

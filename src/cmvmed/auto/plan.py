@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmvmed.auto.agreement import agreement_weights, auto_consensus_weight, mean_agreement
 from cmvmed.auto.anchors import anchor_evidence
 from cmvmed.auto.class_prior import ShareEstimate, empirical_bayes_share, label_share, share_estimate
+from cmvmed.auto.consensus_weight import agreement_weights, auto_consensus_weight, mean_agreement
 from cmvmed.auto.neighbors import NeighborEvidence, add_neighbor_view
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, supervised_start

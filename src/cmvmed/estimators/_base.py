@@ -18,8 +18,7 @@ from cmvmed.auto.tuning import current_tuning
 from cmvmed.data.array_api import array_place, on_host
 from cmvmed.data.labels import check_known_classes, labeled_part
 from cmvmed.data.reading import open_training, read_label_column
-from cmvmed.estimators._parameters import check_choice
-from cmvmed.estimators._settings import read_input_settings
+from cmvmed.estimators._settings import check_choice, read_input_settings
 from cmvmed.model.archive import new_file
 from cmvmed.model.array_program import predict_arrays
 from cmvmed.model.compact import compact_model

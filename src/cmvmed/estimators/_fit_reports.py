@@ -8,7 +8,7 @@ from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from cmvmed._warnings import warn_user
-from cmvmed.auto.agreement import mean_agreement
+from cmvmed.auto.consensus_weight import mean_agreement
 from cmvmed.auto.plan import ChosenPlan
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.consensus import class_shares

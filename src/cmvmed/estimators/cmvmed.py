@@ -12,8 +12,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.auto.approximation import Approximation, choose_approximation, view_bases
+from cmvmed.auto.consensus_weight import anneal_with_safeguard
 from cmvmed.auto.plan import ChosenPlan, PlanSettings, choose_plan
-from cmvmed.auto.safeguard import anneal_with_safeguard
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.consensus import class_scores
@@ -22,8 +22,14 @@ from cmvmed.estimators._attributes import all_rows_attributes, approximation_sum
 from cmvmed.estimators._base import OF_ALL_ROWS, MultiViewClassifier
 from cmvmed.estimators._fit_reports import StageReporter, warn_of_fit
 from cmvmed.estimators._lowering import FitViews, lower
-from cmvmed.estimators._parameters import check_choice, check_number
-from cmvmed.estimators._settings import CONSTRAINTS, FitSettings, read_input_settings, read_random_state
+from cmvmed.estimators._settings import (
+    CONSTRAINTS,
+    FitSettings,
+    check_choice,
+    check_number,
+    read_input_settings,
+    read_random_state,
+)
 from cmvmed.estimators._suggestions import Suggestions, suggest
 from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy
 from cmvmed.members.mixture import MixtureFit, MixtureInputs, combine, fit_members

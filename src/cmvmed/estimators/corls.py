@@ -11,8 +11,7 @@ from cmvmed.core.problem import RowPartition
 from cmvmed.data.layout import per_view
 from cmvmed.estimators._base import MultiViewClassifier, model_attributes
 from cmvmed.estimators._lowering import expansion_of, lower_baseline
-from cmvmed.estimators._parameters import check_number
-from cmvmed.estimators._settings import AT_LEAST_0, ViewParameters
+from cmvmed.estimators._settings import AT_LEAST_0, ViewParameters, check_number
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.views.view_rows import ViewData
 

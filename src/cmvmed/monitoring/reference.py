@@ -18,7 +18,7 @@ import numpy as np
 
 from cmvmed.numerics.linalg import eigen_psd, is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix, Single
-from cmvmed.views.scaling import Scaling, fit_scaling
+from cmvmed.views.preprocessing import Scaling, fit_scaling
 from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_rows import ViewPreprocessor
 

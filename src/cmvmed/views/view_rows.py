@@ -10,8 +10,7 @@ from cmvmed.numerics.kernels import Kernel, fit_kernel
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.nystroem import TrainingRows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.views.imputation import Imputation, fit_imputation
-from cmvmed.views.scaling import Scaling, fit_scaling
+from cmvmed.views.preprocessing import Imputation, Scaling, fit_imputation, fit_scaling
 
 
 @dataclass(frozen=True)
