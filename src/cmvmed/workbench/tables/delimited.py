@@ -30,6 +30,7 @@ PLAIN_NUMBER = r"^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 WHOLE_DIGITS = 15  # whole numbers of so many digits are exact as floats
 LINE_END = re.compile(r"\r\n|\n|\r")
 COMMA_NUMBER = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 POINT_NUMBER = re.compile(r"[+-]?\d+(,\d{3})*\.\d+([eE][+-]?\d+)?")
 
 
@@ -187,10 +188,14 @@ def _ragged_message(path: Path, content: str, names: list[str], separator: str, 
 
 
 def _decimal(cells: Any, separator: str) -> str:
-    """The decimal sign that more cells use; a comma can be one only if it does not separate the cells."""
-    if separator == ",":
-        return "."
+    """The decimal sign that more cells use.
+
+    Between commas, only quoted cells can hold one, where it more often separates thousands: only what begins with 0 or
+    has other than three digits counts.
+    """
     texts = [text.strip() for column in cells.slice(0, SNIFFED_LINES).columns for text in column.to_pylist()]
+    if separator == ",":
+        texts = [text for text in texts if not THOUSANDS.fullmatch(text)]
     n_comma, n_point = (sum(bool(form.fullmatch(text)) for text in texts) for form in (COMMA_NUMBER, POINT_NUMBER))
     return "," if n_comma > n_point else "."
 
@@ -240,7 +245,8 @@ def _assumptions(
         name = SEPARATORS.get(separator, separator)
         said.append(f"{path.name}: cells are separated by a {name} ({toml_line('separator', separator)}).")
     if options.decimal is None and decimal == ",":
-        said.append(f'{path.name}: numbers have a decimal comma (decimal = ",").')
+        key = "" if separator == "," else ' (decimal = ",")'
+        said.append(f"{path.name}: numbers have a decimal comma{key}.")
     if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
         said.append(f"{path.name}: the text is not UTF-8 and was read as {encoding} (encoding = {encoding!r}).")
     if n_comments:
