@@ -157,6 +157,11 @@ MISTAKES = {
     "marker_minus_one": (rows((",1,2,\n", ",1,2,-1\n")), "'-1' (20 rows, most of all) may mark"),
     "marker_zero": (rows((",1,2,\n", ",1,2,0\n")), "'0' (20 rows, most of all) may mark"),
     "case": (rows(("r3,3.5,3,0.25,3,up", "r3,3.5,3,0.25,3,Up")), "'Up' (1), 'up' (4) differ only by case"),
+    "cyrillic_letter": (
+        rows(("r3,3.5,3,0.25,3,up", "r3,3.5,3,0.25,3,u\u0440")),
+        "The classes 'up' (4), 'u\\u0440' (1) look alike. Write them alike",
+    ),
+    "leading_zero": (rows(("up", "1"), ("r3,3.5,3,0.25,3,1", "r3,3.5,3,0.25,3,01")), "The classes '01' (1), '1' (4) look alike"),
     "inner_blank": (rows(("down", "go down"), ("r2,2.5,2,2.25,2,go down", "r2,2.5,2,2.25,2,go  down")), "differ only by case"),
     "single_label": (rows(("r3,3.5,3,0.25,3,up", "r3,3.5,3,0.25,3,left")), "a single label: 'left'"),
     "measured_label": (

@@ -173,3 +173,14 @@ def test_separators_of_labels_and_new_rows_may_differ_from_those_of_the_data(tmp
     np.testing.assert_array_equal(new.views["numbers"], table.views["numbers"])
     changed = Project.load(tmp_path, changes={"data.labels": "labels.csv"})
     assert changed.rows().labels.counts == project.rows().labels.counts
+
+
+def test_names_of_one_class_in_two_forms_of_unicode_are_one_class(project_file):
+    table = project_file.with_name("rows.csv")
+    text = table.read_text().replace(",left", ",caf\u00e9").replace(",right", ",no")
+    lines = text.split("\n")
+    lines[5] += "cafe\u0301"
+    lines[6] += "\u200bno"
+    table.write_text("\n".join(lines), encoding="utf-8")
+    _, rows = labels(project_file)
+    assert rows.labels.counts == {"caf\u00e9": 2, "no": 2}

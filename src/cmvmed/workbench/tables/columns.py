@@ -5,6 +5,7 @@ that read cells as numbers or times are those that decide.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -31,6 +32,7 @@ __all__ = [
     "Signal",
     "as_text",
     "cells_present",
+    "clean_name",
     "column_kind",
     "is_number",
     "is_numeric",
@@ -76,6 +78,7 @@ _CLOCK = r"^(\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)$"
 _ZONE = re.compile(r"(?:Z|UTC|:\d{2}(?:\.\d+)? ?[+-]\d{2}:?\d{2})$")
 _HAS_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{4}|^\d{1,2}:\d{2}")
 _EPOCH = "1970-01-01"
+INVISIBLE = "\u200b\u2060\ufeff\u00ad"  # zero-width space and joiner, byte order mark, soft hyphen
 
 
 def pandas() -> Any:
@@ -221,6 +224,13 @@ def as_text(cell: object) -> str:
     if isinstance(cell, (float, np.floating)) and np.isfinite(cell) and float(cell).is_integer():
         return str(int(cell))
     return str(cell).strip()
+
+
+def clean_name(name: str) -> str:
+    """A name of a file in one form of Unicode (NFC), without invisible characters and surrounding blanks."""
+    if name.isascii():
+        return name.strip("\0 \t\r\n\f\v")
+    return unicodedata.normalize("NFC", name).translate(dict.fromkeys(map(ord, INVISIBLE))).strip("\0").strip()
 
 
 def column_kind(series: Series, decimal: str = ".") -> Kind:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.data.labels import UNLABELED_WORDS
+from cmvmed.data.labels import UNLABELED_WORDS, appearance
 from cmvmed.workbench.label_store import LabelStore
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings
-from cmvmed.workbench.tables.columns import RawTable, Series, as_text, is_number, missing_cells, pandas
+from cmvmed.workbench.tables.columns import RawTable, Series, as_text, clean_name, is_number, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.join import qualified
 from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table, table_files
@@ -93,10 +93,11 @@ def likely_markers(counts: Mapping[str, int], settings: DataSettings) -> tuple[l
 
 
 def similar_classes(labels: Sequence[str]) -> list[list[str]]:
-    """Groups of labels that differ only by case, blanks, underscores or hyphens."""
+    """Groups of labels that look alike, apart from case, blanks, underscores and hyphens."""
     groups: dict[str, list[str]] = {}
     for label in labels:
-        groups.setdefault("".join(c for c in label.casefold() if c not in " _-\t"), []).append(label)
+        ignored = "" if is_number(label) else " _-\t"
+        groups.setdefault("".join(c for c in appearance(label) if c not in ignored), []).append(label)
     return [group for key, group in groups.items() if len(group) > 1 and key]
 
 
@@ -173,9 +174,13 @@ def _replace_labels(
 
 
 def _label_texts(series: Series) -> NDArray[Any]:
-    """Labels as texts without surrounding blanks; '' for an empty cell. Only blank cells count as empty here."""
+    """Labels as texts in one form of Unicode, without blanks around them and without invisible characters.
+
+    An empty cell is ''; only blank cells count as empty here.
+    """
     missing = missing_cells(series, frozenset({""}))
-    return np.where(missing, "", np.array([as_text(cell) for cell in series.astype(object)], dtype=object))
+    names = [clean_name(as_text(cell)) for cell in series.astype(object)]
+    return np.where(missing, "", np.array(names, dtype=object))
 
 
 def read_labels(
