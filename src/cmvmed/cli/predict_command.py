@@ -13,6 +13,7 @@ from cmvmed.cli.project_options import (
     DIGITS,
     check_table,
     collected_warnings,
+    for_people,
     force_option,
     json_option,
     model_option,
@@ -67,7 +68,7 @@ def command(data: Path, model: Path, output: Path | None, alpha: float, force: b
     if as_json:
         click.echo(json.dumps(_as_json(predictions, output, [*rows.messages, *warned]), indent=2))
     elif output is None:
-        click.echo(predictions.to_csv(float_format=DIGITS), nl=False)
+        click.echo(for_people(predictions).to_csv(float_format=DIGITS), nl=False)
     else:
         click.echo(f"{output}: {_summary(predictions)}")
 
