@@ -30,10 +30,10 @@ lint: $(VENV)/.test
 	$(BIN)/bandit -q -r src experiments -ll
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 slow: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 # The paper's Table 1 and Figure 2 and a page of them. By default the paper's methods on WebKB with 2 splits, about a
 # minute; `make reproduce EXPERIMENT=all RUN=--full` runs everything, which takes hours. An interrupted run continues.
@@ -66,7 +66,7 @@ UV_PYTHON ?= 3.11
 lowest:
 	uv venv --clear --python $(UV_PYTHON) .venv-lowest
 	uv pip install --python .venv-lowest --resolution lowest-direct --editable '.[test]'
-	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto -m "not slow and not browser"
+	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto --dist worksteal -m "not slow and not browser"
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/reference/generated docs/reference/examples docs/sg_execution_times.rst

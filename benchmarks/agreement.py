@@ -48,14 +48,14 @@ def draw_rows(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any, Any]
 def compare(task: Task, number: int) -> Agreement:
     X, y, truth = draw_rows(task, number, MAX_UNLABELED)
     hidden = y == -1
-    settings = {"views": task.load().views, "n_neighbors": None}
+    settings = {"views": task.load().views, "opinions": ["linear", "rbf", "views", "consensus"]}
     exact = CMVMED(approximation="exact", **settings).fit(X, y)
     low_rank = CMVMED(approximation="nystroem", **settings).fit(X, y)
     accuracy = [100.0 * np.mean((model.transduction_ == truth)[hidden]) for model in (exact, low_rank)]
     difference = np.abs(exact.label_distributions_ - low_rank.label_distributions_)[hidden].mean()
     X, y, _ = draw_rows(task, number, N_EXACT_UNLABELED)
     exact_small = CMVMED(approximation="exact", **settings).fit(X, y)
-    all_landmarks = CMVMED(approximation="nystroem", n_components=len(y), **settings).fit(X, y)
+    all_landmarks = CMVMED(approximation=len(y), **settings).fit(X, y)
     largest = np.abs(exact_small.label_distributions_ - all_landmarks.label_distributions_).max()
     return Agreement(int(hidden.sum()), *accuracy, float(difference), float(largest))
 

@@ -79,7 +79,7 @@ def added_to_single_rows(model: CMVMED, X: np.ndarray) -> str:
 def compare_fits(rng: np.random.Generator) -> list[str]:
     """The table of fits, and what is above it."""
     X, y = draw_rows(N_FIT, rng)
-    model = CMVMED(views=VIEWS, n_components=FIT_COMPONENTS, n_jobs=1, rows="all", random_state=0)
+    model = CMVMED(views=VIEWS, approximation=FIT_COMPONENTS, n_jobs=1, rows_tol=0, random_state=0)
     table = compare(lambda rows: model.fit(rows, hidden(y, N_LABELED)).label_distributions_, X)
     found = model.approximation_
     return [

@@ -39,9 +39,7 @@ def measure(split: Split, algorithm: str) -> Measurement:
         class_prior="labels",
         view_weights="uniform",
         consensus_weight=0.5,
-        n_neighbors=None,
-        opinions="consensus",
-        calibrate=False,
+        opinions=None,
     )
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")

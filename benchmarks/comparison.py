@@ -118,7 +118,7 @@ def try_files() -> None:
     with tempfile.TemporaryDirectory() as folder, config_context(memory_limit="1GiB"):
         path = str(Path(folder, "rows.npy"))
         np.save(path, data.data)
-        model = CMVMED(views=data.views, approximation="nystroem", n_components=20, **QUICK).fit(path, data.y)
+        model = CMVMED(views=data.views, approximation=20, **QUICK).fit(path, data.y)
         assert model.predict(path).shape == (120,)
 
 

@@ -7,8 +7,8 @@ calls work on the same kernel matrices. Fits and bare calls alternate, and the m
 fall below one: with the Jaakkola-Jordan bound the fit finds the variances with half a triangular solve.
 
 Then fits with all defaults are measured: one from scratch, and one with a further label after it with
-``warm_start=True``, beside the two eigendecompositions of the kernels of all rows (not beyond 2000 rows, where landmarks
-take the place of kernels). Seconds are those of the processor.
+``config_context(keep_rows=True)``, beside the two eigendecompositions of the kernels of all rows (not beyond 2000 rows,
+where landmarks take the place of kernels). Seconds are those of the processor.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from scipy.linalg import blas, lapack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 
-from cmvmed import CMVMED
+from cmvmed import CMVMED, config_context
 from cmvmed.datasets import make_multiview_gaussian
 
 N_LABELED, N_SWEEPS, N_VIEWS = 30, 10, 2
@@ -70,7 +70,7 @@ def compare(n_unlabeled: int, algorithm: str, repeats: int) -> tuple[float, floa
         max_iter=N_SWEEPS,
         tol=0.0,
         class_prior="labels",
-        calibrate=False,
+        opinions=None,
         approximation="exact",
     )
     bare = {"bohning": bare_bohning, "jaakkola": bare_jaakkola}[algorithm]
@@ -89,12 +89,14 @@ def compare_refits(n_rows: int, repeats: int) -> tuple[float, float, float]:
     data = make_multiview_gaussian(n_rows, separation=(1.1, 0.8), labeled=N_LABELED, random_state=0)
     kernels = [kernel(data.data[:, columns]) for columns in data.views.values()] if n_rows <= MAX_EXACT_ROWS else []
     y, further = data.y.copy(), np.flatnonzero(data.y < 0)
-    warm = CMVMED(views=data.views, warm_start=True).fit(data.data, y)
+    warm = CMVMED(views=data.views)
+    fit_warm = config_context(keep_rows=True)(warm.fit)
+    fit_warm(data.data, y)
     times = []
     for row in further[:repeats]:
         y[row] = data.target[row]
         cold = processor_seconds(lambda: CMVMED(views=data.views).fit(data.data, y))
-        refit = processor_seconds(lambda: warm.fit(data.data, y))
+        refit = processor_seconds(lambda: fit_warm(data.data, y))
         bare = processor_seconds(lambda: [np.linalg.eigh(K) for K in kernels]) if kernels else np.nan
         times.append((cold, refit, bare))
     cold, refit, bare = np.median(np.array(times), axis=0)

@@ -67,9 +67,12 @@ STEPS = (
     Step("+ λ and view weights by agreement", "ours", {"consensus_weight": "auto", "view_weights": "agreement"}),
     Step("+ safeguard", "ours", {}, SAFEGUARD),
     Step("+ class prior learned from all rows", "ours", {"class_prior": "auto"}),
-    Step("+ opinions pooled beside the consensus, equal weights", "ours", {"opinions": "auto"}),
-    Step("+ graphs of neighbors", "ours", {"n_neighbors": 5}),
-    Step("+ weights and calibration by held-out labels = CMVMED()", "ours", {"calibrate": True}),
+    Step(
+        "+ opinions beside the consensus, weighted by held-out labels",
+        "ours",
+        {"opinions": ["linear", "rbf", "views", "consensus"]},
+    ),
+    Step("+ graphs of neighbors = CMVMED()", "ours", {"opinions": "auto"}),
 )
 
 

@@ -18,21 +18,23 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED, MED, MVMED, SVM2K, CoRLS
+from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.datasets import make_multiview_gaussian
 from experiments.tasks import TASKS, Split, draw_split
 
 TOLERANCE = 1e-9  # of the largest value of an array
 SINGLE_TOLERANCE = 1e-6  # of a streamed fit, which keeps features in single precision
 PRINTED = {"kernel": "linear+rbf"}
+NO_GRAPHS = ["linear", "rbf", "views", "consensus"]
 SETTINGS = {
     "default": CMVMED(),
-    "low-rank": CMVMED(approximation="nystroem", n_components=150),
+    "low-rank": CMVMED(approximation=150),
     "prior-labels": CMVMED(class_prior="labels"),
-    "no-neighbors": CMVMED(n_neighbors=None),
-    "neighbors": CMVMED(n_neighbors=10),
+    "no-neighbors": CMVMED(opinions=NO_GRAPHS),
+    "neighbors": CMVMED(),
     "consensus": CMVMED(opinions="consensus"),
-    "start": CMVMED(consensus_weight=0.0, n_neighbors=None),
-    "lambda-1": CMVMED(consensus_weight=1.0, class_prior=None, temperature=1.0, n_neighbors=None),
+    "start": CMVMED(consensus_weight=0.0, opinions=NO_GRAPHS),
+    "lambda-1": CMVMED(consensus_weight=1.0, class_prior=None, temperature=1.0, opinions=NO_GRAPHS),
     "uniform": CMVMED(view_weights="uniform"),
     "printed": CMVMED.paper(algorithm="printed", **PRINTED),
     "newton": CMVMED(algorithm="newton", n_stages=3),
@@ -41,12 +43,13 @@ SETTINGS = {
     "rbf": CMVMED(kernel="rbf"),
     "linear": CMVMED(kernel="linear"),
     "missing": CMVMED(),
-    "missing-low-rank": CMVMED(approximation="nystroem", n_components=100),
+    "missing-low-rank": CMVMED(approximation=100),
     "MVMED": MVMED(),
     "SVM2K": SVM2K(),
     "CoRLS": CoRLS(),
     "MED": MED(),
 }
+TUNINGS = {"neighbors": Tuning(n_neighbors=10)}
 SLOW = ("printed", "newton", "jaakkola", "exact")
 STREAMED = {"stream2": 2, "stream3": 3}  # number of classes
 
@@ -77,13 +80,14 @@ def fitted(key: Key) -> tuple[object, object]:
     if task in STREAMED:
         data = make_multiview_gaussian(7400, separation=(1.1, 0.8), n_classes=STREAMED[task], random_state=number)
         y = np.where(np.arange(7000) < 40, data.target[:7000], -1)
-        return CMVMED(views=dict(data.views), n_components=100).fit(data.data[:7000], y), data.data[7000:]
+        return CMVMED(views=dict(data.views), approximation=100).fit(data.data[:7000], y), data.data[7000:]
     split = draw_split(TASKS[task], number)
     model = SETTINGS[setting]
     if "views" in model.get_params():
         model = model.set_params(views=split.views)
     X = with_missing_views(split) if setting.startswith("missing") else split.X
-    return model.fit(X, split.y), split.X_test[:200]
+    with tuning_context(TUNINGS.get(setting, Tuning())):
+        return model.fit(X, split.y), split.X_test[:200]
 
 
 def results(key: Key) -> dict[str, np.ndarray]:

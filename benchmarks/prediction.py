@@ -32,7 +32,7 @@ REPORT = Path(__file__).parent / "results" / "prediction.md"
 def fitted_models() -> dict[str, CMVMED]:
     """A model with all opinions, and the same with the consensus alone."""
     X, y = draw_rows(N_FITTED, np.random.default_rng(0))
-    model = CMVMED(views=VIEWS, n_components=N_COMPONENTS).fit(X, hidden(y, N_LABELED))
+    model = CMVMED(views=VIEWS, approximation=N_COMPONENTS).fit(X, hidden(y, N_LABELED))
     alone = copy(model)
     alone._model = replace(model._model, members=model._model.members[-1:], mixing=None)
     return {"with opinions": model, "consensus alone": alone}

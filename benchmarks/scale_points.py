@@ -151,7 +151,7 @@ def efficiency_point(n: int, p: int, repeats: int) -> dict[str, Any]:
     """
     rng = np.random.default_rng(0)
     small, y = draw_rows(3 * p, rng)
-    model = CMVMED(views=VIEWS, approximation="nystroem", n_components=p, n_stages=1).fit(small, hidden(y, N_LABELED))
+    model = CMVMED(views=VIEWS, approximation=p, n_stages=1).fit(small, hidden(y, N_LABELED))
     term = model._model.consensus.terms[0]
     landmarks = Landmarks(term.kernel, term.rows.rows, np.arange(term.rows.size))
     coefficients = np.vstack([term.coefficients[:, 1:], term.constant[1:]])
@@ -224,7 +224,7 @@ def dask_point(n: int, n_workers: int, folder: Path) -> dict[str, Any]:
         ]
         X = da.concatenate(blocks).persist()
         wait(X)
-        model, seconds, mib = measured(lambda: CMVMED(views=VIEWS, rows="all").fit(X, hidden(y, N_LABELED)))
+        model, seconds, mib = measured(lambda: CMVMED(views=VIEWS, rows_tol=0).fit(X, hidden(y, N_LABELED)))
         answer, predict_seconds, _ = measured(lambda: model.predict(X).compute())
     return {
         "n": n,

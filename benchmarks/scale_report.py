@@ -150,7 +150,7 @@ def workers(results: Results) -> list[str]:
     measured = {(r["n"], r["workers"]): r for r in _of_kind(results, "dask")}
     pairs = [(r, measured[n, 2]) for (n, n_workers), r in measured.items() if n_workers == 1 and (n, 2) in measured]
     return [
-        f'Dask, {one["n"]:,} rows, `rows="all"`: a fit takes {one["seconds"]:.1f} s with one single-threaded worker and '
+        f"Dask, {one['n']:,} rows, `rows_tol=0`: a fit takes {one['seconds']:.1f} s with one single-threaded worker and "
         f"{two['seconds']:.1f} s with two. Of it, what is computed on the workers, a sweep over all rows, is "
         f"{_sweep(one) / _sweep(two):.2f} times faster; the prediction of all rows is "
         f"{one['predict_seconds'] / two['predict_seconds']:.2f} times faster. The client anneals samples by itself."

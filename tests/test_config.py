@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cmvmed import CMVMED, MED, config_context
-from cmvmed._config import configured_memory_limit
+from cmvmed._config import configured_memory_limit, keeps_rows
 from cmvmed.datasets import make_multiview_gaussian
 
 
@@ -76,11 +76,24 @@ def test_a_bad_limit_is_an_error_of_fits_and_predictions(estimator, bad, problem
         model.predict(problem.data)
 
 
+def test_kept_rows_are_a_setting_of_their_own():
+    assert not keeps_rows()
+    with config_context(keep_rows=True):
+        with config_context(memory_limit=1000):
+            assert keeps_rows()
+        with config_context(keep_rows=False):
+            assert not keeps_rows()
+        assert keeps_rows()
+    assert not keeps_rows()
+    with pytest.raises(ValueError, match="keep_rows"), config_context(keep_rows="yes"):
+        pass
+
+
 LIMIT_ERROR = r"cmvmed\.config_context"
 
 
 def test_a_tiny_limit_is_an_error_of_a_low_rank_fit_that_names_the_context(problem):
-    model = CMVMED(views=problem.views, approximation="nystroem", n_components=20, n_stages=1)
+    model = CMVMED(views=problem.views, approximation=20, n_stages=1)
     with config_context(memory_limit="10KiB"), pytest.raises(MemoryError, match=LIMIT_ERROR):
         model.fit(problem.data, problem.y)
     with config_context(memory_limit=100), pytest.raises(MemoryError, match=LIMIT_ERROR):

@@ -35,6 +35,7 @@ def test_from_dataframe_beats_its_labels_only_baseline(tmp_path):
     assert set(ast.literal_eval(by_view)) == {"upper half", "lower half"}
 
 
+@pytest.mark.slow
 def test_from_wav_folder_predicts_every_event(tmp_path):
     soundfile = pytest.importorskip("soundfile")
     pytest.importorskip("librosa")

@@ -139,9 +139,7 @@ def fit(case: Case, **parameters: Any) -> Fit:
         "temperature": case.temperature,
         "class_prior": None,
         "view_weights": "uniform",
-        "n_neighbors": None,
-        "opinions": "consensus",
-        "calibrate": False,
+        "opinions": None,
         "algorithm": case.algorithm,
         "n_stages": 2,
     }

@@ -13,7 +13,6 @@ SHARED: dict[str, list[Any]] = {
     "gamma": ["median", "0.5*median", 0.1, 1e-12, 1e12, 1],
     "scaling": ["auto", "standard", "unit", None],
     "unlabeled": [-1, -1, -1, 0],
-    "class_weight": [None, "balanced", {0: 2.0, 1: 0.5}],
     "random_state": [0, 7, None],
 }
 PER_VIEW = ("kernel", "gamma", "scaling", "prior_variance", "C", "bias_variance", "regularization")
@@ -29,9 +28,9 @@ VALID: dict[str, dict[str, list[Any]]] = {
         "temperature": [0.2, 1.0, 1e-6, 1e6, 0.5],
         "class_prior": ["auto", "labels", None, 0.5, 1e-6, [0.3, 0.7], [0.2, 0.3, 0.5], {0: 0.4, 1: 0.6}],
         "view_weights": ["agreement", "uniform", [1.0, 3.0], [0.0, 1.0], {"view0": 2.0, "view1": 1.0}],
-        "n_neighbors": [5, 1, None, 100],
         "opinions": [
             "auto",
+            None,
             "consensus",
             "linear",
             "rbf",
@@ -45,9 +44,8 @@ VALID: dict[str, dict[str, list[Any]]] = {
         "n_stages": [1, 2, 8],
         "max_iter": [1, 3, 30],
         "tol": [1e-3, 0.0, 1.0],
-        "calibrate": [True, False],
-        "approximation": ["auto", "exact", "nystroem"],
-        "n_components": [None, 1, 3, 50],
+        "approximation": ["auto", "exact", "nystroem", 1, 3, 50],
+        "rows_tol": [0.002, 0.0, 1.0],
         "n_jobs": [None, 1, 2],
     },
     "MED": {**SHARED, "prior_variance": VARIANCES, "C": [1.0, 1e-9, 1e6], "bias_variance": BIASES},

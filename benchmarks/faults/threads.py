@@ -26,7 +26,7 @@ KINDS = ("predict in threads", "fit in threads", "predict in processes", "unpick
 MODELS = {
     "CMVMED": lambda: cmvmed.CMVMED(n_stages=2),
     "CMVMED, consensus": lambda: cmvmed.CMVMED(opinions="consensus", n_stages=2),
-    "CMVMED, nystroem": lambda: cmvmed.CMVMED(approximation="nystroem", n_components=20, n_stages=2),
+    "CMVMED, nystroem": lambda: cmvmed.CMVMED(approximation=20, n_stages=2),
     "MVMED": lambda: cmvmed.MVMED(),
 }
 

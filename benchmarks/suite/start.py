@@ -3,10 +3,10 @@
 One MED per view on the labeled rows; the mean of their scores m, all views alike; and the offset o at which the
 classes' shares of softmax((m + o)/2T), T = 0.2, over the unlabeled rows are those that the labels tell:
 
-- "start": (n_c + ½)/(n + K/2). This is CMVMED(consensus_weight=0, n_neighbors=None, class_prior="labels",
-  view_weights="uniform") as it was when the suite was made.
+- "start": (n_c + ½)/(n + K/2). This is CMVMED(consensus_weight=0, class_prior="labels", view_weights="uniform")
+  without graphs as it was when the suite was made.
 - "start_eb": the same for two classes; for more, these shares shrunk towards equal ones by empirical Bayes. This is
-  nearer to CMVMED(consensus_weight=0, n_neighbors=None) as it was then, and better.
+  nearer to CMVMED(consensus_weight=0) without graphs as it was then, and better.
 
 Every setting is given here, so that both stay as they are when defaults change; a test holds their figures.
 """
@@ -91,7 +91,6 @@ def _med(n_classes: int) -> MED:
         prior_variance=2.25 if n_classes == 2 else 10.0,
         C=1.0,
         bias_variance=0.1,
-        class_weight=None,
         random_state=0,
     )
 

@@ -113,9 +113,7 @@ def example() -> Example:
     settings: dict[str, Any] = {
         "views": data.views,
         "temperature": TEMPERATURE,
-        "opinions": "consensus",
-        "n_neighbors": None,
-        "calibrate": False,
+        "opinions": None,
     }
     independent = CMVMED(consensus_weight=0.0, **settings).fit(X, y)
     annealed = CMVMED(**settings).fit(X, y)

@@ -75,9 +75,7 @@ class Training:
     def folds(self, rows, n_folds=TUNING.n_folds):
         return held_out_folds(self.problem, rows, n_folds, grouped=self.data.groups is not None)
 
-    def candidates(
-        self, kinds=KINDS, n_neighbors=5, tuning=TUNING, used=None, *, per_class=False, max_compared_nodes=None
-    ):
+    def candidates(self, kinds=KINDS, tuning=TUNING, used=None, *, per_class=False, max_compared_nodes=None):
         used = np.ones(len(self.views), dtype=bool) if used is None else np.asarray(used)
         rows = self.labeled_rows(tuning)
         return build_candidates(
@@ -86,7 +84,6 @@ class Training:
             rows,
             used,
             kinds,
-            n_neighbors,
             max_compared_nodes,
             0,
             tuning,
@@ -113,7 +110,7 @@ def read_training(
         np.ones(n, dtype=bool) if not isinstance(matrix, np.ndarray) else ~np.isnan(matrix).all(axis=1)
         for matrix in matrices
     ]
-    partition = partition_rows(codes, n_classes, present, weights, np.where(codes >= 0, weights, 0.0))
+    partition = partition_rows(codes, n_classes, present, weights)
     data = TrainingData(None, list(matrices), present, Labels(np.arange(n_classes), codes), partition, groups)
     views = [
         data.fit_view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000, 2000), 0)

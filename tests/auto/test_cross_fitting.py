@@ -21,7 +21,7 @@ def labeled_rows(codes, positions=None):
     """Labeled rows of weight one, each its own group."""
     positions = np.arange(codes.size) if positions is None else positions
     ones, own = np.ones(positions.size), np.arange(positions.size)
-    return LabeledRows(positions, codes[positions], ones, ones, own, int(codes.max()) + 1)
+    return LabeledRows(positions, codes[positions], ones, own, int(codes.max()) + 1)
 
 
 def fitted_plan(n_classes=2):

@@ -58,7 +58,7 @@ def test_folds_depend_on_the_rows_and_not_on_their_positions_or_class_names():
 def rows_of(codes, groups, weights=None):
     codes, groups = np.asarray(codes), np.asarray(groups)
     weights = np.ones(codes.size) if weights is None else np.asarray(weights, dtype=float)
-    return LabeledRows(np.arange(codes.size), codes, weights, weights, groups, int(codes.max()) + 1)
+    return LabeledRows(np.arange(codes.size), codes, weights, groups, int(codes.max()) + 1)
 
 
 def test_labeled_rows_are_those_with_label_and_weight():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmvmed import CMVMED
+from cmvmed import CMVMED, config_context
 from cmvmed.auto.neighbors import (
     NeighborEvidence,
     add_neighbor_view,
@@ -141,7 +141,7 @@ def test_neighbors_get_weight_where_rows_form_clusters():
     X, truth, views = clusters(400)
     labels = hide_labels(truth, 20, random_state=0)
     assert CMVMED(views=views).fit(X, labels).neighbor_weight_ > 0.4
-    without = CMVMED(views=views, n_neighbors=None).fit(X, labels)
+    without = CMVMED(views=views, opinions=["linear", "rbf", "views", "consensus"]).fit(X, labels)
     assert without.neighbor_weight_ == 0.0
     assert not any("graph" in name for name in without.opinions_["name"])
 
@@ -151,19 +151,21 @@ def test_predictions_of_training_rows_are_those_of_training():
     X[3, :5] = np.nan
     X[4, 5:] = np.nan
     y = hide_labels(truth, 12, random_state=0)
-    model = CMVMED(views=views, n_neighbors=4).fit(X, y)
+    model = CMVMED(views=views).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X)[y < 0], model.label_distributions_[y < 0], atol=1e-7)
     assert model.neighbor_weight_ > 0.0
 
 
 def test_a_warm_fit_with_neighbors_is_a_cold_one():
     X, truth, views = clusters(200)
-    warm = CMVMED(views=views, warm_start=True)
+    warm = CMVMED(views=views)
     for n_labels in (16, 20):
         y = hide_labels(truth, n_labels, random_state=0)
         cold = CMVMED(views=views).fit(X, y)
         assert cold.neighbor_weight_ > 0.0
-        np.testing.assert_array_equal(warm.fit(X, y).predict_proba(X), cold.predict_proba(X))
+        with config_context(keep_rows=True):
+            warm.fit(X, y)
+        np.testing.assert_array_equal(warm.predict_proba(X), cold.predict_proba(X))
 
 
 def check_same_model(first, second, X):
@@ -177,7 +179,7 @@ def test_a_row_of_weight_two_counts_like_two_rows(opinions):
     weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
     weights[y >= 0] = 1.0
     repeated = np.repeat(np.arange(len(X)), weights.astype(int))
-    settings = {"views": views, "opinions": opinions, "n_neighbors": 3, "tol": 1e-12, "max_iter": 2000}
+    settings = {"views": views, "opinions": opinions, "tol": 1e-12, "max_iter": 2000}
     weighted = CMVMED(**settings, class_prior="labels").fit(X, y, sample_weight=weights)
     doubled = CMVMED(**settings, class_prior="labels").fit(X[repeated], y[repeated])
     check_same_model(weighted, doubled, X)
@@ -189,15 +191,8 @@ def test_the_order_of_rows_does_not_matter():
     X, truth, views = clusters()
     y = hide_labels(truth, 12, random_state=0)
     order = np.random.default_rng(2).permutation(len(X))
-    settings = {"views": views, "n_neighbors": 4, "tol": 1e-12, "max_iter": 2000}
+    settings = {"views": views, "tol": 1e-12, "max_iter": 2000}
     check_same_model(CMVMED(**settings).fit(X, y), CMVMED(**settings).fit(X[order], y[order]), X)
-
-
-@pytest.mark.parametrize("n_neighbors", [0, -1, 2.5, "many", True])
-def test_a_wrong_number_of_neighbors_is_refused(n_neighbors):
-    X, truth, views = clusters()
-    with pytest.raises((ValueError, TypeError), match="n_neighbors"):
-        CMVMED(views=views, n_neighbors=n_neighbors).fit(X, truth)
 
 
 def test_neighbors_need_features():

@@ -91,8 +91,7 @@ def check_accuracy_is_kept(min_start_correlation):
     partly = np.where(np.arange(y.size) < N_LABELED, y, -1)
     with tuning_context(replace(Tuning(), min_start_correlation=min_start_correlation)):
         model, independent = (
-            CMVMED(views=[6, 6], opinions="consensus", calibrate=False, **given).fit(X, partly)
-            for given in ({}, {"consensus_weight": 0.0})
+            CMVMED(views=[6, 6], opinions=None, **given).fit(X, partly) for given in ({}, {"consensus_weight": 0.0})
         )
     accuracy, without = (float((m.predict(X)[N_LABELED:] == y[N_LABELED:]).mean()) for m in (model, independent))
     assert accuracy > without - 0.02
@@ -109,7 +108,7 @@ def test_the_safeguard_also_acts_when_neighbors_have_weight():
     weights = []
     for threshold in (-1.1, 1.1):  # never and always repeated
         with tuning_context(replace(Tuning(), min_start_correlation=threshold)):
-            model = CMVMED(views=[6, 6], n_neighbors=5, class_prior="labels", calibrate=False).fit(X, few)
+            model = CMVMED(views=[6, 6], class_prior="labels").fit(X, few)
         assert model.neighbor_weight_ > 0.0
         weights.append(model.consensus_weight_)
     assert weights[1] < 0.2 * weights[0]

@@ -21,6 +21,7 @@ def task():
     return draw_task(load("breast_cancer"), 1000, 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_user_labels_as_many_rows_as_asked_and_measures_all_targets(task, way):
     curve = simulate(task, WAYS[way])
@@ -30,11 +31,13 @@ def test_a_user_labels_as_many_rows_as_asked_and_measures_all_targets(task, way)
     assert all(0.5 < point["held_out"] <= 1.0 for point in curve)
 
 
+@pytest.mark.slow
 def test_the_same_user_labels_the_same_rows(task):
     assert simulate(task, WAYS["random"], 1) == simulate(task, WAYS["random"], 1)
     assert simulate(task, WAYS["random"], 1) != simulate(task, WAYS["random"], 2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Class 1 has one labeled row")
 def test_rows_are_labeled_until_there_are_two_classes(task):
     rare = replace(task, truth=(np.arange(60) == suggest_first(task.X, 23, views=task.views).rows[-1]).astype(int))

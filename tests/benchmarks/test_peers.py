@@ -118,6 +118,7 @@ class TestLimits:
         assert found["mib"] == pytest.approx(64.0, abs=32.0)
         assert 0.4 < found["accuracy"] < 0.6
 
+    @pytest.mark.slow
     def test_a_fit_ends_at_its_limits(self, monkeypatch):
         def forever():
             while True:

@@ -12,6 +12,8 @@ from cmvmed.datasets import make_body_motion
 from cmvmed.features import SignalFeatures
 from tests.core.factories import rejects
 
+pytestmark = pytest.mark.slow  # models are fitted
+
 METHODS = ("CMVMED, auto", "ridge, auto", "CMVMED, plain")
 
 

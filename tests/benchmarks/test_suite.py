@@ -160,7 +160,8 @@ class TestSplits:
         assert all(30 <= size <= 70 for size in sizes)
         assert draw_groups(np.array([1, 1, 2]), np.random.default_rng(0)).size == 1
 
-    def test_groups_that_cannot_be_divided(self):
+    def test_groups_that_cannot_be_divided(self, monkeypatch):
+        monkeypatch.setattr("benchmarks.suite.splits.MAX_TRIES", 50)
         data = toy(n_groups=6)
         data.groups[data.y == 2] = 0  # one group has the whole class
         with pytest.raises(ImpossibleCellError, match="no draw of groups"):
@@ -234,8 +235,8 @@ class TestMethods:
         assert (given[1]["groups"] == split.groups).all()
 
     def test_a_variant_is_cmvmed_with_other_settings(self, toy_set):
-        given = variant('uncalibrated={"calibrate": false}')
-        assert given.settings == {"calibrate": False}
+        given = variant('uncalibrated={"opinions": null}')
+        assert given.settings == {"opinions": None}
         row = evaluate(Key("toy", 5, "random", 400, 0, "uncalibrated"), given)
         assert row["error"] == ""
         assert "estimated by the cross-fit" in row["no_estimate"]

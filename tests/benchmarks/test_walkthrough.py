@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.pages import RESULTS, ROOT
 from benchmarks.walkthrough import commands, python_lines, transcript, write_data
 
@@ -11,6 +13,7 @@ def steady(text):
     return [line for line in text.splitlines() if line.startswith("$") or not any(sign.isdigit() for sign in line)]
 
 
+@pytest.mark.slow
 def test_the_commands_print_what_the_page_shows(tmp_path):
     write_data(tmp_path)
     text = transcript(tmp_path, commands())
@@ -19,6 +22,7 @@ def test_the_commands_print_what_the_page_shows(tmp_path):
     assert f"```text\n{shown.strip()}\n```" in (ROOT / "docs" / "guides" / "sensor_table.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_lines_of_python_print_what_the_pages_show(tmp_path):
     """README.md and docs/index.md, whose lines need the two tables."""
     write_data(tmp_path)

@@ -39,7 +39,9 @@ from cmvmed.cli.main import main
 inner = np.linalg.eigh
 def eigh(K):
     print(len(K), file=sys.stderr, flush=True)
-    return inner(K)
+    found = inner(K)
+    print("computed", file=sys.stderr, flush=True)
+    return found
 np.linalg.eigh = eigh
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have set it to be ignored
 sys.argv[1:] = ["train", "--project", sys.argv[1]]
@@ -56,10 +58,9 @@ def project(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs signals of POSIX")
+@pytest.mark.skipif(os.name != "posix", reason="needs signals of POSIX")
 @pytest.mark.parametrize(("number", "code", "word"), [("SIGINT", 130, b"Interrupted"), ("SIGTERM", 143, b"Terminated")])
-def test_a_signal_during_an_exact_fit_of_3000_rows_ends_the_command_in_two_seconds(project, number, code, word):
-    psutil = pytest.importorskip("psutil", reason="measures processor time; comes with cmvmed[dask]")
+def test_a_signal_ends_the_command_before_the_computation_that_it_interrupts(project, number, code, word):
     before = sorted(os.listdir(project.parent))
     process = subprocess.Popen(
         [sys.executable, "-c", FITTING, str(project)], stderr=subprocess.PIPE, cwd=project.parent
@@ -67,16 +68,12 @@ def test_a_signal_during_an_exact_fit_of_3000_rows_ends_the_command_in_two_secon
     while (line := process.stderr.readline()) and not (line.strip().isdigit() and int(line) > 2900):
         pass
     assert line  # within the eigendecomposition of a view
-    time.sleep(0.3)
-    start, before_signal = time.monotonic(), psutil.Process(process.pid).cpu_times()
+    time.sleep(0.1)
     process.send_signal(getattr(signal, number))
-    assert word in process.stderr.readline()
-    assert time.monotonic() - start < 2.0
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    process.stderr.close()
+    said = process.communicate(timeout=120)[1]
     assert process.returncode == code
-    assert used.ru_utime + used.ru_stime - before_signal.user - before_signal.system < 2.0
+    assert word in said
+    assert b"computed" not in said
     assert sorted(os.listdir(project.parent)) == before
 
 

@@ -50,14 +50,6 @@ def test_standard_output_is_json_only(windows):
     assert content["accuracy"]["mean"] == TrainedProject.load("other.cmvmed").model.accuracy_estimate().mean
 
 
-def test_without_calibration_there_is_no_estimate(windows):
-    shown = run("train", *QUICK, "--no-report", "--set", "model.calibrate=false")
-    assert shown.exit_code == 0
-    assert "The accuracy was not estimated" in shown.stdout
-    again = run("train", *QUICK, "--no-report", "--set", "model.calibrate=false", "--json", "--force")
-    assert json.loads(again.stdout)["accuracy"] is None
-
-
 def test_errors_in_the_data_stop_the_training_with_the_advice(windows):
     text = Path("cmvmed.toml").read_text().replace('unlabeled = ["unknown"]', 'unlabeled = [""]')
     Path("cmvmed.toml").write_text(text)

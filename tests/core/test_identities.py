@@ -69,8 +69,7 @@ def plain_cmvmed(**changes):
         "view_weights": "uniform",
         "consensus_weight": 1.0,
         "temperature": 0.5,
-        "opinions": "consensus",
-        "calibrate": False,
+        "opinions": None,
         "n_stages": 3,
         "max_iter": 200,
     }
@@ -658,13 +657,13 @@ def check_c18_training_rows(probabilities_of, **settings):
     "settings",
     [
         {},
-        {"calibrate": True},
+        {"opinions": "consensus"},
         {"algorithm": "jaakkola"},
         {"algorithm": "exact"},
         {"algorithm": "newton"},
         {"algorithm": "printed"},
         {"n_classes": 3},
-        {"n_classes": 3, "calibrate": True},
+        {"n_classes": 3, "opinions": "consensus"},
         {"n_classes": 3, "algorithm": "jaakkola"},
     ],
 )

@@ -13,11 +13,10 @@ from tests.core.factories import draw_problem, make_sensor
 EVERYWHERE = np.full(6, True)
 
 
-def partition(codes, *, present=(EVERYWHERE,), weights=None, hinge=None, n_classes=2):
+def partition(codes, *, present=(EVERYWHERE,), weights=None, n_classes=2):
     codes = np.array(codes)
     weights = np.ones(codes.size) if weights is None else np.array(weights)
-    hinge = np.where(codes >= 0, weights, 0.0) if hinge is None else np.array(hinge)
-    return partition_rows(codes, n_classes, present, weights, hinge)
+    return partition_rows(codes, n_classes, present, weights)
 
 
 def test_labeled_and_unlabeled_rows_form_two_blocks():
@@ -27,11 +26,11 @@ def test_labeled_and_unlabeled_rows_form_two_blocks():
     np.testing.assert_array_equal(rows.counts, [2.0, 2.0])
 
 
-def test_unlabeled_rows_of_zero_weight_are_in_the_labeled_block_without_hinge():
+def test_unlabeled_rows_of_zero_weight_are_in_the_labeled_block_without_weight():
     rows = partition([0, -1, 1, -1, 1, 0], weights=[1.0, 0.0, 1.0, 2.0, 1.0, 1.0])
     np.testing.assert_array_equal(rows.block_L, [0, 1, 2, 4, 5])
     np.testing.assert_array_equal(rows.block_U, [3])
-    assert rows.hinge[1] == 0.0
+    assert rows.weights[1] == 0.0
     np.testing.assert_array_equal(rows.counts, [2.0, 2.0])
 
 
@@ -74,8 +73,7 @@ class SmallView:
 
 
 def test_problem_takes_its_rows_and_weights_from_the_partition():
-    hinge, weights = [2.0, 0.0, 1.0, 0.0, 0.5, 1.0], [1.0, 3.0, 1.0, 2.0, 1.0, 1.0]
-    rows = partition([0, -1, 1, -1, 1, 0], weights=weights, hinge=hinge)
+    rows = partition([0, -1, 1, -1, 1, 0], weights=[2.0, 3.0, 1.0, 2.0, 0.5, 1.0])
     Phi = np.random.default_rng(0).normal(size=(6, 2))
     views = [
         SmallView(Phi, np.arange(4), np.arange(2), 1.0),

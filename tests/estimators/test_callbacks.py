@@ -51,7 +51,7 @@ class Recorder:
 def recorded(partly, stop_at=None, **settings):
     """Fit with a recorder; by default the consensus alone, with the class prior of the labels."""
     recorder = Recorder(stop_at)
-    consensus = {"class_prior": "labels", "opinions": "consensus", "calibrate": False}
+    consensus = {"class_prior": "labels", "opinions": None}
     settings = {"views": WIDTHS, "n_stages": 4, **consensus, **settings}
     model = CMVMED(**settings).set_callbacks(recorder).fit(partly.X, partly.y)
     return model, recorder
@@ -226,7 +226,7 @@ def test_low_rank_views_share_the_threads_of_the_linear_algebra(settings, thread
         used.append(min(workers, len(items)))
         return inner(workers, function, items)
 
-    model = CMVMED(views=WIDTHS, n_stages=2, approximation="nystroem", n_components=20, n_jobs=1)
+    model = CMVMED(views=WIDTHS, n_stages=2, approximation=20, n_jobs=1)
     alone = clone(model).fit(partly_three.X, partly_three.y).predict_proba(partly_three.X)
     monkeypatch.setattr("cmvmed.numerics.threads.blas_threads", lambda: 5)
     monkeypatch.setattr("cmvmed.numerics.threads._map_in_threads", recorded)

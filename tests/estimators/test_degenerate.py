@@ -127,7 +127,7 @@ def test_equal_rows_of_opposite_labels_give_equal_probabilities(partly):
 
 def test_without_unlabeled_rows_each_view_is_a_med(partly):
     model = CMVMED(views={"a": 3, "b": 2}).fit(partly.X, partly.truth)
-    alone = MED(**{name: getattr(model, name) for name in MED().get_params() if name != "class_weight"})
+    alone = MED(**{name: getattr(model, name) for name in MED().get_params()})
     expected = alone.fit(partly.a, partly.truth).decision_function(partly.a)
     np.testing.assert_allclose(model.decision_function_by_view(partly.X)["a"], expected, atol=1e-8)
 
@@ -263,8 +263,9 @@ def test_prior_variance_and_consensus_weight_over_twelve_decades(
 def test_every_decade_of_prior_variance_and_consensus_weight(
     sigma2, name, problem, request, tolerant_fit, assert_finite
 ):
+    """Of all pairs every other one, as the fields of one color of a chessboard."""
     data = request.getfixturevalue(problem)
-    for lam in DECADES:
+    for lam in DECADES[int(np.log10(sigma2) % 2 > 0.5) :: 2]:
         model = with_algorithm(name, views=WIDTHS, prior_variance=sigma2, consensus_weight=lam)
         assert_finite(tolerant_fit(model, data.X, data.y), data.X)
 

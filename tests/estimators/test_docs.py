@@ -27,6 +27,7 @@ TESTED_ELSEWHERE = {
     "workbench.md": ROOT / "tests" / "workbench" / "test_workbench_docs.py",
 }
 PAGES = sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in TESTED_ELSEWHERE)
+SLOW_PAGES = ("model_selection.md",)
 NOT_RUN = "<!-- no-run -->"
 BLOCK = re.compile(r"^(?P<before>[^\n]*)\n```python[^\n]*\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -73,7 +74,10 @@ def test_the_examples_of_a_module(name):
 
 
 @pytest.mark.usefixtures("scratch")
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.name, marks=pytest.mark.slow if page.name in SLOW_PAGES else []) for page in PAGES],
+)
 def test_the_python_blocks_of_a_page(page):
     text = page.read_text(encoding="utf-8")
     assert run_page(page) == text.count("\n```python") - text.count(f"{NOT_RUN}\n```python")

@@ -168,7 +168,7 @@ def many():
 
 
 SMALL_SAMPLE = replace(Tuning(), sample_rows=300)
-STREAMED = {"views": [4, 4], "approximation": "nystroem", "n_components": 40, "n_stages": 2, "random_state": 0}
+STREAMED = {"views": [4, 4], "approximation": 40, "n_stages": 2, "random_state": 0}
 
 
 def streamed_fit(X, y):

@@ -48,7 +48,7 @@ def test_a_label_does_not_change_its_own_probabilities_much():
 
 def test_none_without_a_cross_fit():
     X, y, _ = clusters()
-    model = CMVMED(views=[3, 3], calibrate=False).fit(X, y)
+    model = CMVMED(views=[3, 3], opinions=None).fit(X, y)
     assert model.held_out_rows_ is None
     assert model.held_out_proba_ is None
 
@@ -58,7 +58,7 @@ def test_numbers_of_rows_are_those_of_all_rows_if_a_sample_is_annealed():
     y[:] = -1
     y[300::40] = truth[300::40]
     with tuning_context(replace(Tuning(), sample_rows=200)):
-        model = CMVMED(views=[3, 3], approximation="nystroem", n_components=30).fit(X, y)
+        model = CMVMED(views=[3, 3], approximation=30).fit(X, y)
     assert "n_annealed" in model.approximation_
     assert np.array_equal(np.sort(model.held_out_rows_), np.flatnonzero(y >= 0))
     assert hits(model, y) == model.accuracy_estimate().held_out

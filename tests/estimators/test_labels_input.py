@@ -240,7 +240,7 @@ def test_the_objective_falls_within_a_stage(algorithm, partly):
 
 @pytest.mark.parametrize("prior", [0.3, [0.7, 0.3], np.array([0.7, 0.3]), {0: 0.7, 1: 0.3}, {1: 0.3, 0: 0.7}])
 def test_a_class_prior_can_be_given_as_number_array_or_dict(prior, partly):
-    model = CMVMED(views=WIDTHS, class_prior=prior, opinions="consensus", calibrate=False).fit(partly.X, partly.y)
+    model = CMVMED(views=WIDTHS, class_prior=prior, opinions=None).fit(partly.X, partly.y)
     np.testing.assert_allclose(model.class_prior_, [0.7, 0.3], atol=1e-12)
     np.testing.assert_allclose(model.label_distributions_[partly.hidden].mean(axis=0), [0.7, 0.3], atol=1e-6)
 
@@ -248,7 +248,7 @@ def test_a_class_prior_can_be_given_as_number_array_or_dict(prior, partly):
 def test_a_class_prior_for_three_named_classes(partly_three):
     y = np.where(partly_three.hidden, None, np.array(["x", "y", "z"])[partly_three.y].astype(object))
     prior = {"z": 0.2, "x": 0.5, "y": 0.3}
-    model = CMVMED(views=WIDTHS, class_prior=prior, opinions="consensus", calibrate=False).fit(partly_three.X, y)
+    model = CMVMED(views=WIDTHS, class_prior=prior, opinions=None).fit(partly_three.X, y)
     shares = model.label_distributions_[partly_three.hidden].mean(axis=0)
     np.testing.assert_allclose(shares, [0.5, 0.3, 0.2], atol=1e-6)
 
@@ -256,7 +256,7 @@ def test_a_class_prior_for_three_named_classes(partly_three):
 def test_the_labels_prior_is_their_smoothed_share(partly):
     y = partly.y.copy()
     y[0] = -1  # nine labels are left, four of class 0
-    model = CMVMED(views=WIDTHS, class_prior="labels", opinions="consensus", calibrate=False).fit(partly.X, y)
+    model = CMVMED(views=WIDTHS, class_prior="labels", opinions=None).fit(partly.X, y)
     np.testing.assert_allclose(model.class_prior_, [4.5 / 10, 5.5 / 10], atol=1e-12)
     np.testing.assert_allclose(model.label_distributions_[y == -1].mean(axis=0), [0.45, 0.55], atol=1e-6)
 

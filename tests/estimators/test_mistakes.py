@@ -26,7 +26,7 @@ DAYS = pd.date_range("2024-01-01", periods=40)
 
 
 def quick(**settings):
-    return CMVMED(**({"n_stages": 1, "opinions": "consensus", "calibrate": False} | settings))
+    return CMVMED(**({"n_stages": 1, "opinions": None} | settings))
 
 
 def fit(X, y, *, views=SLICES, sample_weight=None, groups=None, **settings):

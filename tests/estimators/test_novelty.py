@@ -10,7 +10,7 @@ import cmvmed
 from cmvmed import CMVMED
 from cmvmed.auto.tuning import Tuning, tuning_context
 
-FAST = {"opinions": "consensus", "n_neighbors": None, "calibrate": False}
+FAST = {"opinions": None}
 VIEWS = {"a": slice(0, 6), "b": slice(6, 10)}
 
 
@@ -35,7 +35,7 @@ def fitted(n=300, **parameters):
 
 FORMS = {
     "exact": {},
-    "landmarks": {"approximation": "nystroem", "n_components": 60},
+    "landmarks": {"approximation": 60},
     "callable": {"kernel": lambda A, B: A @ B.T},
     "unscaled": {"scaling": None, "kernel": "rbf"},
     "unit rows": {"scaling": "unit"},
@@ -145,7 +145,7 @@ def test_sparse_text_views_and_precomputed_kernels():
 
 def test_a_fit_on_a_sample_of_the_rows():
     with tuning_context(Tuning(sample_rows=120)):
-        model = fitted(n=400, approximation="nystroem", n_components=40)
+        model = fitted(n=400, approximation=40)
     assert model.approximation_["n_annealed"] == 120
     X = table(300, 5)[0]
     assert all((values > 1.0).mean() <= 0.05 for values in model.novelty(X).values())

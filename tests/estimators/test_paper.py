@@ -17,9 +17,7 @@ OF_PAPER = {
     "temperature": 1.0,
     "class_prior": None,
     "view_weights": "uniform",
-    "n_neighbors": None,
-    "opinions": "consensus",
-    "calibrate": False,
+    "opinions": None,
     "max_iter": 100,
     "algorithm": "bohning",
 }
@@ -44,7 +42,7 @@ def test_other_algorithms_change_nothing_else(algorithm):
     "given",
     [
         {"kernel": "linear+rbf"},
-        {"class_prior": "labels", "calibrate": True},
+        {"class_prior": "labels", "opinions": "consensus"},
         {"temperature": 0.5, "n_stages": 3},
         {"views": [3, 2], "C": 2.0, "unlabeled": None},
         {"algorithm": "printed", "max_iter": 7},

@@ -92,8 +92,8 @@ def test_alpha_is_checked(model, partly, alpha):
 def test_held_out_labels_are_needed(partly, fresh_rows):
     with pytest.raises(NotFittedError):
         CMVMED().predict_set(fresh_rows)
-    with pytest.raises(ValueError, match="calibrate=True"):
-        CMVMED(views=VIEWS, calibrate=False).fit(partly.X, partly.y).predict_set(fresh_rows)
+    with pytest.raises(ValueError, match="opinions"):
+        CMVMED(views=VIEWS, opinions=None).fit(partly.X, partly.y).predict_set(fresh_rows)
     one_of_each = np.where(np.arange(40) < 2, partly.truth, -1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -17,7 +17,7 @@ def probabilities(model, X, n_threads):
         return model.predict_proba(X)
 
 
-@pytest.mark.parametrize("approximation", ["exact", "nystroem"])
+@pytest.mark.parametrize("approximation", ["exact", pytest.param("nystroem", marks=pytest.mark.slow)])
 def test_predictions_of_spawned_processes_have_the_same_bits(approximation):
     data = make_multiview_gaussian(250, labeled=40, random_state=0)
     new = make_multiview_gaussian(133, random_state=1).data

@@ -22,9 +22,7 @@ def kernel_of_few_columns(A, B):
 
 ESTIMATORS = {
     "CMVMED": CMVMED(views=VIEWS, n_stages=2, kernel=kernel_of_few_columns),
-    "CMVMED low rank": CMVMED(
-        views=VIEWS, n_stages=2, kernel=kernel_of_few_columns, approximation="nystroem", n_components=5
-    ),
+    "CMVMED low rank": CMVMED(views=VIEWS, n_stages=2, kernel=kernel_of_few_columns, approximation=5),
     "MED": MED(kernel=kernel_of_few_columns),
     "SVM2K": SVM2K(views=VIEWS, kernel=kernel_of_few_columns),
     "MVMED": MVMED(views=VIEWS, kernel=kernel_of_few_columns),

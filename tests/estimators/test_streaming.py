@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -242,22 +241,25 @@ def test_what_is_no_file(tmp_path):
         CMVMED().fit(tmp_path / "nowhere.parquet", "label")
 
 
-MANY = 12_000  # more unlabeled rows than are annealed in memory
-STREAMED = {"n_components": 40, "n_stages": 2, "tol": 1e-6, "max_iter": 400}
+MANY = 6_000
+FEW_IN_MEMORY = Tuning(sample_rows=3000)  # fewer unlabeled rows are annealed in memory than there are
+STREAMED = {"approximation": 40, "n_stages": 2, "tol": 1e-6, "max_iter": 400}
+ROUGH = STREAMED | {"tol": 1e-2}  # where it does not matter how a fit ends
 
 
 @pytest.fixture(scope="module")
 def many():
     data = make_multiview_gaussian(MANY, n_features=WIDTH, separation=(2.0, 1.5), labeled=40, random_state=1)
     X = data.data.copy()
-    X[100:900, :WIDTH] = np.nan
+    X[100:400, :WIDTH] = np.nan
     return X, data.y
 
 
 @pytest.fixture(scope="module")
 def streamed_in_memory(many):
     X, y = many
-    return CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
+    with tuning_context(FEW_IN_MEMORY):
+        return CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
 
 
 def check_same_stream(model, reference, X):
@@ -267,52 +269,66 @@ def check_same_stream(model, reference, X):
     np.testing.assert_allclose(model.label_distributions_, reference.label_distributions_, atol=1e-6)
 
 
-def test_streamed_fits_are_the_same_from_anywhere(tmp_path, many, streamed_in_memory):
+@pytest.mark.parametrize("source", ["dask", *[pytest.param(name, marks=pytest.mark.slow) for name in ("npy", "map")]])
+def test_streamed_fits_are_the_same_from_anywhere(source, tmp_path, many, streamed_in_memory):
     X, y = many
     np.save(tmp_path / "all.npy", X)
-    sources = [tmp_path / "all.npy", np.load(tmp_path / "all.npy", mmap_mode="r"), da.from_array(X, chunks=(2500, -1))]
-    for source in sources:
-        model = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(source, y)
-        check_same_stream(model, streamed_in_memory, X)
+    sources = {
+        "dask": lambda: da.from_array(X, chunks=(900, -1)),
+        "npy": lambda: tmp_path / "all.npy",
+        "map": lambda: np.load(tmp_path / "all.npy", mmap_mode="r"),
+    }
+    with tuning_context(FEW_IN_MEMORY):
+        model = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(sources[source](), y)
+    check_same_stream(model, streamed_in_memory, X)
+
+
+def test_a_fit_that_ends_early_is_not_the_same(many, streamed_in_memory):
+    """Broken twin: the tolerance of the comparison is not too wide."""
+    X, y = many
+    with tuning_context(FEW_IN_MEMORY):
+        early = CMVMED(views=[WIDTH, WIDTH], **(STREAMED | {"tol": 0.5})).fit(X, y)
     with pytest.raises(AssertionError):
-        check_same_stream(CMVMED(views=[WIDTH, WIDTH], **(STREAMED | {"tol": 0.5})).fit(X, y), streamed_in_memory, X)
+        check_same_stream(early, streamed_in_memory, X)
 
 
 @pytest.fixture
 def many_enough():
-    """As if 12 000 rows were enough for a larger sample, of 2400 rows."""
-    with tuning_context(replace(Tuning(), sample_rows=600, held_out_rows=2000)):
+    """As if all rows were enough for a larger sample, of 1200 rows."""
+    with tuning_context(Tuning(sample_rows=300, held_out_rows=1100)):
         yield
 
 
-def test_larger_samples_come_before_all_rows(many, many_enough):
+@pytest.mark.parametrize("settings", [ROUGH, pytest.param(STREAMED, marks=pytest.mark.slow)], ids=["rough", "long"])
+def test_larger_samples_come_before_all_rows(settings, many, many_enough):
     X, y = many
-    model = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
-    with tuning_context(replace(Tuning(), sample_rows=600, row_growth=1000)):
-        direct = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y)
-    assert sorted(set(model.history_["n_rows"])) == [600, 2400, (MANY - 40) // 2, MANY - 40]
-    assert sorted(set(direct.history_["n_rows"])) == [600, MANY - 40]
-    assert (model.predict(X) != direct.predict(X)).mean() < 5e-3  # both end by tol, a little before the end
-    weighted = CMVMED(views=[WIDTH, WIDTH], rows="all", **STREAMED).fit(X, y, sample_weight=np.full(MANY, 2.0))
-    assert 2400 in weighted.history_["n_rows"]
+    model = CMVMED(views=[WIDTH, WIDTH], rows_tol=0, **settings).fit(X, y)
+    with tuning_context(Tuning(sample_rows=300, row_growth=1000)):
+        direct = CMVMED(views=[WIDTH, WIDTH], rows_tol=0, **settings).fit(X, y)
+    assert sorted(set(model.history_["n_rows"])) == [300, 1200, (MANY - 40) // 2, MANY - 40]
+    assert sorted(set(direct.history_["n_rows"])) == [300, MANY - 40]
+    if settings is STREAMED:  # both end by tol, a little before the end
+        assert (model.predict(X) != direct.predict(X)).mean() < 5e-3
+    weighted = CMVMED(views=[WIDTH, WIDTH], rows_tol=0, **settings).fit(X, y, sample_weight=np.full(MANY, 2.0))
+    assert 1200 in weighted.history_["n_rows"]
 
 
 def test_rows_without_weight_are_in_no_sample(many):
     X, y = many
     weights = np.where((y >= 0) | (np.arange(MANY) < 600), 1.0, 0.0)
-    with tuning_context(replace(Tuning(), sample_rows=200, held_out_rows=100)):
-        settings = {"n_components": 20, "consensus_weight": 1.0, "opinions": "consensus", "rows_tol": 1e-9}
-        model = CMVMED(views=[WIDTH, WIDTH], approximation="nystroem", **settings).fit(X, y, sample_weight=weights)
+    with tuning_context(Tuning(sample_rows=200, held_out_rows=100)):
+        settings = {"approximation": 20, "consensus_weight": 1.0, "opinions": "consensus", "rows_tol": 1e-9}
+        model = CMVMED(views=[WIDTH, WIDTH], **settings).fit(X, y, sample_weight=weights)
     assert model.history_["n_rows"].max() == ((weights > 0.0) & (y < 0)).sum()
 
 
 def test_sampling_ends_when_more_rows_hardly_change_the_accuracy(many, many_enough):
     X, y = many
-    settings = {"views": [WIDTH, WIDTH], "n_components": 40}
-    whole = CMVMED(rows="all", **settings).fit(X, y)
+    settings = {"views": [WIDTH, WIDTH], "approximation": 40}
+    whole = CMVMED(rows_tol=0, **settings).fit(X, y)
     enough = CMVMED(rows_tol=0.01, **settings).fit(X, y)
-    strict = CMVMED(rows_tol=0.0, **settings).fit(X, y)
-    assert enough.approximation_["n_swept"] == 2400 == enough.history_["n_rows"].max()
+    strict = CMVMED(rows_tol=1e-12, **settings).fit(X, y)
+    assert enough.approximation_["n_swept"] == 1200 == enough.history_["n_rows"].max()
     change = enough.approximation_["change"]
     p, best = whole.predict_proba(X), enough.predict(X)
     lost = (p.max(axis=1) - p[np.arange(MANY), np.searchsorted(whole.classes_, best)]).mean()
@@ -328,18 +344,16 @@ def test_sampling_ends_when_more_rows_hardly_change_the_accuracy(many, many_enou
 
 def test_no_larger_sample_without_room(many):
     X, y = many
-    tuning = replace(Tuning(), sample_rows=600, held_out_rows=6000)
-    with tuning_context(tuning), config_context(memory_limit="3MiB"):
-        tight = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(X, y)
-    assert sorted(set(tight.history_["n_rows"])) == [600, MANY - 40]
+    tuning = Tuning(sample_rows=300, held_out_rows=3000)
+    with tuning_context(tuning), config_context(memory_limit="2MiB"):
+        tight = CMVMED(views=[WIDTH, WIDTH], **ROUGH).fit(X, y)
+    assert sorted(set(tight.history_["n_rows"])) == [300, MANY - 40]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"), [({"rows": "some"}, "rows must be"), ({"rows_tol": -1.0}, "rows_tol must be")]
-)
-def test_wrong_row_settings_are_named(given, message):
-    with pytest.raises(ValueError, match=message):
-        CMVMED(**given).fit([np.eye(4)], [0, 1, -1, -1])
+@pytest.mark.parametrize("rows_tol", [-1.0, "all", None, np.nan])
+def test_a_wrong_rows_tol_is_named(rows_tol):
+    with pytest.raises(ValueError, match="rows_tol"):
+        CMVMED(rows_tol=rows_tol).fit([np.eye(4)], [0, 1, -1, -1])
 
 
 @contextmanager
@@ -360,25 +374,25 @@ def counted_passes(monkeypatch, source):
         yield counts
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet", "dask"])
+@pytest.mark.parametrize("kind", ["dask", *[pytest.param(name, marks=pytest.mark.slow) for name in ("npy", "parquet")]])
 def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many, many_enough, monkeypatch):
     X, y = many
     path = tmp_path / f"all.{kind}"
     if kind == "npy":
         np.save(path, X)
     if kind == "parquet":
-        pd.DataFrame(X, columns=NAMES).to_parquet(path, row_group_size=1000)
-    source = da.from_array(X, chunks=(2500, -1)) if kind == "dask" else path
+        pd.DataFrame(X, columns=NAMES).to_parquet(path, row_group_size=300)
+    source = da.from_array(X, chunks=(900, -1)) if kind == "dask" else path
     models, passes = [], []
-    for settings in ({"rows_tol": 0.01}, {"rows": "all"}):
+    for settings in ({"rows_tol": 0.01}, {"rows_tol": 0}):
         with counted_passes(monkeypatch, DaskRows if kind == "dask" else LocalRows) as counts:
-            models.append(CMVMED(views=[WIDTH, WIDTH], **settings, **STREAMED).fit(source, y))
+            models.append(CMVMED(views=[WIDTH, WIDTH], **settings, **ROUGH).fit(source, y))
         passes.append(counts)
     enough, whole = models
-    assert enough.approximation_["n_swept"] == 2400
+    assert enough.approximation_["n_swept"] == 1200
     assert passes[0] == {"take": 1, "reduce": 0, "map": 1}
     assert passes[1]["reduce"] >= (whole.history_["n_rows"] == MANY - 40).sum() >= 3
-    in_memory = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **STREAMED).fit(X, y)
+    in_memory = CMVMED(views=[WIDTH, WIDTH], rows_tol=0.01, **ROUGH).fit(X, y)
     new = pd.DataFrame(X, columns=NAMES) if kind == "parquet" else X
     np.testing.assert_allclose(enough.predict_proba(new), in_memory.predict_proba(X), atol=1e-9)
     assert enough.approximation_["change"]["classes"] == pytest.approx(in_memory.approximation_["change"]["classes"])
@@ -387,9 +401,7 @@ def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many
 def test_what_is_learned_beside_the_sweeps_follows_the_sample(many, many_enough):
     """Class prior, opinions and calibration are of the annealed sample, whatever the other rows are."""
     X, y = many
-    models = [
-        CMVMED(views=[WIDTH, WIDTH], rows=rows, rows_tol=0.01, **STREAMED).fit(X, y) for rows in ("enough", "all")
-    ]
+    models = [CMVMED(views=[WIDTH, WIDTH], rows_tol=rows_tol, **ROUGH).fit(X, y) for rows_tol in (0.01, 0)]
     for name in ("class_prior_", "probability_scale_"):
         np.testing.assert_array_equal(*(getattr(model, name) for model in models))
     np.testing.assert_array_equal(*(model.opinions_["weight"] for model in models))
@@ -465,7 +477,7 @@ CMVMED(views=[2, 2], n_stages=1, approximation="nystroem").fit(small, np.arange(
 status = Path("/proc/self/status").read_text().splitlines()
 used = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (used + room, used + room))
-model = CMVMED(n_components=50, n_stages=2, max_iter=3, tol=0.1, class_prior=0.5).fit(X, "class")
+model = CMVMED(approximation=50, n_stages=2, max_iter=3, tol=0.1, class_prior=0.5).fit(X, "class")
 truth = np.load(folder / "truth.npy")
 print(model.history_["n_rows"][-1], np.mean(model.predict(X) == truth))
 try:

@@ -96,13 +96,13 @@ def test_rows_that_lack_views(partly_three):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"approximation": "nystroem", "n_components": 20},
+        {"approximation": 20},
         {"opinions": "consensus"},
-        {"n_neighbors": None},
+        {"opinions": ["linear", "rbf", "views", "consensus"]},
         {"kernel": "cosine"},
         {"kernel": "linear", "scaling": None},
         {"kernel": affine_kernel},
-        {"calibrate": False, "labels_drawn": "chosen"},
+        {"opinions": None, "labels_drawn": "chosen"},
     ],
     ids=lambda parameters: ", ".join(parameters),
 )
@@ -134,7 +134,7 @@ def test_a_loaded_model_suggests_the_same_rows(fitted, tmp_path):
 
 
 def test_a_model_without_its_training_rows_asks_for_X(partly_three):
-    model = CMVMED(**QUICK, approximation="nystroem", n_components=20, opinions="consensus")
+    model = CMVMED(**QUICK, approximation=20, opinions="consensus")
     model.fit(partly_three.X, partly_three.y)
     with pytest.raises(ValueError, match="does not hold all its training rows; pass the rows to choose from as X"):
         model.suggest()

@@ -46,7 +46,7 @@ def test_training_rows_without_any_view(partly):
 def test_training_rows_without_any_view_in_a_streamed_fit(partly):
     X, y = np.tile(partly.X, (30, 1)), np.full(1200, -1)
     y[:10] = partly.y[:10]
-    fit = CMVMED(views=VIEWS, approximation="nystroem", n_components=20, n_stages=2, tol=0.1).fit
+    fit = CMVMED(views=VIEWS, approximation=20, n_stages=2, tol=0.1).fit
     with tuning_context(replace(Tuning(), sample_rows=300)):
         check_line(partial(fit, without_rows(X, [600, 601]), y), "2 training rows have all views missing")
 

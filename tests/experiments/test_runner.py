@@ -37,6 +37,7 @@ def test_all_rows_are_computed_once(store):
     run(wanted, store, local_executor(1), on_row=lambda row, n_left: pytest.fail("already finished"))
 
 
+@pytest.mark.slow
 def test_rows_that_two_experiments_have_in_common_are_computed_once(store):
     wanted = plan(SMALL).methods
     run(wanted, store, local_executor(1))
@@ -123,6 +124,7 @@ def test_number_of_published_splits_is_not_exceeded(monkeypatch):
     assert {key.split for key in plan(SMALL).methods} == {0, 1}
 
 
+@pytest.mark.slow
 def test_every_method_uses_the_same_split(monkeypatch, store):
     drawn = []
     draw_split = runner.draw_split

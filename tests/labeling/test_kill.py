@@ -78,8 +78,8 @@ def test_no_confirmed_label_is_lost_in_a_kill(tmp_path):
 
 
 @pytest.mark.slow
-def test_no_confirmed_label_is_lost_in_fifty_kills(tmp_path):
-    check_kills(tmp_path, 50)
+def test_no_confirmed_label_is_lost_in_fifteen_kills(tmp_path):
+    check_kills(tmp_path, 15)
 
 
 def children(pid):

@@ -80,17 +80,15 @@ def test_the_estimate_from_chosen_rows_is_that_of_the_probabilities(gaussian):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda **given: CMVMED(calibrate=False, **given), lambda **given: CMVMED.paper(algorithm="printed", **given)],
+    [lambda **given: CMVMED(opinions=None, **given), lambda **given: CMVMED.paper(algorithm="printed", **given)],
 )
 def test_no_accuracy_estimate_without_held_out_labels(gaussian, make):
     model = make(views=gaussian.views, n_stages=2).fit(gaussian.data, gaussian.y)
-    with pytest.raises(ValueError, match="calibrate=True"):
+    with pytest.raises(ValueError, match="opinions"):
         model.accuracy_estimate()
 
 
 def test_bad_settings_are_named_in_errors(gaussian):
-    with pytest.raises(ValueError, match="calibrate must be one of True, False, but is 'yes'"):
-        CMVMED(views=gaussian.views, calibrate="yes").fit(gaussian.data, gaussian.y)
     model = CMVMED(views=gaussian.views, n_stages=1).fit(gaussian.data, gaussian.y)
     with pytest.raises(ValueError, match="level must be a number between 0 and 1, but is 90"):
         model.accuracy_estimate(90)

@@ -27,7 +27,7 @@ def test_only_the_kinds_asked_for_are_there():
     training = draw_training()
     for kind, expected in zip(KINDS, (1, 1, 2, 1, 1), strict=True):
         assert [opinion.kind for opinion in training.candidates([kind]).opinions] == [kind] * expected
-    assert names(training.candidates(n_neighbors=None)) == ["linear", "rbf", "view view0", "view view1"]
+    assert names(training.candidates(["linear", "rbf", "views"])) == ["linear", "rbf", "view view0", "view view1"]
 
 
 def test_a_single_view_has_one_graph():

@@ -24,7 +24,7 @@ def check_refits(left_out, training, candidates, kept):
     targets = np.eye(rows.n_classes)[rows.codes] - empirical_bayes_share(rows.counts(kept))
     for j, opinion in enumerate(candidates.opinions):
         matrix = opinion.gram(candidates.labeled)
-        ridge = np.diag(opinion.ridge / rows.hinge)
+        ridge = np.diag(opinion.ridge / rows.weights)
         for i in np.flatnonzero(kept):
             others = kept & (rows.groups != rows.groups[i])
             alpha = np.linalg.solve((matrix + ridge)[np.ix_(others, others)], targets[others])

@@ -149,12 +149,10 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "missing views": missing_views,
     "precomputed": precomputed,
     "frame": frame,
-    "landmarks": lambda: of_cmvmed(approximation="nystroem", n_components=20),
+    "landmarks": lambda: of_cmvmed(approximation=20),
     "consensus": lambda: of_cmvmed(opinions="consensus"),
     "no consensus": lambda: of_cmvmed(opinions=["linear", "view_graphs"]),
-    "not calibrated": lambda: of_cmvmed(
-        calibrate=False, class_prior={0: 0.2, 1: 0.3, 2: 0.5}, kernel=["rbf", "cosine"]
-    ),
+    "not calibrated": lambda: of_cmvmed(opinions=None, class_prior={0: 0.2, 1: 0.3, 2: 0.5}, kernel=["rbf", "cosine"]),
     "jaakkola": lambda: of_cmvmed(algorithm="jaakkola", scaling=None, gamma={"a": 0.1, "b": np.float64(0.2)}),
     "paper": lambda: Example(CMVMED.paper(views=TWO).fit(two_views(), labels()[1]), two_views()),
     "med": lambda: of_baseline(MED()),

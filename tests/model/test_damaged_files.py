@@ -13,6 +13,7 @@ import warnings
 import zipfile
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -293,12 +294,20 @@ def check_changed_content(saved, path, n, seed):
     assert refused > 0.2 * n
 
 
+@pytest.fixture
+def right_digest(monkeypatch):
+    """As if the digest were that of the changed content, which anyone can compute."""
+    monkeypatch.setattr("cmvmed.model.file.digest", lambda document, arrays: ANY)
+
+
+@pytest.mark.usefixtures("right_digest")
 def test_changed_content(saved, tmp_path):
     with little_memory():
         check_changed_content(saved, tmp_path / "m", 60, 2)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("right_digest")
 def test_much_changed_content(saved, tmp_path):
     with little_memory():
         check_changed_content(saved, tmp_path / "m", 1250, 3)

@@ -18,10 +18,10 @@ from cmvmed.numerics.softmax import log_softmax, softmax
 from tests.core.factories import rejects
 
 
-@pytest.fixture(scope="module", params=["exact", "nystroem"])
+@pytest.fixture(scope="module", params=["exact", 80])
 def fitted(request):
     data = make_multiview_gaussian(500, n_classes=3, n_views=3, n_features=5, labeled=40, random_state=0)
-    model = CMVMED(views=data.views, approximation=request.param, n_components=80).fit(data.data, data.y)
+    model = CMVMED(views=data.views, approximation=request.param).fit(data.data, data.y)
     return model, data.data
 
 

@@ -16,12 +16,12 @@ from cmvmed.model.explain import shapley_weights
 
 SETTINGS = {
     "default": {},
-    "no neighbors": {"n_neighbors": None},
+    "no neighbors": {"opinions": ["linear", "rbf", "views", "consensus"]},
     "graphs": {"opinions": ["graph", "view_graphs", "consensus"]},
     "one opinion": {"opinions": "views"},
     "consensus": {"opinions": "consensus"},
-    "not calibrated": {"calibrate": False},
-    "landmarks": {"approximation": "nystroem", "n_components": 20},
+    "not calibrated": {"opinions": None},
+    "landmarks": {"approximation": 20},
 }
 TOLERANCE = 1e-10
 
@@ -193,7 +193,7 @@ def test_weights_of_sets_of_views(n_views):
 
 def test_many_views_are_explained_by_random_orders(monkeypatch):
     bunch = data(9, 2)
-    model, X = fitted(bunch, opinions=["rbf", "views"], n_neighbors=None), bunch.data[:15]
+    model, X = fitted(bunch, opinions=["rbf", "views"]), bunch.data[:15]
     shares = assert_adds_up(model, X)
     again = model.explain(X)
     assert all((shares[name] == again[name]).all() for name in shares)

@@ -21,7 +21,9 @@ from cmvmed.features.signal_features import extractor_hash
 from cmvmed.model.file import digest
 from tests.model.models import example
 
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("mfcc", "multirocket", "catch22")]  # compiled first
+SLOW = [  # compiled first
+    pytest.param(kind, marks=pytest.mark.slow) for kind in ("minirocket+statistics", "mfcc", "multirocket", "catch22")
+]
 
 
 def signals_of(n_channels, seed=0):
@@ -50,7 +52,7 @@ np.save("found.npy", cmvmed.load("model.cmvmed").predict_proba(X))
 """
 
 
-@pytest.mark.parametrize("kind", ["minirocket+statistics", "ranks", *SLOW])
+@pytest.mark.parametrize("kind", ["ranks", *SLOW])
 def test_another_process_predicts_the_same(kind, tmp_path):
     model, X = saved_model(kind, 3, tmp_path / "model.cmvmed")
     arrays = {f"{s}{i}": np.empty(0) if x is None else x for s, signals in X.items() for i, x in enumerate(signals)}

@@ -12,6 +12,7 @@ from scipy import sparse
 
 import cmvmed
 from cmvmed import CMVMED, MED
+from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.model import onnx_model
 from cmvmed.model.onnx_model import OPSET
 from tests.core.factories import rejects
@@ -115,24 +116,29 @@ def test_the_neighbors_as_a_view_of_the_consensus():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"n_neighbors": None},
-        {"n_neighbors": 1},
-        {"n_neighbors": 500},  # more than there are nodes
+        {"opinions": ["linear", "rbf", "views", "consensus"]},
         {"kernel": "linear"},
         {"kernel": "cosine"},
         {"kernel": ["rbf", "linear"], "scaling": None},
         {"scaling": "unit"},
-        {"scaling": None, "kernel": "rbf", "approximation": "nystroem", "n_components": 15},
+        {"scaling": None, "kernel": "rbf", "approximation": 15},
         {"view_weights": [1.0, 0.0]},
         {"class_prior": None},
         {"consensus_weight": 0.0},
         {"bias_variance": 0.0},
-        {"calibrate": False},
+        {"opinions": None},
     ],
     ids=str,
 )
 def test_settings(settings):
     model, new = fitted(draw_settings={"missing": 0.2, "gaps": 0.05}, **settings)
+    check_same(model, new)
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 500])  # the latter is more than there are nodes
+def test_numbers_of_neighbors(n_neighbors):
+    with tuning_context(Tuning(n_neighbors=n_neighbors)):
+        model, new = fitted(draw_settings={"missing": 0.2, "gaps": 0.05})
     check_same(model, new)
 
 
@@ -206,9 +212,7 @@ def test_sparse_views_are_dense_inputs_and_small_files():
 
 
 @pytest.mark.parametrize("n_rows", [0, 1])
-@pytest.mark.parametrize(
-    "settings", [{}, {"opinions": "consensus"}, {"approximation": "nystroem", "n_components": 10}], ids=str
-)
+@pytest.mark.parametrize("settings", [{}, {"opinions": "consensus"}, {"approximation": 10}], ids=str)
 def test_one_row_and_none(n_rows, settings):
     if n_rows == 0 and tuple(map(int, ort.__version__.split(".")[:2])) < (1, 31):
         pytest.skip("ONNX Runtime before 1.31 ends the process when it is given no rows")
@@ -238,7 +242,7 @@ def test_labels_are_the_classes(classes, kind):
 
 
 def test_a_loaded_and_a_compact_model(tmp_path):
-    model, new = fitted(n_neighbors=None, n_train=400)
+    model, new = fitted(opinions=["linear", "rbf", "views", "consensus"], n_train=400)
     model.save(tmp_path / "m.cmvmed")
     loaded = cmvmed.load(tmp_path / "m.cmvmed")
     assert loaded.to_onnx().SerializeToString() == model.to_onnx().SerializeToString()
@@ -341,7 +345,7 @@ def test_what_cannot_be_exported(tmp_path, make, arguments, message):
 
 def test_too_many_numbers_are_an_error(monkeypatch):
     monkeypatch.setattr(onnx_model, "MAX_BYTES", 2**12)
-    with pytest.raises(ValueError, match=r"would hold 0 MiB of training rows.*max_features.*n_neighbors=None"):
+    with pytest.raises(ValueError, match=r"would hold 0 MiB of training rows.*max_features.*opinions"):
         fitted(n_train=60)[0].to_onnx()
 
 

@@ -9,7 +9,7 @@ from cmvmed import CMVMED
 from cmvmed.monitoring.sensor_health import LEVEL, MIN_ROWS
 from tests.core.factories import rejects
 
-FAST = {"opinions": "consensus", "n_neighbors": None, "calibrate": False}
+FAST = {"opinions": None}
 NAMES = ("acc", "gyro", "mag")
 D = 6
 

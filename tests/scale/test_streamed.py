@@ -112,7 +112,7 @@ def make_case(
     taken = rows.source.take(numbers)
     present = [~np.isnan(matrix[:, 0]) for matrix in taken]
     codes = codes[numbers]
-    partition = partition_rows(codes, n_classes, present, sample_weights, np.where(codes >= 0, 1.0, 0.0))
+    partition = partition_rows(codes, n_classes, present, sample_weights)
     settings = [view_settings(name, gamma) for name in check.views]
     training = TrainingData(None, taken, present, Labels(np.arange(n_classes), codes), partition)
     views = [training.fit_view(i, s, 0) for i, s in enumerate(settings)]

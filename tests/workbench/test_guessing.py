@@ -85,7 +85,7 @@ def test_any_settings_survive_the_text():
     views = (ViewSettings("left hand", columns=("a*", "b")), ViewSettings("m", path="x", files="*.wav", channel=2))
     wide = ViewSettings("wide", columns=tuple(f"column_{i}" for i in range(40)))
     settings = ProjectSettings(
-        data, (*views, wide), {"zip code": "category"}, {"n_stages": 4, "class_weight": {"a": 2.0}}
+        data, (*views, wide), {"zip code": "category"}, {"n_stages": 4, "class_prior": {"a": 0.3}}
     )
     assert parse_project(project_text(settings)) == settings
     assert parse_project(project_text(replace(settings, data=DataSettings(path="a")))) != settings

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.numerics.nystroem import Basis
 from cmvmed.numerics.threads import Mapper
-from cmvmed.views.training_data import checked_random_state
 from cmvmed.views.view_kernel import FitView
 
 MAX_ROWS_WITHOUT_LOW_RANK = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
@@ -27,18 +27,21 @@ class Approximation:
 
 
 def choose_approximation(
-    approximation: str, n_components: int | None, algorithm: str, n_rows: int, n_unlabeled: int, tuning: Tuning
+    approximation: str | int, algorithm: str, n_rows: int, n_unlabeled: int, tuning: Tuning
 ) -> Approximation:
-    """The choice for ``n_rows`` rows with weight, of which some are unlabeled; only algorithm "bohning" has a low-rank form."""
-    low_rank = Approximation(n_components or default_components(n_rows, tuning))
+    """The choice for ``n_rows`` rows with weight, of which some are unlabeled; only algorithm "bohning" has a low-rank form.
+
+    A number is that of the landmarks.
+    """
     if approximation == "exact":
         return Approximation(None)
     if algorithm == "bohning":
-        wanted = approximation == "nystroem" or n_unlabeled > tuning.max_exact_rows
-        return low_rank if wanted else Approximation(None)
-    if approximation == "nystroem":
+        if approximation == "auto" and n_unlabeled <= tuning.max_exact_rows:
+            return Approximation(None)
+        return Approximation(default_components(n_rows, tuning) if isinstance(approximation, str) else approximation)
+    if approximation != "auto":
         raise ValueError(
-            f'approximation="nystroem" needs algorithm="bohning", not {algorithm!r}; change it, or use "exact".'
+            f'approximation={approximation!r} needs algorithm="bohning", not {algorithm!r}; change it, or use "exact".'
         )
     if n_unlabeled > MAX_ROWS_WITHOUT_LOW_RANK:
         raise ValueError(
@@ -61,7 +64,7 @@ def view_bases(
     n_components = approximation.n_components
     if n_components is None:
         return None
-    seeds = checked_random_state(random_state).randint(2**31, size=len(views))
+    seeds = check_random_state(random_state).randint(2**31, size=len(views))
 
     def basis(i: int) -> Basis:
         return views[i].basis(

@@ -24,7 +24,6 @@ class LabeledRows:
     positions: IntArray  # (l,) rows of the labeled block
     codes: IntArray  # (l,) classes
     weights: Array  # (l,) sample weights
-    hinge: Array  # (l,) weights in a fit: sample times class weight
     groups: IntArray  # (l,)
     n_classes: int
 
@@ -50,7 +49,7 @@ def read_labeled_rows(
     partition, n_classes = training.partition, training.labels.n_classes
     block = partition.block_L
     codes = training.labels.codes[block]
-    positions = np.flatnonzero((codes >= 0) & (partition.hinge[block] > 0.0))
+    positions = np.flatnonzero((codes >= 0) & (partition.weights[block] > 0.0))
     if positions.size > tuning.max_opinion_labels:
         positions = _part_of_each_class(positions, codes, n_classes, tuning.max_opinion_labels, rng)
     rows = block[positions]
@@ -60,7 +59,7 @@ def read_labeled_rows(
         groups = numbers_of_equal(list(zip(*contents, strict=True)))
     else:
         groups = np.unique(training.groups[rows], return_inverse=True)[1]
-    return LabeledRows(positions, codes[positions], partition.weights[rows], partition.hinge[rows], groups, n_classes)
+    return LabeledRows(positions, codes[positions], partition.weights[rows], groups, n_classes)
 
 
 def _part_of_each_class(

@@ -38,7 +38,7 @@ def add_neighbor_view(
     model = neighbor_view(evidence.nodes, views, training, tuning.graph_regularization).exact_model(
         problem.weights_U, shared_curvature=plan.surrogate.shared_curvature
     )
-    hinge = float(np.mean([view.settings.C for view in views])) * partition.hinge[partition.block_L]
+    hinge = float(np.mean([view.settings.C for view in views])) * partition.weights[partition.block_L]
     joined = replace(
         problem,
         models=(*problem.models, model),

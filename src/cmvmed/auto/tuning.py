@@ -49,7 +49,9 @@ class Tuning:
     safeguard_factor: float = 0.1
     """What the repeated fit multiplies λ with."""
 
-    # Neighbors (neighbors.py).
+    # Graphs of nearest rows (members/candidates.py, auto/neighbors.py).
+    n_neighbors: int = 5
+    """Nearest rows that a row is joined with in the graphs: of 5 to 12, five for all digit tasks (docs/accuracy.md)."""
     graph_regularization: float = 0.05
     """ε of the graph kernel (Λ + εI)⁻²."""
     neighbor_consensus_weight: float = 0.02

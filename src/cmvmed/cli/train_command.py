@@ -205,7 +205,7 @@ def _as_json(
         "classes": [str(name) for name in model.classes_],
         "views": list(model.view_names_),
         "features": _features(trained),
-        "accuracy": asdict(model.accuracy_estimate()) if model.calibrate else None,
+        "accuracy": asdict(model.accuracy_estimate()),
         "findings": [asdict(finding) for finding in findings],
         "warnings": list(warned),
         "messages": list(table.messages),
@@ -250,11 +250,8 @@ def _show_result(
     model, counts = trained.model, _rows(table)
     classes, views = (", ".join(map(str, names)) for names in (model.classes_, model.view_names_))
     click.echo(f"{counts['rows']} rows, {counts['labeled']} of them labeled; classes: {classes}; views: {views}")
-    if model.calibrate:
-        for sentence in str(model.accuracy_estimate()).split(". "):
-            click.echo(f"{sentence.rstrip('.')}.")
-    else:
-        click.echo("The accuracy was not estimated, because [model] sets calibrate = false.")
+    for sentence in str(model.accuracy_estimate()).split(". "):
+        click.echo(f"{sentence.rstrip('.')}.")
     click.echo(f"\n{output}: the model\n{'' if report is None else f'{report}: the report, for a browser{chr(10)}'}")
     option = "" if str(output) == DEFAULT_MODEL else f" -m {output}"
     click.echo(f"Next: cmvmed predict NEW_DATA{option} -o predictions.csv")

@@ -42,27 +42,24 @@ class Problem:
 class RowPartition:
     """The training rows as labeled and unlabeled block.
 
-    The labeled block holds the rows with a hinge loss. An unlabeled row of zero sample weight is placed in it with a
-    hinge weight of zero: it gets a prediction and influences nothing. Rows without any view are in neither block.
+    The labeled block holds the rows with a hinge loss, which their sample weights multiply. An unlabeled row of zero
+    weight is placed in it: it gets a prediction and influences nothing. Rows without any view are in neither block.
     """
 
     block_L: IntArray
     block_U: IntArray
     weights: Array  # (n,) sample weights
-    hinge: Array  # (n,) relative hinge weight
     counts: Array  # (K,) weighted number of labeled rows of each class
 
 
-def partition_rows(
-    codes: IntArray, n_classes: int, present: Sequence[BoolArray], weights: Array, hinge: Array
-) -> RowPartition:
+def partition_rows(codes: IntArray, n_classes: int, present: Sequence[BoolArray], weights: Array) -> RowPartition:
     """Sort rows with class codes (n,), negative if unlabeled, into the two blocks; ``present`` says which rows each view has."""
     has_view = np.logical_or.reduce(present)
     is_unlabeled = (codes < 0) & (weights > 0.0)
     usable = (codes >= 0) & has_view
     counts = np.bincount(codes[usable], weights=weights[usable], minlength=n_classes).astype(np.float64)
     block_L, block_U = np.flatnonzero(has_view & ~is_unlabeled), np.flatnonzero(has_view & is_unlabeled)
-    return RowPartition(block_L, block_U, weights, hinge, counts)
+    return RowPartition(block_L, block_U, weights, counts)
 
 
 class TrainingView(Protocol):
@@ -117,7 +114,7 @@ def build_problem(
         rows_L=tuple(view.rows_L for view in views),
         rows_U=tuple(view.rows_U for view in views),
         Y=Y,
-        box=tuple(view.C * partition.hinge[partition.block_L] for view in views),
+        box=tuple(view.C * partition.weights[partition.block_L] for view in views),
         weights_U=weights_U,
         n_classes=n_classes,
     )

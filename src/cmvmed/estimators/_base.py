@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,14 @@ from cmvmed.views.training_data import TrainingData, present_in_training, read_w
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     """Base of the classifiers: views of X, labels with unlabeled rows, accuracy over the labeled ones.
 
-    A subclass has the parameters ``views``, ``unlabeled`` and ``class_weight``. Its ``fit`` ends with
+    A subclass has the parameters ``views``, ``unlabeled`` and ``random_state``. Its ``fit`` ends with
     ``_set_fitted_attributes``, which stores the fitted model and the public attributes; predictions use nothing else.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
     views: object
     kernel: object
     unlabeled: object
-    class_weight: object
     classes_: NDArray[Any]
     class_prior_: Array
     n_imputed_cells_: dict[str, int]
@@ -245,9 +245,10 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
     def _read_training(self, X: object, y: object, sample_weight: object) -> TrainingData:
         """Read and check what ``fit`` was given, with all rows in memory."""
+        self._validate_params()
         settings = read_input_settings(self)
         data = open_training(X, y, settings)
-        weights = read_weights(sample_weight, self.class_weight, data.labels)
+        weights = read_weights(sample_weight, data.labels)
         matrices = data.load(settings.memory_limit)
         present = present_in_training(data.schema, matrices, self.kernel)
         return training_data(data.schema, matrices, present, data.labels, weights)

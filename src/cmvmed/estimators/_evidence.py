@@ -138,7 +138,6 @@ def gather_evidence(fit: FitViews, settings: FitSettings, plan_settings: PlanSet
             rows,
             used,
             kinds,
-            settings.n_neighbors,
             None if complete else tuning.max_compared_nodes,
             settings.random_state,
             tuning,

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from cmvmed._config import configured_memory_limit, configured_prediction_dtype
+from cmvmed._config import configured_memory_limit, configured_prediction_dtype, keeps_rows
 from cmvmed._warnings import warn_user
 from cmvmed.auto.class_prior import given_prior
 from cmvmed.auto.plan import PlanSettings
@@ -19,7 +20,7 @@ from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Quadrat
 from cmvmed.data.layout import per_view
 from cmvmed.data.memory import read_memory_limit
 from cmvmed.data.reading import InputSettings
-from cmvmed.estimators._parameters import check_choice, check_integer, check_number
+from cmvmed.estimators._parameters import check_choice, check_number
 from cmvmed.members.candidates import KINDS
 from cmvmed.numerics.kernels import NAMED_KERNELS, median_factor
 from cmvmed.numerics.types import Array
@@ -37,10 +38,27 @@ ALGORITHMS: dict[str, Surrogate] = {
     "newton": Newton(),
     "printed": AsPrinted(),
 }
-ROWS = ("enough", "all")
-APPROXIMATIONS = ("auto", "exact", "nystroem")
 OPINIONS = (*KINDS, "consensus")
-LABELS_DRAWN = ("unknown", "random", "per_class", "chosen")
+AT_LEAST_0 = Interval(Real, 0, None, closed="left")
+AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
+
+# What scikit-learn checks before each fit. Parameters that may differ between views are checked view by view.
+CONSTRAINTS: dict[str, list[Any]] = {
+    "consensus_weight": [StrOptions({"auto"}), AT_LEAST_0],
+    "temperature": [Interval(Real, 0, None, closed="neither")],
+    "class_prior": [StrOptions({"auto", "labels"}), None, Real, "array-like", dict],
+    "view_weights": [StrOptions({"agreement", "uniform"}), AT_LEAST_0, "array-like", dict],
+    "opinions": [StrOptions({"auto", *OPINIONS}), list, tuple, None],
+    "labels_drawn": [StrOptions({"unknown", "random", "per_class", "chosen"})],
+    "algorithm": [StrOptions(set(ALGORITHMS))],
+    "n_stages": [AT_LEAST_1],
+    "max_iter": [AT_LEAST_1],
+    "tol": [AT_LEAST_0],
+    "approximation": [StrOptions({"auto", "exact", "nystroem"}), AT_LEAST_1],
+    "rows_tol": [AT_LEAST_0],
+    "n_jobs": [None, AT_LEAST_1, Interval(Integral, None, -1, closed="right")],
+    "random_state": ["random_state"],
+}
 
 
 def read_random_state(estimator: "CMVMED") -> object:
@@ -128,51 +146,40 @@ class FitSettings:
     tol: float
     class_prior: object
     view_weights: object
-    n_neighbors: int | None
     opinions: tuple[str, ...]
+    calibrate: bool  # whether labels are held out to set weights and scales
     labels_drawn: str
-    calibrate: bool
-    class_weight: object
-    approximation: str
-    n_components: int | None
-    rows: str
-    rows_tol: float
+    approximation: str | int
+    rows_tol: float | None  # None to sweep over all rows
     n_jobs: int | None
     random_state: object
-    warm_start: bool
+    keep_rows: bool
     tuning: Tuning
 
     @classmethod
     def read(cls, estimator: "CMVMED") -> "FitSettings":
         """Read and check the parameters of an estimator."""
         e = estimator
-        if not (e.n_jobs is None or (isinstance(e.n_jobs, Integral) and e.n_jobs != 0)):
-            raise ValueError(f"n_jobs must be None or a whole number other than 0, but is {e.n_jobs!r}.")
-        if isinstance(e.class_prior, str):
-            check_choice("class_prior", e.class_prior, ("auto", "labels"))
+        e._validate_params()
         return cls(
             input=read_input_settings(e),
             views=ViewParameters(e.kernel, e.gamma, e.scaling, e.prior_variance, e.C, e.bias_variance),
-            algorithm=check_choice("algorithm", e.algorithm, tuple(ALGORITHMS)),
-            consensus_weight=_number_or("auto", "consensus_weight", e.consensus_weight),
-            temperature=check_number("temperature", e.temperature, exclusive=True),
-            n_stages=check_integer("n_stages", e.n_stages, 1),
-            max_iter=check_integer("max_iter", e.max_iter, 1),
-            tol=check_number("tol", e.tol),
+            algorithm=e.algorithm,
+            consensus_weight=e.consensus_weight if isinstance(e.consensus_weight, str) else float(e.consensus_weight),
+            temperature=float(e.temperature),
+            n_stages=int(e.n_stages),
+            max_iter=int(e.max_iter),
+            tol=float(e.tol),
             class_prior=e.class_prior,
             view_weights=e.view_weights,
-            n_neighbors=None if e.n_neighbors is None else check_integer("n_neighbors", e.n_neighbors, 1),
             opinions=_read_opinions(e.opinions),
-            labels_drawn=check_choice("labels_drawn", e.labels_drawn, LABELS_DRAWN),
-            calibrate=check_choice("calibrate", e.calibrate, (True, False)),
-            class_weight=e.class_weight,
-            approximation=check_choice("approximation", e.approximation, APPROXIMATIONS),
-            n_components=None if e.n_components is None else check_integer("n_components", e.n_components, 1),
-            rows=check_choice("rows", e.rows, ROWS),
-            rows_tol=check_number("rows_tol", e.rows_tol),
+            calibrate=e.opinions is not None,
+            labels_drawn=e.labels_drawn,
+            approximation=e.approximation if isinstance(e.approximation, str) else int(e.approximation),
+            rows_tol=float(e.rows_tol) or None,
             n_jobs=e.n_jobs,
             random_state=e.random_state,
-            warm_start=check_choice("warm_start", e.warm_start, (True, False)),
+            keep_rows=keeps_rows(),
             tuning=current_tuning(),
         )
 
@@ -197,18 +204,15 @@ class FitSettings:
         )
 
 
-def _number_or(word: str, name: str, value: object) -> float | str:
-    """A number of at least 0, or the word."""
-    return check_choice(name, value, (word,)) if isinstance(value, str) else check_number(name, value)
-
-
-def _read_opinions(given: object) -> tuple[str, ...]:
+def _read_opinions(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """The opinions that take part, in their order."""
-    if isinstance(given, str) and given == "auto":
+    if given is None:
+        return ("consensus",)
+    if given == "auto":
         return OPINIONS
     names = [given] if isinstance(given, str) else given
-    if not isinstance(names, Sequence) or not names or not all(name in OPINIONS for name in names):
-        raise ValueError(f"opinions must be 'auto' or some of {list(OPINIONS)}, but is {given!r}.")
+    if not names or not all(name in OPINIONS for name in names):
+        raise ValueError(f"opinions must be 'auto', None or some of {list(OPINIONS)}, but is {given!r}.")
     return tuple(name for name in OPINIONS if name in names)
 
 
@@ -220,14 +224,10 @@ def _read_view_weights(given: object, views: Sequence[ViewData]) -> Array | str:
         missing = names[int(np.flatnonzero(~known)[0])]
         warn_user(f"View {missing!r} is missing in every training row and will be ignored.")
     if isinstance(given, str):
-        if check_choice("view_weights", given, ("agreement", "uniform")) == "agreement":
+        if given == "agreement":
             return "agreement"
         weights = np.ones(len(names))
     else:
-        if given is None:
-            raise ValueError(
-                f"view_weights of view {names[0]!r} must be 'agreement', 'uniform' or a number at least 0, but is None."
-            )
         values = per_view(given, names, "view_weights")
         weights = np.array([check_number("view_weights", w, view=n) for w, n in zip(values, names, strict=True)])
     weights = np.where(known, weights, 0.0)

@@ -1,9 +1,10 @@
 """CMVMED: several views, many unlabeled rows and few labels."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -30,7 +31,7 @@ from cmvmed.estimators._fitted import (
 from cmvmed.estimators._lowering import FitViews
 from cmvmed.estimators._monitoring import health, novelty, reference_rows
 from cmvmed.estimators._parameters import check_choice, check_number
-from cmvmed.estimators._settings import FitSettings, read_input_settings, read_random_state
+from cmvmed.estimators._settings import CONSTRAINTS, FitSettings, read_input_settings, read_random_state
 from cmvmed.estimators._suggestions import Suggestions, suggest
 from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy
 from cmvmed.model.explain import explain
@@ -61,7 +62,8 @@ class CMVMED(
 
     By default the consensus is one of several opinions: classifiers of all views together, of each view, and of the
     graph of nearest rows, learned from the labels. Labels that an opinion did not see set its weight, so that unlabeled
-    rows do little harm where they do not help. ``opinions="consensus"`` is the consensus alone.
+    rows do little harm where they do not help. ``opinions="consensus"`` is the consensus alone, and ``opinions=None``
+    the consensus without calibration, as in the paper.
 
     ``explain`` says what each view contributes to a row's score, ``predict_set`` which classes a row may have, and
     ``accuracy_estimate`` how many rows are expected to be right.
@@ -103,14 +105,13 @@ class CMVMED(
         or dict gives one share per class: if you know the shares, give them. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
-    n_neighbors : int or None, default=5
-        Number of nearest training rows that a row is joined with in the graphs; None for no graphs. If held-out labels
-        favor the graphs, the one by all views together is also an additional view of the consensus, where kernels are
-        exact. Views with a callable or precomputed kernel have no graphs.
-    opinions : "auto", str or list of str, default="auto"
+    opinions : "auto", None, str or list of str, default="auto"
         Which classifiers take part: "linear" and "rbf" (all views together), "views" (each view alone), "graph" and
         "view_graphs" (graphs of nearest rows, by all views together and by each) and "consensus" (the paper's). "auto"
-        is all of them. ``opinions_`` shows their weights.
+        is all of them. A cross-fit on the labeled rows sets their weights and calibrates their probabilities: five
+        short fits, each without the labels of a fifth of them. ``opinions_`` shows the weights. If held-out labels
+        favor "graph" and kernels are exact, it is also one more view of the consensus. Views with a callable or
+        precomputed kernel have no graphs. None is the consensus alone without the cross-fit, as in the paper.
     labels_drawn : {"unknown", "random", "per_class", "chosen"}, default="unknown"
         How the labeled rows were chosen. "random": each row with the same probability, so that the labels say
         something of the class shares. "per_class": a number of rows of each class, so that they do not. "chosen": by a
@@ -130,37 +131,26 @@ class CMVMED(
         Maximum number of sweeps per stage.
     tol : float, default=1e-3
         A stage ends when a sweep changes the objective by less than this fraction of its size.
-    calibrate : bool, default=True
-        Whether the weights and scales of the pooled opinions and of the consensus are set by a cross-fit on the labeled
-        rows: five short fits, each without the labels of a fifth of them. If not, both have the same weight.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the hinge loss.
-    approximation : {"auto", "exact", "nystroem"}, default="auto"
+    approximation : {"auto", "exact", "nystroem"} or int, default="auto"
         How kernels are handled. The cost of "exact" is proportional to the cube of the number of unlabeled rows.
-        "nystroem" approximates each kernel by landmark rows; its cost is proportional to the number of rows. It needs
-        algorithm "bohning". "auto" is exact up to 1000 unlabeled rows.
-    n_components : int or None, default=None
-        Number of landmark rows of each view with "nystroem"; None takes nine times the square root of the number of
-        rows, but at least 600 and at most 1000.
-    rows : {"enough", "all"}, default="enough"
-        How many of very many unlabeled rows the consensus is learned from. "enough" sweeps over samples of them, each
-        two to four times larger than the one before, until ``rows_tol`` is met; all rows are then predicted. "all"
-        sweeps over all of them. It concerns fits with "nystroem" to 40 000 unlabeled rows and more.
+        "nystroem" approximates each kernel by landmark rows; its cost is proportional to the number of rows. It takes
+        nine landmarks of each view times the square root of the number of rows, but at least 600 and at most 1000. A
+        number of at least 1 is "nystroem" with so many landmarks of each view. Both need algorithm "bohning". "auto" is
+        exact up to 1000 unlabeled rows, and "nystroem" beyond.
     rows_tol : float, default=0.002
-        Accuracy that may be lost with ``rows="enough"``, compared with ``rows="all"``: sampling ends when no more is
-        expected to be lost. ``approximation_`` reports it, with a bound.
+        Accuracy that may be lost because the consensus is learned from a sample of the unlabeled rows. Samples grow,
+        each two to four times larger than the one before, until no more than this is expected to be lost; all rows are
+        then predicted. 0 sweeps over all rows. It concerns landmark fits to 40 000 unlabeled rows and more.
+        ``approximation_`` reports what is lost, with a bound.
     n_jobs : int or None, default=None
         Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with
         "nystroem" and else one.
     random_state : int, RandomState instance or None, default=0
         Draws the rows whose median distance is taken if there are more than a thousand, the landmarks, and the rows
-        that are annealed if there are too many.
-    warm_start : bool, default=False
-        Whether what the next ``fit`` to the same X can use is kept: all that does not depend on labels, such as kernels,
-        landmarks and graphs. The result is the same, bit by bit. A fit to other rows, or with other
-        parameters, computes anew what is not the same. What is kept takes memory, and is not part of a pickle or a file.
+        that are annealed if there are too many. The default is 0, not None, because results from few labels vary with
+        the draw: the same rows give the same model. None draws anew in each fit.
 
     Attributes
     ----------
@@ -175,7 +165,7 @@ class CMVMED(
         not see (NaN if none could be held out). ``pandas.DataFrame(model.opinions_)`` shows them as a table.
     held_out_rows_ : ndarray of shape (n_held_out,)
         Numbers of the labeled rows that were held out of the cross-fit; None, as ``held_out_proba_``, if there was none
-        (``calibrate=False``). A label is held out if its class has others, in another group.
+        (``opinions=None``). A label is held out if its class has others, in another group.
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
         Probability of the classes of these rows by fits that did not use their labels.
     probability_scale_ : float
@@ -246,6 +236,7 @@ class CMVMED(
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
     _has_model_probabilities = True
     _accuracy: HeldOutAccuracy | None
     _reference: Reference
@@ -265,23 +256,17 @@ class CMVMED(
         temperature: float = 0.2,
         class_prior: object = "auto",
         view_weights: object = "agreement",
-        n_neighbors: int | None = 5,
-        opinions: object = "auto",
+        opinions: str | Sequence[str] | None = "auto",
         labels_drawn: str = "unknown",
         algorithm: str = "bohning",
         n_stages: int = 8,
         max_iter: int = 100,
         tol: float = 1e-3,
-        calibrate: bool = True,
         unlabeled: object = -1,
-        class_weight: object = None,
-        approximation: str = "auto",
-        n_components: int | None = None,
-        rows: str = "enough",
+        approximation: str | int = "auto",
         rows_tol: float = 2e-3,
         n_jobs: int | None = None,
         random_state: object = 0,
-        warm_start: bool = False,
     ) -> None:
         self.views = views
         self.kernel = kernel
@@ -294,23 +279,17 @@ class CMVMED(
         self.temperature = temperature
         self.class_prior = class_prior
         self.view_weights = view_weights
-        self.n_neighbors = n_neighbors
         self.opinions = opinions
         self.labels_drawn = labels_drawn
         self.algorithm = algorithm
         self.n_stages = n_stages
         self.max_iter = max_iter
         self.tol = tol
-        self.calibrate = calibrate
         self.unlabeled = unlabeled
-        self.class_weight = class_weight
         self.approximation = approximation
-        self.n_components = n_components
-        self.rows = rows
         self.rows_tol = rows_tol
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.warm_start = warm_start
 
     @classmethod
     def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
@@ -336,9 +315,7 @@ class CMVMED(
             "temperature": 1.0,
             "class_prior": None,
             "view_weights": "uniform",
-            "n_neighbors": None,
-            "opinions": "consensus",
-            "calibrate": False,
+            "opinions": None,
             "max_iter": 1 if algorithm == "printed" else 100,
         }
         return cls(**(of_paper | parameters))
@@ -399,12 +376,13 @@ class CMVMED(
         reference = reference_rows(training, fitted["label_distributions_"], settings.tuning)
         continued = None
         if sample.all_rows is not None:
-            if not settings.warm_start:
+            if not settings.keep_rows:
                 cache.clear()  # the features of the sample, which only fits in memory need
-            rows_tol = None if settings.rows == "all" else settings.rows_tol
             model = fitted["_model"]
             growth = settings.tuning.row_growth
-            continued = continue_on_more_rows(sample, fit, chosen.plan, result, combined, model, rows_tol, growth)
+            continued = continue_on_more_rows(
+                sample, fit, chosen.plan, result, combined, model, settings.rows_tol, growth
+            )
             result = continued.result
             fitted = attributes_after(result, combined, continued.model)
             memory_limit = settings.input.memory_limit
@@ -414,13 +392,13 @@ class CMVMED(
             warn_user(message, category)
         for message in evidence.warnings(chosen, combined):
             warn_user(message)
-        self._set_fitted_attributes(fitted | ({"_row_cache": cache.finish()} if settings.warm_start else {}))
+        self._set_fitted_attributes(fitted | ({"_row_cache": cache.finish()} if settings.keep_rows else {}))
         report.finish(fitted)
         return self
 
     def _new_row_cache(self, training: TrainingData, settings: FitSettings) -> RowCache:
         """The results for these rows that are known from an earlier fit, if any."""
-        if not settings.warm_start:
+        if not settings.keep_rows:
             return RowCache()
         content = row_content(training, settings.views.kernel, settings.random_state, settings.tuning)
         return RowCache(content, vars(self).get("_row_cache"))
@@ -500,7 +478,7 @@ class CMVMED(
         if self._accuracy is None:
             raise ValueError(
                 "The accuracy is estimated by the cross-fit that calibrates probabilities, which this fit did not do: use "
-                "calibrate=True, and let the fit run to its end."
+                'opinions="consensus" or more opinions instead of None, and let the fit run to its end.'
             )
         return self._accuracy.estimate(float(level))
 
@@ -719,10 +697,10 @@ def _read_sample(
 ) -> tuple[TrainingInput, Sample, Approximation]:
     """X and y, the rows to anneal on in memory, and how kernels are handled."""
     data = open_training(X, y, settings.input)
-    weights = read_weights(sample_weight, settings.class_weight, data.labels, groups)
+    weights = read_weights(sample_weight, data.labels, groups)
     n_rows, n_unlabeled = int((weights.sample > 0.0).sum()), count_unlabeled(data.labels, weights)
     approximation = choose_approximation(
-        settings.approximation, settings.n_components, settings.algorithm, n_rows, n_unlabeled, settings.tuning
+        settings.approximation, settings.algorithm, n_rows, n_unlabeled, settings.tuning
     )
     sample = draw_sample(
         data,

@@ -1,8 +1,9 @@
 """CoRLS: functions of several views whose mean fits the labels and which agree on the unlabeled rows."""
 
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.coregularization import CoRegularization, coregularize, fit_hinge, fit_least_squares
@@ -10,12 +11,10 @@ from cmvmed.core.problem import RowPartition
 from cmvmed.data.layout import per_view
 from cmvmed.estimators._base import MultiViewClassifier, model_attributes
 from cmvmed.estimators._lowering import baseline_term, lower_baseline
-from cmvmed.estimators._parameters import check_choice, check_number
-from cmvmed.estimators._settings import ViewParameters
+from cmvmed.estimators._parameters import check_number
+from cmvmed.estimators._settings import AT_LEAST_0, ViewParameters
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.views.view_rows import ViewData
-
-FORMS = ("least squares", "svm")
 
 
 class CoRLS(MultiViewClassifier):
@@ -47,10 +46,9 @@ class CoRLS(MultiViewClassifier):
         Added to each view's kernel: the variance of a constant in its score.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the loss.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows of which the median distance is taken if there are more than a thousand.
+        Chooses the rows of which the median distance is taken if there are more than a thousand; 0, not None, so that the
+        same rows give the same model.
 
     Attributes
     ----------
@@ -82,6 +80,12 @@ class CoRLS(MultiViewClassifier):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MultiViewClassifier._parameter_constraints,
+        "form": [StrOptions({"least squares", "svm"})],
+        "coupling": [AT_LEAST_0],
+    }
+
     def __init__(
         self,
         *,
@@ -94,7 +98,6 @@ class CoRLS(MultiViewClassifier):
         coupling: float = 0.01,
         bias_variance: object = 0.1,
         unlabeled: object = -1,
-        class_weight: object = None,
         random_state: object = 0,
     ) -> None:
         self.views = views
@@ -106,7 +109,6 @@ class CoRLS(MultiViewClassifier):
         self.coupling = coupling
         self.bias_variance = bias_variance
         self.unlabeled = unlabeled
-        self.class_weight = class_weight
         self.random_state = random_state
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
@@ -126,7 +128,6 @@ class CoRLS(MultiViewClassifier):
         -------
         self : object
         """
-        check_choice("form", self.form, FORMS)
         training = self._read_training(X, y, sample_weight)
         labels, partition, tuning = training.labels, training.partition, current_tuning()
         parameters = ViewParameters(self.kernel, self.gamma, self.scaling, 1.0, 1.0, self.bias_variance)
@@ -136,7 +137,7 @@ class CoRLS(MultiViewClassifier):
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
         with numerical_errors():
             space = self._coregularize(data, partition)
-            coefficients, violation = fit_loss(space.kernel, Y, partition.hinge[partition.block_L])
+            coefficients, violation = fit_loss(space.kernel, Y, partition.weights[partition.block_L])
             expansions = [expansion @ coefficients for expansion in space.expansions]
         n_L = partition.block_L.size
         terms = [
@@ -160,5 +161,5 @@ class CoRLS(MultiViewClassifier):
                 check_number("regularization", value, exclusive=True, view=name)
                 for value, name in zip(given, names, strict=True)
             ],
-            coupling=check_number("coupling", self.coupling) * partition.weights[partition.block_U],
+            coupling=self.coupling * partition.weights[partition.block_U],
         )

@@ -45,10 +45,9 @@ class MED(MultiViewClassifier):
         Prior variance of a constant added to the score.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the hinge loss.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows of which the median distance is taken if there are more than a thousand.
+        Chooses the rows of which the median distance is taken if there are more than a thousand; 0, not None, so that the
+        same rows give the same model.
 
     Attributes
     ----------
@@ -88,7 +87,6 @@ class MED(MultiViewClassifier):
         C: float = 1.0,
         bias_variance: float = 0.1,
         unlabeled: object = -1,
-        class_weight: object = None,
         random_state: object = 0,
     ) -> None:
         self.kernel = kernel
@@ -98,7 +96,6 @@ class MED(MultiViewClassifier):
         self.C = C
         self.bias_variance = bias_variance
         self.unlabeled = unlabeled
-        self.class_weight = class_weight
         self.random_state = random_state
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
@@ -128,7 +125,7 @@ class MED(MultiViewClassifier):
         labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
         (data,) = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labeled)
-        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * partition.hinge[labeled])
+        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * partition.weights[labeled])
         rows = np.arange(labeled.size)
         term, posterior = exact_view(0, data, data.rows_L, rows[: data.rows_L.size], state, np.empty(0))
         model = lower_baseline(training, labeled, labeled[:0], [term], [posterior])

@@ -1,9 +1,11 @@
 """MVMED: maximum entropy discrimination of several views that share one margin per row."""
 
-from typing import Any, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed._warnings import warn_user
@@ -11,7 +13,6 @@ from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import solve_mvmed
 from cmvmed.estimators._base import MultiViewClassifier, model_attributes
 from cmvmed.estimators._lowering import baseline_term, lower_baseline
-from cmvmed.estimators._parameters import check_number
 from cmvmed.estimators._settings import ViewParameters
 from cmvmed.numerics.linalg import OVERFLOW_ADVICE, numerical_errors
 from cmvmed.numerics.types import Array
@@ -49,10 +50,9 @@ class MVMED(MultiViewClassifier):
         Prior variance of a constant added to each view's score.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
-    class_weight : dict, "balanced" or None, default=None
-        How often the rows of each class count.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows of which the median distance is taken if there are more than a thousand.
+        Chooses the rows of which the median distance is taken if there are more than a thousand; 0, not None, so that the
+        same rows give the same model.
 
     Attributes
     ----------
@@ -82,6 +82,10 @@ class MVMED(MultiViewClassifier):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MultiViewClassifier._parameter_constraints,
+        "c": [Interval(Real, 1, None, closed="neither")],
+    }
     _has_model_probabilities = True
 
     def __init__(
@@ -95,7 +99,6 @@ class MVMED(MultiViewClassifier):
         c: float = 10.0,
         bias_variance: object = 0.1,
         unlabeled: object = -1,
-        class_weight: object = None,
         random_state: object = 0,
     ) -> None:
         self.views = views
@@ -106,7 +109,6 @@ class MVMED(MultiViewClassifier):
         self.c = c
         self.bias_variance = bias_variance
         self.unlabeled = unlabeled
-        self.class_weight = class_weight
         self.random_state = random_state
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
@@ -126,7 +128,6 @@ class MVMED(MultiViewClassifier):
         -------
         self : object
         """
-        c = check_number("c", self.c, minimum=1.0, exclusive=True)
         training = self._read_training(X, y, sample_weight)
         labels, partition, tuning = training.labels, training.partition, current_tuning()
         labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
@@ -137,7 +138,7 @@ class MVMED(MultiViewClassifier):
         data = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
         Y = training.signed_labels(labeled)
         with numerical_errors():
-            coefficients, violation = _solve(data, Y, partition.hinge[labeled], c)
+            coefficients, violation = _solve(data, Y, partition.weights[labeled], self.c)
         if not all(np.isfinite(tau).all() for tau in coefficients):
             raise ValueError(f"The dual has no finite solution: {OVERFLOW_ADVICE}")
         if violation > KKT_TOLERANCE:

@@ -1,7 +1,7 @@
 """SVM2K: two support vector machines, one per view, with a penalty on the difference of their scores."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,8 +12,7 @@ from cmvmed.baselines.duals import TwoViewSolution, solve_two_view, svm2k_progra
 from cmvmed.core.problem import RowPartition
 from cmvmed.estimators._base import MultiViewClassifier, model_attributes
 from cmvmed.estimators._lowering import baseline_term, lower_baseline
-from cmvmed.estimators._parameters import check_choice, check_number
-from cmvmed.estimators._settings import ViewParameters
+from cmvmed.estimators._settings import AT_LEAST_0, ViewParameters
 from cmvmed.model.expansions import Expansion
 from cmvmed.numerics.types import Array
 from cmvmed.views.view_rows import ViewData
@@ -53,10 +52,9 @@ class SVM2K(MultiViewClassifier):
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do. Without ``transductive`` they only set scale and
         bandwidth.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the hinge losses.
     random_state : int, RandomState instance or None, default=0
-        Chooses the rows of which the median distance is taken if there are more than a thousand.
+        Chooses the rows of which the median distance is taken if there are more than a thousand; 0, not None, so that the
+        same rows give the same model.
 
     Attributes
     ----------
@@ -87,6 +85,13 @@ class SVM2K(MultiViewClassifier):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MultiViewClassifier._parameter_constraints,
+        "D": [AT_LEAST_0],
+        "epsilon": [AT_LEAST_0],
+        "transductive": ["boolean"],
+    }
+
     def __init__(
         self,
         *,
@@ -99,7 +104,6 @@ class SVM2K(MultiViewClassifier):
         epsilon: float = 0.0,
         transductive: bool = False,
         unlabeled: object = -1,
-        class_weight: object = None,
         random_state: object = 0,
     ) -> None:
         self.views = views
@@ -111,7 +115,6 @@ class SVM2K(MultiViewClassifier):
         self.epsilon = epsilon
         self.transductive = transductive
         self.unlabeled = unlabeled
-        self.class_weight = class_weight
         self.random_state = random_state
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
@@ -131,7 +134,6 @@ class SVM2K(MultiViewClassifier):
         -------
         self : object
         """
-        check_choice("transductive", self.transductive, (True, False))
         training = self._read_training(X, y, sample_weight)
         _check_two_views(training.schema.view_names)
         labels, partition, tuning = training.labels, training.partition, current_tuning()
@@ -159,15 +161,14 @@ class SVM2K(MultiViewClassifier):
 
     def _solve(self, data: list[ViewData], partition: RowPartition, Y: Array) -> list[TwoViewSolution]:
         """One solution per column of ``Y`` (n_L, F); the kernels are computed once."""
-        D, epsilon = check_number("D", self.D), check_number("epsilon", self.epsilon)
         n_L, block_U = len(Y), partition.block_U if self.transductive else partition.block_U[:0]
         rows = [np.concatenate([view.rows_L, n_L + view.rows_U]) for view in data]
         kernels = [view.kernel.gram(view.train, np.arange(view.train.shape[0])) for view in data]
         nothing = np.zeros(block_U.size)
-        hinge = [np.concatenate([view.settings.C * partition.hinge[partition.block_L], nothing]) for view in data]
-        similarity = D * partition.weights[np.concatenate([partition.block_L, block_U])]
+        hinge = [np.concatenate([view.settings.C * partition.weights[partition.block_L], nothing]) for view in data]
+        similarity = self.D * partition.weights[np.concatenate([partition.block_L, block_U])]
         return [
-            solve_two_view(svm2k_program(kernels, rows, np.concatenate([y, nothing]), hinge, similarity, epsilon))
+            solve_two_view(svm2k_program(kernels, rows, np.concatenate([y, nothing]), hinge, similarity, self.epsilon))
             for y in Y.T
         ]
 

@@ -160,7 +160,7 @@ class _Worker:
 
         threadpool_limits(1)  # a second thread gains nothing in fits of this size, and the page needs a processor too
         project = replace(Project.load(project_file), page_labels=None)
-        self.model = CMVMED(**(project.model_parameters | {"warm_start": True}))
+        self.model = CMVMED(**project.model_parameters)
         self.drawn = self.model.labels_drawn
         self.views: dict[str, Any] = {}
         self.groups, self.problem = None, None
@@ -186,9 +186,12 @@ class _Worker:
         if len(set(labels) - {None}) < 2:
             return Learned(revision, problem="A first fit needs labels of two classes.")
         self.model.labels_drawn = "chosen" if chosen and self.drawn == "unknown" else self.drawn
+        from cmvmed import config_context
+
         start = time.perf_counter(), time.process_time()
         try:
-            self.model.fit(self.views, np.array(labels, dtype=object), groups=self.groups)
+            with config_context(keep_rows=True):
+                self.model.fit(self.views, np.array(labels, dtype=object), groups=self.groups)
             return self._result(revision, labels, self.model, start)
         except ValueError as error:
             return Learned(revision, problem=str(error))

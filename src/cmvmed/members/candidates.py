@@ -117,7 +117,6 @@ def build_candidates(
     rows: LabeledRows,
     used: BoolArray,
     kinds: Sequence[str],
-    n_neighbors: int | None,
     max_compared_nodes: int | None,
     random_state: object,
     tuning: Tuning,
@@ -131,7 +130,6 @@ def build_candidates(
     views : the views with the user's scaling and kernels, and rows in the order of the table
     used : (V,), views that take part
     kinds : some of ``KINDS``
-    n_neighbors : of the graphs; None for no graphs
     max_compared_nodes : new rows are compared with so many nodes of a graph at most, and the labeled ones; None for all
     per_class : whether labels were drawn class by class
     """
@@ -153,11 +151,11 @@ def build_candidates(
         opinions.append(build.joint("joint", kernels, tuning.kernel_ridge))
     if "views" in kinds:
         opinions.extend(build.single(i) for i in build.indices)
-    if has_features and n_neighbors is not None:
+    if has_features:
         if "graph" in kinds:
-            opinions.append(build.graph(far, n_neighbors))
+            opinions.append(build.graph(far))
         if "view_graphs" in kinds and len(build.indices) > 1:
-            opinions.append(build.view_graphs(far, n_neighbors))
+            opinions.append(build.view_graphs(far))
     total, constant = sum(opinion.prior for opinion in opinions), float(per_class)
     every = tuple(replace(opinion, prior=opinion.prior / total, constant=constant) for opinion in opinions)
     return Candidates(every, rows, training.order)
@@ -234,21 +232,21 @@ class _Builder:
         name, prior = f"view {data.settings.name}", 1.0 / len(self.indices)
         return Opinion(name, "views", kernels, 1.0 / len(parts), False, self.tuning.kernel_ridge, prior)
 
-    def graph(self, far: dict[int, ViewData], n_neighbors: int) -> Opinion:
+    def graph(self, far: dict[int, ViewData]) -> Opinion:
         """The graph by all views together."""
-        kernel = self._graph_kernel([far[i] for i in self.indices], self.indices, n_neighbors)
+        kernel = self._graph_kernel([far[i] for i in self.indices], self.indices)
         return Opinion("graph", "graph", (kernel,), 1.0, False, self.tuning.graph_ridge, 1.0)
 
-    def view_graphs(self, far: dict[int, ViewData], n_neighbors: int) -> Opinion:
+    def view_graphs(self, far: dict[int, ViewData]) -> Opinion:
         """The graphs by each view."""
-        kernels = tuple(self._graph_kernel([far[i]], [i], n_neighbors) for i in self.indices)
+        kernels = tuple(self._graph_kernel([far[i]], [i]) for i in self.indices)
         return Opinion("view_graphs", "view_graphs", kernels, 1.0, True, self.tuning.graph_ridge, 1.0)
 
-    def _graph_kernel(self, views: list[ViewData], indices: list[int], n_neighbors: int) -> GraphKernel:
+    def _graph_kernel(self, views: list[ViewData], indices: list[int]) -> GraphKernel:
         def compute() -> Nodes:
-            return find_nodes(views, indices, 0, self.weights, n_neighbors)
+            return find_nodes(views, indices, 0, self.weights, self.tuning.n_neighbors)
 
-        key = ("nodes", tuple(indices), *(view.settings.key for view in views), n_neighbors)
+        key = ("nodes", tuple(indices), *(view.settings.key for view in views))
         nodes = self.training.cache.get(key, compute)
         kernel = graph_kernel(nodes, self.labeled, self.weights_L, self.tuning.graph_regularization)
         return replace(kernel, compared=self._compared_nodes(nodes))

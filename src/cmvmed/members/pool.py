@@ -106,7 +106,7 @@ def fit_opinion(candidates: Candidates, j: int, keep: Sequence[BoolArray], n: in
     """Opinion j, fitted to each of the subsets of the labels."""
     opinion, rows = candidates.opinions[j], candidates.rows
     one_hot = np.eye(rows.n_classes)[rows.codes]
-    A = inverse(opinion.gram(candidates.labeled), rows.hinge, opinion.ridge)
+    A = inverse(opinion.gram(candidates.labeled), rows.weights, opinion.ridge)
     fits = [fit_ridge(A, one_hot - empirical_bayes_share(rows.counts(kept)), rows.groups, kept) for kept in keep]
     coefficients = np.concatenate([fit.coefficients for fit in fits], axis=1)  # (l, S K)
     scores = candidates.scores(j, coefficients).reshape(n, len(keep), rows.n_classes).transpose(1, 0, 2)
@@ -126,14 +126,10 @@ def _pool(
     """Scale, weigh and pool the opinions fitted to the kept labels; left_out (J, l, K), scores (J, n, K)."""
     rows = candidates.rows
     counts, judged = rows.counts(kept), rows.judged(kept)
-    class_weights = rows.hinge / rows.weights  # which move the thresholds
-    weighted = np.bincount(rows.codes[kept], weights=rows.hinge[kept], minlength=rows.n_classes)
-    log_r = np.log(label_share(np.asarray(weighted, dtype=np.float64)))
+    log_r = np.log(label_share(counts))
     center = np.full(len(left_out), tuning.opinion_scale)
     sd = tuning.opinion_scale_sd
-    scales, b = fit_logits(
-        left_out, rows.codes, class_weights * judged, log_r, center, sd, tuning.opinion_offset_sd, tuning
-    )
+    scales, b = fit_logits(left_out, rows.codes, judged, log_r, center, sd, tuning.opinion_offset_sd, tuning)
     offsets = b + log_r
 
     def log_probabilities(values: Array) -> Array:

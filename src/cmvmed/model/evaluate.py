@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cmvmed.model.fitted_model import Member, Model
     from cmvmed.model.graph_votes import GraphVote
 
+MAX_LOGIT = 1e305  # logits of a temperature near zero are larger than sums of kernels may be; a few can still be added
+
 
 class Evaluator:
     """The logits of a model's groups of members, prepared for many calls."""
@@ -127,6 +129,8 @@ class FusedSums:
             1 + max((view for own in functions for view in own.views()), default=0)
         )
         self._divisors = np.stack([own.member.divisor(everything) for own in functions])[:, :, None]
+        largest = max((abs(factor) for own in functions for factor, _ in own.terms), default=1.0)
+        self._limit = min(MAX_SUM * max(largest, 1.0), MAX_LOGIT)
 
     def add_expansion(self, function: int, rows: Centers, expansion: KernelExpansion) -> None:
         """Add a kernel expansion in the form of some rows to a function."""
@@ -185,9 +189,9 @@ class FusedSums:
         for form, functions, summed in self.kernels:
             chosen = slice(None) if index is None else index[self.forms.view(form)]
             self._add(values, functions, summed.of_rows(rows[form]), chosen)
-        if not np.abs(values).max(initial=0.0) <= MAX_SUM:  # or NaN
+        if not np.abs(values).max(initial=0.0) <= self._limit:  # or NaN
             for form, _, summed in self.kernels:
-                summed.checked(summed.of_rows(rows[form]))
+                summed.checked(summed.of_rows(rows[form]), self._limit)
         if complete:
             for graphs, room in zip(self.graphs, work, strict=True):
                 self._add(values, graphs.functions, graphs.means(rows, n, room), slice(None))

@@ -72,8 +72,30 @@ class Format1Decoder(Decoder):
             return self._estimator(word, fields, entry.get("attributes") or {})
         raise ModelFileError(f"it holds a {word!r:.100}, which this release does not know")
 
+    def _estimator(self, name: str, fields: dict[str, Any], attributes: dict[str, Any]) -> Any:
+        parameters = _current_parameters(fields) if name in CLASSIFIERS else fields
+        return super()._estimator(name, parameters, attributes)
+
     def _plain(self, values: dict[str, Any]) -> dict[str, Any]:
         return _converted(super()._plain(values))
+
+
+def _current_parameters(fields: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of an estimator without those that version 1 had and this release has not.
+
+    ``class_weight`` and a number of neighbors cannot be said any more; they concern a new fit only.
+    """
+    old = ("n_components", "rows", "calibrate", "n_neighbors", "class_weight", "warm_start")
+    kept = {name: value for name, value in fields.items() if name not in old}
+    if fields.get("approximation") == "nystroem" and fields.get("n_components") is not None:
+        kept["approximation"] = fields["n_components"]
+    if fields.get("rows") == "all":
+        kept["rows_tol"] = 0.0
+    if fields.get("opinions") == "consensus" and fields.get("calibrate") is False:
+        kept["opinions"] = None
+    elif fields.get("opinions") == "auto" and "n_neighbors" in fields and fields["n_neighbors"] is None:
+        kept["opinions"] = ["linear", "rbf", "views", "consensus"]
+    return kept
 
 
 def _makers() -> dict[str, Callable[..., Any]]:

@@ -99,7 +99,8 @@ def check_size(rows: ComparedRows) -> None:
         raise ValueError(
             f"The ONNX model would hold {rows.n_bytes / 2**20:.0f} MiB of training rows, more than {MAX_BYTES / 2**20:.0f} MiB; "
             "views are dense in it, also those of mostly zeros. Use fewer columns (for texts TextView(max_features=...)), fit "
-            'with n_neighbors=None, which leaves graphs out, or with approximation="nystroem" and fewer n_components.'
+            "with opinions that are not graphs, such as ['linear', 'rbf', 'views', 'consensus'], or give a smaller number of "
+            "landmark rows as approximation."
         )
 
 

@@ -119,9 +119,9 @@ class KernelSum:
             values[:, gaussian.columns] += gaussian.values(rows)
         return values
 
-    def checked(self, values: Array) -> Array:
+    def checked(self, values: Array, limit: float = MAX_SUM) -> Array:
         """The values, or an error that names the view if they are no usable numbers."""
-        return self.kernel.checked(values, limit=MAX_SUM)
+        return self.kernel.checked(values, limit)
 
 
 def extended_centers(gamma: float, centers: Array) -> Array:

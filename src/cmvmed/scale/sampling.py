@@ -155,9 +155,9 @@ def sample_size(approximation: Approximation, data: TrainingInput, memory_limit:
     if n_sample < min(least, tuning.sample_rows):
         needed = memory_limit - room + SAMPLE_MEMORY * (fixed + least * row)
         raise MemoryError(
-            f"A fit with n_components={approximation.n_components} in {len(sizes)} views and {n_labeled} labeled rows needs at "
-            f"least {format_bytes(needed)} of memory, but only {format_bytes(memory_limit)} may be used. Lower n_components or "
-            "raise the limit with cmvmed.config_context(memory_limit=...)."
+            f"A fit with {approximation.n_components} landmark rows in {len(sizes)} views and {n_labeled} labeled rows needs at "
+            f"least {format_bytes(needed)} of memory, but only {format_bytes(memory_limit)} may be used. Give a smaller "
+            "number as approximation, or raise the limit with cmvmed.config_context(memory_limit=...)."
         )
     return int(n_sample)
 
@@ -217,7 +217,7 @@ def _sampled(
     present = _present_in_sample(check, numbers, matrices)
     sample_labels = Labels(labels.classes, labels.codes[numbers])
     groups = None if weights.groups is None else weights.groups[numbers]
-    sample = RowWeights(sample_weights, weights.hinge[numbers], weights.equal, groups)
+    sample = RowWeights(sample_weights, weights.equal, groups)
     training = training_data(data.schema, matrices, present, sample_labels, sample)
     growing = LargerSamples(rows, taken, order, smallest, largest, n_held_out, tuning.max_row_weight)
     return Sample(training, rows, growing if has_larger else None, numbers)

@@ -6,7 +6,6 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from cmvmed._warnings import warn_user
@@ -27,10 +26,9 @@ MOST = 0.5 + 1e-9  # share of a column's cells from which on it is mostly filled
 
 @dataclass(frozen=True)
 class RowWeights:
-    """Sample weights of the training rows and the relative hinge weights that follow from them."""
+    """Sample weights of the training rows, and their groups."""
 
     sample: Array  # (n,)
-    hinge: Array  # (n,) sample weight times class weight, 0 for unlabeled rows
     equal: bool  # whether all sample weights are 1 because none were given
     groups: IntArray | None = None  # (n,) the group of each row, if the user gave groups
 
@@ -96,7 +94,7 @@ class TrainingData:
     def signed_labels(self, rows: IntArray) -> Array:
         """Labels ±1 of each function, (n, F): of the second class if there are two, of each class otherwise.
 
-        An unlabeled row, which may be there with a hinge weight of zero, counts as of the first class.
+        An unlabeled row, which may be there with a weight of zero, counts as of the first class.
         """
         one_hot = np.maximum(self.labels.codes[rows], 0)[:, None] == np.arange(self.labels.n_classes)
         return np.where(one_hot[:, 1:] if self.labels.n_classes == 2 else one_hot, 1.0, -1.0)
@@ -130,26 +128,14 @@ def _some_columns(columns: IntArray, names: Sequence[str] | None) -> str:
 
 def generator(random_state: object) -> np.random.Generator:
     """A generator from whatever scikit-learn takes as random state."""
-    return np.random.default_rng(checked_random_state(random_state).randint(2**31))
-
-
-def checked_random_state(random_state: object) -> np.random.RandomState:
-    """The RandomState of a valid random state, or an error that names the parameter."""
-    try:
-        state: np.random.RandomState = check_random_state(random_state)
-    except ValueError as error:
-        raise ValueError(
-            "random_state must be None, a whole number between 0 and 2**32 - 1 or a numpy RandomState, but is "
-            f"{random_state!r}."
-        ) from error
-    return state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
 def training_data(
     schema: InputSchema, matrices: list[Matrix], present: list[BoolArray], labels: Labels, weights: RowWeights
 ) -> TrainingData:
     """Partition the rows; an error if all labeled rows of a class lack all views."""
-    partition = partition_rows(labels.codes, labels.n_classes, present, weights.sample, weights.hinge)
+    partition = partition_rows(labels.codes, labels.n_classes, present, weights.sample)
     if (partition.counts == 0.0).any():
         lost = labels.classes[partition.counts == 0.0].tolist()[0]
         raise ValueError(
@@ -172,16 +158,16 @@ def row_content(training: TrainingData, kernel: object, random_state: object, *f
     return (*(checksum(part) for part in parts), int(random_state), *further)
 
 
-def read_weights(sample_weight: object, class_weight: object, labels: Labels, groups: object = None) -> RowWeights:
-    """Check the sample weights and combine them with the weights of the classes; check the groups."""
+def read_weights(sample_weight: object, labels: Labels, groups: object = None) -> RowWeights:
+    """Check the sample weights and the groups; an error if all labeled rows of a class have zero weight."""
     n_rows = labels.codes.size
     if sample_weight is None:
         weights = np.ones(n_rows)
     else:
         like = np.broadcast_to(0.0, (n_rows, 1))
         weights = np.asarray(_check_sample_weight(_numeric(on_host(sample_weight)), like, ensure_non_negative=True))
-    hinge = _hinge_weights(class_weight, labels, weights)
-    return RowWeights(weights, hinge, sample_weight is None, None if groups is None else read_groups(groups, n_rows))
+    _check_every_class_counts(labels, weights)
+    return RowWeights(weights, sample_weight is None, None if groups is None else read_groups(groups, n_rows))
 
 
 def _numeric(sample_weight: object) -> Array:
@@ -191,8 +177,7 @@ def _numeric(sample_weight: object) -> Array:
         raise ValueError(f"sample_weight must hold numbers: {error}.") from error
 
 
-def _hinge_weights(class_weight: object, labels: Labels, weights: Array) -> Array:
-    """Relative hinge weight of each row, (n,): its sample weight times its class's weight, 0 if unlabeled."""
+def _check_every_class_counts(labels: Labels, weights: Array) -> None:
     rows = labels.labeled
     counts = np.bincount(labels.codes[rows], weights=weights[rows], minlength=labels.n_classes)
     if (counts > 0.0).sum() < 2:
@@ -202,14 +187,6 @@ def _hinge_weights(class_weight: object, labels: Labels, weights: Array) -> Arra
         raise ValueError(
             f"All labeled rows of class {lost!r} have zero sample_weight; give one of them weight or drop the class."
         )
-    by_class = compute_class_weight(
-        class_weight, classes=labels.classes, y=labels.classes[labels.codes[rows]], sample_weight=weights[rows]
-    )
-    if not (np.isfinite(by_class) & (by_class >= 0.0)).all():
-        raise ValueError(f"class_weight must give each class a number of at least 0, but is {class_weight!r}.")
-    hinge = np.zeros(weights.size)
-    hinge[rows] = weights[rows] * by_class[labels.codes[rows]]
-    return hinge
 
 
 def present_in_training(schema: InputSchema, matrices: list[Matrix], kernel: object) -> list[BoolArray]:

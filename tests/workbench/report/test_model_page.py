@@ -223,9 +223,9 @@ class TestDifferentModels:
 
     def test_without_held_out_labels(self, tmp_path):
         write_activity(tmp_path, n=60)
-        page = page_of(train(tmp_path, "activity.csv", calibrate=False, n_stages=2))
+        page = page_of(train(tmp_path, "activity.csv", opinions=None, n_stages=2))
         assert page.one("h1").text == "The accuracy of this model is not known"
-        assert "calibrate = true" in page.one("header").text
+        assert "No labels were held out" in page.one("header").text
         assert not page.all("table", class_="confusion")
         assert not page.all("svg", id="figure-accuracy")
 

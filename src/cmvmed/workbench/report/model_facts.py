@@ -95,7 +95,7 @@ class ModelFacts:
         """The accuracy estimate; None if no label was held out."""
         try:
             found = self.model.accuracy_estimate(LEVEL)
-        except ValueError:  # calibrate=False, or the fit was stopped
+        except ValueError:  # opinions=None, or the fit was stopped
             return None
         return found if found.n_held_out > 0.0 else None
 

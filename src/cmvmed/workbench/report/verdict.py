@@ -85,7 +85,7 @@ def _judgement(facts: ModelFacts) -> tuple[str, str]:
 def _no_estimate(facts: ModelFacts) -> str:
     if (facts.label_counts < 2).all():
         return "No class has two labels, so no label could be held out to judge the model."
-    return "No labels were held out when it was trained; train it with calibrate = true in [model]."
+    return "No labels were held out when it was trained: label more rows, of several groups if there are groups."
 
 
 def _sentences(facts: ModelFacts, estimate: AccuracyEstimate) -> list[str]:

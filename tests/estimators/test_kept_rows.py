@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import cmvmed
-from cmvmed import CMVMED
+from cmvmed import CMVMED, config_context
+from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.numerics.kernels import Kernel
 from cmvmed.views.row_cache import RowCache
 from tests.core.factories import rejects
@@ -19,8 +20,8 @@ from tests.core.factories import rejects
 N = 160
 SETTINGS = {
     "exact": {},
-    "low rank": {"approximation": "nystroem", "n_components": 40},
-    "cholesky": {"algorithm": "jaakkola", "n_stages": 1, "max_iter": 3, "calibrate": False},
+    "low rank": {"approximation": 40},
+    "cholesky": {"algorithm": "jaakkola", "n_stages": 1, "max_iter": 3, "opinions": None},
     "consensus": {"opinions": "consensus"},
     "precomputed": {"kernel": "precomputed"},
 }
@@ -54,6 +55,11 @@ def learned(model, X):
     return found if held_out is None else [*found, held_out]
 
 
+@config_context(keep_rows=True)
+def warm_fit(model, X, y, **given):
+    return model.fit(X, y, **given)
+
+
 def check_bit_equal(first, second, X):
     for one, other in zip(learned(first, X), learned(second, X), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -68,11 +74,11 @@ def test_a_warm_fit_is_a_cold_fit_in_every_bit(name, missing):
     X, classes = draw(missing=missing)
     X = kernels_of(X) if name == "precomputed" else X
     rng = np.random.default_rng(1)
-    order, warm = rng.permutation(N), CMVMED(warm_start=True, **SETTINGS[name])
+    order, warm = rng.permutation(N), CMVMED(**SETTINGS[name])
     for n_labels in (12, 13, 40, 14):  # 40 labels are too many for an eigendecomposition of all rows, 14 are fewer
         y = label(classes, order[:n_labels])
         cold = CMVMED(**SETTINGS[name]).fit(X, y)
-        check_bit_equal(warm.fit(X, y), cold, X)
+        check_bit_equal(warm_fit(warm, X, y), cold, X)
     rejects(check_bit_equal, warm, CMVMED(**SETTINGS[name]).fit(X, label(classes, order[1:15])), X)
 
 
@@ -82,12 +88,12 @@ def test_weights_groups_and_corrected_labels_make_no_difference():
     weights, groups = rng.uniform(0.2, 2.0, N) * (rng.uniform(size=N) > 0.1), rng.integers(30, size=N)
     rows = np.concatenate([np.flatnonzero(classes == c)[:4] for c in range(3)])
     weights[rows] = 1.0
-    warm, y = CMVMED(warm_start=True), label(classes, rows)
+    warm, y = CMVMED(), label(classes, rows)
     given = {"sample_weight": weights, "groups": groups}
-    check_bit_equal(warm.fit(X, y, **given), CMVMED().fit(X, y, **given), X)
+    check_bit_equal(warm_fit(warm, X, y, **given), CMVMED().fit(X, y, **given), X)
     y[rows[0]] = (y[rows[0]] + 1) % 3
-    check_bit_equal(warm.fit(X, y, **given), CMVMED().fit(X, y, **given), X)
-    check_bit_equal(warm.fit(X, y), CMVMED().fit(X, y), X)  # other weights
+    check_bit_equal(warm_fit(warm, X, y, **given), CMVMED().fit(X, y, **given), X)
+    check_bit_equal(warm_fit(warm, X, y), CMVMED().fit(X, y), X)  # other weights
 
 
 def sizes_of_kernels(monkeypatch):
@@ -99,13 +105,13 @@ def sizes_of_kernels(monkeypatch):
 
 def test_kernels_are_computed_once(monkeypatch):
     X, classes = draw()
-    model = CMVMED(warm_start=True, opinions="consensus")
+    model = CMVMED(opinions="consensus")
     sizes = sizes_of_kernels(monkeypatch)
-    model.fit(X, label(classes, np.arange(12)))
+    warm_fit(model, X, label(classes, np.arange(12)))
+    assert sizes.count(N) == 2
+    warm_fit(model, X, label(classes, np.arange(14)))
     assert sizes.count(N) == 2
     model.fit(X, label(classes, np.arange(14)))
-    assert sizes.count(N) == 2
-    model.set_params(warm_start=False).fit(X, label(classes, np.arange(14)))
     assert sizes.count(N) == 4
     assert not hasattr(model, "_row_cache")
 
@@ -120,37 +126,45 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_rows_that_are_changed_in_place_are_noticed(change):
     X, classes = draw()
-    y, warm = label(classes, np.arange(12)), CMVMED(warm_start=True)
-    before = warm.fit(X, y).predict_proba(X)
+    y, warm = label(classes, np.arange(12)), CMVMED()
+    before = warm_fit(warm, X, y).predict_proba(X)
     CHANGES[change](X)
-    check_bit_equal(warm.fit(X, y), CMVMED().fit(X, y), X)
+    check_bit_equal(warm_fit(warm, X, y), CMVMED().fit(X, y), X)
     assert np.abs(warm.predict_proba(X) - before).max() > 0.0
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"gamma": 0.1}, {"scaling": None}, {"random_state": 7}, {"n_neighbors": 3}, {"kernel": "linear"}, {"C": 0.5}],
+    [{"gamma": 0.1}, {"scaling": None}, {"random_state": 7}, {"kernel": "linear"}, {"C": 0.5}],
     ids=str,
 )
 def test_other_parameters_are_noticed(changed):
     X, classes = draw()
     y = label(classes, np.arange(12))
-    given = {"approximation": "nystroem", "n_components": 30}
-    warm = CMVMED(warm_start=True, **given).fit(X, y)
-    check_bit_equal(warm.set_params(**changed).fit(X, y), CMVMED(**(given | changed)).fit(X, y), X)
+    given = {"approximation": 30}
+    warm = warm_fit(CMVMED(**given), X, y)
+    check_bit_equal(warm_fit(warm.set_params(**changed), X, y), CMVMED(**(given | changed)).fit(X, y), X)
+
+
+def test_other_tuned_numbers_are_noticed():
+    X, classes = draw()
+    y = label(classes, np.arange(12))
+    warm = warm_fit(CMVMED(), X, y)
+    with tuning_context(Tuning(n_neighbors=3)):
+        check_bit_equal(warm_fit(warm, X, y), CMVMED().fit(X, y), X)
 
 
 def test_a_new_class_and_other_columns_are_noticed():
     X, classes = draw()
     two = np.flatnonzero(classes < 2)[:10]
-    warm = CMVMED(warm_start=True).fit(X, label(classes, two))
+    warm = warm_fit(CMVMED(), X, label(classes, two))
     assert warm.classes_.tolist() == [0, 1]
     y = label(classes, np.append(two, np.flatnonzero(classes == 2)[:3]))  # three classes have another prior variance
-    check_bit_equal(warm.fit(X, y), CMVMED().fit(X, y), X)
+    check_bit_equal(warm_fit(warm, X, y), CMVMED().fit(X, y), X)
     swapped = {"a": X["b"], "b": X["a"]}
-    check_bit_equal(warm.fit(swapped, y), CMVMED().fit(swapped, y), swapped)
+    check_bit_equal(warm_fit(warm, swapped, y), CMVMED().fit(swapped, y), swapped)
     fewer = {name: view[:, :3] for name, view in X.items()}
-    check_bit_equal(warm.fit(fewer, y), CMVMED().fit(fewer, y), fewer)
+    check_bit_equal(warm_fit(warm, fewer, y), CMVMED().fit(fewer, y), fewer)
 
 
 class Scaled:
@@ -168,34 +182,34 @@ class Scaled:
 def test_kernel_functions_are_called_again_since_they_may_have_changed():
     X, classes = draw()
     kernel, y = Scaled(1.0), label(classes, np.arange(12))
-    warm = CMVMED(kernel=kernel, warm_start=True).fit(X, y)
+    warm = warm_fit(CMVMED(kernel=kernel), X, y)
     kernel.factor = 0.2
-    check_bit_equal(warm.fit(X, y), CMVMED(kernel=Scaled(0.2)).fit(X, y), X)
+    check_bit_equal(warm_fit(warm, X, y), CMVMED(kernel=Scaled(0.2)).fit(X, y), X)
 
 
 def test_random_states_that_cannot_be_repeated_share_nothing():
     X, classes = draw()
     y, state = label(classes, np.arange(12)), np.random.RandomState(0)
-    given = {"approximation": "nystroem", "n_components": 20}
-    warm = CMVMED(random_state=state, warm_start=True, **given).fit(X, y)
+    given = {"approximation": 20}
+    warm = warm_fit(CMVMED(random_state=state, **given), X, y)
     first = warm.predict_proba(X)
-    assert np.abs(warm.fit(X, y).predict_proba(X) - first).max() > 0.0  # other landmarks
+    assert np.abs(warm_fit(warm, X, y).predict_proba(X) - first).max() > 0.0  # other landmarks
 
 
 def test_sparse_rows():
     X, classes = draw()
     X = {name: sparse.csr_matrix(np.maximum(view, 1.0) - 1.0) for name, view in X.items()}
-    warm = CMVMED(warm_start=True).fit(X, label(classes, np.arange(12)))
+    warm = warm_fit(CMVMED(), X, label(classes, np.arange(12)))
     y = label(classes, np.arange(14))
-    check_bit_equal(warm.fit(X, y), CMVMED().fit(X, y), X)
+    check_bit_equal(warm_fit(warm, X, y), CMVMED().fit(X, y), X)
     X["a"].data[3] += 0.5
-    check_bit_equal(warm.fit(X, y), CMVMED().fit(X, y), X)
+    check_bit_equal(warm_fit(warm, X, y), CMVMED().fit(X, y), X)
 
 
 def test_what_is_kept_is_not_copied_pickled_saved_or_cloned(tmp_path):
     X, classes = draw()
     y = label(classes, np.arange(12))
-    model = CMVMED(warm_start=True).fit(X, y)
+    model = warm_fit(CMVMED(), X, y)
     assert isinstance(model._row_cache, RowCache)
     sizes = [len(pickle.dumps(one)) for one in (model, CMVMED().fit(X, y))]
     assert abs(sizes[0] - sizes[1]) < 100
@@ -205,25 +219,17 @@ def test_what_is_kept_is_not_copied_pickled_saved_or_cloned(tmp_path):
         check_bit_equal(other.fit(X, y), model, X)  # starts anew
     model.save(tmp_path / "model.cmvmed")
     loaded = cmvmed.load(tmp_path / "model.cmvmed")
-    assert loaded.warm_start is True
     assert not hasattr(loaded, "_row_cache")
     check_bit_equal(loaded, model, X)
     fresh = clone(model)
-    assert fresh.get_params()["warm_start"] is True
     assert not hasattr(fresh, "_row_cache")
 
 
 def test_a_fit_that_fails_leaves_what_was_kept(monkeypatch):
     X, classes = draw()
-    model = CMVMED(warm_start=True, opinions="consensus").fit(X, label(classes, np.arange(12)))
+    model = warm_fit(CMVMED(opinions="consensus"), X, label(classes, np.arange(12)))
     with pytest.raises(ValueError, match="label"):
-        model.fit(X, np.full(N, -1))
+        warm_fit(model, X, np.full(N, -1))
     sizes = sizes_of_kernels(monkeypatch)
-    model.fit(X, label(classes, np.arange(13)))
+    warm_fit(model, X, label(classes, np.arange(13)))
     assert sizes.count(N) == 0
-
-
-def test_the_parameter_is_checked():
-    X, classes = draw()
-    with pytest.raises(ValueError, match="warm_start"):
-        CMVMED(warm_start="yes").fit(X, label(classes, np.arange(12)))
