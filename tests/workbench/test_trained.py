@@ -292,3 +292,15 @@ def test_quoted_decimal_commas_give_the_predictions_of_points(tmp_path):
     above_1.assign(a_x=[np.inf, *above_1["a_x"][1:]]).to_csv(tmp_path / "inf.csv", index=False)
     with pytest.raises(ProjectError, match=r"Column 'a_x', line 2 of inf.csv: 'inf' is infinite"):
         found["points"].predict(tmp_path / "inf.csv")
+
+
+def test_rows_are_predicted_in_parts(tmp_path, monkeypatch):
+    write_windows(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("cmvmed.toml").write_text(init("windows.csv").text, encoding="utf-8")
+    trained, done = Project.load("cmvmed.toml").train(), []
+    expected = trained.predict("windows.csv")
+    monkeypatch.setattr("cmvmed.workbench.project.PREDICTED_AT_ONCE", 70)
+    found = trained.predict("windows.csv", on_rows=done.append)
+    assert done == [70, 70, 60]
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12)

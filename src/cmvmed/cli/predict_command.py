@@ -22,6 +22,7 @@ from cmvmed.cli.project_options import (
     table_option,
     write_table,
 )
+from cmvmed.cli.train_command import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,8 @@ def command(data: Path, model: Path, output: Path | None, alpha: float, force: b
     trained = open_model(model)
     with collected_warnings() as warned:
         rows = trained.project.read_new(data)
-        predictions = trained.predict(rows, alpha=alpha)
+        with progress_bar(len(rows.ids)) as advance:
+            predictions = trained.predict(rows, alpha=alpha, on_rows=lambda done: advance("Predicting", done))
     for message in [] if as_json else rows.messages:
         show("note", message)
     for message in [] if as_json else warned:
