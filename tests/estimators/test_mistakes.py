@@ -142,8 +142,11 @@ REFUSED = {
         lambda d: fit(d.X, d.y, class_prior=[-0.5, 1.5]),
         "class_prior must give each of the 2 classes a",
     ),
-    "a misspelled opinion": (lambda d: fit(d.X, d.y, opinions=["consensuss"]), "opinions must be 'auto' or some of"),
-    "a misspelled draw": (lambda d: fit(d.X, d.y, labels_drawn="randomly"), "labels_drawn must be one of"),
+    "a misspelled opinion": (
+        lambda d: fit(d.X, d.y, opinions=["consensuss"]),
+        "opinions must be 'auto', None or some of",
+    ),
+    "a misspelled draw": (lambda d: fit(d.X, d.y, labels_drawn="randomly"), "labels_drawn"),
     "a pattern instead of a prefix": (
         lambda d: fit(pd.DataFrame(d.X, columns=COLUMNS), d.y, views={"a": "a_*", "b": "b_*"}),
         r"View 'a': no column name starts with 'a_\*'",

@@ -4,7 +4,6 @@
 approximation             exact kernels or landmark rows
 agreement                 view weights, and λ for ``consensus_weight="auto"``
 labeled_rows              the labeled rows, their groups and folds
-opinions                  classifiers learned from the labels, weighed by held-out labels, and the mixture
 neighbors                 the graph of nearest rows as an additional view
 class_prior               class shares from the labels
 anchors                   class shares from the unlabeled rows, for two classes

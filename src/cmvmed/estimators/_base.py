@@ -31,6 +31,8 @@ from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.numerics.types import Array, IntArray
 from cmvmed.views.training_data import TrainingData, present_in_training, read_weights, training_data
 
+OF_ALL_ROWS = ("label_distributions_", "transduction_")  # attributes that a fit to very many rows leaves out
+
 
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     """Base of the classifiers: views of X, labels with unlabeled rows, accuracy over the labeled ones.
@@ -257,7 +259,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Set all that a fit has learned, at its end: a fit that fails before leaves an earlier model as it was."""
         for name, value in fitted.items():
             setattr(self, name, value)
-        for name in ("feature_names_in_", "compaction_", "_row_cache", "_reference"):  # of an earlier fit
+        earlier = ("feature_names_in_", "compaction_", "_row_cache", "_reference", *OF_ALL_ROWS)
+        for name in earlier:
             if name not in fitted and hasattr(self, name):
                 delattr(self, name)
 

@@ -367,7 +367,7 @@ def _prediction_frame(model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: st
     codes = probabilities.argmax(axis=1)  # as in ``predict``, whose scores have the same order
     columns: dict[str, Any] = {"class": model.classes_[codes]}
     columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(model.classes_)}
-    if model.held_out_rows_ is not None:  # without held-out labels there are no sets
+    if model.held_out_rows_.size:  # without held-out labels there are no sets
         columns["prediction_set"] = _joined(model.classes_, np.asarray(model.predict_set(X, alpha=alpha)))
     columns |= {f"share_{name}": score_of_class(part, codes) for name, part in model.explain(X).items()}
     absent = np.column_stack([absent_rows(X[name]) for name in model.view_names_])
