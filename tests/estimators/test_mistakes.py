@@ -212,6 +212,10 @@ WARNED = {
         lambda d: fit(d.X, np.array(["cat", "Cat ", "dog"])[np.arange(40) % 3]),
         "The classes 'Cat ', 'cat' of y differ only by case or surrounding blanks and count as 2 classes",
     ),
+    "classes that look alike": (
+        lambda d: fit(d.X, np.array(["caf\u00e9", "cafe\u0301", "dog"])[np.arange(40) % 3]),
+        r"The classes 'cafe\\u0301', 'caf\\xe9' of y look alike and count as 2 classes",
+    ),
     "row numbers as y": (lambda d: fit(d.X, np.arange(40)), "unique classes is greater than 50%"),
     "y of the same index in another order": (
         lambda d: fit_frame(d, y=pd.Series(d.y, index=np.arange(40)[::-1])),
