@@ -23,8 +23,7 @@ import numpy as np
 
 from benchmarks.landmarks import draw_labels, load_set
 from cmvmed import CMVMED
-from cmvmed.estimators import _evidence
-from cmvmed.members import candidates
+from cmvmed.members import candidates, mixture
 
 SETS = ("digits", "aloi", "sensit", "webkb", "footsteps", "mnist", "hyd_accu", "mfeat", "hyd_pump", "gauss")
 PART, LEFT_OUT = 5, 4  # a fifth of the nodes, a quarter of the rows
@@ -36,10 +35,10 @@ def few_nodes(labeled: np.ndarray, n: int) -> Iterator[None]:
     """Graphs of ``n`` rows and the labeled ones."""
     find_nodes = candidates.find_nodes
 
-    def restricted(views: Any, indices: Any, n_L: int, weights: np.ndarray, n_neighbors: int) -> Any:
+    def restricted(views: Any, indices: Any, weights: np.ndarray, n_neighbors: int) -> Any:
         kept = np.union1d(np.random.default_rng(0).choice(weights.size, n, replace=False), labeled)
         own = np.where(np.isin(np.arange(weights.size), kept), weights, 0.0)
-        return find_nodes(views, indices, n_L, own, n_neighbors)
+        return find_nodes(views, indices, own, n_neighbors)
 
     with patch.object(candidates, "find_nodes", restricted):
         yield
@@ -48,12 +47,12 @@ def few_nodes(labeled: np.ndarray, n: int) -> Iterator[None]:
 @contextmanager
 def few_compared(labeled: np.ndarray, n: int) -> Iterator[None]:
     """New rows are compared with ``n`` nodes and the labeled ones."""
-    build = _evidence.build_candidates
+    build = mixture.build_candidates
 
     def limited(*arguments: Any, **options: Any) -> Any:
-        return build(*arguments[:6], n, *arguments[7:], **options)
+        return build(*arguments[:5], n, *arguments[6:], **options)
 
-    with patch.object(_evidence, "build_candidates", limited):
+    with patch.object(mixture, "build_candidates", limited):
         yield
 
 

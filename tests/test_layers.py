@@ -33,7 +33,7 @@ ALLOWED = {
     "members": ("numerics", "core", "data", "views", "graphs", "model", "auto"),
     "baselines": ("numerics", "core"),
     "scale": ("numerics", "core", "data", "views", "model", "auto"),
-    "monitoring": ("numerics", "data", "views"),
+    "monitoring": ("numerics", "data", "views", "model"),
     "estimators": (
         "numerics",
         "core",

@@ -91,7 +91,7 @@ def package(name: str) -> Callable[[], str]:
 def cmvmed(split: Split, with_groups: bool = False, **settings: Any) -> Answer:
     given = {"groups": split.groups} if with_groups else {}
     model, seconds = _timed_fit(CMVMED(views=split.views, **settings), split, **given)
-    known = model.label_distributions_
+    known = getattr(model, "label_distributions_", None)
     unlabeled = split.unlabeled
     on_unlabeled = model.predict_proba(split.X[unlabeled]) if known is None else known[unlabeled]
     estimate, reason = None, ""

@@ -8,14 +8,14 @@ import numpy as np
 
 from cmvmed.auto.labeled_rows import held_out_folds, read_labeled_rows
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.problem import Problem, build_problem, partition_rows
+from cmvmed.core.problem import Problem, partition_rows
 from cmvmed.data.labels import Labels
 from cmvmed.graphs.nodes import find_nodes
 from cmvmed.members.candidates import KINDS, build_candidates
 from cmvmed.members.pool import fit_supervised
 from cmvmed.views.training_data import TrainingData
-from cmvmed.views.view_kernel import FitView
-from cmvmed.views.view_rows import ViewSettings
+from cmvmed.views.view_kernel import build_problem
+from cmvmed.views.view_rows import ViewData, ViewSettings
 
 TUNING = Tuning()
 
@@ -25,18 +25,8 @@ class Training:
     """What the automatic choices are made for."""
 
     data: TrainingData
-    fit_views: list[FitView]
+    views: list[ViewData]
     problem: Problem
-
-    @property
-    def views(self):
-        """The views, with the labeled rows first."""
-        return [view.data for view in self.fit_views]
-
-    @property
-    def whole(self):
-        """The views, with rows in the order of the table."""
-        return [view.whole for view in self.fit_views]
 
     @property
     def partition(self):
@@ -44,8 +34,8 @@ class Training:
 
     @property
     def block(self):
-        """The rows of the table in the order of the training rows: the labeled block, then the unlabeled one."""
-        return np.concatenate([self.partition.block_L, self.partition.block_U])
+        """The rows of the table that are used."""
+        return self.partition.rows
 
     @property
     def matrices(self):
@@ -63,11 +53,11 @@ class Training:
     @property
     def mass(self):
         """Weights of the unlabeled training rows; zero for others."""
-        return np.where(np.arange(self.block.size) < self.partition.block_L.size, 0.0, self.weights)
+        return np.where(np.isin(self.block, self.partition.block_L), 0.0, self.weights)
 
     def nodes(self, n_neighbors=5):
-        """The nodes of the graph by all views together, of rows in the order of the table."""
-        return view_nodes(self.whole, 0, self.partition.weights[self.data.rows], n_neighbors)
+        """The nodes of the graph by all views together."""
+        return view_nodes(self.views, self.weights, n_neighbors)
 
     def labeled_rows(self, tuning=TUNING):
         return read_labeled_rows(self.data, tuning, np.random.default_rng(0))
@@ -80,7 +70,7 @@ class Training:
         rows = self.labeled_rows(tuning)
         return build_candidates(
             self.data,
-            self.whole,
+            self.views,
             rows,
             used,
             kinds,
@@ -95,9 +85,9 @@ class Training:
         return fit_supervised(candidates, self.folds(candidates.rows), self.mass, per_class=per_class, tuning=tuning)
 
 
-def view_nodes(views, n_L, weights, n_neighbors):
+def view_nodes(views, weights, n_neighbors):
     """The nodes of the graph by some views together."""
-    return find_nodes(views, range(len(views)), n_L, weights, n_neighbors)
+    return find_nodes(views, range(len(views)), weights, n_neighbors)
 
 
 def read_training(
@@ -113,11 +103,10 @@ def read_training(
     partition = partition_rows(codes, n_classes, present, weights)
     data = TrainingData(None, list(matrices), present, Labels(np.arange(n_classes), codes), partition, groups)
     views = [
-        data.fit_view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000, 2000), 0)
+        data.view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000, 2000), 0)
         for i in range(len(matrices))
     ]
-    Y = data.signed_labels(partition.block_L)
-    return Training(data, views, build_problem(views, partition, Y, n_classes, shared_curvature=shared_curvature))
+    return Training(data, views, build_problem(data, views, shared_curvature=shared_curvature))
 
 
 def draw_rows(seed=0, *, n_classes=2, n_labeled=15, n_unlabeled=60, n_views=2, clusters=False, missing=0.0):

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmvmed.auto.cross_fitting import consensus_logits, cross_fit, without_labels
+from cmvmed.auto.cross_fitting import consensus_logits, cross_fit, labeled_logits, without_labels
 from cmvmed.auto.labeled_rows import LabeledRows, held_out_folds
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Schedule, anneal, independent_states, supervised_start
 from cmvmed.core.consensus import soft_labels
+from cmvmed.core.problem import RowPartition
 from tests.core.factories import draw_problem, make_plan, rejects, uneven_prior
 
 TUNING = Tuning()
@@ -21,7 +22,13 @@ def labeled_rows(codes, positions=None):
     """Labeled rows of weight one, each its own group."""
     positions = np.arange(codes.size) if positions is None else positions
     ones, own = np.ones(positions.size), np.arange(positions.size)
-    return LabeledRows(positions, codes[positions], ones, own, int(codes.max()) + 1)
+    return LabeledRows(positions, positions, codes[positions], ones, own, int(codes.max()) + 1)
+
+
+def mixed_partition():
+    """12 labeled rows among 30 unlabeled ones, in a table in which some rows have no view."""
+    numbers = np.random.default_rng(0).permutation(50)
+    return RowPartition(np.sort(numbers[:12]), np.sort(numbers[12:42]), np.ones(50), np.full(2, 6.0))
 
 
 def fitted_plan(n_classes=2):
@@ -35,11 +42,14 @@ def fitted_plan(n_classes=2):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_logits_of_the_consensus_give_its_probabilities(n_classes):
     plan, result, _, _ = fitted_plan(n_classes)
-    logits, coverage = consensus_logits(plan, result)
+    partition = mixed_partition()
+    logits, coverage = consensus_logits(plan, result, partition)
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(p[12:], result.consensus.q, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(p[partition.U], result.consensus.q, rtol=0.0, atol=1e-12)
     pooled = 0.5 * (result.states[0].m_L + result.states[1].m_L)
-    np.testing.assert_allclose(p[:12], soft_labels(pooled, result.consensus.offset, result.temperature), atol=1e-12)
+    expected = soft_labels(pooled, result.consensus.offset, result.temperature)
+    np.testing.assert_allclose(p[partition.L], expected, atol=1e-12)
+    np.testing.assert_allclose(logits[partition.L], labeled_logits(plan, result), atol=1e-12)
     np.testing.assert_allclose(logits.sum(axis=1), 0.0, atol=1e-9)
     np.testing.assert_allclose(coverage, 1.0)
 
@@ -66,7 +76,7 @@ def test_logits_do_not_depend_on_the_labels_of_the_own_fold(n_classes):
         return cross_fit(plan, result, rows, folds, [plan.shares] * len(folds), TUNING)
 
     def by_one_fit(plan, result, rows, folds):
-        return consensus_logits(plan, anneal(plan))[0][rows.positions]
+        return labeled_logits(plan, anneal(plan))[rows.positions]
 
     check_own_label_does_not_matter(by_cross_fit, n_classes)
     rejects(check_own_label_does_not_matter, by_one_fit, n_classes)

@@ -58,7 +58,8 @@ def test_folds_depend_on_the_rows_and_not_on_their_positions_or_class_names():
 def rows_of(codes, groups, weights=None):
     codes, groups = np.asarray(codes), np.asarray(groups)
     weights = np.ones(codes.size) if weights is None else np.asarray(weights, dtype=float)
-    return LabeledRows(np.arange(codes.size), codes, weights, groups, int(codes.max()) + 1)
+    own = np.arange(codes.size)
+    return LabeledRows(own, own, codes, weights, groups, int(codes.max()) + 1)
 
 
 def test_labeled_rows_are_those_with_label_and_weight():
@@ -191,9 +192,10 @@ def check_similarity(similarity_of):
     rows = training.labeled_rows()
     total = np.zeros(rows.codes.size)
     for view in training.views:
-        for i in view.rows_L:
-            for j in view.rows_L:
-                a, b = (view.train[np.flatnonzero(view.rows_L == k)[0]] for k in (i, j))
+        block = view.rows_in(training.partition.L)
+        for i, first in zip(block, view.L, strict=True):
+            for second in view.L:
+                a, b = view.train[first], view.train[second]
                 rbf = np.exp(-view.kernel.gamma * ((a - b) ** 2).sum())
                 total[i] += 0.5 * (a @ b + rbf) + view.bias
     np.testing.assert_allclose(similarity_of(training.problem, rows), total / np.abs(total).max(), atol=1e-8)

@@ -11,11 +11,12 @@ from cmvmed import CMVMED, config_context
 from cmvmed.auto.neighbors import (
     NeighborEvidence,
     add_neighbor_view,
+    neighbor_model,
 )
 from cmvmed.core.full_kernel import CholeskyView, SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.core.surrogates import Jaakkola
-from cmvmed.graphs.kernel import laplacian_kernel, neighbor_view
+from cmvmed.graphs.kernel import laplacian_kernel
 from cmvmed.model.graph_votes import graph_vote
 from cmvmed.model.terms import covers
 from cmvmed.model_selection import hide_labels
@@ -45,13 +46,12 @@ def test_the_kernel_is_the_squared_inverse_of_the_laplacian():
 
 
 def check_blocks(blocks, training, nodes, bias):
-    """The kernel of all rows in the order of the blocks, plus the bias."""
-    n_L, K = training.partition.block_L.size, laplacian_kernel(nodes, REGULARIZATION) + bias
-    node = nodes.node_of_row[training.data.order]
-    rows = K[np.ix_(node, node)]
-    np.testing.assert_allclose(blocks.LL, rows[:n_L, :n_L], rtol=1e-12)
-    np.testing.assert_allclose(blocks.UL, rows[n_L:, :n_L], rtol=1e-12)
-    np.testing.assert_allclose(blocks.UU, rows[n_L:, n_L:], rtol=1e-12)
+    """The kernel of the labeled and unlabeled rows, plus the bias."""
+    K = laplacian_kernel(nodes, REGULARIZATION) + bias
+    L, U = nodes.node_of_row[training.partition.L], nodes.node_of_row[training.partition.U]
+    np.testing.assert_allclose(blocks.LL, K[np.ix_(L, L)], rtol=1e-12)
+    np.testing.assert_allclose(blocks.UL, K[np.ix_(U, L)], rtol=1e-12)
+    np.testing.assert_allclose(blocks.UU, K[np.ix_(U, U)], rtol=1e-12)
 
 
 def test_blocks_hold_the_kernel_of_all_rows_with_the_mean_settings_of_the_views():
@@ -61,11 +61,7 @@ def test_blocks_hold_the_kernel_of_all_rows_with_the_mean_settings_of_the_views(
         for view, variance in zip(training.views, (1.0, 3.0), strict=True)
     ]
     nodes = training.nodes(4)
-    blocks = (
-        neighbor_view(nodes, views, training.data, REGULARIZATION)
-        .exact_model(np.ones(60), shared_curvature=True)
-        .blocks
-    )
+    blocks = neighbor_model(nodes, views, training.data, TUNING, shared_curvature=True).blocks
     assert blocks.prior_variance == 2.0
     check_blocks(blocks, training, nodes, 0.1 / 2.0)
     rejects(check_blocks, blocks, training, nodes, 0.0)
@@ -106,7 +102,7 @@ def test_only_an_automatic_consensus_weight_is_lowered():
 def check_predictor(known, means, training, nodes, scores):
     """Training rows have the scores of their nodes; rows without any view have none."""
     np.testing.assert_array_equal(known, np.arange(training.block.size))
-    np.testing.assert_allclose(means, scores[nodes.node_of_row[training.data.order]], atol=1e-12)
+    np.testing.assert_allclose(means, scores[nodes.node_of_row], atol=1e-12)
 
 
 def test_new_rows_have_the_mean_of_their_nearest_and_equal_ones_their_scores():

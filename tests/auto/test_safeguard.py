@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from cmvmed import CMVMED
-from cmvmed.auto.agreement import auto_consensus_weight, mean_agreement
-from cmvmed.auto.safeguard import anneal_with_safeguard, correlation_with_start
+from cmvmed.auto.consensus_weight import (
+    anneal_with_safeguard,
+    auto_consensus_weight,
+    correlation_with_start,
+    mean_agreement,
+)
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.core.annealing import Schedule, anneal
 from tests.core.factories import draw_problem, make_plan, rejects

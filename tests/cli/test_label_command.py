@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import re
 import socket
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from click.testing import CliRunner
@@ -78,6 +81,29 @@ def test_a_port_in_use_is_one_error(run):
         shown = run("--no-open", "--port", str(other.getsockname()[1]))
     assert shown.exit_code == 1
     assert "leave --port out" in shown.stderr
+
+
+def test_the_browser_is_led_to_the_page_without_the_token_in_its_command_line(run, monkeypatch):
+    from starlette.testclient import TestClient
+
+    opened, statuses = [], []
+
+    def serve(server, sockets):
+        file = Path(urlsplit(opened[0]).path)
+        assert file.stat().st_mode & 0o777 == 0o600
+        address, token = re.search(r"url=(http://[\d.:]+)/\?token=([\w-]+)", file.read_text()).groups()
+        client = TestClient(server.config.app, base_url=address)
+        for given in ("wrong", token):
+            found = client.get("/api/status", headers={"Authorization": f"Bearer {given}"})
+            statuses.append((found.status_code, file.exists()))
+        assert token not in opened[0]
+
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("uvicorn.Server.run", serve)
+    shown = run()
+    assert shown.exit_code == 0, shown.output
+    assert statuses == [(401, True), (200, False)]
+    assert not list(Path().glob("*.html"))
 
 
 def test_answers_are_sent_at_once():

@@ -111,3 +111,13 @@ def test_mistakes(rows, arguments, code, message):
     shown = run("predict", *arguments)
     assert shown.exit_code == code
     assert message in shown.stderr
+
+
+def test_identifiers_are_no_formulas_in_a_spreadsheet(rows):
+    frame = pd.read_csv("new.csv")
+    frame["window_id"] = [f"=cmd{i}" for i in range(len(frame))]
+    frame.to_csv("odd.csv", index=False)
+    assert run("predict", "odd.csv", "-o", "out.csv").exit_code == 0
+    assert pd.read_csv("out.csv")["window_id"].str.startswith("'=cmd").all()
+    assert run("predict", "odd.csv", "-o", "out.parquet").exit_code == 0
+    assert pd.read_parquet("out.parquet")["window_id"][0] == "=cmd0"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cmvmed.auto.agreement import agreement_weights
+from cmvmed.auto.consensus_weight import agreement_weights
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, step_view, supervised_start
 from cmvmed.core.consensus import update_consensus

@@ -13,7 +13,14 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from cmvmed.data.labels import Labels, SparseLabels, labeled_part, read_labels, read_sparse_labels, unlabeled_mask
+from cmvmed.data.labels import (
+    Labels,
+    SparseLabels,
+    labeled_part,
+    read_labels,
+    read_sparse_labels,
+    unlabeled_mask,
+)
 
 NAN = float("nan")
 
@@ -301,3 +308,42 @@ def test_a_blank_marker_and_labels_that_are_not_blank_give_no_warning(y):
 def test_blank_labels_of_labeled_rows_alone_give_a_warning():
     with pytest.warns(UserWarning, match="1 of 2 labels in y are the blank text ''"):
         read_sparse_labels(SparseLabels(np.array([0, 2]), np.array(["cat", ""], dtype=object), 5))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("caf\u00e9", "cafe\u0301"), ("a", "a\u200b"), ("cat", "c\u0430t"), ("1", "01"), ("1", "1.0"), ("A", "\uff21")],
+)
+def test_classes_that_look_alike_are_named(names):
+    with pytest.warns(UserWarning, match="look alike and count as 2 classes"):
+        read_labels([*names, "other"])
+
+
+def test_classes_that_differ_are_not_named():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_labels(["1", "10", "-1.5", "a1", "a01", "l", "o", "0", "\u043a\u043e\u0442", "kot"])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint64])
+def test_a_mark_that_an_unsigned_type_cannot_hold_is_an_error(dtype):
+    y = np.array([0, 1, 2, -1] * 3).astype(dtype)
+    with pytest.raises(
+        ValueError, match=f"cannot hold the marker unlabeled=-1: -1 becomes {y[-1]}, which 3 of 12 rows have"
+    ):
+        read_labels(y)
+    assert read_labels(y, unlabeled=int(y[-1])).n_classes == 3
+    assert read_labels(y, unlabeled=None).n_classes == 4
+    assert read_labels(np.arange(1024).astype(np.uint8)).n_classes == 256
+
+
+def test_minus_one_beside_another_mark_is_an_error():
+    with pytest.raises(ValueError, match=r"2 of 4 labels in y are -1, which usually marks unlabeled rows.*unlabeled=0"):
+        read_labels([1, 2, -1, 0, 0, -1], unlabeled=0)
+    for y in ([1, -1, 0] * 3, [1, 0, -1, 9] * 3, [-2, -1, 1, 2] * 3):
+        assert read_labels(y, unlabeled=9 if 9 in y else 0).n_classes >= 2
+
+
+def test_a_label_that_arrays_of_texts_would_cut_is_an_error():
+    with pytest.raises(ValueError, match=r"'a\\x00', which ends in a zero character"):
+        read_labels(["a", "a\0", "b"])

@@ -158,7 +158,7 @@ def test_a_failed_fit_tears_the_callback_down(partly, monkeypatch):
     def refuse(*arguments, **settings):
         raise ArithmeticError("no calibration")
 
-    monkeypatch.setattr("cmvmed.estimators._evidence.combine", refuse)
+    monkeypatch.setattr("cmvmed.estimators.cmvmed.combine", refuse)
     recorder = Recorder()
     model = CMVMED(views=WIDTHS, n_stages=1).set_callbacks(recorder)
     with pytest.raises(ArithmeticError, match="no calibration"):

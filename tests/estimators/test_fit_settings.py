@@ -15,7 +15,7 @@ from tests.core.factories import rejects
 
 FOLDER = Path(cmvmed.estimators.__file__).parent
 PRIVATE = sorted(path for path in FOLDER.glob("_*.py") if path.name not in ("__init__.py", "_settings.py"))
-FIT_PATH = [FOLDER / name for name in ("cmvmed.py", "_callbacks.py", "_fitted.py", "_lowering.py")]
+FIT_PATH = [FOLDER / name for name in ("cmvmed.py", "_fit_reports.py", "_attributes.py", "_lowering.py")]
 PARAMETERS = set(CMVMED().get_params())
 NOT_OF_A_FIT = ("__init__", "paper")  # methods that set parameters
 
@@ -76,7 +76,7 @@ def check_reads_no_parameter(code):
 
 def test_files_are_found():
     assert "fit" in methods_of_estimators((FOLDER / "cmvmed.py").read_text(encoding="utf-8"))
-    assert {path.name for path in PRIVATE} >= {"_base.py", "_callbacks.py", "_fitted.py", "_lowering.py"}
+    assert {path.name for path in PRIVATE} >= {"_base.py", "_fit_reports.py", "_attributes.py", "_lowering.py"}
 
 
 @pytest.mark.parametrize("path", PRIVATE, ids=lambda path: path.name)

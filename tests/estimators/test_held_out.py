@@ -49,8 +49,8 @@ def test_a_label_does_not_change_its_own_probabilities_much():
 def test_none_without_a_cross_fit():
     X, y, _ = clusters()
     model = CMVMED(views=[3, 3], opinions=None).fit(X, y)
-    assert model.held_out_rows_ is None
-    assert model.held_out_proba_ is None
+    assert model.held_out_rows_.shape == (0,)
+    assert model.held_out_proba_.shape == (0, model.classes_.size)
 
 
 def test_numbers_of_rows_are_those_of_all_rows_if_a_sample_is_annealed():

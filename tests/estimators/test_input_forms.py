@@ -423,3 +423,14 @@ def test_frames_beside_files_are_matched_by_the_names_of_their_columns(tmp_path)
         model.predict(X | {"second": frame[["a", "c"]]})
     labeled = CMVMED().fit(X | {"second": frame.assign(label=y)}, "label")
     np.testing.assert_array_equal(labeled.decision_function(X), model.decision_function(X))
+
+
+def test_a_list_is_not_taken_for_views_that_have_names():
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 2
+    views = {name: rng.normal(size=(30, 2)) + y[:, None] for name in ("acc", "gyr")}
+    fitted = one_stage().fit(views, y)
+    expected = fitted.predict_proba(views)
+    np.testing.assert_array_equal(fitted.predict_proba(dict(reversed(views.items()))), expected)
+    with pytest.raises(ValueError, match=r"X is a list, but fit saw views with names.*\['acc', 'gyr'\].*Pass a dict"):
+        fitted.predict_proba([views["gyr"], views["acc"]])

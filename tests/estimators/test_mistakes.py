@@ -142,8 +142,11 @@ REFUSED = {
         lambda d: fit(d.X, d.y, class_prior=[-0.5, 1.5]),
         "class_prior must give each of the 2 classes a",
     ),
-    "a misspelled opinion": (lambda d: fit(d.X, d.y, opinions=["consensuss"]), "opinions must be 'auto' or some of"),
-    "a misspelled draw": (lambda d: fit(d.X, d.y, labels_drawn="randomly"), "labels_drawn must be one of"),
+    "a misspelled opinion": (
+        lambda d: fit(d.X, d.y, opinions=["consensuss"]),
+        "opinions must be 'auto', None or some of",
+    ),
+    "a misspelled draw": (lambda d: fit(d.X, d.y, labels_drawn="randomly"), "labels_drawn"),
     "a pattern instead of a prefix": (
         lambda d: fit(pd.DataFrame(d.X, columns=COLUMNS), d.y, views={"a": "a_*", "b": "b_*"}),
         r"View 'a': no column name starts with 'a_\*'",
@@ -208,6 +211,10 @@ WARNED = {
     "classes that differ by case": (
         lambda d: fit(d.X, np.array(["cat", "Cat ", "dog"])[np.arange(40) % 3]),
         "The classes 'Cat ', 'cat' of y differ only by case or surrounding blanks and count as 2 classes",
+    ),
+    "classes that look alike": (
+        lambda d: fit(d.X, np.array(["caf\u00e9", "cafe\u0301", "dog"])[np.arange(40) % 3]),
+        r"The classes 'cafe\\u0301', 'caf\\xe9' of y look alike and count as 2 classes",
     ),
     "row numbers as y": (lambda d: fit(d.X, np.arange(40)), "unique classes is greater than 50%"),
     "y of the same index in another order": (

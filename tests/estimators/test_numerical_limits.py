@@ -112,7 +112,7 @@ def test_extreme_parameters_give_a_finite_model_or_a_named_error(algorithm, extr
 @pytest.mark.parametrize("random_state", [-1, 2**40, "seed"])
 def test_an_invalid_random_state_is_named(random_state):
     X, y = clusters(4)
-    with pytest.raises(ValueError, match="random_state must be None, a whole number"):
+    with pytest.raises(ValueError, match="random_state"):
         CMVMED(views=[4, 4], random_state=random_state).fit(X, y)
 
 

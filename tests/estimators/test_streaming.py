@@ -342,6 +342,23 @@ def test_sampling_ends_when_more_rows_hardly_change_the_accuracy(many, many_enou
     np.testing.assert_allclose(strict.predict_proba(X), p, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["label_distributions_", "transduction_"])
+def test_probabilities_of_too_many_rows_are_an_error_that_says_so(name, many, monkeypatch):
+    X, y = many
+    model = CMVMED(views=[WIDTH, WIDTH], **ROUGH)
+    with pytest.raises(AttributeError, match=f"{name}'$"):
+        getattr(model, name)
+    with tuning_context(Tuning(sample_rows=600)), monkeypatch.context() as patched:
+        model.fit(X, y)
+        assert len(getattr(model, name)) == MANY
+        patched.setattr("cmvmed.scale.continuation.TABLE_COPIES", 1e12)
+        model.fit(X, y)
+    assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match="memory limit"):
+        getattr(model, name)
+    assert model.suggest(2, X[:50]).rows.size == 2
+
+
 def test_no_larger_sample_without_room(many):
     X, y = many
     tuning = Tuning(sample_rows=300, held_out_rows=3000)

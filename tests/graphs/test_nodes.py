@@ -11,7 +11,7 @@ from cmvmed.graphs.kernel import graph_kernel
 from cmvmed.graphs.search import WIDE_LISTS, NearestPairs, nearest_means, nearest_shares
 from cmvmed.model.graph_votes import graph_vote
 from cmvmed.numerics.kernels import Kernel
-from cmvmed.views.scaling import Scaling
+from cmvmed.views.preprocessing import Scaling
 from cmvmed.views.view_rows import ViewData, ViewSettings
 from tests.auto.factories import TUNING, draw_rows, read_training, view_nodes
 from tests.core.factories import rejects
@@ -19,7 +19,7 @@ from tests.core.factories import rejects
 REGULARIZATION = TUNING.graph_regularization
 
 
-def nodes_of(matrices, weights=None, members=None, n_L=2, n_neighbors=2):
+def nodes_of(matrices, weights=None, members=None, n_neighbors=2):
     """The nodes of rows given per view; ``members`` says which rows a view has, all if left out."""
     everything = np.arange(matrices[0].shape[0])
     weights = np.ones(everything.size) if weights is None else np.asarray(weights, dtype=float)
@@ -27,9 +27,8 @@ def nodes_of(matrices, weights=None, members=None, n_L=2, n_neighbors=2):
     for i, matrix in enumerate(matrices):
         own = everything if members is None else np.array(members[i])
         settings = ViewSettings(f"view{i}", "rbf", 1.0, None, 1.0, 1.0, 0.0, 2.0, 0.25, 1000, 2000)
-        rows_L, rows_U = own[own < n_L], own[own >= n_L] - n_L
-        views.append(ViewData(settings, Scaling(None), Kernel("", "rbf"), matrix[own], None, rows_L, rows_U))
-    return view_nodes(views, n_L, weights, n_neighbors)
+        views.append(ViewData(settings, Scaling(None), Kernel("", "rbf"), matrix[own], None, own, weights[own]))
+    return view_nodes(views, weights, n_neighbors)
 
 
 def draw_points(n=40, seed=0):
@@ -90,7 +89,7 @@ def check_kernel(columns, points, n_neighbors, labeled, weights, *, epsilon=REGU
 def test_columns_are_those_of_the_dense_formula():
     points, labeled = draw_points(), np.array([0, 3, 1])
     for weights in (np.ones(40), np.random.default_rng(1).uniform(0.5, 2.0, 40)):
-        nodes = nodes_of([points], weights, n_L=5, n_neighbors=4)
+        nodes = nodes_of([points], weights, n_neighbors=4)
         kernel = graph_kernel(nodes, labeled, weights[labeled], REGULARIZATION)
         check_kernel(kernel.columns, points, 4, labeled, weights)
         np.testing.assert_allclose(kernel.gram(), kernel.columns[labeled], rtol=1e-14)
@@ -103,7 +102,7 @@ def test_columns_are_those_of_the_dense_formula():
 @pytest.mark.parametrize("epsilon", [1e-3, 0.05, 1.0])
 def test_columns_are_those_of_any_regularization(epsilon):
     points, labeled = draw_points(120), np.arange(10)
-    nodes = nodes_of([points], n_L=10, n_neighbors=3)
+    nodes = nodes_of([points], n_neighbors=3)
     kernel = graph_kernel(nodes, labeled, np.ones(10), epsilon)
     joined = joined_by_hand(euclidean_distances(points, squared=True), 3)
     assert sparse.csgraph.connected_components(joined)[0] == 1
@@ -112,7 +111,7 @@ def test_columns_are_those_of_any_regularization(epsilon):
 
 def test_the_kernel_of_labeled_rows_is_positive_semidefinite():
     points = draw_points()
-    kernel = graph_kernel(nodes_of([points], n_L=12, n_neighbors=4), np.arange(12), np.ones(12), REGULARIZATION)
+    kernel = graph_kernel(nodes_of([points], n_neighbors=4), np.arange(12), np.ones(12), REGULARIZATION)
     gram = kernel.gram()
     np.testing.assert_allclose(gram, gram.T, atol=1e-8)
     assert np.linalg.eigvalsh(gram).min() > -1e-8
@@ -223,8 +222,8 @@ def scores_of(matrices, codes, weights, coefficients):
     """Scores of the labeled rows, by their numbers, and the kernel."""
     training = read_training(matrices, codes, weights=weights)
     rows = training.labeled_rows()
-    kernel = graph_kernel(training.nodes(4), training.data.order[rows.positions], rows.weights, REGULARIZATION)
-    return training, kernel, kernel.scores(coefficients)[training.data.order]
+    kernel = graph_kernel(training.nodes(4), rows.index, rows.weights, REGULARIZATION)
+    return training, kernel, kernel.scores(coefficients)
 
 
 def test_a_row_of_weight_two_is_the_row_twice_and_one_of_zero_weight_changes_nothing():

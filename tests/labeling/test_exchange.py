@@ -86,3 +86,12 @@ def test_other_files_are_refused_with_their_name(data, name, match):
 def test_an_unknown_format_is_refused():
     with pytest.raises(ValueError, match="csv, labelstudio"):
         export_rows(ROWS, "xls")
+
+
+def test_formulas_are_no_formulas_in_a_spreadsheet_and_come_back():
+    rows = [LabeledRow(item, label) for item, label in [("=1+1", "@x"), ("+a", "-b"), ("'=q", "'p"), ("-3", "+4.5")]]
+    written = export_rows(rows, "csv")
+    cells = [line.split(",")[:2] for line in written.decode().splitlines()[1:]]
+    assert cells == [["'=1+1", "'@x"], ["'+a", "'-b"], ["''=q", "'p"], ["-3", "+4.5"]]
+    found = import_rows(written, "labels.csv", known=["=1+1", "'=q"])
+    assert [(row.id, row.label) for row in found] == [(row.id, row.label) for row in rows]

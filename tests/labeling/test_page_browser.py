@@ -13,6 +13,7 @@ pytest.importorskip("soundfile", reason="the footsteps are wav files")
 
 from selenium.webdriver.common.keys import Keys
 
+from cmvmed.labeling.server import opening_page
 from cmvmed.workbench import Project
 from cmvmed.workbench.label_store import LabelStore
 from tests.labeling.driven import JOBS, Page, serving
@@ -165,6 +166,11 @@ def test_space_plays_and_stops_a_sound_with_a_visible_line(job):
 def test_no_errors_were_logged(job):
     *_, page, _, _, _, _ = job
     assert page.browser.get_log("browser") == []
+
+
+def test_a_file_leads_the_browser_to_the_page(browser, table, tmp_path):
+    page = Page(browser, opening_page(tmp_path, table.address).as_uri())
+    assert page.script("return location.pathname + location.search") == "/"
 
 
 def test_undo_unsure_new_class_and_corrections(browser, table):

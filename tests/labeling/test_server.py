@@ -108,6 +108,14 @@ def test_requests_of_other_pages_are_refused(client, headers):
     assert client.post("/api/undo", json={"window": "w"}, headers=headers).status_code == 403
 
 
+def test_a_file_may_lead_to_the_page_but_not_to_data(client):
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert client.get("/", headers=headers).status_code == 200
+    assert client.get("/page.js", headers=headers).status_code == 403
+    assert client.get("/api/status", headers=headers).status_code == 403
+    assert client.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}).status_code == 403
+
+
 def test_requests_of_its_own_page_are_answered(client):
     headers = {"Origin": f"http://{HOST}", "Sec-Fetch-Site": "same-origin"}
     assert client.get("/api/status", headers=headers).status_code == 200
@@ -161,7 +169,7 @@ def test_requests_that_mean_nothing_get_one_sentence(client, session, path, body
     assert session.store.revision == 0
 
 
-@pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b"null"])
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b"null", b"[" * 60_000, b'{"window":' * 6_000])
 def test_bodies_that_are_no_json_objects_are_refused(client, body):
     assert client.post("/api/undo", content=body, headers={"Content-Type": "application/json"}).status_code == 400
 

@@ -43,14 +43,11 @@ def test_new_rows_are_compared_with_at_most_so_many_nodes_and_those_of_labels():
     assert whole.kernels[0].node_scores(coefficients)[0].size == kernel.nodes.size
     nodes, node_scores = kernel.node_scores(coefficients)
     assert 30 < nodes.size < 46 < kernel.nodes.size
-    assert (nodes.node_of_row[training.data.order[:15]] >= 0).all()
+    assert (nodes.node_of_row[training.partition.L] >= 0).all()
     # a row that is a compared node has its score, others have that of compared nodes near them
     scores = kernel.scores(coefficients)
     is_node = nodes.node_of_row >= 0
-    data = training.data
-    found = graph_vote(nodes, node_scores).scores(
-        *([part[data.rows] for part in parts] for parts in (data.matrices, data.present))
-    )
+    found = graph_vote(nodes, node_scores).scores(training.matrices, training.present)
     np.testing.assert_allclose(found[is_node], scores[is_node], atol=1e-9)
     others = kernel.nodes.present & ~is_node
     assert np.abs(found[others]).min() > 0.0
@@ -96,21 +93,21 @@ def check_positive_semidefinite(gram):
 def test_kernels_are_positive_semidefinite(missing):
     candidates = draw_training(n_labeled=40, n_views=3, missing=missing).candidates()
     for opinion in candidates.opinions:
-        check_positive_semidefinite(opinion.gram(candidates.labeled))
+        check_positive_semidefinite(opinion.gram(candidates.rows.index))
 
 
 def test_the_mean_over_common_views_would_not_be_positive_semidefinite():
     """Dividing each entry by the number of views that both rows have is what D (Σ K) D avoids."""
     for seed in range(5):
         candidates = draw_training(seed, n_labeled=60, n_views=3, missing=0.6).candidates(["linear"])
-        kernels, labeled = candidates.opinions[0].kernels, candidates.labeled
+        kernels, labeled = candidates.opinions[0].kernels, candidates.rows.index
         both = sum(np.outer(kernel.present[labeled], kernel.present[labeled]) for kernel in kernels)
         rejects(check_positive_semidefinite, sum(kernel.gram() for kernel in kernels) / np.maximum(both, 1))
 
 
 def check_joint(opinion, candidates):
     """D (Σ_v K_v) D, with the views that each row has."""
-    labeled = candidates.labeled
+    labeled = candidates.rows.index
     n_views = np.sum([kernel.present[labeled] for kernel in opinion.kernels], axis=0)
     expected = np.empty((labeled.size, labeled.size))
     for i in range(labeled.size):
@@ -134,14 +131,14 @@ def test_a_mean_of_two_kernels_has_each_centered_on_its_own():
         linear, rbf = opinion.kernels
         assert (linear.kernel.kind, rbf.kernel.kind) == ("linear", "rbf")
         np.testing.assert_allclose(
-            opinion.gram(candidates.labeled), 0.5 * (linear.gram() + rbf.gram()), rtol=1e-12, atol=1e-14
+            opinion.gram(candidates.rows.index), 0.5 * (linear.gram() + rbf.gram()), rtol=1e-12, atol=1e-14
         )
 
 
 def check_scores(candidates, j, scores, coefficients):
     """On labeled rows the scores are the kernel times the coefficients."""
-    gram = candidates.opinions[j].gram(candidates.labeled)
-    np.testing.assert_allclose(scores[candidates.labeled], gram @ coefficients, atol=1e-8)
+    gram = candidates.opinions[j].gram(candidates.rows.index)
+    np.testing.assert_allclose(scores[candidates.rows.index], gram @ coefficients, atol=1e-8)
 
 
 def new_scores(member, training):
@@ -170,7 +167,7 @@ def test_labels_drawn_per_class_add_one_to_every_kernel():
     coefficients = np.random.default_rng(0).standard_normal((plain.rows.codes.size, 3))
     total = coefficients.sum(axis=0)
     for j, (first, second) in enumerate(zip(plain.opinions, constant.opinions, strict=True)):
-        np.testing.assert_allclose(second.gram(plain.labeled), first.gram(plain.labeled) + 1.0, atol=1e-12)
+        np.testing.assert_allclose(second.gram(plain.rows.index), first.gram(plain.rows.index) + 1.0, atol=1e-12)
         scores = plain.scores(j, coefficients)
         np.testing.assert_allclose(constant.scores(j, coefficients), scores + total, atol=1e-12)
         new = new_scores(constant.member(j, coefficients), training)

@@ -34,17 +34,15 @@ def read_case(*, weighted=True, as_sparse=False):
     weights = np.where(codes >= 0, np.maximum(WEIGHTS, 0.5), WEIGHTS) if weighted else np.ones(75)
     scaling = "unit" if as_sparse else "standard"
     training = read_training(sparse_rows() if as_sparse else matrices, codes, weights=weights, scaling=scaling)
-    return training, rows_of(training, training.labeled_rows().positions)
+    return training, rows_of(training, training.labeled_rows().index)
 
 
 def rows_of(training, labeled):
-    return view_rows(0, training.views[0], training.partition.block_L.size, labeled, training.weights.size)
+    return view_rows(0, training.views[0], labeled, training.weights.size)
 
 
 def mean_of(training, kernel, max_reference=1000):
-    view = training.views[0]
-    members = np.concatenate([view.rows_L, training.partition.block_L.size + view.rows_U])
-    return kernel_mean(view, kernel, training.weights[members], max_reference, np.random.default_rng(0))
+    return kernel_mean(training.views[0], kernel, max_reference, np.random.default_rng(0))
 
 
 def read_kernel(kernel, **case):
@@ -62,14 +60,14 @@ def centered_by_hand(training, kernel):
     H = np.eye(members.size) - np.outer(np.ones(members.size), share)
     full = np.zeros((training.block.size, training.block.size))
     full[np.ix_(members, members)] = H @ K @ H.T
-    has = training.present[0][labeled.positions]
-    mean = np.average(np.diagonal(full)[labeled.positions[has]], weights=labeled.weights[has])
+    has = training.present[0][labeled.index]
+    mean = np.average(np.diagonal(full)[labeled.index[has]], weights=labeled.weights[has])
     return full / mean
 
 
 def check_centered(centered, training, kernel):
     expected = centered_by_hand(training, kernel)
-    labeled = training.labeled_rows().positions
+    labeled = training.labeled_rows().index
     np.testing.assert_allclose(centered.gram(), expected[np.ix_(labeled, labeled)], atol=1e-9)
     coefficients = np.random.default_rng(0).normal(size=(labeled.size, 3))
     np.testing.assert_allclose(centered.scores(coefficients), expected[:, labeled] @ coefficients, atol=1e-8)
@@ -116,7 +114,7 @@ def test_precomputed_kernels_are_centered():
 def test_rows_without_the_view_have_zeros_and_labeled_rows_a_mean_diagonal_of_one(name):
     training, centered = read_kernel(KERNELS[name])
     labeled, gram = training.labeled_rows(), centered.gram()
-    has = training.present[0][labeled.positions]
+    has = training.present[0][labeled.index]
     assert 0 < has.sum() < has.size
     np.testing.assert_array_equal(gram[~has], 0.0)
     np.testing.assert_array_equal(gram[:, ~has], 0.0)
@@ -150,7 +148,7 @@ def test_a_row_of_weight_two_is_the_row_twice_and_one_of_zero_weight_is_none(nam
 
     def gram(order, weights):
         training = read_training([matrices[0][order]], codes[order], weights=weights)
-        kernel, labeled = KERNELS[name], training.labeled_rows().positions
+        kernel, labeled = KERNELS[name], training.labeled_rows().index
         mean, rows = mean_of(training, kernel), rows_of(training, labeled)
         return center(rows, training.views[0], kernel, mean, np.ones(labeled.size)).gram()
 

@@ -13,7 +13,7 @@ from cmvmed.auto.plan import ChosenPlan, PlanSettings, choose_plan
 from cmvmed.core.annealing import AnnealingResult, anneal, supervised_start
 from cmvmed.core.surrogates import Bohning
 from cmvmed.members.accuracy import share_offset
-from cmvmed.members.mixture import Parts, combine, opinions_table
+from cmvmed.members.mixture import MixtureInputs, combine, opinions_table
 from cmvmed.members.pool import SupervisedFit, fit_supervised
 from tests.auto.factories import TUNING, Training, draw_training
 from tests.core.factories import rejects
@@ -32,7 +32,8 @@ class Fit:
 
     def parts(self, *, pool=True, consensus=True, per_class=False):
         own = self.supervised
-        return Parts(own if pool else None, consensus, own.rows, own.folds, self.training.mass, per_class)
+        partition = self.training.partition
+        return MixtureInputs(own if pool else None, consensus, own.rows, own.folds, partition, per_class)
 
     def combined(self, parts, *, calibrate=True, **changes):
         given = {"chosen": self.chosen, "result": self.result} | changes
@@ -73,7 +74,7 @@ def test_names_of_the_parts(fitted):
 def check_probabilities(fit, combined, *, with_pool, with_consensus):
     """softmax(c log Σ_k w_k softmax(c_k z_k)), with the pool brought to the class shares."""
     mixture, pool = combined.mixture, fit.supervised.pool
-    consensus, coverage = consensus_logits(fit.chosen.plan, fit.result)
+    consensus, coverage = consensus_logits(fit.chosen.plan, fit.result, fit.training.partition)
     offset = share_offset(pool.log_p, fit.training.mass * coverage, fit.chosen.plan.shares)
     logits = [pool.log_p + offset] * with_pool + [consensus] * with_consensus
     total = sum(w * softmax(c * z, axis=1) for w, c, z in zip(mixture.weights, mixture.scales, logits, strict=True))
@@ -94,8 +95,8 @@ def test_probabilities_are_the_mixture_of_the_parts(fitted, name, calibrate):
 def test_the_consensus_alone_is_left_as_it_is_without_calibration(fitted):
     combined = fitted.combined(fitted.parts(pool=False), calibrate=False)
     assert combined.consensus_scale == 1.0
-    n_L = fitted.training.partition.block_L.size
-    np.testing.assert_allclose(np.exp(combined.log_p[n_L:]), fitted.result.consensus.q, atol=1e-9)
+    unlabeled = fitted.training.partition.U
+    np.testing.assert_allclose(np.exp(combined.log_p[unlabeled]), fitted.result.consensus.q, atol=1e-9)
     np.testing.assert_array_equal(combined.pool_offset, 0.0)
 
 
@@ -140,11 +141,11 @@ def test_given_shares_are_imposed_on_folds_too():
     given = np.array([0.35, 0.65])
     fit = fit_all(settings=replace(SETTINGS, class_prior=given))
     combined = fit.combined(fit.parts(consensus=False))
-    _, coverage = consensus_logits(fit.chosen.plan, fit.result)
+    _, coverage = consensus_logits(fit.chosen.plan, fit.result, fit.training.partition)
     mass, rows = fit.training.mass * coverage, fit.supervised.rows
     for pool, fold in zip(fit.supervised.fold_pools, fit.supervised.folds, strict=True):
         offset = share_offset(pool.log_p, mass, given)
-        expected = (pool.log_p + offset)[rows.positions[fold]]
+        expected = (pool.log_p + offset)[rows.index[fold]]
         np.testing.assert_allclose(combined.held_out.logits[0][fold], expected, atol=1e-9)
 
 

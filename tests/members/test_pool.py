@@ -23,7 +23,7 @@ def check_refits(left_out, training, candidates, kept):
     rows = candidates.rows
     targets = np.eye(rows.n_classes)[rows.codes] - empirical_bayes_share(rows.counts(kept))
     for j, opinion in enumerate(candidates.opinions):
-        matrix = opinion.gram(candidates.labeled)
+        matrix = opinion.gram(candidates.rows.index)
         ridge = np.diag(opinion.ridge / rows.weights)
         for i in np.flatnonzero(kept):
             others = kept & (rows.groups != rows.groups[i])

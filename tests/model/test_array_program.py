@@ -10,7 +10,7 @@ from cmvmed.model.array_program import ArrayProgram, ArrayRunner
 from cmvmed.model.formulas import scaled, unit_length
 from cmvmed.model.graph_votes import nearest_mean
 from cmvmed.numerics.linalg import unit_rows
-from cmvmed.views.scaling import fit_scaling
+from cmvmed.views.preprocessing import fit_scaling
 
 xp = pytest.importorskip("array_api_strict")
 

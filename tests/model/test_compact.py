@@ -16,7 +16,7 @@ from cmvmed.model.expansions import Expansion
 from cmvmed.model.predict import scores_by_view
 from cmvmed.model.terms import Centers
 from cmvmed.numerics.kernels import Kernel
-from cmvmed.views.scaling import fit_scaling
+from cmvmed.views.preprocessing import fit_scaling
 from tests.core.factories import rejects
 
 N = 240
@@ -55,7 +55,7 @@ def test_a_projected_expansion_agrees_at_the_landmarks():
 
 def test_a_linear_kernel_loses_nothing():
     """Landmarks that span the features express every linear function."""
-    model, X = fitted(kernel="linear", opinions=["linear", "views", "consensus"], **WITHOUT_GRAPHS)
+    model, X = fitted(kernel="linear", opinions=["linear", "views", "consensus"])
     smaller = compact_model(model._model, 40)
     assert smaller.same_class == 1.0
     assert smaller.mean_change < 1e-8

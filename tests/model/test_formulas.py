@@ -10,7 +10,7 @@ from cmvmed.model.formulas import scaled, unit_length
 from cmvmed.model.graph_votes import nearest_mean
 from cmvmed.model.onnx_model import GraphBuilder, finished_model, label_values
 from cmvmed.numerics.linalg import unit_rows
-from cmvmed.views.scaling import Scaling, fit_scaling
+from cmvmed.views.preprocessing import Scaling, fit_scaling
 from tests.model.onnx_comparison import run
 
 

@@ -30,8 +30,7 @@ from cmvmed.model.saved_types import FORMAT_VERSION, TERMS, TYPES, field_types, 
 from cmvmed.model.terms import Centers
 from cmvmed.model.uncertainty import HeldOutScores, ViewPosterior
 from cmvmed.numerics.kernels import Kernel
-from cmvmed.views.imputation import Imputation
-from cmvmed.views.scaling import Scaling
+from cmvmed.views.preprocessing import Imputation, Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
 from tests.model import version_1
 from tests.model.models import EXAMPLES, Example, example, labels, of_cmvmed, two_views

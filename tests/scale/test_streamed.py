@@ -13,7 +13,7 @@ from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, anneal, step_view, supervised_start
 from cmvmed.core.consensus import update_consensus
 from cmvmed.core.objective import objective
-from cmvmed.core.problem import Problem, build_problem, partition_rows
+from cmvmed.core.problem import Problem, partition_rows
 from cmvmed.core.surrogates import Bohning
 from cmvmed.data.labels import Labels
 from cmvmed.data.sources import memory_rows
@@ -24,6 +24,7 @@ from cmvmed.scale.passes import ChunkView, GramPass, StreamedRows, SweepPass, Sw
 from cmvmed.scale.sampling import LargerSamples, TakenRows, random_rows, rows_with_weights
 from cmvmed.scale.streamed import streamed_stages
 from cmvmed.views.training_data import TrainingData
+from cmvmed.views.view_kernel import build_problem
 from cmvmed.views.view_rows import ViewData, ViewSettings
 from tests.core.factories import rejects
 
@@ -83,11 +84,10 @@ def view_settings(name, gamma):
     )
 
 
-def draw_basis(view, partition, n_components, rng):
+def draw_basis(view, n_components, rng):
     """Features of a view with its labeled rows and some unlabeled ones, drawn by their weights, as landmarks."""
-    weights = partition.weights[partition.block_U[view.rows_U]]
-    drawn = weighted_sample(view.index_U, weights, n_components - view.index_L.size, rng)
-    return fit_basis(view.training_rows, np.concatenate([view.index_L, drawn]), view.bias)
+    drawn = weighted_sample(view.U, view.weights[view.U], n_components - view.L.size, rng)
+    return fit_basis(view.training_rows, np.concatenate([view.L, drawn]), view.bias)
 
 
 def sample_rows(rows, n, rng, max_row_weight):
@@ -115,13 +115,10 @@ def make_case(
     partition = partition_rows(codes, n_classes, present, sample_weights)
     settings = [view_settings(name, gamma) for name in check.views]
     training = TrainingData(None, taken, present, Labels(np.arange(n_classes), codes), partition)
-    views = [training.fit_view(i, s, 0) for i, s in enumerate(settings)]
-    data = [view.data for view in views]
-    bases = [draw_basis(view, partition, n_components, rng) for view in data]
-    one_hot = codes[partition.block_L][:, None] == np.arange(n_classes)
-    Y = np.where(one_hot[:, 1:] if n_classes == 2 else one_hot, 1.0, -1.0)
-    problem = build_problem(views, partition, Y, n_classes, shared_curvature=True, bases=bases)
-    return Case(rows, data, bases, problem, matrices)
+    views = [training.view(i, s, 0) for i, s in enumerate(settings)]
+    bases = [draw_basis(view, n_components, rng) for view in views]
+    problem = build_problem(training, views, bases, shared_curvature=True)
+    return Case(rows, views, bases, problem, matrices)
 
 
 def make_plan(case, *, balanced=True, schedule=SCHEDULE):
@@ -193,7 +190,7 @@ def test_a_converged_fit_of_all_rows_does_not_change(settings, balanced):
     np.testing.assert_allclose(end.result.consensus.offset, in_memory.consensus.offset, rtol=0.0, atol=2e-3)
     for view, streamed, state in zip(case.data, end.views, in_memory.states, strict=True):
         means = np.vstack([state.m_L, state.m_U])
-        rows = view.train + view.scaling.mean  # as they were given
+        rows = (view.train + view.scaling.mean)[np.concatenate([view.L, view.U])]  # as they were given
         np.testing.assert_allclose(mean_of(streamed, view.preprocessor, rows), means, rtol=0.0, atol=2e-3)
 
 

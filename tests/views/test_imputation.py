@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.impute import SimpleImputer
 
-from cmvmed.views.imputation import fit_imputation
+from cmvmed.views.preprocessing import fit_imputation
 from tests.core.factories import rejects
 
 FORMS = {"dense": np.asarray, "csr array": sparse.csr_array, "csr matrix": sparse.csr_matrix}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from cmvmed.auto.tuning import Tuning
-from cmvmed.views.scaling import Scaling
-from cmvmed.views.scaling import fit_scaling as fit_scaling_with
+from cmvmed.views.preprocessing import Scaling
+from cmvmed.views.preprocessing import fit_scaling as fit_scaling_with
 from tests.core.factories import rejects
 
 

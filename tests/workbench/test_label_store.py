@@ -75,6 +75,18 @@ def test_undo_does_not_undo_what_another_window_said_since(store):
     assert store.current()["x"].label == "b"
 
 
+def test_undo_twice_does_not_remove_what_another_window_said_between(store):
+    first = record(store, "x", "a", window="one")
+    second = record(store, "x", "b", window="two", seen=first.revision)
+    record(store, "x", "c", window="one", seen=second.revision)
+    assert store.undo("one").label == "b"
+    with pytest.raises(Conflict, match="Row 'x' was changed in another window"):
+        store.undo("one")
+    assert store.current()["x"].label == "b"
+    assert store.undo("two").label == "a"
+    assert store.undo("one").action == "reset"
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -134,7 +134,16 @@ MISTAKES = {
         "line 3",
     ),
     "empty_view": ({"rows.csv": HEADER + "".join(f"r{i},1,{i},,,up\n" for i in range(9))}, "View 'b'", "hold nothing"),
-    "infinite": (rows(("r1,1.5", "r1,inf"), ("r2,2.5", "r2,1e999")), "column 'a_x': 1 cell", "'1e999'"),
+    "infinite": (rows(("r1,1.5", "r1,inf")), "Column 'a_x', line 3", "'inf' is infinite", "Leave the cell empty"),
+    "too_large": (rows(("r2,2.5", "r2,1e999")), "Column 'a_x', line 4", "is infinite"),
+    "two_decimal_signs": (
+        rows(("r1,1.5", 'r1,"0,741"')),
+        "Column 'a_x': '0.5' (line 2 of rows.csv) has a decimal point, but '0,741' (line 3 of rows.csv) a decimal comma",
+    ),
+    "thousands_or_decimals": (
+        rows(*((f"\nr{i},{i % 5}.5", f'\nr{i},"{i % 5 + 1},741"') for i in range(30))),
+        "column 'a_x': '1,741' is read as 1741, with a comma between thousands",
+    ),
     "units": (rows((".5,", ".5 kg,")), "numbers with a unit", "Remove the unit"),
     # identifiers
     "repeated_id": (rows(("r5,", "r4,")), "'r4' occurs in line 6 of rows.csv and again in line 7"),
@@ -148,6 +157,11 @@ MISTAKES = {
     "marker_minus_one": (rows((",1,2,\n", ",1,2,-1\n")), "'-1' (20 rows, most of all) may mark"),
     "marker_zero": (rows((",1,2,\n", ",1,2,0\n")), "'0' (20 rows, most of all) may mark"),
     "case": (rows(("r3,3.5,3,0.25,3,up", "r3,3.5,3,0.25,3,Up")), "'Up' (1), 'up' (4) differ only by case"),
+    "cyrillic_letter": (
+        rows(("r3,3.5,3,0.25,3,up", "r3,3.5,3,0.25,3,u\u0440")),
+        "The classes 'up' (4), 'u\\u0440' (1) look alike. Write them alike",
+    ),
+    "leading_zero": (rows(("up", "1"), ("r3,3.5,3,0.25,3,1", "r3,3.5,3,0.25,3,01")), "The classes '01' (1), '1' (4) look alike"),
     "inner_blank": (rows(("down", "go down"), ("r2,2.5,2,2.25,2,go down", "r2,2.5,2,2.25,2,go  down")), "differ only by case"),
     "single_label": (rows(("r3,3.5,3,0.25,3,up", "r3,3.5,3,0.25,3,left")), "a single label: 'left'"),
     "measured_label": (

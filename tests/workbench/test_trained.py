@@ -256,3 +256,51 @@ def test_whole_numbers_where_an_encoder_has_fractions():
     assert project.encoders[0].columns[0].mean == 50.0
     with pytest.raises(ProjectError, match="mean = True"):
         project.set_encoder_states([{"name": "v", "columns": [state | {"mean": True}]}])
+
+
+def with_commas(frame, columns):
+    """The frame with quoted decimal commas, as a spreadsheet of a German writes a comma-separated file."""
+    return frame.assign(**{name: frame[name].map(lambda v: f"{v:.3f}".replace(".", ",")) for name in columns})
+
+
+def test_quoted_decimal_commas_give_the_predictions_of_points(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    frame = pd.DataFrame(rng.random((60, 4)).round(3) + 0.7 * y[:, None], columns=["a_x", "a_y", "b_x", "b_y"])
+    frame.insert(0, "id", [f"r{i}" for i in range(60)])
+    labels = pd.Series(np.where(np.arange(60) < 20, np.array(["up", "down"])[y], ""))
+    numbers = ["a_x", "a_y", "b_x", "b_y"]
+    frame[numbers] = frame[numbers].round(3)
+    found = {}
+    for name, written in {"points": frame, "commas": with_commas(frame, numbers)}.items():
+        (tmp_path / name).mkdir()
+        written.assign(label=labels).to_csv(tmp_path / name / "x.csv", index=False)
+        views = '[views.a]\ncolumns = "a_*"\n[views.b]\ncolumns = "b_*"\n'
+        toml = f'[data]\npath = "x.csv"\nid = "id"\nlabels = "label"\n{views}'
+        (tmp_path / name / "cmvmed.toml").write_text(toml, encoding="utf-8")
+        found[name] = Project.load(tmp_path / name).train()
+    above_1 = frame[(frame[numbers] >= 1).all(axis=1)].drop(columns="id")  # 1,234 alone may be a thousand
+    assert len(above_1) > 3
+    above_1.to_csv(tmp_path / "points.csv", index=False)
+    with_commas(above_1, numbers).to_csv(tmp_path / "commas.csv", index=False)
+    expected = found["points"].predict(tmp_path / "points.csv")
+    for file in ("points.csv", "commas.csv"):
+        pd.testing.assert_frame_equal(found["commas"].predict(tmp_path / file), expected)
+    above_1.astype(str).assign(a_x="high").to_csv(tmp_path / "text.csv", index=False)
+    with pytest.raises(ProjectError, match=r"Column 'a_x', line 2 of text.csv: 'high' is not a number"):
+        found["points"].predict(tmp_path / "text.csv")
+    above_1.assign(a_x=[np.inf, *above_1["a_x"][1:]]).to_csv(tmp_path / "inf.csv", index=False)
+    with pytest.raises(ProjectError, match=r"Column 'a_x', line 2 of inf.csv: 'inf' is infinite"):
+        found["points"].predict(tmp_path / "inf.csv")
+
+
+def test_rows_are_predicted_in_parts(tmp_path, monkeypatch):
+    write_windows(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("cmvmed.toml").write_text(init("windows.csv").text, encoding="utf-8")
+    trained, done = Project.load("cmvmed.toml").train(), []
+    expected = trained.predict("windows.csv")
+    monkeypatch.setattr("cmvmed.workbench.project.PREDICTED_AT_ONCE", 70)
+    found = trained.predict("windows.csv", on_rows=done.append)
+    assert done == [70, 70, 60]
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12)

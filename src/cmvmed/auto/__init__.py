@@ -1,15 +1,13 @@
 """Every automatic default, one module each: pure functions that return values. Their tuned numbers are in :mod:`.tuning`.
 
-========================  ==============================================================
+========================  ============================================================================
 approximation             exact kernels or landmark rows
-agreement                 view weights, and λ for ``consensus_weight="auto"``
+consensus_weight          view weights, λ for ``consensus_weight="auto"``, and the safeguard that lowers it
 labeled_rows              the labeled rows, their groups and folds
-opinions                  classifiers learned from the labels, weighed by held-out labels, and the mixture
 neighbors                 the graph of nearest rows as an additional view
 class_prior               class shares from the labels
 anchors                   class shares from the unlabeled rows, for two classes
-safeguard                 a smaller λ where the consensus contradicts the labels
 cross_fitting             the consensus without the labels of each fold
 plan                      view weights, λ, neighbors and shares -> :class:`cmvmed.core.annealing.Plan`
-========================  ==============================================================
+========================  ============================================================================
 """

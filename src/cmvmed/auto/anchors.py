@@ -13,7 +13,7 @@ from itertools import permutations
 import numpy as np
 
 from cmvmed.auto.class_prior import ShareEstimate, label_interval
-from cmvmed.auto.safeguard import anneal_with_safeguard
+from cmvmed.auto.consensus_weight import anneal_with_safeguard
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
 from cmvmed.core.consensus import mean_correlation

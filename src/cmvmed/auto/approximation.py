@@ -9,7 +9,9 @@ from sklearn.utils import check_random_state
 from cmvmed.auto.tuning import Tuning
 from cmvmed.numerics.nystroem import Basis
 from cmvmed.numerics.threads import Mapper
-from cmvmed.views.view_kernel import FitView
+from cmvmed.views.row_cache import RowCache
+from cmvmed.views.view_kernel import view_basis
+from cmvmed.views.view_rows import ViewData
 
 MAX_ROWS_WITHOUT_LOW_RANK = 20_000  # unlabeled rows that an algorithm without a low-rank form refuses
 
@@ -58,7 +60,12 @@ def default_components(n_rows: int, tuning: Tuning) -> int:
 
 
 def view_bases(
-    views: Sequence[FitView], approximation: Approximation, random_state: object, tuning: Tuning, map_views: Mapper
+    views: Sequence[ViewData],
+    cache: RowCache,
+    approximation: Approximation,
+    random_state: object,
+    tuning: Tuning,
+    map_views: Mapper,
 ) -> list[Basis] | None:
     """The views' low-rank features, None if kernels are exact."""
     n_components = approximation.n_components
@@ -67,8 +74,7 @@ def view_bases(
     seeds = check_random_state(random_state).randint(2**31, size=len(views))
 
     def basis(i: int) -> Basis:
-        return views[i].basis(
-            n_components, int(seeds[i]), rounds=tuning.landmark_rounds, candidates=tuning.candidates_per_landmark
-        )
+        rounds, candidates = tuning.landmark_rounds, tuning.candidates_per_landmark
+        return view_basis(views[i], cache, n_components, int(seeds[i]), rounds=rounds, candidates=candidates)
 
     return list(map_views(basis, range(len(views))))

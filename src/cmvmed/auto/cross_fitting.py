@@ -9,22 +9,34 @@ from cmvmed.auto.labeled_rows import LabeledRows, in_labeled_block
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import AnnealingResult, Plan, Start, anneal, independent_states
 from cmvmed.core.consensus import class_scores, pool
-from cmvmed.core.problem import Problem
+from cmvmed.core.problem import Problem, RowPartition
 from cmvmed.numerics.threads import Mapper
 from cmvmed.numerics.types import Array, BoolArray
 
 
-def consensus_logits(plan: Plan, result: AnnealingResult) -> tuple[Array, Array]:
-    """The logits z (n, K) of the consensus softmax(z), for the rows of the labeled block and then the unlabeled one.
+def consensus_logits(plan: Plan, result: AnnealingResult, partition: RowPartition) -> tuple[Array, Array]:
+    """The logits z (m, K) of the consensus softmax(z) for all rows of a fit.
 
-    Also the weight (n,) of the views that each row has; where it is zero, the logits are those of no information.
+    Also the weight (m,) of the views that each row has; where it is zero, the logits are those of no information.
     """
-    problem = plan.problem
-    means, n_L = [state.m_L for state in result.states], problem.Y.shape[0]
-    scores_L, coverage_L = pool(means, problem.rows_L, result.view_weights, n_L)
-    scores = np.concatenate([scores_L, result.consensus.scores]) + result.consensus.offset
-    z = class_scores(scores) / (2.0 * result.temperature)
-    return z - z.mean(axis=1, keepdims=True), np.concatenate([coverage_L, result.consensus.coverage])
+    scores_L, coverage_L = _labeled_scores(plan, result)
+    scores = partition.joined(scores_L, result.consensus.scores)
+    return _logits(scores, result), partition.joined(coverage_L, result.consensus.coverage)
+
+
+def labeled_logits(plan: Plan, result: AnnealingResult) -> Array:
+    """The logits (n_L, K) of the labeled block."""
+    return _logits(_labeled_scores(plan, result)[0], result)
+
+
+def _labeled_scores(plan: Plan, result: AnnealingResult) -> tuple[Array, Array]:
+    means, n_L = [state.m_L for state in result.states], plan.problem.Y.shape[0]
+    return pool(means, plan.problem.rows_L, result.view_weights, n_L)
+
+
+def _logits(scores: Array, result: AnnealingResult) -> Array:
+    z = class_scores(scores + result.consensus.offset) / (2.0 * result.temperature)
+    return np.asarray(z - z.mean(axis=1, keepdims=True))
 
 
 def cross_fit(
@@ -52,7 +64,7 @@ def cross_fit(
         problem = without_labels(plan.problem, in_labeled_block(rows, folds[i], n_L))
         start = Start(independent_states(problem, plan.start.states), plan.start.agreement)
         fold_plan = replace(plan, problem=problem, start=start, schedule=short, shares=shares[i])
-        return consensus_logits(fold_plan, anneal(fold_plan))[0][rows.positions]
+        return labeled_logits(fold_plan, anneal(fold_plan))[rows.positions]
 
     logits = np.zeros((rows.codes.size, rows.n_classes))
     for fold, found in zip(folds, map_folds(fold_logits, range(len(folds))), strict=True):

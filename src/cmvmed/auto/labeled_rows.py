@@ -21,7 +21,8 @@ class LabeledRows:
     Rows of the same group are left out together: those of one recording or subject, or rows that are equal.
     """
 
-    positions: IntArray  # (l,) rows of the labeled block
+    positions: IntArray  # (l,) positions in the labeled block
+    index: IntArray  # (l,) positions among the rows of the fit
     codes: IntArray  # (l,) classes
     weights: Array  # (l,) sample weights
     groups: IntArray  # (l,)
@@ -59,7 +60,8 @@ def read_labeled_rows(
         groups = numbers_of_equal(list(zip(*contents, strict=True)))
     else:
         groups = np.unique(training.groups[rows], return_inverse=True)[1]
-    return LabeledRows(positions, codes[positions], partition.weights[rows], groups, n_classes)
+    weights, index = partition.weights[rows], partition.L[positions]
+    return LabeledRows(positions, index, codes[positions], weights, groups, n_classes)
 
 
 def _part_of_each_class(

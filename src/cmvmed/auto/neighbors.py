@@ -14,10 +14,14 @@ import numpy as np
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan
+from cmvmed.core.full_kernel import CholeskyView, SpectralView
 from cmvmed.core.posterior import supervised_state
-from cmvmed.graphs.kernel import neighbor_view
+from cmvmed.data.row_hashes import checksum
+from cmvmed.graphs.kernel import neighbor_kernel
 from cmvmed.graphs.nodes import Nodes
+from cmvmed.numerics.types import Array
 from cmvmed.views.training_data import TrainingData
+from cmvmed.views.view_kernel import kernel_blocks
 from cmvmed.views.view_rows import ViewData
 
 
@@ -25,7 +29,7 @@ from cmvmed.views.view_rows import ViewData
 class NeighborEvidence:
     """The graph of nearest rows, and the weight that held-out labels give it."""
 
-    nodes: Nodes  # of rows in the order of the table
+    nodes: Nodes
     weight: float
 
 
@@ -35,9 +39,8 @@ def add_neighbor_view(
     """The plan with the neighbors as its last view."""
     problem, partition, weight = plan.problem, training.partition, evidence.weight
     n_L, n_U = partition.block_L.size, partition.block_U.size
-    model = neighbor_view(evidence.nodes, views, training, tuning.graph_regularization).exact_model(
-        problem.weights_U, shared_curvature=plan.surrogate.shared_curvature
-    )
+    shared_curvature = plan.surrogate.shared_curvature
+    model = neighbor_model(evidence.nodes, views, training, tuning, shared_curvature=shared_curvature)
     hinge = float(np.mean([view.settings.C for view in views])) * partition.weights[partition.block_L]
     joined = replace(
         problem,
@@ -57,3 +60,20 @@ def add_neighbor_view(
         schedule=schedule,
         view_weights=np.append((1.0 - weight) * plan.view_weights, weight),
     )
+
+
+def neighbor_model(
+    nodes: Nodes, views: Sequence[ViewData], training: TrainingData, tuning: Tuning, *, shared_curvature: bool
+) -> SpectralView | CholeskyView:
+    """The graph as a view of a fit, with the mean settings of the other views."""
+    prior_variance = float(np.mean([view.settings.prior_variance for view in views]))
+    bias = float(np.mean([view.settings.bias_variance for view in views])) / prior_variance
+
+    def compute() -> Array:
+        return neighbor_kernel(nodes, tuning.graph_regularization) + bias
+
+    key = ("neighbors", nodes.indices, nodes.n_neighbors, checksum(nodes.node_of_row), prior_variance, bias)
+    K, partition = training.cache.get(("kernel", key), compute), training.partition
+    weights_U = partition.weights[partition.block_U]
+    blocks = kernel_blocks(K, partition.L, partition.U, weights_U, prior_variance, "neighbors")
+    return SpectralView(blocks) if shared_curvature else CholeskyView(blocks)

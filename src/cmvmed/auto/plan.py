@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmvmed.auto.agreement import agreement_weights, auto_consensus_weight, mean_agreement
 from cmvmed.auto.anchors import anchor_evidence
 from cmvmed.auto.class_prior import ShareEstimate, empirical_bayes_share, label_share, share_estimate
+from cmvmed.auto.consensus_weight import agreement_weights, auto_consensus_weight, mean_agreement
 from cmvmed.auto.neighbors import NeighborEvidence, add_neighbor_view
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, supervised_start
@@ -47,7 +47,8 @@ class ChosenPlan:
 
     plan: Plan
     settings: PlanSettings
-    anchors: ShareEstimate | None  # the share of the second of two classes by anchors
+    anchors: ShareEstimate | None = None  # the share of the second of two classes by anchors
+    neighbors: NeighborEvidence | None = None  # the graph that is the last view of the plan
 
     def shares(self, inferred: Array | None, counts: Array) -> Array | None:
         """The shares to impose on a fit to other labels, with these counts (K,) and their own estimate ``inferred``."""
@@ -88,14 +89,14 @@ def choose_plan(
     if neighbors is not None:
         plan = add_neighbor_view(plan, neighbors, views, training, tuning)
     if problem.weights_U.sum() * prior.min() < 1.0:  # not one row of the rarest class is expected
-        return ChosenPlan(replace(plan, shares=None), settings, None)
+        return ChosenPlan(replace(plan, shares=None), settings, neighbors=neighbors)
     if not settings.infers_shares or problem.n_classes > 2:
-        return ChosenPlan(plan, settings, None)
+        return ChosenPlan(plan, settings, neighbors=neighbors)
     known = share_estimate(prior, partition.counts)
     anchors = anchor_evidence(plan, problem.n_views, partition.counts, known, tuning)
     if anchors is not None:
         prior = with_anchors(prior, partition.counts, anchors)
-    return ChosenPlan(replace(plan, class_prior=prior, shares=prior), settings, anchors)
+    return ChosenPlan(replace(plan, class_prior=prior, shares=prior), settings, anchors, neighbors)
 
 
 def _known_shares(settings: PlanSettings, counts: Array, inferred: Array | None) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import webbrowser
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,9 +105,9 @@ def _listener(port: int) -> socket.socket:
 
 def _serve(session: LabelingSession, port: int, open_page: bool) -> None:
     uvicorn = import_optional("uvicorn", "label", "The labeling page")
-    from cmvmed.labeling.server import build_app, new_token
+    from cmvmed.labeling.server import build_app, new_token, opening_page
 
-    with _listener(port) as listener:
+    with _listener(port) as listener, ExitStack() as at_end:
         port = listener.getsockname()[1]
         token = new_token()
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
@@ -114,9 +115,11 @@ def _serve(session: LabelingSession, port: int, open_page: bool) -> None:
         click.echo(
             f"{len(session.ids)} rows. Label at\n\n  {address}\n\nEnd with Ctrl-C; labels are in {session.store.path}."
         )
-        if open_page:
-            webbrowser.open(address)
-        config = uvicorn.Config(
-            build_app(session, token, hosts), log_level="warning", access_log=False, server_header=False, ws="none"
-        )
+        remove = at_end.callback(lambda: None)
+        if open_page:  # beside the labels, because some browsers cannot read the folder of temporary files
+            file = opening_page(session.store.path.resolve().parent, address)
+            remove = at_end.callback(lambda: file.unlink(missing_ok=True))
+            webbrowser.open(file.as_uri())
+        app = build_app(session, token, hosts, when_opened=remove)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, ws="none")
         uvicorn.Server(config).run(sockets=[listener])

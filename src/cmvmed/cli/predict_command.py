@@ -13,6 +13,7 @@ from cmvmed.cli.project_options import (
     DIGITS,
     check_table,
     collected_warnings,
+    for_people,
     force_option,
     json_option,
     model_option,
@@ -21,6 +22,7 @@ from cmvmed.cli.project_options import (
     table_option,
     write_table,
 )
+from cmvmed.cli.train_command import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +59,8 @@ def command(data: Path, model: Path, output: Path | None, alpha: float, force: b
     trained = open_model(model)
     with collected_warnings() as warned:
         rows = trained.project.read_new(data)
-        predictions = trained.predict(rows, alpha=alpha)
+        with progress_bar(len(rows.ids)) as advance:
+            predictions = trained.predict(rows, alpha=alpha, on_rows=lambda done: advance("Predicting", done))
     for message in [] if as_json else rows.messages:
         show("note", message)
     for message in [] if as_json else warned:
@@ -67,7 +70,7 @@ def command(data: Path, model: Path, output: Path | None, alpha: float, force: b
     if as_json:
         click.echo(json.dumps(_as_json(predictions, output, [*rows.messages, *warned]), indent=2))
     elif output is None:
-        click.echo(predictions.to_csv(float_format=DIGITS), nl=False)
+        click.echo(for_people(predictions).to_csv(float_format=DIGITS), nl=False)
     else:
         click.echo(f"{output}: {_summary(predictions)}")
 

@@ -122,10 +122,20 @@ def check_table(path: Path, *, force: bool) -> None:
     check_output(path, force=force, what="table")
 
 
+def for_people(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with texts that a spreadsheet does not take for formulas."""
+    from cmvmed.workbench.tables.delimited import escaped_cell
+
+    shown = frame.rename(index=lambda key: escaped_cell(key) if isinstance(key, str) else key)
+    for name in shown.columns[[dtype.kind not in "biuf" for dtype in shown.dtypes]]:
+        shown[name] = shown[name].map(lambda cell: escaped_cell(cell) if isinstance(cell, str) else cell)
+    return shown
+
+
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table in the format that the ending names, with its index as the first column."""
     writers: dict[str, Callable[[Path], Any]] = {
-        ".csv": lambda part: frame.to_csv(part, float_format=DIGITS),
+        ".csv": lambda part: for_people(frame).to_csv(part, float_format=DIGITS),
         ".parquet": lambda part: frame.reset_index().to_parquet(part, index=False),
         ".feather": lambda part: frame.reset_index().to_feather(part),
     }

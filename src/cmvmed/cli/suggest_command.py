@@ -10,6 +10,7 @@ import click
 from cmvmed.cli.project_options import (
     DIGITS,
     check_table,
+    for_people,
     force_option,
     json_option,
     labels_option,
@@ -68,7 +69,7 @@ def command(
         content = {"output": None if output is None else str(output), "messages": list(table.messages), "rows": rows}
         click.echo(json.dumps(content, indent=2))
     elif output is None:
-        click.echo(suggestions.to_csv(float_format=DIGITS), nl=False)
+        click.echo(for_people(suggestions).to_csv(float_format=DIGITS), nl=False)
     else:
         column = suggestions.columns[0]
         click.echo(f"{output}: {len(suggestions)} rows; fill in the column {column!r}, then:")

@@ -5,13 +5,11 @@ The labeled rows form block L, the unlabeled ones block U; a view has the rows o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
 
 import numpy as np
 
 from cmvmed.core.posterior import ViewModel
-from cmvmed.numerics.nystroem import Basis
-from cmvmed.numerics.threads import Mapper
 from cmvmed.numerics.types import Array, BoolArray, IntArray
 
 
@@ -44,12 +42,41 @@ class RowPartition:
 
     The labeled block holds the rows with a hinge loss, which their sample weights multiply. An unlabeled row of zero
     weight is placed in it: it gets a prediction and influences nothing. Rows without any view are in neither block.
+
+    All else that a fit computes of rows has those of both blocks in the order of the table: ``rows``, m in number, of which
+    ``L`` and ``U`` are the labeled and unlabeled ones.
     """
 
-    block_L: IntArray
-    block_U: IntArray
+    block_L: IntArray  # (n_L,) row numbers in the table, ascending
+    block_U: IntArray  # (n_U,)
     weights: Array  # (n,) sample weights
     counts: Array  # (K,) weighted number of labeled rows of each class
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """(m,), numbers of the rows of both blocks, ascending."""
+        return np.sort(np.concatenate([self.block_L, self.block_U]))
+
+    @cached_property
+    def L(self) -> IntArray:
+        """(n_L,), where the labeled block is in ``rows``."""
+        return np.searchsorted(self.rows, self.block_L)
+
+    @cached_property
+    def U(self) -> IntArray:
+        """(n_U,), where the unlabeled block is in ``rows``."""
+        return np.searchsorted(self.rows, self.block_U)
+
+    @cached_property
+    def unlabeled_weights(self) -> Array:
+        """(m,), sample weights of the unlabeled rows; zero for the labeled block."""
+        return self.joined(np.zeros(self.L.size), self.weights[self.block_U])
+
+    def joined(self, of_L: Array, of_U: Array) -> Array:
+        """(m, ...), in the order of the table, from (n_L, ...) for the labeled and (n_U, ...) for the unlabeled block."""
+        found = np.empty((self.rows.size, *of_L.shape[1:]))
+        found[self.L], found[self.U] = of_L, of_U
+        return found
 
 
 def partition_rows(codes: IntArray, n_classes: int, present: Sequence[BoolArray], weights: Array) -> RowPartition:
@@ -60,61 +87,3 @@ def partition_rows(codes: IntArray, n_classes: int, present: Sequence[BoolArray]
     counts = np.bincount(codes[usable], weights=weights[usable], minlength=n_classes).astype(np.float64)
     block_L, block_U = np.flatnonzero(has_view & ~is_unlabeled), np.flatnonzero(has_view & is_unlabeled)
     return RowPartition(block_L, block_U, weights, counts)
-
-
-class TrainingView(Protocol):
-    """What the problem needs of a view's training rows."""
-
-    @property
-    def rows_L(self) -> IntArray:
-        """Its rows of the labeled block."""
-
-    @property
-    def rows_U(self) -> IntArray:
-        """Its rows of the unlabeled block."""
-
-    @property
-    def C(self) -> float:
-        """Weight of the hinge loss."""
-
-    def exact_model(self, weights_U: Array, *, shared_curvature: bool) -> ViewModel:
-        """The view with its kernel held whole."""
-
-    def low_rank_model(self, basis: Basis, weights_U: Array) -> ViewModel:
-        """The view through low-rank features."""
-
-
-def build_problem(
-    views: Sequence[TrainingView],
-    partition: RowPartition,
-    Y: Array,
-    n_classes: int,
-    *,
-    shared_curvature: bool,
-    bases: Sequence[Basis] | None = None,
-    map_views: Mapper = map,
-) -> Problem:
-    """Kernel blocks and factorizations of all views.
-
-    Parameters
-    ----------
-    Y : (n_L, F), labels ±1 of the labeled block
-    shared_curvature : one eigendecomposition per view (constant curvature) instead of a Cholesky factorization per sweep
-    bases : per view, the features that approximate its kernel; None for the kernel itself
-    """
-    weights_U = partition.weights[partition.block_U]
-
-    def model(i: int) -> ViewModel:
-        if bases is not None:
-            return views[i].low_rank_model(bases[i], weights_U)
-        return views[i].exact_model(weights_U, shared_curvature=shared_curvature)
-
-    return Problem(
-        models=tuple(map_views(model, range(len(views)))),
-        rows_L=tuple(view.rows_L for view in views),
-        rows_U=tuple(view.rows_U for view in views),
-        Y=Y,
-        box=tuple(view.C * partition.weights[partition.block_L] for view in views),
-        weights_U=weights_U,
-        n_classes=n_classes,
-    )

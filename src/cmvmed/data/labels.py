@@ -9,6 +9,8 @@ text, with a warning.
 from __future__ import annotations
 
 import numbers
+import re
+import unicodedata
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,6 +27,12 @@ UNLABELED_WORDS = frozenset(
     missing todo tbd no_label no-label not_labeled not_labelled not-labeled not-labelled""".split()  # noqa: SIM905
 ) | {"no label", "not labeled", "not labelled", "to do"}
 _LIKE_MARKERS = UNLABELED_WORDS | {"", "none", "-1", "-1.0"}  # also what numpy makes of None and -1.0
+_LOOKALIKES = str.maketrans(
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425"  # Cyrillic
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",  # Greek
+    "ABEKMHOPCTYXaeopcyxiABEZHIKMNOPTYXo",
+)
 # Names instead of classes, so that pandas need not be imported to recognize its missing values.
 _MISSING_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
 
@@ -93,9 +101,10 @@ def labeled_part(y: object, unlabeled: object = -1) -> tuple[NDArray[np.intp], N
     Raises
     ------
     ValueError
-        If y is not one column, or mixes strings, numbers and booleans.
+        If y is not one column, mixes strings, numbers and booleans, or has a marker that its type cannot hold.
     """
     column = as_label_array(y)
+    _check_unsigned(column, unlabeled)
     rows = np.flatnonzero(~unlabeled_mask(column, unlabeled))
     return rows, narrowed(column[rows])
 
@@ -125,8 +134,7 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
     -----
     UserWarning
         If a class is a blank text, such as the empty cells of a table leave, or one that usually marks unlabeled rows,
-        such as "unknown" or "?": it counts as a class unless it is the marker. Also if classes differ only by case or
-        surrounding blanks.
+        such as "unknown" or "?": it counts as a class unless it is the marker. Also if classes look alike.
     """
     from sklearn.utils.multiclass import check_classification_targets  # slow to import
 
@@ -224,6 +232,13 @@ def _spelling(name: str) -> str:
     return name.strip().casefold()
 
 
+def appearance(name: str) -> str:
+    """What two names that look alike have in common: letters of other alphabets, 01 and 1, forms of Unicode, case."""
+    shown = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in ("Cf", "Cc"))
+    number = re.fullmatch(r"\s*0*(\d+)(\.0*)?\s*", shown)
+    return number[1] if number else _spelling(shown.translate(_LOOKALIKES))
+
+
 def _shown(labels: set[Any]) -> str:
     ordered = sorted(labels, key=repr)
     return ", ".join(map(repr, ordered[:5])) + (f" and {len(ordered) - 5} more" if len(ordered) > 5 else "")
@@ -244,22 +259,42 @@ def _warn_of_names(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
         )
     alike: dict[str, list[str]] = {}
     for name in classes.tolist():
-        alike.setdefault(_spelling(name), []).append(name)
+        alike.setdefault(appearance(name), []).append(name)
     for names in alike.values():
         if len(names) > 1:
+            by_case = len(set(map(_spelling, names))) == 1
+            how = "differ only by case or surrounding blanks" if by_case else "look alike"
+            listed = ", ".join(map(repr if by_case else ascii, names))  # ascii shows what looks alike
             warn_user(
-                f"The classes {', '.join(map(repr, names))} of y differ only by case or surrounding blanks and count as "
-                f"{len(names)} classes; spell them alike if they are one."
+                f"The classes {listed} of y {how} and count as {len(names)} classes; spell them alike if they are one."
             )
 
 
+def _check_unsigned(column: NDArray[Any], unlabeled: object) -> None:
+    """Raise if a negative marker has become the largest number of an unsigned type, as -1 becomes 255."""
+    if column.dtype.kind != "u" or label_family(unlabeled) != "number" or not unlabeled < 0:  # type: ignore[operator]
+        return
+    largest = np.iinfo(column.dtype).max
+    n_largest = int((column == largest).sum())
+    if n_largest and not (column == largest - 1).any():  # which would be a class beside it
+        raise ValueError(
+            f"y is of type {column.dtype}, which cannot hold the marker unlabeled={unlabeled!r}: -1 becomes {largest}, which "
+            f"{n_largest} of {len(column)} rows have. Convert y to a signed type before rows are marked, or pass "
+            f"unlabeled={largest}; if {largest} is a class, pass unlabeled=None."
+        )
+
+
 def _warn_of_minus_one(classes: NDArray[Any], codes: NDArray[np.intp], unlabeled: object) -> None:
-    """Warn of a class -1 beside a marker that no number can equal."""
-    if (
-        unlabeled is None
-        or classes.dtype.kind not in "if"
-        or (label_family(unlabeled) == "number" and not is_missing(unlabeled))
-    ):
+    """Warn of a class -1 beside a marker that no number can equal; beside another number, it must be one of -1, 0, 1."""
+    if unlabeled is None or classes.dtype.kind not in "if":
+        return
+    if label_family(unlabeled) == "number" and not is_missing(unlabeled):
+        if classes[0] == -1 and classes[-1] > 1:
+            raise ValueError(
+                f"{(codes == 0).sum()} of {codes.size} labels in y are -1, which usually marks unlabeled rows, but the marker is "
+                f"unlabeled={unlabeled!r}. Put None in place of both and pass unlabeled=None; if -1 is a class, give it another "
+                "number."
+            )
         return
     for k in np.flatnonzero(classes == -1):
         warn_user(
@@ -410,6 +445,12 @@ def narrowed(given: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(
             f"y mixes labels of different types, which have no common order: {came}. "
             "Convert the labels to one type; a missing label is None, NaN or the marker given as unlabeled."
+        )
+    ends_in_zero = next((label for label in given if isinstance(label, str) and label.endswith("\0")), None)
+    if ends_in_zero is not None:
+        raise ValueError(
+            f"y holds the label {ends_in_zero!r}, which ends in a zero character that arrays of texts do not keep, so that it "
+            "would become another class; remove the character."
         )
     if example_of.keys() <= {"boolean", "number", "string"}:
         return np.array(given.tolist())

@@ -297,6 +297,11 @@ def parts_by_view(X: object, schema: InputSchema) -> list[Any]:
                 "for one that is missing in all rows."
             )
         parts = [parts[names.index(view)] for view in schema.view_names]
+    elif names != list(schema.view_names) and len(set(schema.layout.widths)) < len(parts) == len(schema.view_names):
+        raise ValueError(
+            f"X is a list, but fit saw views with names, of which some have equally many columns: {list(schema.view_names)}. "
+            "Pass a dict with these names, so that no view is taken for another."
+        )
     if len(parts) != len(schema.view_names):
         raise ValueError(f"X has {len(parts)} views but fit saw {len(schema.view_names)}: {list(schema.view_names)}.")
     if all(part is None for part in parts):

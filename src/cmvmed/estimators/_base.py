@@ -18,8 +18,7 @@ from cmvmed.auto.tuning import current_tuning
 from cmvmed.data.array_api import array_place, on_host
 from cmvmed.data.labels import check_known_classes, labeled_part
 from cmvmed.data.reading import open_training, read_label_column
-from cmvmed.estimators._parameters import check_choice
-from cmvmed.estimators._settings import read_input_settings
+from cmvmed.estimators._settings import check_choice, read_input_settings
 from cmvmed.model.archive import new_file
 from cmvmed.model.array_program import predict_arrays
 from cmvmed.model.compact import compact_model
@@ -30,6 +29,8 @@ from cmvmed.model.predict import OutputKind, output, predict, score_rows
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.numerics.types import Array, IntArray
 from cmvmed.views.training_data import TrainingData, present_in_training, read_weights, training_data
+
+OF_ALL_ROWS = ("label_distributions_", "transduction_")  # attributes that a fit to very many rows leaves out
 
 
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
@@ -257,7 +258,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Set all that a fit has learned, at its end: a fit that fails before leaves an earlier model as it was."""
         for name, value in fitted.items():
             setattr(self, name, value)
-        for name in ("feature_names_in_", "compaction_", "_row_cache", "_reference"):  # of an earlier fit
+        earlier = ("feature_names_in_", "compaction_", "_row_cache", "_reference", *OF_ALL_ROWS)
+        for name in earlier:
             if name not in fitted and hasattr(self, name):
                 delattr(self, name)
 

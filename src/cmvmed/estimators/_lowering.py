@@ -1,6 +1,6 @@
 """The end of a fit: its result becomes a :class:`cmvmed.model.fitted_model.Model`, a few arrays that are all that is kept.
 
-Training rows are numbered in the order of the table, whatever their labels, so that terms that use the same rows share them.
+Terms that use the same rows share them.
 """
 
 from collections.abc import Sequence
@@ -8,24 +8,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.class_prior import label_share
 from cmvmed.auto.neighbors import NeighborEvidence
+from cmvmed.auto.plan import ChosenPlan
 from cmvmed.core.annealing import AnnealingResult, Plan
 from cmvmed.core.consensus import class_scores
 from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.posterior import ViewState
-from cmvmed.core.problem import Problem
-from cmvmed.members.mixture import Combined, held_out_scores
+from cmvmed.core.problem import Problem, RowPartition
+from cmvmed.members.mixture import MixtureFit, held_out_scores
 from cmvmed.model.expansions import Expansion
 from cmvmed.model.fitted_model import Member, Mixing, Model, RowNumbers
 from cmvmed.model.graph_votes import GraphVote, graph_vote
 from cmvmed.model.terms import Centers, Term
 from cmvmed.model.uncertainty import ViewPosterior
 from cmvmed.numerics.nystroem import Basis
-from cmvmed.numerics.types import Array, IntArray
+from cmvmed.numerics.types import Array, BoolArray, IntArray
 from cmvmed.scale.streamed import StreamedView
 from cmvmed.views.training_data import TrainingData
-from cmvmed.views.view_kernel import FitView
 from cmvmed.views.view_rows import ViewData, ViewPreprocessor
 
 MIN_REDUCTION = 1e-10  # relative reductions of a variance below this are left out
@@ -37,62 +38,53 @@ class FitViews:
 
     training: TrainingData
     numbers: IntArray  # (n,), of the training rows in the X of the fit
-    views: list[FitView]
+    views: list[ViewData]
+    approximation: Approximation
     bases: list[Basis] | None  # None if kernels are exact
     problem: Problem  # of the sensors alone
-
-    @property
-    def data(self) -> list[ViewData]:
-        """The views' training rows, first the labeled ones."""
-        return [view.data for view in self.views]
-
-    @property
-    def whole(self) -> list[ViewData]:
-        """The views' training rows in the order of the table."""
-        return [view.whole for view in self.views]
 
 
 def lower(
     fit: FitViews,
-    plan: Plan,
-    neighbors: NeighborEvidence | None,
+    chosen: ChosenPlan,
     result: AnnealingResult,
-    combined: Combined | None,
+    mixture: MixtureFit | None,
     streamed: Sequence[StreamedView] | None = None,
 ) -> Model:
-    """The model of a result; without ``combined`` the consensus alone, uncalibrated.
+    """The model of a result; without ``mixture`` the consensus alone, uncalibrated.
 
     ``streamed`` are the views after sweeps over more rows than those in memory, if there were any.
     """
+    plan = chosen.plan
     terms, posteriors = _views(fit, plan, result, streamed)
-    if neighbors is not None:
-        terms.append(_neighbor_vote(fit.training, neighbors, result.states[-1]))
-    scale = 0.5 * (1.0 if combined is None else combined.consensus_scale) / result.temperature
+    if chosen.neighbors is not None:
+        terms.append(_neighbor_vote(fit.training, chosen.neighbors, result.states[-1]))
+    scale = 0.5 * (1.0 if mixture is None else mixture.consensus_scale) / result.temperature
     offset = class_scores(result.consensus.offset[None])[0] * scale
     consensus = Member("consensus", tuple(terms), result.view_weights, "mean", scale, offset)
-    members, mixing = _members(consensus, combined)
-    rows = RowNumbers(fit.numbers, np.isin(fit.training.rows, fit.training.partition.block_L))
+    members, mixing = _members(consensus, mixture)
+    rows = RowNumbers(fit.numbers, _is_labeled(fit.training.partition))
     return Model(
         schema=fit.training.schema,
         classes=fit.training.labels.classes,
         class_prior=plan.class_prior,
-        preprocessors=tuple(view.whole.preprocessor for view in fit.views),
+        preprocessors=tuple(view.preprocessor for view in fit.views),
         members=members,
         mixing=mixing,
         posteriors=tuple(posteriors),
-        held_out=None if combined is None else held_out_scores(combined, plan.class_prior),
+        held_out=None if mixture is None else held_out_scores(mixture, plan.class_prior),
         rows=rows,
     )
 
 
-def _members(consensus: Member, combined: Combined | None) -> tuple[tuple[Member, ...], Mixing | None]:
+def _members(consensus: Member, fit: MixtureFit | None) -> tuple[tuple[Member, ...], Mixing | None]:
     """All members, and how they are mixed: the pool of those learned from the labels, and the consensus if it takes part."""
-    if combined is None or combined.parts.supervised is None:
+    if fit is None or fit.inputs.supervised is None:
         return (consensus,), None
-    supervised, mixture = combined.parts.supervised, combined.mixture
+    supervised, mixture = fit.inputs.supervised, fit.mixture
     members, K = (*supervised.members(), consensus), consensus.offset.size
     pooling, offsets, scales = np.zeros((2, len(members))), np.zeros((2, K)), np.ones(2)
-    pooling[0, :-1], offsets[0], scales[0] = supervised.pool.weights, combined.pool_offset, mixture.scales[0]
+    pooling[0, :-1], offsets[0], scales[0] = supervised.pool.weights, fit.pool_offset, mixture.scales[0]
     pooling[1, -1] = 1.0  # the logits of the consensus are scaled already
     G = mixture.weights.size
     return members, Mixing(pooling[:G], offsets[:G], mixture.weights, scales[:G], mixture.scale)
@@ -107,61 +99,43 @@ def _views(
     for i, view in enumerate(fit.views):
         state = result.states[i]
         if fit.bases is None:
-            weights = result.consensus_weight * plan.problem.weights_U[view.rows_U]
-            term, posterior = exact_view(i, view.whole, view.whole.rows_U, view.order, state, weights)
+            term, posterior = exact_view(i, view, state, result.consensus_weight)
         elif streamed is None:
-            term, posterior = _low_rank_view(i, view.whole, fit.bases[i], plan, result)
+            term, posterior = _low_rank_view(i, view, fit.bases[i], plan, result)
         else:
             own = streamed[i]
-            term, posterior = _features_view(i, view.whole, own.basis, own.theta, own.gaussian.d)
+            term, posterior = _features_view(i, view, own.basis, own.theta, own.gaussian.d)
         terms.append(term)
         posteriors.append(posterior)
     return terms, posteriors
 
 
-def exact_view(
-    i: int, data: ViewData, numbers: IntArray, order: IntArray, state: ViewState, weights: Array
-) -> tuple[Expansion, ViewPosterior]:
-    """A view with its kernel: m(x) = σ²(k_xL τ + k_xU γ), and its variances from the curvature of the last sweep.
-
-    Parameters
-    ----------
-    numbers : (m,), which training rows the rows of the view are
-    order : (m,), where its labeled rows, and then its unlabeled ones, are in ``data.train``
-    weights : (u,), λw of its unlabeled rows
-    """
-    term = expansion_of(i, data, numbers, order, state.tau, state.gamma)
+def exact_view(i: int, view: ViewData, state: ViewState, consensus_weight: float) -> tuple[Expansion, ViewPosterior]:
+    """A view with its kernel: m(x) = σ²(k_xL τ + k_xU γ), and its variances from the curvature of the last sweep."""
+    term = expansion_of(i, view, state.tau, state.gamma)
     posterior = ViewPosterior(
         rows=term.rows,
-        index=order[len(state.tau) :],
-        kernel=data.kernel,
-        bias=data.bias,
-        prior_variance=data.settings.prior_variance,
+        index=view.U,
+        kernel=view.kernel,
+        bias=view.bias,
+        prior_variance=view.settings.prior_variance,
         n_functions=state.tau.shape[1],
-        row_weights=weights,
+        row_weights=consensus_weight * view.weights[view.U],
         curvature=state.a,
     )
     return term, posterior
 
 
-def expansion_of(
-    i: int,
-    data: ViewData,
-    numbers: IntArray,
-    order: IntArray,
-    tau: Array,
-    gamma: Array,
-    intercept: Array | None = None,
-) -> Expansion:
+def expansion_of(i: int, view: ViewData, tau: Array, gamma: Array, intercept: Array | None = None) -> Expansion:
     """σ²(k_xL τ + k_xU γ) and an unpenalized constant (F,), if there is one, as a term of all classes."""
-    rows, sigma2 = Centers(i, data.preprocessor, data.train, numbers), data.settings.prior_variance
+    rows, sigma2 = Centers(i, view.preprocessor, view.train, view.rows), view.settings.prior_variance
     constant = class_scores(np.zeros((1, tau.shape[1])) if intercept is None else intercept[None])[0]
     if not gamma.any():
-        index, coefficients = order[: len(tau)], sigma2 * tau
+        index, coefficients = view.L, sigma2 * tau
     else:
-        index, coefficients = None, np.empty((order.size, tau.shape[1]))
-        coefficients[order] = sigma2 * np.concatenate([tau, gamma])
-    return Expansion(rows, index, data.kernel, class_scores(coefficients), constant, data.bias)
+        index, coefficients = None, np.empty((view.rows.size, tau.shape[1]))
+        coefficients[view.L], coefficients[view.U] = sigma2 * tau, sigma2 * gamma
+    return Expansion(rows, index, view.kernel, class_scores(coefficients), constant, view.bias)
 
 
 def _low_rank_view(
@@ -206,24 +180,17 @@ def _features_view(i: int, data: ViewData, basis: Basis, theta: Array, d: Array)
 
 def _neighbor_vote(training: TrainingData, neighbors: NeighborEvidence, state: ViewState) -> GraphVote:
     """The nearest rows as a view of the consensus: nodes have the posterior means of their rows."""
-    nodes, means = neighbors.nodes, np.concatenate([state.m_L, state.m_U])
-    own = nodes.node_of_row[training.order]
-    scores = np.empty((nodes.size, means.shape[1]))
-    scores[own[own >= 0]] = means[own >= 0]
-    return graph_vote(nodes, class_scores(scores))
+    means = training.partition.joined(state.m_L, state.m_U)
+    return graph_vote(neighbors.nodes, class_scores(neighbors.nodes.of_nodes(means)))
 
 
 def lower_baseline(
-    training: TrainingData,
-    labeled: IntArray,
-    unlabeled: IntArray,
-    terms: Sequence[Expansion],
-    posteriors: Sequence[ViewPosterior] | None = None,
+    training: TrainingData, terms: Sequence[Expansion], posteriors: Sequence[ViewPosterior] | None = None
 ) -> Model:
-    """The model of a fit whose views have equal weights; ``labeled`` and ``unlabeled`` are the numbers of its rows."""
+    """The model of a fit whose views have equal weights."""
     K = training.labels.n_classes
     member = Member("consensus", tuple(terms), np.ones(len(terms)), "mean", 0.5, np.zeros(K))
-    rows = RowNumbers(np.concatenate([labeled, unlabeled]), np.arange(labeled.size + unlabeled.size) < labeled.size)
+    rows = RowNumbers(training.partition.rows, _is_labeled(training.partition))
     return Model(
         schema=training.schema,
         classes=training.labels.classes,
@@ -235,9 +202,6 @@ def lower_baseline(
     )
 
 
-def baseline_term(
-    i: int, data: ViewData, n_labeled: int, tau: Array, gamma: Array, intercept: Array | None = None
-) -> Expansion:
-    """The function of view i of a baseline, whose training rows are numbered labeled rows first."""
-    numbers = np.concatenate([data.rows_L, n_labeled + data.rows_U])
-    return expansion_of(i, data, numbers, np.arange(numbers.size), tau, gamma, intercept)
+def _is_labeled(partition: RowPartition) -> BoolArray:
+    """Which rows of a fit belong to the labeled block, (m,)."""
+    return np.isin(partition.rows, partition.block_L)

@@ -1,4 +1,4 @@
-"""The constructor parameters of CMVMED, read once per fit and checked: no other module reads them during a fit."""
+"""The constructor parameters, read once per fit and checked: no other module reads them during a fit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,16 +20,17 @@ from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Quadrat
 from cmvmed.data.layout import per_view
 from cmvmed.data.memory import read_memory_limit
 from cmvmed.data.reading import InputSettings
-from cmvmed.estimators._parameters import check_choice, check_number
 from cmvmed.members.candidates import KINDS
 from cmvmed.numerics.kernels import NAMED_KERNELS, median_factor
 from cmvmed.numerics.types import Array
-from cmvmed.views.scaling import SCALINGS
+from cmvmed.views.preprocessing import SCALINGS
 from cmvmed.views.view_rows import ViewData, ViewSettings
 
 if TYPE_CHECKING:
     from cmvmed.estimators._base import MultiViewClassifier
     from cmvmed.estimators.cmvmed import CMVMED
+
+from typing import TypeVar
 
 ALGORITHMS: dict[str, Surrogate] = {
     "bohning": Bohning(),
@@ -234,3 +235,44 @@ def _read_view_weights(given: object, views: Sequence[ViewData]) -> Array | str:
     if weights.sum() == 0.0:
         raise ValueError(f"view_weights {given!r} leave no view with a positive weight.")
     return np.asarray(weights / weights.sum())
+
+
+T = TypeVar("T")
+
+
+def check_number(
+    name: str,
+    value: object,
+    *,
+    minimum: float = 0.0,
+    exclusive: bool = False,
+    maximum: float = np.inf,
+    view: str | None = None,
+) -> float:
+    """A finite real number in [minimum, maximum], or in (minimum, maximum] if ``exclusive``."""
+    where = f" of view {view!r}" if view is not None else ""
+    bound = f"{'greater than' if exclusive else 'at least'} {minimum:g}"
+    if maximum < np.inf:
+        bound += f" and at most {maximum:g}"
+    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)) or not np.isfinite(float(value)):
+        raise ValueError(f"{name}{where} must be a number {bound}, but is {value!r}.")
+    number = float(value)
+    if number < minimum or (exclusive and number <= minimum) or number > maximum:
+        raise ValueError(f"{name}{where} must be a number {bound}, but is {value!r}.")
+    return number
+
+
+def check_integer(name: str, value: object, minimum: int) -> int:
+    """A whole number of at least ``minimum``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, but is {value!r}.")
+    return int(value)
+
+
+def check_choice(name: str, value: object, choices: Sequence[T], *, view: str | None = None) -> T:
+    """One of ``choices``."""
+    for choice in choices:
+        if value is choice or (isinstance(value, str) and value == choice):
+            return choice
+    where = f" of view {view!r}" if view is not None else ""
+    raise ValueError(f"{name}{where} must be one of {', '.join(map(repr, choices))}, but is {value!r}.")

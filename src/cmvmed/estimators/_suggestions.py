@@ -11,7 +11,7 @@ from scipy import sparse
 from cmvmed.auto.suggestions import ViewPoints, choose_rows, similarities, uncertainty
 from cmvmed.auto.tuning import Tuning, current_tuning
 from cmvmed.data.reading import InputSettings
-from cmvmed.estimators._parameters import check_integer
+from cmvmed.estimators._settings import check_integer
 from cmvmed.model.compact import held_training_rows
 from cmvmed.model.fitted_model import Model
 from cmvmed.model.predict import probabilities, probabilities_by_view

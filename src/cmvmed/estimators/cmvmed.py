@@ -4,47 +4,51 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from cmvmed._warnings import warn_user
 from cmvmed.auto.approximation import Approximation, choose_approximation, view_bases
-from cmvmed.auto.plan import choose_plan
-from cmvmed.auto.safeguard import anneal_with_safeguard
+from cmvmed.auto.consensus_weight import anneal_with_safeguard
+from cmvmed.auto.plan import ChosenPlan, PlanSettings, choose_plan
+from cmvmed.auto.tuning import Tuning
+from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.consensus import class_scores
-from cmvmed.core.problem import build_problem
 from cmvmed.data.reading import TrainingInput, open_training
-from cmvmed.estimators._base import MultiViewClassifier
-from cmvmed.estimators._callbacks import StageReporter
-from cmvmed.estimators._evidence import gather_evidence
-from cmvmed.estimators._fitted import (
-    all_rows_attributes,
-    approximation_summary,
-    continue_on_more_rows,
-    fit_warnings,
-    fitted_attributes,
+from cmvmed.estimators._attributes import all_rows_attributes, approximation_summary, fitted_attributes
+from cmvmed.estimators._base import OF_ALL_ROWS, MultiViewClassifier
+from cmvmed.estimators._fit_reports import StageReporter, warn_of_fit
+from cmvmed.estimators._lowering import FitViews, lower
+from cmvmed.estimators._settings import (
+    CONSTRAINTS,
+    FitSettings,
+    check_choice,
+    check_number,
+    read_input_settings,
+    read_random_state,
 )
-from cmvmed.estimators._lowering import FitViews
-from cmvmed.estimators._monitoring import health, novelty, reference_rows
-from cmvmed.estimators._parameters import check_choice, check_number
-from cmvmed.estimators._settings import CONSTRAINTS, FitSettings, read_input_settings, read_random_state
 from cmvmed.estimators._suggestions import Suggestions, suggest
 from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy
+from cmvmed.members.mixture import MixtureFit, MixtureInputs, combine, fit_members
 from cmvmed.model.explain import explain
+from cmvmed.model.fitted_model import Model
 from cmvmed.model.predict import probabilities_by_member, probabilities_by_view, scikit_shape, scores_by_view
 from cmvmed.model.uncertainty import CurvatureKind, covariances, standard_deviations, thresholds
-from cmvmed.monitoring.reference import Reference, ReferenceRows
-from cmvmed.monitoring.sensor_health import SensorHealth
+from cmvmed.monitoring.novelty import novelty
+from cmvmed.monitoring.reference import Reference, ReferenceRows, reference_rows
+from cmvmed.monitoring.sensor_health import SensorHealth, sensor_health
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.numerics.threads import Mapper, blas_limit, parallel_map
-from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.numerics.types import Array, BoolArray, Matrix
+from cmvmed.scale.continuation import Continued, continue_on_more_rows
 from cmvmed.scale.sampling import Sample, count_unlabeled, draw_sample
+from cmvmed.scale.streamed import StreamedView
 from cmvmed.views.row_cache import RowCache
 from cmvmed.views.training_data import TrainingData, read_weights, row_content
+from cmvmed.views.view_kernel import build_problem
 
 CURVATURES: tuple[CurvatureKind, ...] = ("fitted", "logistic")
 
@@ -158,13 +162,13 @@ class CMVMED(
     transduction_ : ndarray of shape (n_rows,)
         Class of each training row: its label, or the most probable one if it had none.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Probability of the classes of each training row; certain for labeled rows. It and ``transduction_`` are None if
-        they would exceed the memory limit.
+        Probability of the classes of each training row; certain for labeled rows. If it would exceed the memory limit,
+        reading it or ``transduction_`` is an AttributeError that says so.
     opinions_ : dict of str to list or ndarray
         Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the opinions, the last two on labels that each did
         not see (NaN if none could be held out). ``pandas.DataFrame(model.opinions_)`` shows them as a table.
     held_out_rows_ : ndarray of shape (n_held_out,)
-        Numbers of the labeled rows that were held out of the cross-fit; None, as ``held_out_proba_``, if there was none
+        Numbers of the labeled rows that were held out of the cross-fit; none (n_held_out is 0) if there was no cross-fit
         (``opinions=None``). A label is held out if its class has others, in another group.
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
         Probability of the classes of these rows by fits that did not use their labels.
@@ -348,50 +352,31 @@ class CMVMED(
         """
         settings = FitSettings.read(self)
         data, sample, approximation = _read_sample(X, y, sample_weight, groups, settings)
-        cache = self._new_row_cache(sample.training, settings)
-        low_rank, training = approximation.n_components is not None, replace(sample.training, cache=cache)
-        map_parallel = parallel_map(settings.n_jobs, low_rank)
+        cache, map_parallel = self._new_row_cache(sample.training, settings), _mapper(approximation, settings)
         with numerical_errors():
-            fit = _build_views(training, sample.row_numbers(training.rows), approximation, settings, map_parallel)
-        plan_settings = settings.plan_settings(fit.data, training.labels.classes)
+            fit = _build_problem(sample, cache, approximation, settings, map_parallel)
+        plan_settings = settings.plan_settings(fit.views, fit.training.labels.classes)
         report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
         with numerical_errors(), blas_limit(1):
-            evidence = gather_evidence(fit, settings, plan_settings, complete=sample.is_complete)
-            neighbors = None if low_rank else evidence.neighbors
-            chosen = choose_plan(
-                fit.problem,
-                fit.data,
-                training,
-                plan_settings,
-                settings.tuning,
-                evidence.shares,
-                neighbors,
-            )
-            attributes_after = report.attributes = partial(fitted_attributes, fit, chosen.plan, neighbors)
+            inputs = _fit_members(fit, settings, plan_settings, complete=sample.is_complete)
+            chosen = _choose_plan(fit, inputs, plan_settings, settings.tuning)
+            report.attributes = partial(fitted_attributes, fit, chosen)
             result = anneal_with_safeguard(
                 chosen.plan, settings.tuning, before_stage=report.before_stage, on_stage=report.on_stage
             )
-            combined = evidence.combine(chosen, result, settings, map_parallel)
-        fitted = attributes_after(result, combined)
-        reference = reference_rows(training, fitted["label_distributions_"], settings.tuning)
+            calibrate = settings.calibrate and not result.stopped
+            mixture = combine(inputs, chosen, result, settings.tuning, calibrate=calibrate, map_folds=map_parallel)
+        model = lower(fit, chosen, result, mixture)
+        fitted = fitted_attributes(fit, chosen, result, mixture, model)
+        reference = _reference_rows(fit.training, fitted["label_distributions_"], settings.tuning)
         continued = None
         if sample.all_rows is not None:
-            if not settings.keep_rows:
-                cache.clear()  # the features of the sample, which only fits in memory need
-            model = fitted["_model"]
-            growth = settings.tuning.row_growth
-            continued = continue_on_more_rows(
-                sample, fit, chosen.plan, result, combined, model, settings.rows_tol, growth
-            )
+            continued = _continue(sample, fit, chosen, result, mixture, model, settings)
             result = continued.result
-            fitted = attributes_after(result, combined, continued.model)
-            memory_limit = settings.input.memory_limit
-            fitted |= all_rows_attributes(continued.model, fit, fitted, sample.all_rows, data.labels, memory_limit)
-        fitted |= {"approximation_": approximation_summary(approximation, fit, continued), "_reference_rows": reference}
-        for message, category in fit_warnings(result, settings.max_iter, training, complete=sample.is_complete):
-            warn_user(message, category)
-        for message in evidence.warnings(chosen, combined):
-            warn_user(message)
+            fitted = fitted_attributes(fit, chosen, result, mixture, continued.model)
+            fitted = all_rows_attributes(fit, fitted, sample.all_rows, data.labels, settings.input.memory_limit)
+        fitted |= {"approximation_": approximation_summary(fit, continued), "_reference_rows": reference}
+        warn_of_fit(chosen, result, mixture, fit.training, complete=sample.is_complete)
         self._set_fitted_attributes(fitted | ({"_row_cache": cache.finish()} if settings.keep_rows else {}))
         report.finish(fitted)
         return self
@@ -402,6 +387,18 @@ class CMVMED(
             return RowCache()
         content = row_content(training, settings.views.kernel, settings.random_state, settings.tuning)
         return RowCache(content, vars(self).get("_row_cache"))
+
+    if not TYPE_CHECKING:  # which would otherwise allow any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Say why an attribute with a value per training row is not there after a fit to very many rows."""
+            what = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in OF_ALL_ROWS and "_model" in vars(self):
+                what += (
+                    ": the probabilities of all training rows would exceed the memory limit. Use predict_proba on some rows at "
+                    "a time, or raise the limit with cmvmed.config_context(memory_limit=...)."
+                )
+            raise AttributeError(what)
 
     def __getstate__(self) -> Any:
         """The state for a pickle or a copy, without what is kept for the next fit."""
@@ -626,7 +623,7 @@ class CMVMED(
         """
         check_is_fitted(self)
         settings, random_state = read_input_settings(self), read_random_state(self)
-        return suggest(self._model, n, X, settings, random_state, self.label_distributions_)
+        return suggest(self._model, n, X, settings, random_state, vars(self).get(OF_ALL_ROWS[0]))
 
     def novelty(self, X: object) -> dict[str, Array]:
         """How unlike the training rows each row is, by view.
@@ -666,7 +663,7 @@ class CMVMED(
             score; faults have at most 0.01) and ``message``.
         """
         check_is_fitted(self)
-        return health(self._model, self._drift_reference(), X, read_input_settings(self))
+        return sensor_health(self._model, self._drift_reference(), X, read_input_settings(self))
 
     def _drift_reference(self) -> Reference:
         """What new rows are compared with, computed when it is first needed."""
@@ -714,25 +711,75 @@ def _read_sample(
     return data, sample, approximation
 
 
-def _build_views(
-    training: TrainingData,
-    numbers: IntArray,
-    approximation: Approximation,
-    settings: FitSettings,
-    map_views: Mapper,
+def _mapper(approximation: Approximation, settings: FitSettings) -> Mapper:
+    """What computes views or folds, in parallel if that pays."""
+    return parallel_map(settings.n_jobs, approximation.n_components is not None)
+
+
+def _build_problem(
+    sample: Sample, cache: RowCache, approximation: Approximation, settings: FitSettings, map_views: Mapper
 ) -> FitViews:
     """Scale the rows of each view, and compute its kernel blocks or features."""
-    labels, partition, tuning = training.labels, training.partition, settings.tuning
-    view_settings = settings.views.by_view(training.schema.view_names, labels.n_classes, tuning)
-    views = training.fit_views(view_settings, settings.random_state)
-    bases = view_bases(views, approximation, settings.random_state, tuning, map_views)
-    problem = build_problem(
-        views,
-        partition,
-        training.signed_labels(partition.block_L),
-        labels.n_classes,
-        shared_curvature=settings.surrogate.shared_curvature,
-        bases=bases,
-        map_views=map_views,
+    training, tuning, random_state = replace(sample.training, cache=cache), settings.tuning, settings.random_state
+    by_view = settings.views.by_view(training.schema.view_names, training.labels.n_classes, tuning)
+    views = training.views(by_view, random_state)
+    bases = view_bases(views, cache, approximation, random_state, tuning, map_views)
+    shared_curvature = settings.surrogate.shared_curvature
+    problem = build_problem(training, views, bases, shared_curvature=shared_curvature, map_views=map_views)
+    return FitViews(training, sample.row_numbers(training.partition.rows), views, approximation, bases, problem)
+
+
+def _fit_members(fit: FitViews, settings: FitSettings, plan_settings: PlanSettings, *, complete: bool) -> MixtureInputs:
+    """Fit the opinions that the settings ask for; ``complete`` if all rows are in memory."""
+    weights = plan_settings.view_weights
+    return fit_members(
+        fit.training,
+        fit.problem,
+        fit.views,
+        np.ones(len(fit.views), dtype=bool) if isinstance(weights, str) else weights > 0.0,
+        settings.opinions,
+        labels_drawn=settings.labels_drawn,
+        max_compared_nodes=None if complete else settings.tuning.max_compared_nodes,
+        random_state=settings.random_state,
+        tuning=settings.tuning,
     )
-    return FitViews(training, numbers, views, bases, problem)
+
+
+def _choose_plan(fit: FitViews, inputs: MixtureInputs, settings: PlanSettings, tuning: Tuning) -> ChosenPlan:
+    """Decide all that is "auto"; the nearest rows are a view only if kernels are exact."""
+    neighbors = inputs.neighbors if fit.bases is None else None
+    return choose_plan(fit.problem, fit.views, fit.training, settings, tuning, inputs.shares, neighbors)
+
+
+def _reference_rows(training: TrainingData, probabilities: Array, tuning: Tuning) -> ReferenceRows:
+    """What is kept to compare new rows with."""
+    return reference_rows(training, probabilities, tuning.reference_rows, tuning.reference_directions)
+
+
+def _continue(
+    sample: Sample,
+    fit: FitViews,
+    chosen: ChosenPlan,
+    result: AnnealingResult,
+    mixture: MixtureFit,
+    model: Model,
+    settings: FitSettings,
+) -> Continued:
+    """Sweep over rows outside of memory."""
+    if not settings.keep_rows:
+        fit.training.cache.clear()  # the features of the sample, which only fits in memory need
+
+    def lower_streamed(result: AnnealingResult, views: Sequence[StreamedView]) -> Model:
+        return lower(fit, chosen, result, mixture, views)
+
+    return continue_on_more_rows(
+        sample,
+        fit.views,
+        fit.bases,
+        chosen.plan,
+        result,
+        model,
+        lower_streamed,
+        settings.rows_tol,
+        settings.tuning.row_growth,
+    )

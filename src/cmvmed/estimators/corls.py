@@ -10,9 +10,8 @@ from cmvmed.baselines.coregularization import CoRegularization, coregularize, fi
 from cmvmed.core.problem import RowPartition
 from cmvmed.data.layout import per_view
 from cmvmed.estimators._base import MultiViewClassifier, model_attributes
-from cmvmed.estimators._lowering import baseline_term, lower_baseline
-from cmvmed.estimators._parameters import check_number
-from cmvmed.estimators._settings import AT_LEAST_0, ViewParameters
+from cmvmed.estimators._lowering import expansion_of, lower_baseline
+from cmvmed.estimators._settings import AT_LEAST_0, ViewParameters, check_number
 from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.views.view_rows import ViewData
 
@@ -132,30 +131,29 @@ class CoRLS(MultiViewClassifier):
         labels, partition, tuning = training.labels, training.partition, current_tuning()
         parameters = ViewParameters(self.kernel, self.gamma, self.scaling, 1.0, 1.0, self.bias_variance)
         settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
-        data = training.view_data(settings, partition.block_L, partition.block_U, self.random_state)
+        views = training.views_of_one_draw(settings, self.random_state)
         Y = training.signed_labels(partition.block_L)
         fit_loss = fit_hinge if self.form == "svm" else fit_least_squares
         with numerical_errors():
-            space = self._coregularize(data, partition)
+            space = self._coregularize(views, partition)
             coefficients, violation = fit_loss(space.kernel, Y, partition.weights[partition.block_L])
             expansions = [expansion @ coefficients for expansion in space.expansions]
-        n_L = partition.block_L.size
         terms = [
-            baseline_term(i, view, n_L, own[: view.rows_L.size], own[view.rows_L.size :])
-            for i, (view, own) in enumerate(zip(data, expansions, strict=True))
+            expansion_of(i, view, own[: view.L.size], own[view.L.size :])
+            for i, (view, own) in enumerate(zip(views, expansions, strict=True))
         ]
         self._set_fitted_attributes(
-            model_attributes(lower_baseline(training, partition.block_L, partition.block_U, terms))
-            | {"view_names_": list(training.schema.view_names), "n_views_": len(data), "kkt_violation_": violation}
+            model_attributes(lower_baseline(training, terms))
+            | {"view_names_": list(training.schema.view_names), "n_views_": len(views), "kkt_violation_": violation}
         )
         return self
 
-    def _coregularize(self, data: list[ViewData], partition: RowPartition) -> CoRegularization:
-        names, n_L = [view.settings.name for view in data], partition.block_L.size
+    def _coregularize(self, views: list[ViewData], partition: RowPartition) -> CoRegularization:
+        names, n_L = [view.settings.name for view in views], partition.block_L.size
         given = per_view(self.regularization, names, "regularization")
         return coregularize(
-            kernels=(view.kernel.gram(view.train, np.arange(view.train.shape[0])) + view.bias for view in data),
-            rows=[np.concatenate([view.rows_L, n_L + view.rows_U]) for view in data],
+            kernels=(view.kernel_of(np.concatenate([view.L, view.U])) for view in views),
+            rows=[np.concatenate([view.rows_in(partition.L), n_L + view.rows_in(partition.U)]) for view in views],
             n_labeled=n_L,
             regularization=[
                 check_number("regularization", value, exclusive=True, view=name)

@@ -51,10 +51,10 @@ def suggest_first(X: object, n: int = 10, *, views: object = None, random_state:
     by_view = ViewParameters("linear+rbf").by_view(schema.view_names, 2, tuning)
     with numerical_errors():
         data = [
-            read_view(s, matrix, has, none, every, weights, rng)
+            read_view(s, matrix, has, every, weights, rng)
             for s, matrix, has in zip(by_view, matrices, present, strict=True)
         ]
-        points = [ViewPoints(view.kernel, view.train, np.searchsorted(usable, view.rows_U)) for view in data]
+        points = [ViewPoints(view.kernel, view.train, np.searchsorted(usable, view.rows)) for view in data]
         S = similarities(points, usable.size, n, tuning)
     chosen, scores = choose_rows(S, np.ones(usable.size), none, np.arange(usable.size), min(n, usable.size))
     counts = rows_like(S, none, chosen, source.n_rows / drawn.size)

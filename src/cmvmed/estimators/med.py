@@ -7,7 +7,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.core.consensus import soft_labels
-from cmvmed.core.full_kernel import SpectralView
 from cmvmed.core.posterior import supervised_state
 from cmvmed.data.array_api import like_rows
 from cmvmed.estimators._base import MultiViewClassifier, model_attributes
@@ -15,6 +14,7 @@ from cmvmed.estimators._lowering import exact_view, lower_baseline
 from cmvmed.estimators._settings import ViewParameters, read_input_settings
 from cmvmed.model.predict import score_rows, warn_without_views
 from cmvmed.model.uncertainty import posteriors
+from cmvmed.views.view_kernel import exact_model
 
 
 class MED(MultiViewClassifier):
@@ -118,17 +118,18 @@ class MED(MultiViewClassifier):
         if len(training.matrices) > 1:
             raise ValueError(f"MED has one view but X holds {len(training.matrices)}; use CMVMED for several views.")
         labels, partition, tuning = training.labels, training.partition, current_tuning()
+        labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
+        training = training.restricted(labeled, labeled[:0])
         parameters = ViewParameters(
             self.kernel, self.gamma, self.scaling, self.prior_variance, self.C, self.bias_variance
         )
         settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
-        labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
-        (data,) = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
+        (view,) = training.views_of_one_draw(settings, self.random_state)
         Y = training.signed_labels(labeled)
-        state = supervised_state(SpectralView(data.blocks(np.empty(0))), Y, settings[0].C * partition.weights[labeled])
-        rows = np.arange(labeled.size)
-        term, posterior = exact_view(0, data, data.rows_L, rows[: data.rows_L.size], state, np.empty(0))
-        model = lower_baseline(training, labeled, labeled[:0], [term], [posterior])
+        solver = exact_model(view, training.cache, shared_curvature=True)
+        state = supervised_state(solver, Y, settings[0].C * partition.weights[labeled])
+        term, posterior = exact_view(0, view, state, 0.0)
+        model = lower_baseline(training, [term], [posterior])
         self._set_fitted_attributes(model_attributes(model) | {"dual_gap_": state.gap})
         return self
 

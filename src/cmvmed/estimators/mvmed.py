@@ -12,7 +12,7 @@ from cmvmed._warnings import warn_user
 from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import solve_mvmed
 from cmvmed.estimators._base import MultiViewClassifier, model_attributes
-from cmvmed.estimators._lowering import baseline_term, lower_baseline
+from cmvmed.estimators._lowering import expansion_of, lower_baseline
 from cmvmed.estimators._settings import ViewParameters
 from cmvmed.numerics.linalg import OVERFLOW_ADVICE, numerical_errors
 from cmvmed.numerics.types import Array
@@ -131,14 +131,15 @@ class MVMED(MultiViewClassifier):
         training = self._read_training(X, y, sample_weight)
         labels, partition, tuning = training.labels, training.partition, current_tuning()
         labeled = partition.block_L[labels.codes[partition.block_L] >= 0]
+        training = training.restricted(labeled, labeled[:0])
         parameters = ViewParameters(
             self.kernel, self.gamma, self.scaling, self.prior_variance, bias_variance=self.bias_variance
         )
         settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
-        data = training.view_data(settings, labeled, np.empty(0, dtype=np.intp), self.random_state)
+        views = training.views_of_one_draw(settings, self.random_state)
         Y = training.signed_labels(labeled)
         with numerical_errors():
-            coefficients, violation = _solve(data, Y, partition.weights[labeled], self.c)
+            coefficients, violation = _solve(views, Y, partition.weights[labeled], self.c)
         if not all(np.isfinite(tau).all() for tau in coefficients):
             raise ValueError(f"The dual has no finite solution: {OVERFLOW_ADVICE}")
         if violation > KKT_TOLERANCE:
@@ -149,12 +150,11 @@ class MVMED(MultiViewClassifier):
             )
         nothing = np.zeros((0, Y.shape[1]))
         terms = [
-            baseline_term(i, view, labeled.size, tau, nothing)
-            for i, (view, tau) in enumerate(zip(data, coefficients, strict=True))
+            expansion_of(i, view, tau, nothing) for i, (view, tau) in enumerate(zip(views, coefficients, strict=True))
         ]
         self._set_fitted_attributes(
-            model_attributes(lower_baseline(training, labeled, labeled[:0], terms))
-            | {"view_names_": list(training.schema.view_names), "n_views_": len(data), "kkt_violation_": violation}
+            model_attributes(lower_baseline(training, terms))
+            | {"view_names_": list(training.schema.view_names), "n_views_": len(views), "kkt_violation_": violation}
         )
         return self
 
@@ -176,10 +176,10 @@ class MVMED(MultiViewClassifier):
         return self._predict(X, "probability")
 
 
-def _solve(data: list[ViewData], Y: Array, weights: Array, c: float) -> tuple[list[Array], float]:
+def _solve(views: list[ViewData], Y: Array, weights: Array, c: float) -> tuple[list[Array], float]:
     """Coefficients λ∘y per view (m_v, F) and the largest violation; the kernels are computed once."""
-    rows = [view.rows_L for view in data]
-    kernels = [view.settings.prior_variance * (view.kernel.gram(view.train, view.index_L) + view.bias) for view in data]
+    rows = [view.rows for view in views]
+    kernels = [view.settings.prior_variance * view.kernel_of(view.L) for view in views]
     solutions = [solve_mvmed(kernels, rows, y, weights, c) for y in Y.T]
-    coefficients = [np.column_stack([solution[0][i] for solution in solutions]) for i in range(len(data))]
+    coefficients = [np.column_stack([solution[0][i] for solution in solutions]) for i in range(len(views))]
     return coefficients, max(violation for _, violation in solutions)

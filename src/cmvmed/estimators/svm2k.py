@@ -11,7 +11,7 @@ from cmvmed.auto.tuning import current_tuning
 from cmvmed.baselines.duals import TwoViewSolution, solve_two_view, svm2k_program
 from cmvmed.core.problem import RowPartition
 from cmvmed.estimators._base import MultiViewClassifier, model_attributes
-from cmvmed.estimators._lowering import baseline_term, lower_baseline
+from cmvmed.estimators._lowering import expansion_of, lower_baseline
 from cmvmed.estimators._settings import AT_LEAST_0, ViewParameters
 from cmvmed.model.expansions import Expansion
 from cmvmed.numerics.types import Array
@@ -136,15 +136,17 @@ class SVM2K(MultiViewClassifier):
         """
         training = self._read_training(X, y, sample_weight)
         _check_two_views(training.schema.view_names)
-        labels, partition, tuning = training.labels, training.partition, current_tuning()
-        block_U = partition.block_U if self.transductive else np.empty(0, dtype=np.intp)
+        labels, tuning = training.labels, current_tuning()
+        if not self.transductive:
+            training = training.restricted(training.partition.block_L, training.partition.block_U[:0])
+        partition = training.partition
         parameters = ViewParameters(
             self.kernel, self.gamma, self.scaling, 1.0, self.C, 0.0
         )  # C and the bias replace the prior
         settings = parameters.by_view(training.schema.view_names, labels.n_classes, tuning)
-        data = training.view_data(settings, partition.block_L, block_U, self.random_state)
+        views = training.views_of_one_draw(settings, self.random_state)
         Y = training.signed_labels(partition.block_L)
-        solutions = self._solve(data, partition, Y)
+        solutions = self._solve(views, partition, Y)
         violation = max(solution.violation for solution in solutions)
         if violation > KKT_TOLERANCE:
             warn_user(
@@ -152,23 +154,21 @@ class SVM2K(MultiViewClassifier):
                 "C and D, or scaled features, make it easier.",
                 ConvergenceWarning,
             )
-        terms = [_term(i, view, partition.block_L.size, solutions) for i, view in enumerate(data)]
+        terms = [_term(i, view, solutions) for i, view in enumerate(views)]
         self._set_fitted_attributes(
-            model_attributes(lower_baseline(training, partition.block_L, block_U, terms))
-            | {"view_names_": list(training.schema.view_names), "n_views_": len(data), "kkt_violation_": violation}
+            model_attributes(lower_baseline(training, terms))
+            | {"view_names_": list(training.schema.view_names), "n_views_": len(views), "kkt_violation_": violation}
         )
         return self
 
-    def _solve(self, data: list[ViewData], partition: RowPartition, Y: Array) -> list[TwoViewSolution]:
+    def _solve(self, views: list[ViewData], partition: RowPartition, Y: Array) -> list[TwoViewSolution]:
         """One solution per column of ``Y`` (n_L, F); the kernels are computed once."""
-        n_L, block_U = len(Y), partition.block_U if self.transductive else partition.block_U[:0]
-        rows = [np.concatenate([view.rows_L, n_L + view.rows_U]) for view in data]
-        kernels = [view.kernel.gram(view.train, np.arange(view.train.shape[0])) for view in data]
-        nothing = np.zeros(block_U.size)
-        hinge = [np.concatenate([view.settings.C * partition.weights[partition.block_L], nothing]) for view in data]
-        similarity = self.D * partition.weights[np.concatenate([partition.block_L, block_U])]
+        kernels = [view.kernel_of(np.arange(view.rows.size)) for view in views]
+        nothing, used = np.zeros(partition.U.size), partition.rows
+        hinge = [view.settings.C * partition.joined(partition.weights[partition.block_L], nothing) for view in views]
+        similarity, rows = self.D * partition.weights[used], [view.rows for view in views]
         return [
-            solve_two_view(svm2k_program(kernels, rows, np.concatenate([y, nothing]), hinge, similarity, self.epsilon))
+            solve_two_view(svm2k_program(kernels, rows, partition.joined(y, nothing), hinge, similarity, self.epsilon))
             for y in Y.T
         ]
 
@@ -181,7 +181,7 @@ def _check_two_views(names: Sequence[str]) -> None:
         )
 
 
-def _term(i: int, view: ViewData, n_labeled: int, solutions: list[TwoViewSolution]) -> Expansion:
+def _term(i: int, view: ViewData, solutions: list[TwoViewSolution]) -> Expansion:
     coefficients = np.column_stack([solution.coefficients[i] for solution in solutions])
-    n_L, intercept = view.rows_L.size, np.array([solution.biases[i] for solution in solutions])
-    return baseline_term(i, view, n_labeled, coefficients[:n_L], coefficients[n_L:], intercept)
+    intercept = np.array([solution.biases[i] for solution in solutions])
+    return expansion_of(i, view, coefficients[view.L], coefficients[view.U], intercept)

@@ -12,7 +12,6 @@ whose eigenvalues are between -1 and 1: each term is one product with a sparse m
 depends on ε alone, not on the graph. The view of nearest rows takes part in the consensus, with (Λ + εI)⁻² of all rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,13 +19,9 @@ from scipy import sparse
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from cmvmed.data.row_hashes import checksum
 from cmvmed.graphs.nodes import Nodes
 from cmvmed.numerics.linalg import mirrored
 from cmvmed.numerics.types import Array, BoolArray, IntArray
-from cmvmed.views.training_data import TrainingData
-from cmvmed.views.view_kernel import KernelOfRows
-from cmvmed.views.view_rows import ViewData
 
 SERIES_TOLERANCE = 1e-11  # what the terms that are left out may add, relative to the largest eigenvalue, 1/ε²
 BLOCK_COLUMNS = 32  # columns that are multiplied at a time
@@ -124,20 +119,9 @@ def inverse_square_series(regularization: float) -> Array:
     return np.asarray(coefficients[left > SERIES_TOLERANCE / regularization**2])
 
 
-def neighbor_view(
-    nodes: Nodes, views: Sequence[ViewData], training: TrainingData, regularization: float
-) -> KernelOfRows:
-    """The graph as a view of a fit: the kernel (Λ + εI)⁻² of all rows, with the mean settings of the views."""
-    prior_variance = float(np.mean([view.settings.prior_variance for view in views]))
-    bias = float(np.mean([view.settings.bias_variance for view in views])) / prior_variance
-
-    def compute() -> Array:
-        return nodes.of_rows(nodes.of_rows(laplacian_kernel(nodes, regularization)).T) + bias
-
-    key = ("neighbors", nodes.indices, nodes.n_neighbors, checksum(nodes.node_of_row), prior_variance, bias)
-    weights, n_L = training.partition.weights[training.rows], training.partition.block_L.size
-    order = training.order
-    return KernelOfRows("neighbors", key, compute, weights, order[:n_L], order[n_L:], prior_variance, training.cache)
+def neighbor_kernel(nodes: Nodes, regularization: float) -> Array:
+    """The kernel (Λ + εI)⁻² of all rows, (n, n)."""
+    return nodes.of_rows(nodes.of_rows(laplacian_kernel(nodes, regularization)).T)
 
 
 def laplacian_kernel(nodes: Nodes, regularization: float) -> Array:

@@ -143,16 +143,15 @@ class Nodes:
             yield chosen, self.between.of_points(points, rows, chosen.size)
 
 
-def find_nodes(views: Sequence[ViewData], indices: Sequence[int], n_L: int, weights: Array, n_neighbors: int) -> Nodes:
+def find_nodes(views: Sequence[ViewData], indices: Sequence[int], weights: Array, n_neighbors: int) -> Nodes:
     """The nodes of the graph of some views: one for each distinct row.
 
     Parameters
     ----------
     indices : which of the fit's views those are
-    n_L : number of rows of the labeled block
-    weights : (n,), sample weights of the training rows; those of the labeled block come first
+    weights : (n,), sample weights of the training rows
     """
-    members = tuple(np.concatenate([view.rows_L, n_L + view.rows_U]) for view in views)
+    members = tuple(view.rows for view in views)
     contents = _contents_of_rows(views, members, weights.size)
     present = np.zeros(weights.size, dtype=bool)
     for own in members:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from cmvmed.workbench.tables.delimited import escaped_cell, restored_cell
+
 __all__ = ["EXPORTS", "LabeledRow", "export_rows", "import_rows"]
 
 MAX_MEMBER = 10_000_000  # bytes of a file in an archive
@@ -76,7 +78,7 @@ def import_rows(data: bytes, name: str, known: Iterable[str]) -> list[LabeledRow
         return _read_raven(text, name)
     if suffix == ".txt" and PurePosixPath(name).stem in set(known):
         return _read_track(text, PurePosixPath(name).stem, name)
-    return _read_csv(text, name)
+    return _read_csv(text, name, set(known))
 
 
 def _write_csv(rows: Sequence[LabeledRow]) -> bytes:
@@ -84,11 +86,19 @@ def _write_csv(rows: Sequence[LabeledRow]) -> bytes:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["id", "label", "unsure", "chosen_by", "at"])
     for row in rows:
-        writer.writerow([row.id, row.label or "", "yes" if row.label is None else "", row.chosen_by, row.at])
+        writer.writerow(
+            [
+                escaped_cell(row.id),
+                escaped_cell(row.label or ""),
+                "yes" if row.label is None else "",
+                row.chosen_by,
+                row.at,
+            ]
+        )
     return stream.getvalue().encode()
 
 
-def _read_csv(text: str, name: str) -> list[LabeledRow]:
+def _read_csv(text: str, name: str, known: set[str]) -> list[LabeledRow]:
     lines = list(csv.DictReader(io.StringIO(text)))
     if not lines or not {"id", "label"} <= lines[0].keys():
         raise ValueError(f"{name} needs the columns id and label in its first line.")
@@ -96,7 +106,8 @@ def _read_csv(text: str, name: str) -> list[LabeledRow]:
     for line in lines:
         label, is_unsure = (line["label"] or "").strip(), bool((line.get("unsure") or "").strip())
         if label or is_unsure:
-            found.append(LabeledRow(line["id"] or "", label or None))
+            item = line["id"] or ""
+            found.append(LabeledRow(item if item in known else restored_cell(item), restored_cell(label) or None))
     return found
 
 

@@ -215,7 +215,7 @@ class _Worker:
 
     def _probabilities(self, model: Any, labeled: NDArray[np.bool_]) -> NDArray[np.float64]:
         """What the model says of all rows; it knows this of unlabeled training rows if it has seen them all."""
-        known = model.label_distributions_
+        known = getattr(model, "label_distributions_", None)
         if known is None:
             return np.asarray(model.predict_proba(self.views))
         found = np.array(known)

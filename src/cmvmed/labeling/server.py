@@ -3,9 +3,11 @@
 import hmac
 import json
 import secrets
+import tempfile
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import asdict
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cmvmed._optional import import_optional
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["Guard", "build_app", "new_token"]
+__all__ = ["Guard", "build_app", "new_token", "opening_page"]
 
 MAX_BODY = 64 * 1024  # bytes of a request
 STATIC = {
@@ -51,6 +53,20 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
+def opening_page(folder: Path, address: str) -> Path:
+    """Write a file that leads a browser to the page; only this user can read it.
+
+    The command line of a browser, which other users can see, then has the name of the file and not the token.
+    """
+    handle, name = tempfile.mkstemp(prefix="open-", suffix=".html", dir=folder)  # mode 0600
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={address}">'
+            f'<title>cmvmed label</title><a href="{address}">Label</a>\n'
+        )
+    return Path(name)
+
+
 class Guard:
     """Lets a request through only if it is for this server, from its own page, and, for data, has the token.
 
@@ -59,10 +75,11 @@ class Guard:
     app : the application behind it
     token : the secret
     hosts : values of the Host header that name this server, such as "127.0.0.1:8765"
+    when_opened : called when a request has the token
     """
 
-    def __init__(self, app: Any, token: str, hosts: frozenset[str]) -> None:
-        self.app, self.token, self.hosts = app, token, hosts
+    def __init__(self, app: Any, token: str, hosts: frozenset[str], when_opened: Callable[[], None]) -> None:
+        self.app, self.token, self.hosts, self.when_opened = app, token, hosts, when_opened
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -91,12 +108,15 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin not in {f"http://{host}" for host in self.hosts}:
             return 403, "Requests of other pages are refused."
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        # The page itself holds no data and cannot be framed; a file leads to it (see ``opening_page``).
+        leads_here = scope["path"] == "/" and headers.get("sec-fetch-mode") == "navigate"
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not leads_here:
             return 403, "Requests of other pages are refused."
         if scope["path"].startswith("/api/"):
             given = headers.get("authorization", "").removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode()):
                 return 401, "The token is missing or wrong: open the address that cmvmed label printed."
+            self.when_opened()
             if scope["method"] == "POST" and headers.get("content-type", "").split(";")[0] != "application/json":
                 return 415, "Requests have to be JSON."
             length = headers.get("content-length", "0")
@@ -116,7 +136,9 @@ async def _answer(send: Send, status: int, text: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def build_app(session: LabelingSession, token: str, hosts: frozenset[str]) -> Guard:
+def build_app(
+    session: LabelingSession, token: str, hosts: frozenset[str], when_opened: Callable[[], None] = lambda: None
+) -> Guard:
     """The application of a session."""
     import_optional("starlette", "label", "The labeling page")
     from starlette.applications import Starlette
@@ -135,7 +157,7 @@ def build_app(session: LabelingSession, token: str, hosts: frozenset[str]) -> Gu
         Route("/api/classes", _endpoint(api.add_class), methods=["POST"]),
         Route("/api/export", _endpoint(api.export)),
     ]
-    return Guard(Starlette(routes=routes), token, hosts)
+    return Guard(Starlette(routes=routes), token, hosts, when_opened)
 
 
 def _file_endpoint(name: str) -> Endpoint:
@@ -178,7 +200,7 @@ async def _body(request: "Request") -> dict[str, Any]:
         return {**request.query_params, **request.path_params}
     try:
         body = await request.json()
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # RecursionError: lists within lists
         raise HTTPException(400, "The request is not JSON.") from error
     if not isinstance(body, dict):
         raise HTTPException(400, "The request is not a JSON object.")

@@ -18,7 +18,8 @@ from cmvmed.labeling.learner import Learned, Learner
 from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate
 from cmvmed.workbench import Project
 from cmvmed.workbench.label_store import Conflict, Event, LabelStore
-from cmvmed.workbench.tables.row_labels import is_marker
+from cmvmed.workbench.tables.columns import clean_name
+from cmvmed.workbench.tables.row_labels import is_marker, similar_classes
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 __all__ = ["STRATEGIES", "LabelingSession"]
@@ -181,7 +182,7 @@ class LabelingSession:
         """The name of a class without blanks around it."""
         if not isinstance(name, str) or not name.strip():
             raise ValueError("A class needs a name.")
-        name, data = name.strip(), self.project.settings.data
+        name, data = clean_name(name), self.project.settings.data
         if len(name) > MAX_CLASS_NAME:
             raise ValueError(f"The name of a class has at most {MAX_CLASS_NAME} characters.")
         if not name.isprintable():
@@ -190,11 +191,10 @@ class LabelingSession:
             raise ValueError(f"{name!r} is no class but a word for rows that are not labeled; mark the row as unsure.")
         if data.classes and name not in data.classes:
             raise ValueError("The project file lists all classes; add this one to classes in [data] and start again.")
-        similar = [known for known in self.store.classes if known != name and known.casefold() == name.casefold()]
+        known = self.store.classes
+        similar = [] if name in known else [other for other in known if similar_classes([other, name])]
         if similar:
-            raise ValueError(
-                f"There is a class {similar[0]!r} already; names that differ by case only are easily confused."
-            )
+            raise ValueError(f"There is a class {similar[0]!r} already; names that look alike are easily confused.")
         return name
 
     def labeled_rows(self) -> list[LabeledRow]:

@@ -10,7 +10,7 @@ ridge             kernel ridge regression with its exact leave-group-out scores
 stacking          from scores to probabilities, and the weights of several opinions
 shares            the share of each class among the unlabeled rows
 pool              all of these in order: the pool of the opinions
-mixture           the pool and the consensus together, judged by held-out labels
+mixture           fits the pool, and puts it and the consensus together, judged by held-out labels
 accuracy          scales and weights of the two, and the expected accuracy
 ================  ============================================================================================
 """

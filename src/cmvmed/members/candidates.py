@@ -79,32 +79,23 @@ def row_factors(present: Sequence[BoolArray]) -> Array:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The opinions of a fit.
-
-    Their kernels have the training rows in the order of the table, so that what they share does not depend on labels.
-    """
+    """The opinions of a fit, of which all that they share does not depend on labels."""
 
     opinions: tuple[Opinion, ...]
     rows: LabeledRows
-    order: IntArray  # (n,) where the rows of the labeled block, then those of the unlabeled one, are in that order
-
-    @property
-    def labeled(self) -> IntArray:
-        """(l,) training rows that opinions learn from, in the order of the table."""
-        return self.order[self.rows.positions]
 
     def scores(self, j: int, coefficients: Array) -> Array:
-        """Scores (n, F) of the rows of the labeled block, then of the unlabeled one, by opinion j, for coefficients (l, F)."""
+        """Scores (n, F) of all training rows by opinion j, for coefficients (l, F)."""
         opinion = self.opinions[j]
         d = opinion.row_factors()
-        scaled = opinion.factor * d[self.labeled][:, None] * coefficients
+        scaled = opinion.factor * d[self.rows.index][:, None] * coefficients
         total = sum(kernel.scores(scaled) for kernel in opinion.kernels) * d[:, None]
-        return np.asarray(total[self.order] + opinion.constant * coefficients.sum(axis=0))
+        return np.asarray(total + opinion.constant * coefficients.sum(axis=0))
 
     def member(self, j: int, coefficients: Array) -> Member:
         """Opinion j on new rows, not calibrated, for coefficients (l, K)."""
         opinion = self.opinions[j]
-        scaled = opinion.factor * opinion.row_factors()[self.labeled][:, None] * coefficients
+        scaled = opinion.factor * opinion.row_factors()[self.rows.index][:, None] * coefficients
         terms = tuple(_term(kernel, scaled) for kernel in opinion.kernels)
         intercept = opinion.constant * coefficients.sum(axis=0)
         rule: Rule = "root" if opinion.normalized else "sum"
@@ -127,7 +118,7 @@ def build_candidates(
 
     Parameters
     ----------
-    views : the views with the user's scaling and kernels, and rows in the order of the table
+    views : the views with the user's scaling and kernels
     used : (V,), views that take part
     kinds : some of ``KINDS``
     max_compared_nodes : new rows are compared with so many nodes of a graph at most, and the labeled ones; None for all
@@ -158,7 +149,7 @@ def build_candidates(
             opinions.append(build.view_graphs(far))
     total, constant = sum(opinion.prior for opinion in opinions), float(per_class)
     every = tuple(replace(opinion, prior=opinion.prior / total, constant=constant) for opinion in opinions)
-    return Candidates(every, rows, training.order)
+    return Candidates(every, rows)
 
 
 class _Builder:
@@ -176,11 +167,11 @@ class _Builder:
     ) -> None:
         self.training, self.views, self.tuning = training, views, tuning
         self.random_state, self.max_compared_nodes = random_state, max_compared_nodes
-        self.indices = [i for i, view in enumerate(views) if used[i] and view.rows_U.size]
-        self.weights = training.partition.weights[training.rows]
-        self.labeled, self.weights_L = training.order[rows.positions], rows.weights
+        self.indices = [i for i, view in enumerate(views) if used[i] and view.rows.size]
+        self.weights = training.partition.weights[training.partition.rows]
+        self.labeled, self.weights_L = rows.index, rows.weights
         n_rows = self.weights.size
-        self.rows: dict[int, ViewRows] = {i: view_rows(i, views[i], 0, self.labeled, n_rows) for i in self.indices}
+        self.rows: dict[int, ViewRows] = {i: view_rows(i, views[i], self.labeled, n_rows) for i in self.indices}
 
     def with_bandwidth(self) -> dict[int, ViewData]:
         """The views with a bandwidth."""
@@ -205,14 +196,14 @@ class _Builder:
         settings = replace(self.views[i].settings, clip=clip, kernel="linear+rbf", gamma="median")
         if settings.scaling is None:
             settings = replace(settings, scaling="magnitude")
-        return self.training.whole_view(i, settings, self.random_state)
+        return self.training.view(i, settings, self.random_state)
 
     def kernel(self, i: int, data: ViewData, kernel: Kernel) -> CenteredKernel:
         """A kernel of view i."""
 
         def compute() -> KernelMean:
-            own, rng = self.weights[data.rows_U], generator(self.random_state)
-            return kernel_mean(data, kernel, own, self.tuning.median_sample, rng)
+            rng = generator(self.random_state)
+            return kernel_mean(data, kernel, self.tuning.median_sample, rng)
 
         kind = kernel.kind if isinstance(kernel.kind, str) else id(kernel.kind)
         mean = self.training.cache.get(("mean", i, data.settings.key, kind, kernel.gamma), compute)
@@ -244,7 +235,7 @@ class _Builder:
 
     def _graph_kernel(self, views: list[ViewData], indices: list[int]) -> GraphKernel:
         def compute() -> Nodes:
-            return find_nodes(views, indices, 0, self.weights, self.tuning.n_neighbors)
+            return find_nodes(views, indices, self.weights, self.tuning.n_neighbors)
 
         key = ("nodes", tuple(indices), *(view.settings.key for view in views))
         nodes = self.training.cache.get(key, compute)

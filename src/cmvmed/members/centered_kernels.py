@@ -102,26 +102,24 @@ class CenteredKernel:
         return np.asarray(self.scale * (values - mean[own][:, None] - mean[self.rows.index_L] + self.mean.total))
 
 
-def view_rows(view: int, data: ViewData, n_L: int, labeled: IntArray, n_rows: int) -> ViewRows:
+def view_rows(view: int, data: ViewData, labeled: IntArray, n_rows: int) -> ViewRows:
     """Which rows of a view take part.
 
     Parameters
     ----------
-    n_L : number of rows of the labeled block
     labeled : (l,), training rows that opinions learn from
     n_rows : number of training rows
     """
-    members = np.concatenate([data.rows_L, n_L + data.rows_U])
+    members = data.rows
     place = np.full(n_rows, -1)
     place[members] = np.arange(members.size)
     has = np.flatnonzero(place[labeled] >= 0)
     return ViewRows(view, members, n_rows, labeled.size, has, place[labeled[has]])
 
 
-def kernel_mean(
-    data: ViewData, kernel: Kernel, weights: Array, max_reference: int, rng: np.random.Generator
-) -> KernelMean:
-    """The mean of all rows of a view that have weight, or of a sample drawn by weight; weights (m,) of its rows."""
+def kernel_mean(data: ViewData, kernel: Kernel, max_reference: int, rng: np.random.Generator) -> KernelMean:
+    """The mean of all rows of a view that have weight, or of a sample drawn by weight."""
+    weights = data.weights
     reference = np.flatnonzero(weights > 0.0)
     if reference.size > max_reference:
         p = weights[reference] / weights[reference].sum()

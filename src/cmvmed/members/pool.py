@@ -106,7 +106,7 @@ def fit_opinion(candidates: Candidates, j: int, keep: Sequence[BoolArray], n: in
     """Opinion j, fitted to each of the subsets of the labels."""
     opinion, rows = candidates.opinions[j], candidates.rows
     one_hot = np.eye(rows.n_classes)[rows.codes]
-    A = inverse(opinion.gram(candidates.labeled), rows.weights, opinion.ridge)
+    A = inverse(opinion.gram(rows.index), rows.weights, opinion.ridge)
     fits = [fit_ridge(A, one_hot - empirical_bayes_share(rows.counts(kept)), rows.groups, kept) for kept in keep]
     coefficients = np.concatenate([fit.coefficients for fit in fits], axis=1)  # (l, S K)
     scores = candidates.scores(j, coefficients).reshape(n, len(keep), rows.n_classes).transpose(1, 0, 2)

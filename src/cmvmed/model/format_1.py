@@ -25,8 +25,7 @@ from cmvmed.model.terms import Centers, Term
 from cmvmed.model.uncertainty import HeldOutScores, ViewPosterior
 from cmvmed.numerics.kernels import Kernel
 from cmvmed.numerics.types import Array, IntArray
-from cmvmed.views.imputation import Imputation
-from cmvmed.views.scaling import Scaling
+from cmvmed.views.preprocessing import Imputation, Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
 
 MIN_REDUCTION = 1e-10  # relative reductions of a variance below this are left out

@@ -21,7 +21,7 @@ from cmvmed.model.fitted_model import Member, Mixing, Model
 from cmvmed.numerics.kernels import MIXTURES, Kernel
 from cmvmed.numerics.linalg import is_sparse, unit_rows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.views.scaling import Scaling
+from cmvmed.views.preprocessing import Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
 
 FORMULAS = (*MIXTURES, "cosine")  # kernels that have a formula
@@ -183,7 +183,7 @@ class ViewInput:
     def points(self, preprocessor: ViewPreprocessor) -> Tensor:
         """Rows in the form of the training rows, (n, d); those without the view have arbitrary finite numbers.
 
-        Steps as in :class:`cmvmed.views.imputation.Imputation` and :class:`cmvmed.views.scaling.Scaling`.
+        Steps as in :class:`cmvmed.views.preprocessing.Imputation` and :class:`cmvmed.views.preprocessing.Scaling`.
         """
         imputation = preprocessor.imputation
         empty = np.zeros(self.n_columns, dtype=bool) if imputation is None else imputation.empty
@@ -210,7 +210,7 @@ def view_input(
 
 
 def scaled(rows: Tensor, scaling: Scaling, n_columns: int) -> Tensor:
-    """:meth:`cmvmed.views.scaling.Scaling.apply` of complete rows (n, d).
+    """:meth:`cmvmed.views.preprocessing.Scaling.apply` of complete rows (n, d).
 
     Each column has its own divisor: a scalar one would be moved by onnxruntime into the next product of matrices, in single
     precision.

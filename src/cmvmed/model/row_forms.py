@@ -7,8 +7,7 @@ import numpy as np
 
 from cmvmed.numerics.kernel_expansions import FormedRows
 from cmvmed.numerics.types import Array, IntArray, Matrix
-from cmvmed.views.imputation import Imputation
-from cmvmed.views.scaling import Scaling
+from cmvmed.views.preprocessing import Imputation, Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
 
 

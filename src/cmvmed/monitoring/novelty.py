@@ -8,13 +8,25 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.stats import t as student
 
+from cmvmed.data.reading import InputSettings
+from cmvmed.model.fitted_model import Model
 from cmvmed.monitoring.reference import Reference
+from cmvmed.monitoring.sensor_health import read_batch
+from cmvmed.numerics.linalg import numerical_errors
 from cmvmed.numerics.types import Array, BoolArray
 
 LEVEL = 0.99
 N_NEIGHBORS = 5  # the distance to the fifth nearest row; that to the nearest says little where rows repeat
 CHUNK_ROWS = 512  # new rows that are compared at a time
 SMALLEST = 1e-3  # standard deviations of the features; closer rows are the same
+
+
+def novelty(model: Model, reference: Reference, X: object, settings: InputSettings) -> dict[str, Array]:
+    """How unlike the training rows each row is, by view."""
+    batch = read_batch(model, X, settings)
+    with numerical_errors():
+        found = novelty_by_view(reference, batch.features(reference))
+    return dict(zip(batch.names, found, strict=True))
 
 
 def novelty_by_view(reference: Reference, features: Array) -> list[Array]:

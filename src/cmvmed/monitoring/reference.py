@@ -18,7 +18,8 @@ import numpy as np
 
 from cmvmed.numerics.linalg import eigen_psd, is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix, Single
-from cmvmed.views.scaling import Scaling, fit_scaling
+from cmvmed.views.preprocessing import Scaling, fit_scaling
+from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_rows import ViewPreprocessor
 
 N_PARTS = 3
@@ -141,24 +142,17 @@ class ReferenceRows:
         return Reference(tuple(profiles), features.astype(np.float32), self.probabilities, self.n_second)
 
 
-def draw_reference_rows(
-    matrices: Sequence[Matrix],
-    present: Sequence[BoolArray],
-    rows: IntArray,
-    probabilities: Array,
-    max_rows: int,
-    n_directions: int,
-) -> ReferenceRows:
-    """Draw the three parts.
+def reference_rows(training: TrainingData, probabilities: Array, max_rows: int, n_directions: int) -> ReferenceRows:
+    """Draw the three parts of a fit's rows in memory; those without weight or without any view have no part in it.
 
     Parameters
     ----------
-    matrices, present : per view the rows (n, d) and which of them have it
-    rows : numbers of the rows to use
     probabilities : (n, K), of the classes of each row
     max_rows : rows of each of the three parts
     n_directions : principal directions of each view
     """
+    matrices, present, partition = training.matrices, training.present, training.partition
+    rows = partition.rows[partition.weights[partition.rows] > 0.0]
     first, second, third = _three_parts(rows, max_rows)
     numbers = []
     for has in present:

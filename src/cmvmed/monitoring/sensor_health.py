@@ -12,9 +12,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom
 
+from cmvmed.data.reading import InputSettings
+from cmvmed.model.fitted_model import Model
 from cmvmed.monitoring.batch_tests import BatchTests, ViewScores
 from cmvmed.monitoring.reference import Reference, ViewProfile, features_of
-from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.linalg import is_sparse, numerical_errors
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.view_rows import ViewPreprocessor
 
@@ -88,9 +90,16 @@ def tests_of(reference: Reference, batch: Batch) -> BatchTests:
     return BatchTests(reference, np.column_stack(batch.present), LEVEL / N_KINDS)
 
 
-def sensor_health(reference: Reference, batch: Batch) -> dict[str, SensorHealth]:
-    """The health of each view by its name."""
-    return Examination(reference, batch, tests_of(reference, batch)).result()
+def read_batch(model: Model, X: object, settings: InputSettings) -> Batch:
+    """New rows by view."""
+    return Batch(model.schema.view_names, model.preprocessors, *model.read_views(X, settings))
+
+
+def sensor_health(model: Model, reference: Reference, X: object, settings: InputSettings) -> dict[str, SensorHealth]:
+    """Whether the sensor behind each view works as in training, by the view's name."""
+    batch = read_batch(model, X, settings)
+    with numerical_errors():
+        return Examination(reference, batch, tests_of(reference, batch)).result()
 
 
 class Examination:

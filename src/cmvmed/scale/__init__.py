@@ -1,9 +1,10 @@
-"""More rows than memory: how much may be used, a sample to anneal on, and passes over all rows in chunks.
+"""More rows than memory: a sample to anneal on, and passes over all rows in chunks.
 
-==========  ==========================================================================
-memory      how much memory may be used
-sampling    the rows that are annealed in memory
-passes      sums over chunks of rows, in memory, files or clusters
-streamed    the last stage continued on all rows
-==========  ==========================================================================
+============  ========================================================================
+sampling      the rows that are annealed in memory, and larger samples
+passes        sums over chunks of rows, in memory, files or clusters
+streamed      sweeps over such rows, at the temperature of the last stage
+continuation  a fit to a sample continued on more rows, up to all
+row_change    what all rows would still change
+============  ========================================================================
 """

@@ -24,7 +24,7 @@ LARGER_MEMORY = 4  # the largest of the larger samples takes at most this part o
 MIN_GROWTH = 2  # of a sample
 LARGEST_PART = 2  # the largest of them has at most this part of all rows
 ROWS_PER_COMPONENT = 20  # of the first larger sample, whose sums of products all of them use
-# Copies of the sample's rows: as they are given, while they are scaled, in their own order and in that of a fit
+# Copies of the sample's rows: as they are given, while gaps are filled and they are scaled, and as the views hold them
 SAMPLE_COPIES = 4
 FEATURE_COPIES = 1  # in double precision of the sample's features, which are kept in single precision twice
 SQUARE_MATRICES = 7  # (p, p) per view: features, rotated twice, their Gram matrix, and what eigendecompositions take

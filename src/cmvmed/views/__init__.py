@@ -1,1 +1,1 @@
-"""A view's rows: filled, scaled, with a kernel, as labeled and unlabeled rows of a fit."""
+"""A view's rows: filled, scaled, with a kernel, and the problem that labeled and unlabeled rows make."""

@@ -1,7 +1,7 @@
 """What a fit works on: matrices, labels and weights of the training rows, read and checked."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 
 import numpy as np
@@ -18,9 +18,9 @@ from cmvmed.data.row_hashes import checksum
 from cmvmed.data.validation import RowCheck, absent_rows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.row_cache import RowCache
-from cmvmed.views.view_kernel import FitView
 from cmvmed.views.view_rows import ViewData, ViewSettings, read_view
 
+NO_VIEW_WARNING = "{} training rows have all views missing; they are not used, and get the class prior."
 MOST = 0.5 + 1e-9  # share of a column's cells from which on it is mostly filled
 
 
@@ -45,51 +45,36 @@ class TrainingData:
     groups: IntArray | None = None  # (n,)
     cache: RowCache = field(default_factory=RowCache)
 
-    @property
-    def rows(self) -> IntArray:
-        """Numbers of the rows that have any view, ascending."""
-        return np.sort(np.concatenate([self.partition.block_L, self.partition.block_U]))
+    def restricted(self, block_L: IntArray, block_U: IntArray) -> "TrainingData":
+        """The same table, of which a fit uses the rows of these blocks alone; the others still set scale and bandwidth."""
+        return replace(self, partition=replace(self.partition, block_L=block_L, block_U=block_U))
 
-    @property
-    def order(self) -> IntArray:
-        """Where the rows of the labeled block, and then those of the unlabeled one, are among ``rows``."""
-        return np.searchsorted(self.rows, np.concatenate([self.partition.block_L, self.partition.block_U]))
+    def views(self, settings: Sequence[ViewSettings], random_state: object) -> list[ViewData]:
+        """The views of a fit, each of which does not depend on the others."""
+        return self._warned([self.view(i, s, random_state) for i, s in enumerate(settings)])
 
-    def view_data(
-        self, settings: Sequence[ViewSettings], block_L: IntArray, block_U: IntArray, random_state: object
-    ) -> list[ViewData]:
-        """The views' training rows, scaled, with their kernels."""
+    def view(self, i: int, settings: ViewSettings, random_state: object) -> ViewData:
+        """View i with all its rows, scaled, with its kernel; all that does not depend on labels is kept by the cache."""
+
+        def compute() -> ViewData:
+            return self._read(i, settings, generator(random_state))
+
+        return self.cache.get(("view", i, settings.key), compute).with_labels(self.partition)
+
+    def views_of_one_draw(self, settings: Sequence[ViewSettings], random_state: object) -> list[ViewData]:
+        """The views of a baseline, which draw from one generator in turn."""
         rng = generator(random_state)
-        views = [
-            read_view(s, matrix, has_view, block_L, block_U, self.partition.weights, rng)
-            for s, matrix, has_view in zip(settings, self.matrices, self.present, strict=True)
-        ]
+        return self._warned([self._read(i, s, rng).with_labels(self.partition) for i, s in enumerate(settings)])
+
+    def _read(self, i: int, settings: ViewSettings, rng: np.random.Generator) -> ViewData:
+        partition = self.partition
+        return read_view(settings, self.matrices[i], self.present[i], partition.rows, partition.weights, rng)
+
+    def _warned(self, views: list[ViewData]) -> list[ViewData]:
+        """The views, after warnings of columns with many gaps."""
         for view, names in zip(views, self.schema.known_columns, strict=True):
             _warn_of_gaps(view, names)
         return views
-
-    def fit_views(self, settings: Sequence[ViewSettings], random_state: object) -> list[FitView]:
-        """The views of a fit to all rows."""
-        views = [self.fit_view(i, s, random_state) for i, s in enumerate(settings)]
-        for view, names in zip(views, self.schema.known_columns, strict=True):
-            _warn_of_gaps(view.whole, names)
-        return views
-
-    def whole_view(self, i: int, settings: ViewSettings, random_state: object) -> ViewData:
-        """View i with all its rows in their own order, scaled, with its kernel; it does not depend on labels."""
-
-        def compute() -> ViewData:
-            nothing, rng = np.empty(0, dtype=np.intp), generator(random_state)
-            weights = self.partition.weights
-            return read_view(settings, self.matrices[i], self.present[i], nothing, self.rows, weights, rng)
-
-        return self.cache.get(("view", i, settings.key), compute)
-
-    def fit_view(self, i: int, settings: ViewSettings, random_state: object) -> FitView:
-        """View i of a fit."""
-        whole, partition = self.whole_view(i, settings, random_state), self.partition
-        data, order = whole.arranged(self.rows, partition.block_L, partition.block_U)
-        return FitView(data, whole, order, partition.weights[self.rows[whole.rows_U]], self.cache)
 
     def signed_labels(self, rows: IntArray) -> Array:
         """Labels ±1 of each function, (n, F): of the second class if there are two, of each class otherwise.

@@ -1,119 +1,104 @@
-"""A view of a fit: kernel blocks or features of its labeled and unlabeled rows, taken from those of all its rows.
+"""The problem of a fit from its views: kernel blocks or features of the labeled and unlabeled rows of each.
 
-Kernels, landmarks and features are computed for all rows of the view, whatever their labels, and
-kept in a :class:`cmvmed.views.row_cache.RowCache`. Which rows are labeled only decides which lines are taken from them.
+Kernels, landmarks and features are computed for all rows of a view, whatever their labels, and
+kept in a :class:`cmvmed.views.row_cache.RowCache`. Labels only decide which of their lines are taken.
 """
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from cmvmed.core.full_kernel import CholeskyView, KernelBlocks, SpectralView
 from cmvmed.core.low_rank import Features, LowRankView, gather_features
+from cmvmed.core.posterior import ViewModel
+from cmvmed.core.problem import Problem
 from cmvmed.numerics.nystroem import Basis, choose_landmarks, fit_basis
+from cmvmed.numerics.threads import Mapper
 from cmvmed.numerics.types import Array, IntArray
 from cmvmed.views.row_cache import RowCache
+from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_rows import ViewData
 
 FEATURE_ROWS = 512  # rows whose features are computed at a time
 
 
-@dataclass(frozen=True)
-class KernelOfRows:
-    """A kernel of all rows, of which some are labeled and some unlabeled."""
+def build_problem(
+    training: TrainingData,
+    views: Sequence[ViewData],
+    bases: Sequence[Basis] | None = None,
+    *,
+    shared_curvature: bool,
+    map_views: Mapper = map,
+) -> Problem:
+    """Kernel blocks and factorizations of all views.
 
-    name: str  # of the view, for errors
-    key: Hashable  # of the kernel in the cache
-    compute: Callable[[], Array]  # the kernel (m, m), bias included
-    weights: Array  # (m,), sample weights
-    place_L: IntArray  # which rows are the labeled ones
-    place_U: IntArray  # which rows are the unlabeled ones
-    prior_variance: float  # σ²
-    cache: RowCache
+    Parameters
+    ----------
+    bases : per view, the features that approximate its kernel; None for the kernel itself
+    shared_curvature : one eigendecomposition per view (constant curvature) instead of a Cholesky factorization per sweep
+    """
+    partition, cache = training.partition, training.cache
 
-    def exact_model(self, weights_U: Array, *, shared_curvature: bool) -> SpectralView | CholeskyView:
-        """The view with its kernel held whole; ``weights_U`` (u,) are those of its unlabeled rows."""
-        K, L, U = self.cache.get(("kernel", self.key), self.compute), self.place_L, self.place_U
-        K_L, K_U = K.take(L, axis=0), K.take(U, axis=0)
-        LL, UL, UU = K_L.take(L, axis=1), K_U.take(L, axis=1), K_U.take(U, axis=1)
-        blocks = KernelBlocks(LL, UL, UU, weights_U, self.prior_variance, self.name)
-        return SpectralView(blocks) if shared_curvature else CholeskyView(blocks)
+    def model(i: int) -> ViewModel:
+        if bases is not None:
+            return low_rank_model(views[i], bases[i], cache)
+        return exact_model(views[i], cache, shared_curvature=shared_curvature)
+
+    return Problem(
+        models=tuple(map_views(model, range(len(views)))),
+        rows_L=tuple(view.rows_in(partition.L) for view in views),
+        rows_U=tuple(view.rows_in(partition.U) for view in views),
+        Y=training.signed_labels(partition.block_L),
+        box=tuple(view.settings.C * partition.weights[partition.block_L] for view in views),
+        weights_U=partition.weights[partition.block_U],
+        n_classes=training.labels.n_classes,
+    )
 
 
-@dataclass(frozen=True)
-class FitView:
-    """One view of a fit."""
+def exact_model(view: ViewData, cache: RowCache, *, shared_curvature: bool) -> SpectralView | CholeskyView:
+    """A view with its kernel held whole."""
+    s, every = view.settings, np.arange(view.rows.size)
+    K = cache.get(("kernel", s.key), lambda: view.kernel_of(every))
+    blocks = kernel_blocks(K, view.L, view.U, view.weights[view.U], s.prior_variance, s.name)
+    return SpectralView(blocks) if shared_curvature else CholeskyView(blocks)
 
-    data: ViewData  # the labeled rows, then the unlabeled ones
-    whole: ViewData  # all rows in the order of the table, whatever their labels
-    order: IntArray  # where each row of ``data`` is in ``whole``
-    weights: Array  # (m,), sample weights of the rows of ``whole``
-    cache: RowCache
 
-    @property
-    def rows_L(self) -> IntArray:
-        """Its rows of the labeled block."""
-        return self.data.rows_L
+def kernel_blocks(
+    K: Array, L: IntArray, U: IntArray, weights_U: Array, prior_variance: float, view: str
+) -> KernelBlocks:
+    """The blocks of a kernel (m, m), bias included, whose rows L are labeled and U unlabeled."""
+    K_L, K_U = K.take(L, axis=0), K.take(U, axis=0)  # faster than both indices at once
+    return KernelBlocks(
+        LL=K_L.take(L, axis=1),
+        UL=K_U.take(L, axis=1),
+        UU=K_U.take(U, axis=1),
+        weights=weights_U,
+        prior_variance=prior_variance,
+        view=view,
+    )
 
-    @property
-    def rows_U(self) -> IntArray:
-        """Its rows of the unlabeled block."""
-        return self.data.rows_U
 
-    @property
-    def C(self) -> float:
-        """Weight of the hinge loss."""
-        return self.data.C
+def view_basis(view: ViewData, cache: RowCache, n_components: int, seed: int, *, rounds: int, candidates: int) -> Basis:
+    """Low-rank features of a view, with some of its rows as landmarks."""
 
-    @property
-    def place_L(self) -> IntArray:
-        """Where the labeled rows are in ``whole``."""
-        return self.order[: self.rows_L.size]
+    def compute() -> Basis:
+        rows, rng = view.training_rows, np.random.default_rng(seed)
+        chosen = choose_landmarks(rows, view.weights, n_components, rng, rounds=rounds, candidates=candidates)
+        return fit_basis(rows, chosen, view.bias)
 
-    @property
-    def place_U(self) -> IntArray:
-        """Where the unlabeled rows are in ``whole``."""
-        return self.order[self.rows_L.size :]
+    return cache.get(("basis", view.settings.key, n_components, seed), compute)
 
-    def exact_model(self, weights_U: Array, *, shared_curvature: bool) -> SpectralView | CholeskyView:
-        """The view with its kernel held whole; ``weights_U`` are those of the unlabeled block."""
-        whole, s = self.whole, self.whole.settings
 
-        def compute() -> Array:
-            return whole.kernel.gram(whole.train, np.arange(whole.train.shape[0])) + whole.bias
+def low_rank_model(view: ViewData, basis: Basis, cache: RowCache) -> LowRankView:
+    """A view through low-rank features; G of the unlabeled rows is that of all less that of the others."""
+    s, L, U = view.settings, view.L, view.U
+    features = cache.get(("features", s.key, basis.n_landmarks), lambda: _features(view, basis))
+    Z_L, weights_L = basis.features(view.train[L]), view.weights[L]
+    G = features.G - Z_L.T @ (weights_L[:, None] * Z_L)
+    return LowRankView(Z_L, Features(features.Z, G), U, view.weights[U], s.prior_variance, s.name)
 
-        rows = KernelOfRows(
-            s.name, s.key, compute, self.weights, self.place_L, self.place_U, s.prior_variance, self.cache
-        )
-        return rows.exact_model(weights_U[self.rows_U], shared_curvature=shared_curvature)
 
-    def basis(self, n_components: int, seed: int, *, rounds: int, candidates: int) -> Basis:
-        """Low-rank features with some of the rows as landmarks."""
-
-        def compute() -> Basis:
-            rows, rng = self.whole.training_rows, np.random.default_rng(seed)
-            chosen = choose_landmarks(rows, self.weights, n_components, rng, rounds=rounds, candidates=candidates)
-            return fit_basis(rows, chosen, self.whole.bias)
-
-        return self.cache.get(("basis", self.whole.settings.key, n_components, seed), compute)
-
-    def low_rank_model(self, basis: Basis, weights_U: Array) -> LowRankView:
-        """The view through low-rank features; G of the unlabeled rows is that of all less that of the others."""
-        settings, train = self.whole.settings, self.whole.train
-        features = self.cache.get(("features", settings.key, basis.n_landmarks), lambda: self._features(basis))
-        Z_L, weights_L = basis.features(train[self.place_L]), self.weights[self.place_L]
-        G = features.G - Z_L.T @ (weights_L[:, None] * Z_L)
-        return LowRankView(
-            Z_L,
-            Features(features.Z, G),
-            self.place_U,
-            weights_U[self.rows_U],
-            settings.prior_variance,
-            settings.name,
-        )
-
-    def _features(self, basis: Basis) -> Features:
-        train, n = self.whole.train, self.weights.size
-        parts = (basis.features(train[start : start + FEATURE_ROWS]) for start in range(0, n, FEATURE_ROWS))
-        return gather_features(parts, self.weights, basis.rank, single=n > self.whole.settings.double_precision_rows)
+def _features(view: ViewData, basis: Basis) -> Features:
+    n = view.rows.size
+    parts = (basis.features(view.train[start : start + FEATURE_ROWS]) for start in range(0, n, FEATURE_ROWS))
+    return gather_features(parts, view.weights, basis.rank, single=n > view.settings.double_precision_rows)

@@ -1,17 +1,16 @@
 """A view's training rows: from raw rows to scaled ones with a kernel."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cmvmed.core.full_kernel import KernelBlocks
+from cmvmed.core.problem import RowPartition
 from cmvmed.numerics.kernels import Kernel, fit_kernel
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.nystroem import TrainingRows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
-from cmvmed.views.imputation import Imputation, fit_imputation
-from cmvmed.views.scaling import Scaling, fit_scaling
+from cmvmed.views.preprocessing import Imputation, Scaling, fit_imputation, fit_scaling
 
 
 @dataclass(frozen=True)
@@ -37,76 +36,50 @@ class ViewSettings:
         return replace(self, kernel=f"function {id(self.kernel)}") if callable(self.kernel) else self
 
 
+def _no_rows() -> IntArray:
+    return np.empty(0, dtype=np.intp)
+
+
 @dataclass(frozen=True)
 class ViewData:
-    """One view's training rows, scaled, with its kernel.
+    """One view's training rows in the order of the table, scaled, with its kernel, and which of them are labeled.
 
-    ``rows_L`` and ``rows_U`` say which rows of the labeled and unlabeled block the view has; ``train`` holds those
-    rows, first the labeled then the unlabeled ones. With a precomputed kernel ``train`` is their square matrix.
+    Only ``L`` and ``U`` depend on labels. With a precomputed kernel ``train`` is the square matrix of the rows.
     """
 
     settings: ViewSettings
     scaling: Scaling
     kernel: Kernel
-    train: Matrix
+    train: Matrix  # (m_v, d)
     columns: IntArray | None  # the columns of a precomputed kernel that belong to ``train``
-    rows_L: IntArray
-    rows_U: IntArray
+    rows: IntArray  # (m_v,), which of the rows of a fit have the view, ascending
+    weights: Array  # (m_v,), sample weights
     imputation: Imputation | None = None  # None for a precomputed kernel, which must have no gaps
+    L: IntArray = field(default_factory=_no_rows)  # rows of ``train`` that belong to the labeled block
+    U: IntArray = field(default_factory=_no_rows)  # rows of ``train`` that belong to the unlabeled block
 
     @property
     def bias(self) -> float:
         """σ_b²/σ², the constant a Gaussian bias adds to the kernel."""
         return self.settings.bias_variance / self.settings.prior_variance
 
-    @property
-    def C(self) -> float:
-        """Weight of the hinge loss."""
-        return self.settings.C
+    def with_labels(self, partition: RowPartition) -> "ViewData":
+        """The view with the labeled and unlabeled block of a partition of the same rows."""
+        L, U = (np.flatnonzero(np.isin(self.rows, block)) for block in (partition.L, partition.U))
+        return replace(self, L=L, U=U)
 
-    @property
-    def index_L(self) -> IntArray:
-        """Labeled rows of ``train``."""
-        return np.arange(self.rows_L.size)
+    def rows_in(self, block: IntArray) -> IntArray:
+        """Which rows of a block of the fit's rows the view has, as positions in the block."""
+        return np.flatnonzero(np.isin(block, self.rows))
 
-    @property
-    def index_U(self) -> IntArray:
-        """Unlabeled rows of ``train``."""
-        return np.arange(self.rows_L.size, self.rows_L.size + self.rows_U.size)
-
-    def blocks(self, weights_U: Array) -> KernelBlocks:
-        """Kernel blocks with the bias, given the sample weights of the unlabeled block."""
-        L, U = self.index_L, self.index_U
-        return KernelBlocks(
-            LL=self.kernel.gram(self.train, L) + self.bias,
-            UL=self.kernel.cross(self.train[U], self.train, L) + self.bias,
-            UU=self.kernel.gram(self.train, U) + self.bias,
-            weights=weights_U[self.rows_U],
-            prior_variance=self.settings.prior_variance,
-            view=self.settings.name,
-        )
+    def kernel_of(self, rows: IntArray) -> Array:
+        """The kernel between some rows of ``train``, with the bias."""
+        return self.kernel.gram(self.train, rows) + self.bias
 
     @property
     def training_rows(self) -> TrainingRows:
         """The rows as the kernel sees them."""
         return TrainingRows(self.kernel, self.train)
-
-    def arranged(self, rows: IntArray, block_L: IntArray, block_U: IntArray) -> tuple["ViewData", IntArray]:
-        """The view with rows in the order of other blocks, and where each was in ``train``.
-
-        Parameters
-        ----------
-        rows : (n,), row numbers of all rows of this view's own blocks, the labeled ones first
-        block_L, block_U : row numbers of the labeled and unlabeled block
-        """
-        place = np.full(int(max(rows.max(initial=-1), block_L.max(initial=-1), block_U.max(initial=-1))) + 1, -1)
-        place[rows[np.concatenate([self.rows_L, self.rows_U])]] = np.arange(self.train.shape[0])
-        rows_L, rows_U = np.flatnonzero(place[block_L] >= 0), np.flatnonzero(place[block_U] >= 0)
-        order = np.concatenate([place[block_L[rows_L]], place[block_U[rows_U]]])
-        if self.columns is None:
-            return replace(self, train=self.train[order], rows_L=rows_L, rows_U=rows_U), order
-        square = np.asarray(self.train[np.ix_(order, order)])
-        return replace(self, train=square, columns=self.columns[order], rows_L=rows_L, rows_U=rows_U), order
 
     @property
     def preprocessor(self) -> "ViewPreprocessor":
@@ -160,12 +133,11 @@ def read_view(
     settings: ViewSettings,
     matrix: Matrix,
     present: BoolArray,
-    block_L: IntArray,
-    block_U: IntArray,
+    rows: IntArray,
     weights: Array,
     rng: np.random.Generator,
 ) -> ViewData:
-    """Fill the gaps of a view's rows, scale them and fix the view's kernel.
+    """Fill the gaps of a view's rows, scale them and fix the view's kernel; no row counts as labeled yet.
 
     The kernel "auto" is "linear+rbf", but "linear" for standardized views of more columns than rows, which are then
     clipped only far out. In so many dimensions distances are nearly equal, so that the RBF kernel adds little but a
@@ -175,16 +147,16 @@ def read_view(
     ----------
     matrix : (n, d), all rows of the view
     present : (n,), which rows have the view; all of them count in imputation, scaling and bandwidth
-    block_L, block_U : row numbers of the labeled and unlabeled block
+    rows : ascending numbers of the rows that a fit uses
     weights : (n,), sample weight of each row
     """
-    rows_L, rows_U = np.flatnonzero(present[block_L]), np.flatnonzero(present[block_U])
-    used = np.concatenate([block_L[rows_L], block_U[rows_U]])
+    own = np.flatnonzero(present[rows])
+    used = rows[own]
     s = settings
     if s.kernel == "precomputed":
         train = _square_part(s.name, matrix, used)
         kernel = fit_kernel(s.name, s.kernel, s.gamma, train, weights[used], rng, s.median_sample, used)
-        return ViewData(s, Scaling(None), kernel, train, used, rows_L, rows_U)
+        return ViewData(s, Scaling(None), kernel, train, used, own, weights[used])
     reference = present & (weights > 0.0)
     imputation = fit_imputation(matrix[reference], weights[reference])
     complete = imputation.apply(matrix[reference])
@@ -197,7 +169,7 @@ def read_view(
     del complete
     kernel = fit_kernel(s.name, s.kernel, s.gamma, scaled, weights[reference], rng, s.median_sample, numbers)
     train = scaling.apply(imputation.apply(matrix[used]))
-    return ViewData(s, scaling, kernel, train, None, rows_L, rows_U, imputation)
+    return ViewData(s, scaling, kernel, train, None, own, weights[used], imputation)
 
 
 def _scaling_kind(settings: ViewSettings) -> str | None:

@@ -133,7 +133,8 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
     kind, table = rows.kinds[column], rows.table
     if kind in ("number", "date", "boolean"):
         series = table.frame[column]
-        bad = np.flatnonzero(read_cells(table, column, kind).bad)
+        cells = read_cells(table, column, kind)
+        bad = np.flatnonzero(cells.bad)
         if len(bad):
             yield Finding(
                 "warning",
@@ -142,7 +143,9 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"{str(series.iloc[bad[0]])!r} in {table.place(int(bad[0]))}. Correct them or leave them empty.",
             )
     if kind == "number":
-        marker, count = gap_marker(read_cells(table, column, kind).values)
+        if cells.note:
+            yield Finding("warning", "thousands", f"View {view!r}, column {column!r}: {cells.note}.")
+        marker, count = gap_marker(cells.values)
         if count:
             yield Finding(
                 "warning",

@@ -103,11 +103,13 @@ class NumberEncoder(OneColumn):
     mean: float
     scale: float
     is_boolean: bool = False
+    decimal: str = "."  # sign of the training rows
 
     def encode(self, table: RawTable, *, standardize: bool) -> Block:
         """The features of all rows."""
         kind, expected = ("boolean", "yes or no") if self.is_boolean else ("number", "a number")
-        cells = _checked(table, self.column, read_cells(table, self.column, kind), expected)
+        read = read_cells(table, self.column, kind, usual_decimal=self.decimal)
+        cells = _checked(table, self.column, read, expected)
         present = ~np.isnan(cells.values)
         return Block(self._scaled(np.where(present, cells.values, self.mean), standardize), present)
 
@@ -235,10 +237,10 @@ def fit_column(table: RawTable, column: str, kind: str, *, day_first: bool | Non
 
 
 def _fit_number(table: RawTable, column: str, kind: str) -> NumberEncoder:
-    values = read_cells(table, column, kind).values
-    known = values[~np.isnan(values)]
+    cells = read_cells(table, column, kind)
+    known = cells.values[~np.isnan(cells.values)]
     scale = float(known.std())
-    return NumberEncoder(column, float(known.mean()), scale or 1.0, kind == "boolean")
+    return NumberEncoder(column, float(known.mean()), scale or 1.0, kind == "boolean", cells.decimal)
 
 
 def _fit_date(table: RawTable, column: str, day_first: bool | None) -> DateEncoder:

@@ -1,7 +1,7 @@
 """Labels that look wrong: by themselves, beside a column that gives them away, and beside groups and times."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import lgamma, log
 from typing import Any
@@ -35,6 +35,20 @@ NUMBERED = re.compile(r"[^\W\d]+[ _.#-]?\d+")  # letters, then a number
 MIN_NAMES = 5  # fewer may be settings or parts
 
 
+def _differ_by_case(names: Sequence[str]) -> bool:
+    return len({re.sub(r"[ _\t-]", "", name.casefold()) for name in names}) == 1
+
+
+def _difference(names: Sequence[str]) -> str:
+    """How names of one appearance differ."""
+    return "differ only by case, blanks or hyphens" if _differ_by_case(names) else "look alike"
+
+
+def _quoted(name: str, names: Sequence[str]) -> str:
+    """A name in quotes, with the codes of its letters if it looks like another one of the names."""
+    return repr(name) if _differ_by_case(names) else ascii(name)
+
+
 def label_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
     """Labels that are no classes, classes that are written differently, and classes with few labels."""
     counts, n_rows = rows.labels.counts, rows.table.n_rows
@@ -58,11 +72,11 @@ def label_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
             "labeled. Add it to unlabeled in [data]; if it is a class, list all classes in classes.",
         )
     for group in similar_classes([label for label in counts if label not in data.classes]):
-        listed = ", ".join(f"{label!r} ({counts[label]})" for label in group)
+        listed = ", ".join(f"{_quoted(label, group)} ({counts[label]})" for label in group)
         yield Finding(
             "error",
             "similar_classes",
-            f"The classes {listed} differ only by case, blanks or hyphens. Write them alike in the data; if they are "
+            f"The classes {listed} {_difference(group)}. Write them alike in the data; if they are "
             "different classes, list all classes in classes in [data].",
         )
     yield from _number_of_labels(rows, data, n_labeled)
@@ -205,7 +219,7 @@ def group_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "similar_groups",
-            f"The groups {abbreviate(similar)} differ only by case, blanks or hyphens and would sit on both "
+            f"The groups {abbreviate(similar)} {_difference(similar)} and would sit on both "
             "sides of a split. Write them alike in the data.",
         )
     labeled = rows.labels.labeled

@@ -248,8 +248,10 @@ def labels_path(project_file: Path) -> Path:
 class Conflict(ValueError):
     """The row was changed by another window since its revision was read."""
 
-    def __init__(self, current: Event | None) -> None:
-        super().__init__("The label of this row was changed in another window.")
+    def __init__(
+        self, current: Event | None, message: str = "The label of this row was changed in another window."
+    ) -> None:
+        super().__init__(message)
         self.current = current
 
 
@@ -343,7 +345,10 @@ class LabelStore:
             return self._append(item, action, label, chosen_by, window, None)
 
     def undo(self, window: str) -> Event | None:
-        """Take back the last event of a window that it has not taken back; None if there is none."""
+        """Take back the last event of a window that it has not taken back; None if there is none.
+
+        If the row does not show that event any more, because another window changed it, this is a Conflict.
+        """
         with self._transaction():
             own = self._events(
                 "WHERE window = ? AND undoes IS NULL AND revision NOT IN "
@@ -353,13 +358,22 @@ class LabelStore:
             if not own:
                 return None
             event = own[0]
-            last = self.last(event.item)
-            if last is not None and last.window != window:
-                raise Conflict(last)
+            if self._shown(event.item) != event:
+                raise Conflict(
+                    self.last(event.item),
+                    f"Row {event.item!r} was changed in another window since; its label was not undone.",
+                )
             before = self._before(event)
             action, label = ("reset", None) if before is None else (before.action, before.label)
             chosen_by = event.chosen_by if before is None else before.chosen_by
             return self._append(event.item, action, label, chosen_by, window, event.revision)
+
+    def _shown(self, item: str) -> Event | None:
+        """The event whose label a row has: the last one, or what was there before those that were taken back."""
+        event = self.last(item)
+        while event is not None and event.undoes is not None:
+            event = self._before(self._events("WHERE revision = ?", (event.undoes,))[0])
+        return event
 
     def _before(self, event: Event) -> Event | None:
         condition = "WHERE item = ? AND revision < ? ORDER BY revision DESC LIMIT 1"

@@ -5,7 +5,7 @@
 the project file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -39,6 +39,7 @@ from cmvmed.workbench.view_encoders import (
 __all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_class"]
 
 SEPARATOR = " | "  # between the names of classes or views in a cell
+PREDICTED_AT_ONCE = 20_000  # rows, after which progress is shown
 
 
 @dataclass
@@ -257,7 +258,9 @@ class TrainedProject:
         """Write model, settings and encoders to one file, which :meth:`load` and :func:`cmvmed.load` read."""
         cmvmed.save(self, path, overwrite=overwrite, compact=compact)
 
-    def predict(self, rows: NewPaths | ProjectTable, *, alpha: float = 0.1) -> Frame:
+    def predict(
+        self, rows: NewPaths | ProjectTable, *, alpha: float = 0.1, on_rows: Callable[[int], None] | None = None
+    ) -> Frame:
         """Classes and probabilities of rows, and why.
 
         Parameters
@@ -266,6 +269,8 @@ class TrainedProject:
             A file or folder of the kind of the training data, as in :meth:`Project.read_new`, or what that returned.
         alpha : float, default=0.1
             Share of rows whose prediction set may lack the true class.
+        on_rows : callable, default=None
+            Called with the number of rows that are done, now and then.
 
         Returns
         -------
@@ -280,7 +285,14 @@ class TrainedProject:
                 "CMVMED, whose predict takes arrays and data frames of encoded features."
             )
         table = rows if isinstance(rows, ProjectTable) else self.project.read_new(rows)
-        return _prediction_frame(self.model, table, id_name=self.project.id_name, alpha=alpha)
+        parts = []
+        for first in range(0, max(len(table.ids), 1), PREDICTED_AT_ONCE):
+            some = slice(first, first + PREDICTED_AT_ONCE)
+            part = replace(table, ids=table.ids[some], views={name: view[some] for name, view in table.views.items()})
+            parts.append(_prediction_frame(self.model, part, id_name=self.project.id_name, alpha=alpha))
+            if on_rows is not None:
+                on_rows(len(part.ids))
+        return parts[0] if len(parts) == 1 else pandas().concat(parts)
 
     def read_training(self, project: Project, rows: ProjectRows | None = None) -> ProjectTable:
         """The rows of a project, encoded as when the model was trained.
@@ -355,7 +367,7 @@ def _prediction_frame(model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: st
     codes = probabilities.argmax(axis=1)  # as in ``predict``, whose scores have the same order
     columns: dict[str, Any] = {"class": model.classes_[codes]}
     columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(model.classes_)}
-    if model.held_out_rows_ is not None:  # without held-out labels there are no sets
+    if model.held_out_rows_.size:  # without held-out labels there are no sets
         columns["prediction_set"] = _joined(model.classes_, np.asarray(model.predict_set(X, alpha=alpha)))
     columns |= {f"share_{name}": score_of_class(part, codes) for name, part in model.explain(X).items()}
     absent = np.column_stack([absent_rows(X[name]) for name in model.view_names_])

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cmvmed.workbench.tables.columns import KINDS
+from cmvmed.workbench.tables.columns import KINDS, clean_name
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 __all__ = [
@@ -199,6 +199,7 @@ class _Reader:
     def data(self, entries: Mapping[str, Any]) -> DataSettings:
         self.known("data", entries, tuple(f.name for f in fields(DataSettings)))
         given = {key: self._value("data", key, value) for key, value in entries.items()}
+        given |= {key: tuple(map(clean_name, given[key])) for key in ("classes", "unlabeled") if key in given}
         if given.get("labels_drawn", DRAWS[0]) not in DRAWS:
             raise self.fail(
                 "labels_drawn", f"labels_drawn is {given['labels_drawn']!r}, but must be one of {abbreviate(DRAWS)}."

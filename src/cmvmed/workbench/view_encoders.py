@@ -26,9 +26,11 @@ from cmvmed.workbench.project_file import AUTO, ProjectSettings, ViewSettings
 from cmvmed.workbench.sensor_encoders import SensorEncoder, fit_sensors
 from cmvmed.workbench.tables.columns import (
     BoolArray,
+    Cells,
     FloatArray,
     Matrix,
     RawTable,
+    is_numeric,
     read_cells,
 )
 from cmvmed.workbench.tables.read import FILE_COLUMN, FOLDER_COLUMN
@@ -139,14 +141,18 @@ def _bad_cells(table: RawTable, column: str, kind: str, day_first: bool | None) 
     if kind not in ("number", "boolean", "date"):
         return []
     cells = read_cells(table, column, kind, day_first=day_first)
-    said = [f"Column {column!r}: {cells.note}."] if cells.note else []
     if not cells.is_readable:
         row = int(np.flatnonzero(cells.bad)[0])
         raise ProjectError(
             f"Column {column!r}, {table.place(row)}: {str(table.frame[column].iloc[row])!r} is not a {kind}, which [columns] "
             "says it is; correct the cells, or remove the line."
         )
-    if cells.bad.any():
+    return _said_of(table, column, kind, cells)
+
+
+def _said_of(table: RawTable, column: str, kind: str, cells: Cells) -> list[str]:
+    said = [f"Column {column!r}: {cells.note}."] if cells.note else []
+    if cells.bad.any() and cells.is_readable:
         row = int(np.flatnonzero(cells.bad)[0])
         said.append(
             f"Column {column!r} holds {kind}s except {plural(int(cells.bad.sum()), 'cell')}, such as "
@@ -172,6 +178,8 @@ def compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: 
             if isinstance(column, CategoryEncoder) and column.column in names:
                 unseen = unseen_categories(column, table)
                 said += [f"Column {column.column!r} has categories without a feature: {unseen}."] if unseen else []
+            elif isinstance(column, NumberEncoder) and column.column in names:
+                said += _assumed_numbers(column, table)
     if not known & set(names):
         raise ProjectError(
             f"{table.source} has no column of the training data; they are {abbreviate(sorted(known))}, it has "
@@ -182,6 +190,15 @@ def compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: 
             f"{table.source}: {abbreviate(extra)} {'was' if len(extra) == 1 else 'were'} not in training and not used."
         )
     return said
+
+
+def _assumed_numbers(encoder: NumberEncoder, table: RawTable) -> list[str]:
+    """What is assumed of a column of new rows, and which of its cells cannot be read, as :func:`_bad_cells`."""
+    if encoder.is_boolean or is_numeric(table.frame[encoder.column]):
+        return []
+    return _said_of(
+        table, encoder.column, "number", read_cells(table, encoder.column, "number", usual_decimal=encoder.decimal)
+    )
 
 
 def _are_channels(encoder: ViewEncoder, names: Sequence[str]) -> bool:

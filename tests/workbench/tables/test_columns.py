@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmvmed.workbench.tables.columns import column_kind, missing_cells, read_booleans, read_numbers, read_times
+from cmvmed.workbench.tables.columns import (
+    clean_name,
+    column_kind,
+    missing_cells,
+    read_booleans,
+    read_numbers,
+    read_times,
+)
 
 NAN = np.nan
 SENTENCES = [f"the {color} fox jumps over dog {i}" for i, color in enumerate(["red", "blue", "gray"] * 10)]
@@ -69,18 +76,47 @@ def test_typed_columns(dtype):
     ("cells", "decimal", "values", "bad"),
     [
         (["1.5", " -2 ", "1e3"], ".", [1.5, -2, 1000], []),
-        (["1,234.5", "1,234", "12,34"], ".", [1234.5, 1234, NAN], [2]),
+        (["1,234.5", "1,234", "1,23,45"], ".", [1234.5, 1234, NAN], [2]),
+        (["0,741", "1,741", "-12,5", "3"], ".", [0.741, 1.741, -12.5, 3], []),
+        (["0.741", "1.741", "n/a"], ",", [0.741, 1.741, NAN], []),
+        (["0,74", "0,1", ",5"], ".", [0.74, 0.1, 0.5], []),
+        (["1,741", "22,741"], ".", [1741, 22741], []),
+        (["1,234,567", "1,234"], ",", [1234567, 1234], []),
         (["1,5", "1.234,25", "-3"], ",", [1.5, 1234.25, -3], []),
         (["1.234", "1,234"], ",", [1234, 1.234], []),
-        (["", "NA", "?", "none", "inf"], ".", [NAN] * 5, []),
-        (["5 kg", "1e999"], ".", [NAN, NAN], [0, 1]),
-        ([1.0, np.inf, NAN], ".", [1, NAN, NAN], [1]),
+        (["", "NA", "?", "none", "."], ".", [NAN] * 5, []),
+        (["5 kg", "1e999", "-Inf"], ".", [NAN, np.inf, -np.inf], [0]),
+        ([1.0, np.inf, NAN], ".", [1, np.inf, NAN], []),
+        ([0.5, "1.5", "x", None], ".", [0.5, 1.5, NAN, NAN], [2]),
+        (pd.to_datetime(["2024-01-01"]), ".", [NAN], [0]),
     ],
 )
 def test_numbers(cells, decimal, values, bad):
     read = read_numbers(pd.Series(cells), decimal)
     np.testing.assert_array_equal(read.values, values)
     np.testing.assert_array_equal(np.flatnonzero(read.bad), bad)
+
+
+def test_a_column_of_two_decimal_signs_names_a_cell_of_each():
+    assert read_numbers(pd.Series(["1", "0.52", "1,234", "0,741"])).clash == (1, 3)
+    assert read_numbers(pd.Series(["1", "0.52", "1,234"])).clash is None
+
+
+@pytest.mark.parametrize(
+    ("cells", "usual", "value", "note"),
+    [
+        (["1,741"], ",", 1.741, "as in the training data"),
+        (["1,741"], ".", 1741, "between thousands"),
+        (["1.741", "n/a"], ",", 1.741, ""),
+        (["1,741", "2,500.5"], ",", 1741, ""),
+        (["1,741", "0,5"], ".", 1.741, ""),
+    ],
+)
+def test_new_rows_have_the_decimal_sign_of_the_training_rows_in_doubt(cells, usual, value, note):
+    read = read_numbers(pd.Series(cells), ".", usual)
+    np.testing.assert_equal(read.values[0], value)  # noqa: PD011
+    assert note in read.note
+    assert bool(note) == bool(read.note)
 
 
 def test_booleans():
@@ -119,3 +155,9 @@ def test_typed_times():
     np.testing.assert_array_equal(read_times(zoned).values, [seconds(2024, 1, 2, 1), NAN])
     naive = pd.Series(pd.to_datetime(["2024-01-02"]))
     np.testing.assert_array_equal(read_times(naive).values, [seconds(2024, 1, 2)])
+
+
+def test_names_of_files_are_written_in_one_form():
+    assert clean_name(" cafe\u0301\u200b\0") == "caf\u00e9"
+    assert clean_name("\ufeffup\n") == "up"
+    assert clean_name("\u0645\u06cc\u200c\u062e") == "\u0645\u06cc\u200c\u062e"  # a joiner within a word has a meaning

@@ -173,3 +173,31 @@ def test_separators_of_labels_and_new_rows_may_differ_from_those_of_the_data(tmp
     np.testing.assert_array_equal(new.views["numbers"], table.views["numbers"])
     changed = Project.load(tmp_path, changes={"data.labels": "labels.csv"})
     assert changed.rows().labels.counts == project.rows().labels.counts
+
+
+def test_names_of_one_class_in_two_forms_of_unicode_are_one_class(project_file):
+    table = project_file.with_name("rows.csv")
+    text = table.read_text().replace(",left", ",caf\u00e9").replace(",right", ",no")
+    lines = text.split("\n")
+    lines[5] += "cafe\u0301"
+    lines[6] += "\u200bno"
+    table.write_text("\n".join(lines), encoding="utf-8")
+    _, rows = labels(project_file)
+    assert rows.labels.counts == {"caf\u00e9": 2, "no": 2}
+
+
+def test_identifiers_that_spell_numbers_stay_as_they_are_written(project_file):
+    table = project_file.with_name("rows.csv")
+    lines = table.read_text().split("\n")
+    lines = [lines[0], *(f"7.{i:02d},{line.split(',', 1)[1]}" for i, line in enumerate(lines[1:]))]
+    table.write_text("\n".join(lines))
+    project_file.with_name("more.csv").write_text("id,label\n7.10,left\n7.01,right\n")
+    project_file.write_text(project_file.read_text().replace('id = "id"', 'id = "id"\nlabel_files = "more.csv"'))
+    found, _ = labels(project_file)
+    assert (found["7.10"], found["7.01"], found["7.11"]) == ("left", "right", None)
+
+
+def test_formulas_in_files_of_labels_are_restored(project_file):
+    project_file.with_name("more.csv").write_text("id,label\nr2,'=up\n")
+    project_file.write_text(project_file.read_text().replace('id = "id"', 'id = "id"\nlabel_files = "more.csv"'))
+    assert labels(project_file)[0]["r2"] == "=up"

@@ -53,7 +53,7 @@ function act(action) {
 }
 
 async function onError(error) {
-  if (error.status === 409 && state.row) {
+  if (error.status === 409 && state.row && (!error.current || error.current.item === state.row.id)) {
     show(await asJson(`/api/rows/${state.row.row}`), state.row.reason);
     say("This row was changed in another window; its label is shown now.");
   } else say(error.message);

@@ -113,7 +113,10 @@ def _guess_data(rows: TableWithKinds, path: str | None) -> tuple[DataSettings, l
     identifier = guess_id(rows)
     labels = guess_labels(rows, [identifier or ""])
     groups = guess_groups(rows, [identifier or "", labels or ""])
-    decimal = None if table.decimal == "." else table.decimal
+    has_commas = table.separator is None and not table.source.endswith(
+        ".tsv"
+    )  # beside which a decimal sign is found out
+    decimal = None if table.decimal == "." or has_commas else table.decimal
     data = DataSettings(
         path=path, id=identifier, labels=labels, groups=groups, separator=table.separator, decimal=decimal
     )

@@ -160,8 +160,8 @@ def read_facts(
     if strange:
         raise ValueError(f"The table has the label {min(strange)!r}, which is no class of the model; train it again.")
     facts = ModelFacts(project, model, table, findings, distributions, None, _raw_rows(project, table, rows))
-    own, probabilities = getattr(model, "held_out_rows_", None), getattr(model, "held_out_proba_", None)
-    if own is None or probabilities is None or len(own) == 0:
+    own, probabilities = model.held_out_rows_, model.held_out_proba_
+    if own.size == 0:
         return facts
     held_out = HeldOutLabels(own, facts.codes[own], probabilities)
     if (held_out.codes < 0).any():

@@ -5,6 +5,7 @@ that read cells as numbers or times are those that decide.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -31,8 +32,10 @@ __all__ = [
     "Signal",
     "as_text",
     "cells_present",
+    "clean_name",
     "column_kind",
     "is_number",
+    "is_numeric",
     "missing_cells",
     "pandas",
     "read_booleans",
@@ -58,21 +61,24 @@ EMPTY_NUMBERS = EMPTY_CELLS | {
     "unknown",
     "n.a.",
     ".",
-    "inf",
-    "+inf",
-    "-inf",
-    "infinity",
 }
 TRUE, FALSE = frozenset({"true", "yes", "y", "t", "on"}), frozenset({"false", "no", "n", "f", "off"})
 MAX_BAD_SHARE = 0.1  # cells of a column of numbers or dates that may spell none
 TEXT_WORDS, TEXT_DISTINCT = 3.0, 0.2  # words per cell, and share of different cells, of a column of texts
 MIN_IDENTIFIERS = 20  # rows from which a column whose cells all differ is taken for an identifier
-_THOUSANDS = {".": r"^([+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)$", ",": r"^([+-]?\d{1,3}(?:\.\d{3})+(?:,\d+)?)$"}
+OTHER_SIGN = {".": ",", ",": "."}
+SIGN_NAMES = {".": "point", ",": "comma"}
+# A group of thousands does not begin with 0 and has three digits: 0,741 can only have a decimal comma.
+_GROUPED = {s: rf"[+-]?[1-9]\d{{0,2}}(?:[{o}]\d{{3}})+(?:[{s}]\d+)?" for s, o in OTHER_SIGN.items()}
+_NUMBER = {
+    s: rf"{_GROUPED[s]}|[+-]?(?:\d+(?:[{s}]\d*)?|[{s}]\d+)(?:[eE][+-]?\d+)?" for s in OTHER_SIGN
+}  # by decimal sign
 _DAY_AND_MONTH = r"^(\d{1,2})[/.](\d{1,2})[/.](\d{4})(.*)$"
 _CLOCK = r"^(\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)$"
 _ZONE = re.compile(r"(?:Z|UTC|:\d{2}(?:\.\d+)? ?[+-]\d{2}:?\d{2})$")
 _HAS_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{4}|^\d{1,2}:\d{2}")
 _EPOCH = "1970-01-01"
+INVISIBLE = "\u200b\u2060\ufeff\u00ad"  # zero-width space and joiner, byte order mark, soft hyphen
 
 
 def pandas() -> Any:
@@ -182,17 +188,19 @@ class RawTable:
 class Cells:
     """A column read as numbers: NaN where a cell is empty or cannot be read.
 
-    ``bad`` marks the cells that are neither empty nor readable.
+    ``bad`` marks the cells that are neither empty nor readable, ``clash`` two cells with different decimal signs.
     """
 
     values: FloatArray
     bad: BoolArray
     note: str = ""  # what was assumed
+    decimal: str = "."  # sign of the cells that are text
+    clash: tuple[int, int] | None = None
 
     @property
     def is_readable(self) -> bool:
         """Whether so few cells are bad that the column is of this kind."""
-        n_good = int(np.isfinite(self.values).sum())
+        n_good = int((~np.isnan(self.values)).sum())
         return n_good > 0 and self.bad.sum() <= MAX_BAD_SHARE * (n_good + self.bad.sum())
 
 
@@ -218,11 +226,18 @@ def as_text(cell: object) -> str:
     return str(cell).strip()
 
 
+def clean_name(name: str) -> str:
+    """A name of a file in one form of Unicode (NFC), without invisible characters and surrounding blanks."""
+    if name.isascii():
+        return name.strip("\0 \t\r\n\f\v")
+    return unicodedata.normalize("NFC", name).translate(dict.fromkeys(map(ord, INVISIBLE))).strip("\0").strip()
+
+
 def column_kind(series: Series, decimal: str = ".") -> Kind:
     """The kind of a column, from its type if it has one and else from its cells."""
     if series.dtype.kind == "b" or str(series.dtype) == "boolean":
         return "empty" if bool(series.isna().all()) else "boolean"
-    if pandas().api.types.is_numeric_dtype(series.dtype):
+    if is_numeric(series):
         return "unusable" if series.dtype.kind == "c" else "empty" if bool(series.isna().all()) else "number"
     if pandas().api.types.is_datetime64_any_dtype(series.dtype):
         return "empty" if bool(series.isna().all()) else "date"
@@ -236,6 +251,11 @@ def column_kind(series: Series, decimal: str = ".") -> Kind:
     return _kind_of_text(present, decimal)
 
 
+def is_numeric(series: Series) -> bool:
+    """Whether a column has a type of numbers."""
+    return bool(pandas().api.types.is_numeric_dtype(series.dtype))
+
+
 def is_number(text: str) -> bool:
     """Whether a text is a number with a decimal point."""
     try:
@@ -245,31 +265,98 @@ def is_number(text: str) -> bool:
     return True
 
 
-def read_cells(table: RawTable, column: str, kind: str, *, day_first: bool | None = None) -> Cells:
-    """The cells of a column of numbers, booleans or dates."""
+def read_cells(
+    table: RawTable, column: str, kind: str, *, day_first: bool | None = None, usual_decimal: str = "."
+) -> Cells:
+    """The cells of a column of numbers, booleans or dates; infinite cells and two decimal signs are errors."""
     series = table.frame[column]
     if kind == "date":
         return read_times(series, day_first=day_first)
-    return read_booleans(series) if kind == "boolean" else read_numbers(series, table.decimal)
+    cells = read_booleans(series) if kind == "boolean" else read_numbers(series, table.decimal, usual_decimal)
+    infinite = np.flatnonzero(np.isinf(cells.values))
+    if len(infinite):
+        row = int(infinite[0])
+        raise ProjectError(
+            f"Column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is infinite. Leave the cell empty if the value is "
+            "unknown, or write a finite number."
+        )
+    if cells.clash is not None:
+        point, comma = (f"{str(series.iloc[row])!r} ({table.place(row)})" for row in cells.clash)
+        raise ProjectError(
+            f"Column {column!r}: {point} has a decimal point, but {comma} a decimal comma. Write all cells of the column alike."
+        )
+    return cells
 
 
-def read_numbers(series: Series, decimal: str = ".") -> Cells:
-    """The cells as numbers; infinite values count as bad."""
+def read_numbers(series: Series, decimal: str = ".", usual_decimal: str = ".") -> Cells:
+    """The cells as numbers.
+
+    Parameters
+    ----------
+    decimal : sign of the file, for cells such as 1,234 if no cell of the column shows what the comma is
+    usual_decimal : sign of the column in the training data, for a column in which all such cells have commas
+    """
+    if series.dtype == object and not _is_text(series):  # files below each other, of which some have texts
+        series = series.map(lambda cell: str(cell) if type(cell) in (int, float) and cell == cell else cell)
     if not _is_text(series):
+        is_time = series.dtype.kind in "mM"  # whose numbers would be nanoseconds
         values = pandas().to_numeric(series, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        values = np.where(is_time, np.nan, values)
         missing = series.isna().to_numpy(dtype=bool)
-    else:
-        missing = missing_cells(series, EMPTY_NUMBERS)
-        text = series.astype(object).where(~missing).astype("str" if _has_str_dtype() else object).str.strip()
-        grouped = text.str.match(_THOUSANDS[decimal]).fillna(False).astype(bool)
-        other = "," if decimal == "." else "."
-        if grouped.any():
-            text = text.where(~grouped, text.str.replace(other, "", regex=False))
-        if decimal == ",":
-            text = text.str.replace(",", ".", regex=False)
-        values = pandas().to_numeric(text, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    bad = ~np.isfinite(values) & ~missing
-    return Cells(np.where(bad, np.nan, values), np.asarray(bad))
+        return Cells(values, np.asarray(np.isnan(values) & ~missing), decimal=decimal)
+    missing = missing_cells(series, EMPTY_NUMBERS)
+    text = series.astype(object).where(~missing).astype("str" if _has_str_dtype() else object).str.strip()
+    sign, clash = _decimal_sign(text.reset_index(drop=True), decimal, usual_decimal)
+    values = _as_floats(text, sign)
+    if clash is not None:  # a column of numbers all the same
+        values = np.where(np.isnan(values), _as_floats(text, OTHER_SIGN[sign]), values)
+    note = "" if clash else _thousands_note(text, values, sign, decimal)
+    return Cells(values, np.asarray(np.isnan(values) & ~missing), note, sign, clash)
+
+
+def _decimal_sign(text: Series, decimal: str, usual: str) -> tuple[str, tuple[int, int] | None]:
+    """The decimal sign that the cells of a column show, and a cell that needs a point beside one that needs a comma."""
+    signed = text[text.str.contains("[.,]", regex=True, na=False).to_numpy(dtype=bool)]
+    fits = {sign: signed.str.fullmatch(form).to_numpy(dtype=bool) for sign, form in _NUMBER.items()}
+    first = {sign: signed.index[fits[sign] & ~fits[OTHER_SIGN[sign]]][:1].tolist() for sign in fits}
+    if first["."] and first[","]:
+        return decimal, (first["."][0], first[","][0])
+    if first["."] or first[","]:
+        return ("." if first["."] else ","), None
+    if usual == "," and not signed.str.contains(".", regex=False).any():
+        return ",", None
+    return decimal, None
+
+
+def _as_floats(text: Series, decimal: str) -> FloatArray:
+    """The numbers that texts spell with a decimal sign, perhaps in groups of thousands; NaN for other texts."""
+    grouped = text.str.fullmatch(_GROUPED[decimal]).fillna(False).astype(bool)
+    if grouped.any():
+        text = text.where(~grouped, text.str.replace(OTHER_SIGN[decimal], "", regex=False))
+    if decimal == ",":
+        plain = ~text.str.contains(".", regex=False, na=False)
+        text = text.where(plain, "no number").str.replace(",", ".", regex=False)
+    return np.asarray(pandas().to_numeric(text, errors="coerce").to_numpy(dtype=float, na_value=np.nan))
+
+
+def _thousands_note(text: Series, values: FloatArray, decimal: str, of_file: str) -> str:
+    """What is said of cells that could be thousands as well as decimals, such as 1,234."""
+    grouped, decimals = (
+        text.str.fullmatch(form).fillna(False).to_numpy(dtype=bool)
+        for form in (_GROUPED[decimal], _NUMBER[OTHER_SIGN[decimal]])
+    )
+    signed = np.flatnonzero(text.str.contains(decimal, regex=False, na=False))
+    if decimal != of_file and len(signed) and decimals[signed].all():
+        row = int(signed[0])
+        return f"{text.iloc[row]!r} is read as {values[row]:g}, with a decimal {SIGN_NAMES[decimal]} as in the training data"
+    if not grouped.any() or (grouped & ~decimals).any():  # such as 1,234.5
+        return ""
+    row = int(np.flatnonzero(grouped)[0])
+    name = SIGN_NAMES[OTHER_SIGN[decimal]]
+    return (
+        f"{text.iloc[row]!r} is read as {values[row]:.0f}, with a {name} between thousands; if it is a decimal {name}, write "
+        "the column with decimal points"
+    )
 
 
 def read_booleans(series: Series) -> Cells:

@@ -19,7 +19,7 @@ from cmvmed.workbench.tables.columns import Frame, RawTable, is_number
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = ["DelimitedOptions", "check_column_names", "read_delimited"]
+__all__ = ["DelimitedOptions", "check_column_names", "escaped_cell", "read_delimited", "restored_cell"]
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 SNIFFED_LINES = 200
@@ -28,8 +28,10 @@ COMMENT_START = "#"
 UNNAMED = "unnamed_"
 PLAIN_NUMBER = r"^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 WHOLE_DIGITS = 15  # whole numbers of so many digits are exact as floats
+FORMULA = re.compile(r"'*[=+@\t\r-]")  # how a cell begins that a spreadsheet computes
 LINE_END = re.compile(r"\r\n|\n|\r")
 COMMA_NUMBER = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 POINT_NUMBER = re.compile(r"[+-]?\d+(,\d{3})*\.\d+([eE][+-]?\d+)?")
 
 
@@ -46,6 +48,7 @@ class DelimitedOptions:
     encoding: str | None = None
     sampling_rate: float | None = None  # of HDF5 files that do not say it
     may_differ: bool = False
+    names: tuple[str | None, ...] | None = ()  # columns of identifiers and labels; None for all
 
 
 def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
@@ -56,7 +59,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
         raise ProjectError(f"{path.name} is empty: a line of column names and at least one row are needed.")
     first = next((i for i, (_, line) in enumerate(lines) if not line.startswith(COMMENT_START)), 0)
     if options.may_differ and (options.separator or "") not in lines[first][1]:
-        options = DelimitedOptions(encoding=options.encoding)
+        options = DelimitedOptions(encoding=options.encoding, names=options.names)
     separator = options.separator or _separator(path, [line for _, line in lines[first : first + SNIFFED_LINES]])
     n_comments = sum(line.count(separator) != lines[first][1].count(separator) for _, line in lines[:first])
     lines = lines[n_comments:]
@@ -74,7 +77,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     cells = _cells(path, content, names, separator, skip=lines[0][0])
     given = options.decimal if options.decimal != separator else None
     decimal = given or _decimal(cells, separator)
-    frame = _typed(cells, decimal)
+    frame = _typed(cells, decimal, cells.column_names if options.names is None else options.names)
     row_lines = np.array([number for number, _ in lines[1:]], dtype=np.intp)
     return RawTable(
         path.name,
@@ -187,23 +190,41 @@ def _ragged_message(path: Path, content: str, names: list[str], separator: str, 
 
 
 def _decimal(cells: Any, separator: str) -> str:
-    """The decimal sign that more cells use; a comma can be one only if it does not separate the cells."""
-    if separator == ",":
-        return "."
+    """The decimal sign that more cells use.
+
+    Between commas, only quoted cells can hold one, where it more often separates thousands: only what begins with 0 or
+    has other than three digits counts.
+    """
     texts = [text.strip() for column in cells.slice(0, SNIFFED_LINES).columns for text in column.to_pylist()]
+    if separator == ",":
+        texts = [text for text in texts if not THOUSANDS.fullmatch(text)]
     n_comma, n_point = (sum(bool(form.fullmatch(text)) for text in texts) for form in (COMMA_NUMBER, POINT_NUMBER))
     return "," if n_comma > n_point else "."
 
 
-def _typed(cells: Any, decimal: str) -> Frame:
-    """The cells as a frame, in which columns of plain numbers are numbers; nameless empty columns are left out."""
+def escaped_cell(text: str) -> str:
+    """A text that a spreadsheet shows and does not compute: a formula gets an apostrophe before it."""
+    return f"'{text}" if FORMULA.match(text) and not is_number(text) else text
+
+
+def restored_cell(text: str) -> str:
+    """The inverse of :func:`escaped_cell`."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
+
+
+def _typed(cells: Any, decimal: str, names: Sequence[str | None]) -> Frame:
+    """The cells as a frame, in which columns of plain numbers are numbers; nameless empty columns are left out.
+
+    ``names`` are columns in which 7.10 is a name and differs from 7.1; whole numbers such as 7.0 stay numbers.
+    """
     compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
     columns = {}
     for name in cells.column_names:
         trimmed = compute.utf8_trim_whitespace(cells[name])
         empty = compute.equal(trimmed, "")
         if not (name.startswith(UNNAMED) and compute.all(empty).as_py()):
-            columns[name] = _numbers(cells[name], trimmed, empty, decimal)
+            numbers = _numbers(cells[name], trimmed, empty, decimal)
+            columns[name] = cells[name] if name in names and _has_fractions(numbers) else numbers
     return import_optional("pyarrow", "workbench", "Reading csv files").table(columns).to_pandas()
 
 
@@ -232,6 +253,14 @@ def _numbers(texts: Any, trimmed: Any, empty: Any, decimal: str) -> Any:
     return compute.cast(whole, arrow.float64()) if compute.any(empty).as_py() else whole
 
 
+def _has_fractions(column: Any) -> bool:
+    arrow = import_optional("pyarrow", "workbench", "Reading csv files")
+    compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
+    return column.type == arrow.float64() and bool(
+        compute.any(compute.not_equal(compute.floor(column), column)).as_py()
+    )
+
+
 def _assumptions(
     path: Path, separator: str, decimal: str, encoding: str, n_comments: int, options: DelimitedOptions
 ) -> list[str]:
@@ -240,7 +269,8 @@ def _assumptions(
         name = SEPARATORS.get(separator, separator)
         said.append(f"{path.name}: cells are separated by a {name} ({toml_line('separator', separator)}).")
     if options.decimal is None and decimal == ",":
-        said.append(f'{path.name}: numbers have a decimal comma (decimal = ",").')
+        key = "" if separator == "," else ' (decimal = ",")'
+        said.append(f"{path.name}: numbers have a decimal comma{key}.")
     if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
         said.append(f"{path.name}: the text is not UTF-8 and was read as {encoding} (encoding = {encoding!r}).")
     if n_comments:

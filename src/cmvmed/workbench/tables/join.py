@@ -89,7 +89,12 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
     """Read all files and join their rows; ``ids`` of the result are set."""
     data = settings.data
     options = DelimitedOptions(
-        data.separator, data.decimal, data.encoding, data.sampling_rate, may_differ=not is_training
+        data.separator,
+        data.decimal,
+        data.encoding,
+        data.sampling_rate,
+        may_differ=not is_training,
+        names=(data.id, data.labels, data.groups),
     )
     if settings.windows is not None:
         if paths.common is None:

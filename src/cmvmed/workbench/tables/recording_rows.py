@@ -30,8 +30,7 @@ from cmvmed.workbench.tables.columns import (
     column_kind,
     missing_cells,
     pandas,
-    read_numbers,
-    read_times,
+    read_cells,
 )
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.read import (
@@ -228,7 +227,7 @@ def _with_seconds(table: RawTable, time: str, day_first: bool | None) -> Frame:
     _require_column(table, time, "time")
     frame = table.frame.copy()
     is_number = column_kind(frame[time], table.decimal) == "number"
-    cells = read_numbers(frame[time], table.decimal) if is_number else read_times(frame[time], day_first=day_first)
+    cells = read_cells(table, time, "number" if is_number else "date", day_first=day_first)
     wrong = np.flatnonzero(cells.bad | np.isnan(cells.values))
     if len(wrong):
         raise ProjectError(

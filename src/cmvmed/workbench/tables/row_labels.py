@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.data.labels import UNLABELED_WORDS
+from cmvmed.data.labels import UNLABELED_WORDS, appearance
 from cmvmed.workbench.label_store import LabelStore
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings
-from cmvmed.workbench.tables.columns import RawTable, Series, as_text, is_number, missing_cells, pandas
-from cmvmed.workbench.tables.delimited import DelimitedOptions
+from cmvmed.workbench.tables.columns import RawTable, Series, as_text, clean_name, is_number, missing_cells, pandas
+from cmvmed.workbench.tables.delimited import DelimitedOptions, restored_cell
 from cmvmed.workbench.tables.join import qualified
 from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table, table_files
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
@@ -93,10 +93,11 @@ def likely_markers(counts: Mapping[str, int], settings: DataSettings) -> tuple[l
 
 
 def similar_classes(labels: Sequence[str]) -> list[list[str]]:
-    """Groups of labels that differ only by case, blanks, underscores or hyphens."""
+    """Groups of labels that look alike, apart from case, blanks, underscores and hyphens."""
     groups: dict[str, list[str]] = {}
     for label in labels:
-        groups.setdefault("".join(c for c in label.casefold() if c not in " _-\t"), []).append(label)
+        ignored = "" if is_number(label) else " _-\t"
+        groups.setdefault("".join(c for c in appearance(label) if c not in ignored), []).append(label)
     return [group for key, group in groups.items() if len(group) > 1 and key]
 
 
@@ -133,6 +134,9 @@ def _read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings
     id_column, label_column = _label_columns(table, settings)
     keys = np.array([as_text(cell) for cell in table.frame[id_column].astype(object)], dtype=object)
     labels = _label_texts(table.frame[label_column])
+    known = set(ids)
+    keys = np.array([key if key in known else restored_cell(key) for key in keys], dtype=object)
+    labels = np.array([restored_cell(label) for label in labels], dtype=object)
     label_of: dict[str, str] = {}
     for row, (key, label) in enumerate(zip(keys, labels, strict=True)):
         if label_of.get(key, label) != label:
@@ -140,7 +144,6 @@ def _read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings
                 f"{table.source} gives row {key!r} two labels, {label_of[key]!r} and {label!r} ({table.place(row)}); keep one."
             )
         label_of[key] = label
-    known = set(ids)
     unknown = [key for key in label_of if key not in known]
     if label_of and len(unknown) == len(label_of):
         raise ProjectError(
@@ -173,9 +176,13 @@ def _replace_labels(
 
 
 def _label_texts(series: Series) -> NDArray[Any]:
-    """Labels as texts without surrounding blanks; '' for an empty cell. Only blank cells count as empty here."""
+    """Labels as texts in one form of Unicode, without blanks around them and without invisible characters.
+
+    An empty cell is ''; only blank cells count as empty here.
+    """
     missing = missing_cells(series, frozenset({""}))
-    return np.where(missing, "", np.array([as_text(cell) for cell in series.astype(object)], dtype=object))
+    names = [clean_name(as_text(cell)) for cell in series.astype(object)]
+    return np.where(missing, "", np.array(names, dtype=object))
 
 
 def read_labels(
@@ -253,7 +260,7 @@ def _label_files(folder: Path, pattern: str) -> list[Path]:
 
 
 def _options(data: DataSettings) -> DelimitedOptions:
-    return DelimitedOptions(data.separator, data.decimal, data.encoding, may_differ=True)
+    return DelimitedOptions(data.separator, data.decimal, data.encoding, may_differ=True, names=None)
 
 
 def first_column(table: RawTable, settings: ProjectSettings, name: str) -> Series | None:

@@ -1,4 +1,9 @@
-"""Features on a common scale, before the kernel is applied.
+"""What is done to a view's rows before its kernel: gaps are filled, features are brought to a common scale.
+
+A gap is a cell that is NaN in a row that has other numbers of the view. It is filled with the mean of its column over
+the training rows that have a number there. The mean is a sum over rows, so weights count as repetitions; it leaves the
+column's mean as it is, and "standard" scaling turns it into zero: a filled cell adds nothing to a linear score. A row
+without any number of the view is not filled: it lacks the view.
 
 ``"standard"``: subtract the mean, divide by the standard deviation, clip at ±2 and divide by √d, so that one outlying
 column or row cannot dominate and a row's squared length is about 1. ``"unit"``: divide each row by its length, as is
@@ -9,12 +14,13 @@ rows far from the origin. ``"magnitude"`` also divides all features by one numbe
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
 
 from cmvmed.numerics.linalg import is_sparse, unit_rows
-from cmvmed.numerics.types import Array, Matrix
+from cmvmed.numerics.types import Array, BoolArray, Matrix
 
 SCALINGS = ("auto", "standard", "unit", None)
 
@@ -111,3 +117,62 @@ def _largest(train: Matrix) -> float:
     values = train.data if is_sparse(train) else train
     largest = float(np.abs(values).max(initial=0.0))
     return largest if largest > 1e-300 else 1.0
+
+
+@dataclass(frozen=True)
+class Imputation:
+    """What fills the gaps of one view; a column without any number in training is zero in all rows."""
+
+    means: Array  # (d,), NaN for a column without any number
+    gaps: Array  # (d,), the share of the training rows with the view, by weight, that have a gap in the column
+    n_cells: int  # filled in training, those of columns without any number not counted
+
+    @cached_property
+    def empty(self) -> BoolArray:
+        """Columns without any number in training, (d,)."""
+        return np.isnan(self.means)
+
+    @cached_property
+    def _has_empty(self) -> bool:
+        return bool(self.empty.any())
+
+    @cached_property
+    def _values(self) -> Array:
+        """What is filled in, (d,)."""
+        return np.where(self.empty, 0.0, self.means)
+
+    def apply(self, rows: Matrix) -> Matrix:
+        """``rows`` (n, d) with their gaps filled; the same object if there are none."""
+        empty, values = self.empty, self._values
+        if is_sparse(rows):
+            stored = np.isnan(rows.data) | empty[rows.indices]
+            if not stored.any():
+                return rows
+            filled = rows.copy()
+            filled.data[stored] = values[rows.indices[stored]]
+            return filled
+        missing = np.isnan(rows)
+        if self._has_empty:
+            missing[:, empty] = True
+        return np.where(missing, values, rows) if missing.any() else rows
+
+
+def fit_imputation(train: Matrix, weights: Array) -> Imputation:
+    """Learn the column means of training rows (n, d) that have the view, with row weights (n,)."""
+    if train.shape[0] == 0:
+        return Imputation(np.full(train.shape[1], np.nan), np.ones(train.shape[1]), 0)
+    share = weights / weights.sum()
+    if is_sparse(train):
+        missing = train.copy()
+        missing.data = np.isnan(train.data).astype(np.float64)
+        known = train.copy()
+        known.data = np.where(np.isnan(train.data), 0.0, train.data)
+        counts, totals = np.bincount(train.indices[np.isnan(train.data)], minlength=train.shape[1]), known.T @ share
+        gaps = np.asarray(missing.T @ share)
+    else:
+        missing = np.isnan(train)
+        counts, gaps = missing.sum(axis=0), share @ missing
+        totals = share @ (np.where(missing, 0.0, train) if missing.any() else train)
+    seen = counts < train.shape[0]
+    means = np.divide(totals, 1.0 - gaps, out=np.full(train.shape[1], np.nan), where=seen)
+    return Imputation(means, np.where(seen, gaps, 1.0), int(counts[seen].sum()))

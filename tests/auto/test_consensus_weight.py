@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmvmed.auto.agreement import agreement_weights, auto_consensus_weight, mean_agreement
+from cmvmed.auto.consensus_weight import agreement_weights, auto_consensus_weight, mean_agreement
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import supervised_start
 from cmvmed.core.consensus import agreement

@@ -1,0 +1,190 @@
+"""What a fit tells its user: its progress, through the callbacks of scikit-learn, and warnings at its end."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import chi2
+from sklearn.exceptions import ConvergenceWarning
+
+from cmvmed._warnings import warn_user
+from cmvmed.auto.consensus_weight import mean_agreement
+from cmvmed.auto.plan import ChosenPlan
+from cmvmed.core.annealing import AnnealingResult
+from cmvmed.core.consensus import class_shares
+from cmvmed.members.mixture import MixtureFit, MixtureInputs
+from cmvmed.numerics.types import Array
+from cmvmed.views.training_data import NO_VIEW_WARNING, TrainingData
+
+if TYPE_CHECKING:
+    from cmvmed.estimators.cmvmed import CMVMED
+
+MAX_RELATIVE_GAP = 1e-4  # duality gap, relative to the objective, that passes without a warning
+MIN_DRAW_PROBABILITY = 0.001  # of the labels' counts in a random draw, below which they are warned of
+MIN_DIFFERENCE = 0.05  # of a class share, below which it does not matter
+NEARLY_ALL = 0.9  # share of a class from which on no classifier has much to add
+NO_AGREEMENT = 0.05  # mean correlation of the views' scores that is as good as none
+
+
+class StageReporter:
+    """Calls the callbacks at the beginning and end of each stage.
+
+    Callbacks that take ``fitted_estimator`` get the estimator as if the fit had ended with this stage.
+    """
+
+    def __init__(
+        self,
+        estimator: "CMVMED",
+        X: object,
+        y: object,
+        max_stages: int,
+    ) -> None:
+        self.estimator, self.data = estimator, {"X": X, "y": y}
+        self.attributes: Callable[[AnnealingResult], dict[str, Any]] = lambda result: {}  # of a fit that ends so
+        self.root = estimator._init_callback_context(max_subtasks=max_stages)
+        self.root.call_on_fit_task_begin(estimator=estimator, **self.data)
+        self.stage: Any = None
+
+    def before_stage(self, stage: int) -> None:
+        """Report the beginning of a stage."""
+        self.stage = self.root.subcontext(task_name="stage")
+        self.stage.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+
+    def on_stage(self, stage: int, result: AnnealingResult) -> bool:
+        """Report the end of a stage; True if a callback asks to stop."""
+        stop = self.stage.call_on_fit_task_end(
+            estimator=self.estimator, reconstruction_attributes=lambda: self.attributes(result), **self.data
+        )
+        return bool(stop)
+
+    def finish(self, attributes: dict[str, Any]) -> None:
+        """Report the end of the fit."""
+        self.root.call_on_fit_task_end(
+            estimator=self.estimator, reconstruction_attributes=lambda: attributes, **self.data
+        )
+
+
+def warn_of_fit(
+    chosen: ChosenPlan,
+    result: AnnealingResult,
+    mixture: MixtureFit,
+    training: TrainingData,
+    *,
+    complete: bool,
+) -> None:
+    """Warn of all that a user should know of a fit; ``complete`` if all rows are in memory."""
+    for message, category in fit_warnings(result, chosen.settings.max_iter, training, complete=complete):
+        warn_user(message, category)
+    for message in label_warnings(chosen, mixture, training):
+        warn_user(message)
+
+
+def fit_warnings(
+    result: AnnealingResult, max_iter: int, training: TrainingData, *, complete: bool
+) -> Iterator[tuple[str, type[Warning]]]:
+    """What a user should know of a fit, each with the category of its warning; ``complete`` if all rows are in memory."""
+    labels, partition = training.labels, training.partition
+    if not result.converged:
+        yield (
+            f"The last stage did not converge within max_iter={max_iter} sweeps; raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+    if not solves_duals(result):
+        yield (
+            f"The dual problems of the labeled rows are solved only to a gap of {result.dual_gap:.2g}, so predictions are not "
+            'reliable. Use a smaller C or prior_variance, or scaling="auto".',
+            ConvergenceWarning,
+        )
+    without_views = labels.codes.size - partition.block_L.size - partition.block_U.size
+    if without_views and complete:
+        yield NO_VIEW_WARNING.format(without_views), UserWarning
+    if result.consensus_weight > 0.0:
+        yield from _lost_classes(result, training)
+
+
+def solves_duals(result: AnnealingResult) -> bool:
+    """Whether the duality gap at the end is small compared with the objective."""
+    return result.dual_gap <= MAX_RELATIVE_GAP * (1.0 + abs(result.history[-1].objective))
+
+
+def _lost_classes(result: AnnealingResult, training: TrainingData) -> Iterator[tuple[str, type[Warning]]]:
+    """A warning if a class has almost no unlabeled rows in the consensus."""
+    labels, partition = training.labels, training.partition
+    mass = partition.weights[partition.block_U] * result.consensus.coverage
+    share, expected = class_shares(result.consensus.q, mass), partition.counts / partition.counts.sum()
+    lost = share < np.minimum(1.0 / partition.block_U.size, 0.1 * expected)
+    if lost.any():
+        name = labels.classes[lost].tolist()[0]
+        yield (
+            f"The consensus has drifted away from class {name!r}: it has {share[lost][0]:.2%} of the unlabeled rows, against "
+            f'{expected[lost][0]:.2%} of the labeled ones. Use class_prior="labels" or give the class prior.',
+            UserWarning,
+        )
+
+
+def label_warnings(chosen: ChosenPlan, mixture: MixtureFit, training: TrainingData) -> Iterator[str]:
+    """Where labels are too few or unlike the unlabeled rows, each in one sentence with what to do."""
+    inputs, classes = mixture.inputs, training.labels.classes.tolist()
+    yield from _single_labels(inputs, classes)
+    yield from _unlikely_draw(inputs, chosen, classes)
+    yield from _no_signal(chosen, mixture)
+
+
+def _single_labels(inputs: MixtureInputs, classes: list[Any]) -> Iterator[str]:
+    rows = inputs.rows
+    everything = np.ones(rows.codes.size, dtype=bool)
+    alone = np.unique(rows.codes[(rows.judged(everything) == 0.0) & (rows.weights > 0.0)])
+    if alone.size:
+        name, more = classes[alone[0]], alone.size - 1
+        others = f" (and {more} more such class{'es' if more > 1 else ''})" if more else ""
+        single = (rows.codes == alone[0]).sum() == 1
+        what = "one labeled row" if single else "labeled rows of one group only, or equal ones"
+        yield (
+            f"Class {name!r} has {what}{others}, which cannot be held out, so neither the weights of the opinions nor the "
+            "accuracy estimate take it into account; label at least one more row of it"
+            f"{'' if single else ', of another group'}."
+        )
+
+
+def _unlikely_draw(inputs: MixtureInputs, chosen: ChosenPlan, classes: list[Any]) -> Iterator[str]:
+    plan, infers = chosen.plan, chosen.settings.infers_shares
+    if inputs.per_class or not infers or plan.shares is None or inputs.supervised is None:
+        return
+    counts = inputs.rows.counts(np.ones(inputs.rows.codes.size, dtype=bool))
+    p, share = draw_probability(counts, plan.shares), counts / counts.sum()
+    worst = int(np.abs(share - plan.shares).argmax())
+    if p < MIN_DRAW_PROBABILITY and abs(share[worst] - plan.shares[worst]) > MIN_DIFFERENCE:
+        name = classes[worst]
+        yield (
+            f"The labels do not look like a random draw of the rows (p = {p:.1g}): class {name!r} is {share[worst]:.0%} of the "
+            f"labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones; if they were chosen class by "
+            'class, use labels_drawn="per_class", if by suggest or a similar rule, "chosen"; or give the true shares as '
+            "class_prior."
+        )
+
+
+def _no_signal(chosen: ChosenPlan, mixture: MixtureFit) -> Iterator[str]:
+    found, plan, inputs = mixture.accuracy, chosen.plan, mixture.inputs
+    if found is None or found.n_held_out == 0.0 or not inputs.partition.unlabeled_weights.any():
+        return
+    counts = inputs.rows.counts(np.ones(inputs.rows.codes.size, dtype=bool))
+    most, largest = counts.max() / counts.sum(), float(plan.class_prior.max())
+    agreement = mean_agreement(plan.start.agreement, plan.view_weights[: len(plan.start.agreement)])
+    if found.hits <= most and agreement < NO_AGREEMENT:
+        yield (
+            f"Held-out labels are predicted no better ({found.hits:.0%}) than by always naming the most frequent class "
+            f"({most:.0%}), and the views do not agree: nothing was learned; check that rows of X and y belong together, or "
+            "use other features."
+        )
+    elif found.estimate(0.9).mean <= largest < NEARLY_ALL:
+        yield (
+            f"The expected accuracy, {found.estimate(0.9).mean:.0%}, is not above the share of the largest class, "
+            f"{largest:.0%}: predictions are of little use yet; label more rows."
+        )
+
+
+def draw_probability(counts: Array, shares: Array) -> float:
+    """The probability of counts (K,) at least as unlike the shares as these in a random draw: a likelihood-ratio test."""
+    seen = counts > 0.0
+    statistic = 2.0 * float((counts[seen] * np.log(counts[seen] / (counts.sum() * shares[seen]))).sum())
+    return float(chi2.sf(max(statistic, 0.0), counts.size - 1))
