@@ -439,7 +439,7 @@ def test_a_bad_value_in_the_larger_sample_is_named_by_its_row(many, many_enough)
 def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(many, streamed_in_memory):
     X, y = many
     settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with LocalCluster(**settings) as cluster, Client(cluster) as client:
+    with LocalCluster(**settings) as cluster, Client(cluster) as client, tuning_context(FEW_IN_MEMORY):
         rows = da.from_array(X, chunks=(500, -1)).persist()
         plain = CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(rows, y)
         victim = min(client.run(os.getpid).values())

@@ -166,7 +166,7 @@ def test_damaged_bytes(saved, tmp_path):
 @pytest.mark.slow
 def test_many_damaged_bytes(saved, tmp_path):
     with little_memory():
-        check_damaged_bytes(saved, tmp_path / "m", 1250, 1)
+        check_damaged_bytes(saved, tmp_path / "m", 500, 1)
 
 
 # --- documents and arrays, in valid archives ---------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_changed_content(saved, tmp_path):
 @pytest.mark.usefixtures("right_digest")
 def test_much_changed_content(saved, tmp_path):
     with little_memory():
-        check_changed_content(saved, tmp_path / "m", 1250, 3)
+        check_changed_content(saved, tmp_path / "m", 500, 3)
 
 
 # --- single attacks ----------------------------------------------------------------------------------------------------
