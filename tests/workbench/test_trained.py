@@ -69,7 +69,8 @@ def test_one_file_predicts_without_data_and_project_file(jobs, tmp_path):
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=env, check=True, timeout=120)
     for data, (folder, trained) in jobs.items():
         found = pd.read_pickle(tmp_path / f"{data}.pickle")
-        pd.testing.assert_frame_equal(found, trained.predict(folder / data), check_exact=True)
+        expected = trained.predict(folder / data)  # equal up to how memory is aligned in products of matrices
+        pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=0.0)
 
 
 def described(trained):
