@@ -187,8 +187,8 @@ def parts_in(cls):
     return found
 
 
-def test_the_fields_of_the_format_change_only_with_its_version():
-    """A change of these fields needs a new version of the format, and code that reads the files of this one."""
+def test_the_fields_of_the_format_are_those_that_are_listed():
+    """A new field needs a default; a field that changes its meaning needs a new version, and code that reads files of this one."""
     assert FORMAT_VERSION == 2
     assert len(TYPES) <= 10
     found = parts_in(Model).union(*(parts_in(cls) for cls in TERMS.values()))

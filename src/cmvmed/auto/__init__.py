@@ -8,6 +8,7 @@ neighbors                 the graph of nearest rows as an additional view
 class_prior               class shares from the labels
 anchors                   class shares from the unlabeled rows, for two classes
 cross_fitting             the consensus without the labels of each fold
+suggestions               which rows to label next
 plan                      view weights, λ, neighbors and shares -> :class:`cmvmed.core.annealing.Plan`
 ========================  ============================================================================
 """

@@ -7,6 +7,7 @@ labels       y with unlabeled rows
 groups       rows that are held out together
 row_hashes   which rows are equal
 reading      X and y, opened in one way whatever they are
+memory       how much of it a fit may use
 array_api    arrays of other libraries
 sources      rows in memory, in files or in dask collections, read in chunks
 ===========  ====================================================================================

@@ -2,7 +2,7 @@
 
 There are two kinds, each in a file of its own: a kernel expansion (:mod:`cmvmed.model.expansions`) and the vote of the nearest
 nodes of a graph (:mod:`cmvmed.model.graph_votes`). All that is done with a model goes through this contract, so that another
-kind is one more file, and a line in ``TERMS`` of :mod:`cmvmed.model.file`.
+kind is one more file, and a line in ``TERMS`` of :mod:`cmvmed.model.saved_types`.
 """
 
 from __future__ import annotations
