@@ -102,8 +102,8 @@ def test_a_table_per_view_of_any_type(xp):
     expected = model.predict_proba({"a": first, "b": second})
     found = model.predict_proba({"b": put(xp, second), "a": put(xp, first)})
     np.testing.assert_allclose(on_host(found), expected, atol=1e-12)
-    alone = model.predict_proba([put(xp, first), None])
-    np.testing.assert_allclose(on_host(alone), model.predict_proba([first, None]), atol=1e-12)
+    alone = model.predict_proba({"a": put(xp, first), "b": None})
+    np.testing.assert_allclose(on_host(alone), model.predict_proba({"a": first, "b": None}), atol=1e-12)
 
 
 def test_views_of_columns_that_are_not_side_by_side(xp):
@@ -142,9 +142,9 @@ def test_errors_and_warnings_are_those_of_other_rows(xp):
     with pytest.raises(ValueError, match="at least one row"):
         model.predict(put(xp, X[:0]))
     with pytest.raises(ValueError, match="unequal numbers of rows"):
-        model.predict([put(xp, X[:, :3]), put(xp, X[:9, 3:])])
+        model.predict({"view1": put(xp, X[:, :3]), "view2": put(xp, X[:9, 3:])})
     with pytest.raises(TypeError, match="give all views as arrays of one library"):
-        model.predict([put(xp, X[:, :3]), X[:, 3:]])
+        model.predict({"view1": put(xp, X[:, :3]), "view2": X[:, 3:]})
     X[4] = np.nan
     with pytest.warns(UserWarning, match="1 of 150 rows have no view present, the first is row 4"):
         model.predict(put(xp, X))
