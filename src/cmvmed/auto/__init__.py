@@ -2,13 +2,11 @@
 
 ========================  ============================================================================
 approximation             exact kernels or landmark rows
-consensus_weight          view weights, λ for ``consensus_weight="auto"``, and the safeguard that lowers it
+consensus_weight          view weights, and λ for ``consensus_weight="auto"``
 labeled_rows              the labeled rows, their groups and folds
-neighbors                 the graph of nearest rows as an additional view
 class_prior               class shares from the labels
-anchors                   class shares from the unlabeled rows, for two classes
 cross_fitting             the consensus without the labels of each fold
 suggestions               which rows to label next
-plan                      view weights, λ, neighbors and shares -> :class:`cmvmed.core.annealing.Plan`
+plan                      view weights, λ and shares -> :class:`cmvmed.core.annealing.Plan`
 ========================  ============================================================================
 """

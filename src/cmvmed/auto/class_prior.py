@@ -1,39 +1,19 @@
 """The share of each class among the unlabeled rows, from the labels' counts.
 
 With few labels the ranking of the rows is accurate and the threshold is not, so the share has a large effect on
-accuracy (``docs/theory.md``, section 4). What the unlabeled rows add is in :mod:`cmvmed.members.shares` and, for two classes,
-in :mod:`.anchors`.
+accuracy (``docs/theory.md``, section 4). What the unlabeled rows add is in
+:mod:`cmvmed.members.shares`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
-from scipy.stats import beta
 
 from cmvmed.numerics.types import Array
-
-
-@dataclass(frozen=True)
-class ShareEstimate:
-    """Mean and variance of the share of the second of two classes."""
-
-    mean: float
-    variance: float
-
-    def combined(self, other: "ShareEstimate") -> float:
-        """The mean of two independent estimates, each weighted by its precision."""
-        first, second = 1.0 / self.variance, 1.0 / other.variance
-        return (self.mean * first + other.mean * second) / (first + second)
-
-
-def share_estimate(share: Array, counts: Array) -> ShareEstimate:
-    """An estimated share (2,) with the variance of one seen in as many rows as have labels."""
-    return ShareEstimate(float(share[1]), float(share[0] * share[1] / (counts.sum() + 2.0)))
 
 
 def label_share(counts: Array) -> Array:
@@ -56,13 +36,6 @@ def empirical_bayes_share(counts: Array) -> Array:
     )
     shares = (counts[:, None] + kappa) / (total + n_classes * kappa)
     return np.asarray(shares @ softmax(log_evidence))
-
-
-def label_interval(counts: Array, level: float) -> tuple[Array, Array]:
-    """Central interval of each class's share given the labeled counts (Jeffreys prior), two arrays (K,)."""
-    rest = counts.sum() - counts
-    tail = 0.5 * (1.0 - level)
-    return np.asarray(beta.ppf(tail, counts + 0.5, rest + 0.5)), np.asarray(beta.isf(tail, counts + 0.5, rest + 0.5))
 
 
 def given_prior(class_prior: object, classes: NDArray[Any]) -> Array:

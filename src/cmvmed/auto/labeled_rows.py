@@ -51,8 +51,8 @@ def read_labeled_rows(
     block = partition.block_L
     codes = training.labels.codes[block]
     positions = np.flatnonzero((codes >= 0) & (partition.weights[block] > 0.0))
-    if positions.size > tuning.max_opinion_labels:
-        positions = _part_of_each_class(positions, codes, n_classes, tuning.max_opinion_labels, rng)
+    if positions.size > tuning.max_member_labels:
+        positions = _part_of_each_class(positions, codes, n_classes, tuning.max_member_labels, rng)
     rows = block[positions]
     if training.groups is None:
         matrices = [m for i, m in enumerate(training.matrices) if used is None or used[i]]

@@ -1,21 +1,17 @@
 """From the user's settings to a plan: every "auto" of the consensus is decided here, before the EM algorithm runs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.auto.anchors import anchor_evidence
-from cmvmed.auto.class_prior import ShareEstimate, empirical_bayes_share, label_share, share_estimate
+from cmvmed.auto.class_prior import empirical_bayes_share, label_share
 from cmvmed.auto.consensus_weight import agreement_weights, auto_consensus_weight, mean_agreement
-from cmvmed.auto.neighbors import NeighborEvidence, add_neighbor_view
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, supervised_start
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import Surrogate
 from cmvmed.numerics.types import Array
 from cmvmed.views.training_data import TrainingData
-from cmvmed.views.view_rows import ViewData
 
 
 @dataclass(frozen=True)
@@ -47,69 +43,39 @@ class ChosenPlan:
 
     plan: Plan
     settings: PlanSettings
-    anchors: ShareEstimate | None = None  # the share of the second of two classes by anchors
-    neighbors: NeighborEvidence | None = None  # the graph that is the last view of the plan
 
     def shares(self, inferred: Array | None, counts: Array) -> Array | None:
         """The shares to impose on a fit to other labels, with these counts (K,) and their own estimate ``inferred``."""
-        if self.plan.shares is None:
-            return None
-        known = _known_shares(self.settings, counts, inferred)
-        return known if self.anchors is None else with_anchors(known, counts, self.anchors)
+        return None if self.plan.shares is None else _known_shares(self.settings, counts, inferred)
+
+    def tau(self, n_classes: int, tuning: Tuning) -> float:
+        """How far the pool of members may be brought to the shares: all the way if they were given."""
+        return tuning.share_offset * n_classes if self.settings.infers_shares else np.inf
 
 
 def choose_plan(
-    problem: Problem,
-    views: Sequence[ViewData],
-    training: TrainingData,
-    settings: PlanSettings,
-    tuning: Tuning,
-    inferred: Array | None = None,
-    neighbors: NeighborEvidence | None = None,
+    problem: Problem, training: TrainingData, settings: PlanSettings, tuning: Tuning, inferred: Array | None = None
 ) -> ChosenPlan:
-    """Decide view weights, λ, neighbors and class shares.
-
-    Parameters
-    ----------
-    inferred : class shares (K,) from opinions learned from the labels; None if there are none
-    neighbors : the graph of nearest rows as a further view; None for none
-    """
-    start, partition = supervised_start(problem), training.partition
+    """Decide view weights, λ and class shares; ``inferred`` are those (K,) that other members found, None if there are none."""
+    start = supervised_start(problem)
     if isinstance(settings.view_weights, str):
         weights = agreement_weights(start.agreement, problem.known_views, tuning)
     else:
         weights = settings.view_weights
-    lam, chosen = settings.consensus_weight, frozenset[str]()
+    lam = settings.consensus_weight
     if isinstance(lam, str):
-        agreed = mean_agreement(start.agreement, weights)
-        lam, chosen = auto_consensus_weight(agreed, tuning), frozenset(["consensus_weight"])
-    prior = _known_shares(settings, partition.counts, inferred)
+        lam = auto_consensus_weight(mean_agreement(start.agreement, weights), tuning)
+    prior = _known_shares(settings, training.partition.counts, inferred)
     shares = None if settings.class_prior is None else prior
-    plan = Plan(problem, start, settings.surrogate, settings.schedule(lam), weights, prior, shares, chosen)
-    if neighbors is not None:
-        plan = add_neighbor_view(plan, neighbors, views, training, tuning)
-    if problem.weights_U.sum() * prior.min() < 1.0:  # not one row of the rarest class is expected
-        return ChosenPlan(replace(plan, shares=None), settings, neighbors=neighbors)
-    if not settings.infers_shares or problem.n_classes > 2:
-        return ChosenPlan(plan, settings, neighbors=neighbors)
-    known = share_estimate(prior, partition.counts)
-    anchors = anchor_evidence(plan, problem.n_views, partition.counts, known, tuning)
-    if anchors is not None:
-        prior = with_anchors(prior, partition.counts, anchors)
-    return ChosenPlan(replace(plan, class_prior=prior, shares=prior), settings, anchors, neighbors)
+    return ChosenPlan(
+        Plan(problem, start, settings.surrogate, settings.schedule(lam), weights, prior, shares), settings
+    )
 
 
 def _known_shares(settings: PlanSettings, counts: Array, inferred: Array | None) -> Array:
-    """The class shares before anchors are looked at, (K,)."""
+    """The class shares, (K,)."""
     if settings.infers_shares:
-        by_labels = label_share(counts) if counts.size == 2 else empirical_bayes_share(counts)
-        return by_labels if inferred is None else inferred
+        return empirical_bayes_share(counts) if inferred is None else inferred
     if settings.class_prior is None or isinstance(settings.class_prior, str):
         return label_share(counts)
     return settings.class_prior
-
-
-def with_anchors(shares: Array, counts: Array, anchors: ShareEstimate) -> Array:
-    """The shares of two classes, (2,), combined with what anchors say."""
-    share = share_estimate(shares, counts).combined(anchors)
-    return np.array([1.0 - share, share])

@@ -29,7 +29,7 @@ class Tuning:
     median_sample: int = 1000
     """Rows whose pairwise distances give the median bandwidth. Not compared: its sampling error is below 1 %."""
 
-    # Consensus weight and view weights (agreement.py).
+    # Consensus weight and view weights (auto/consensus_weight.py).
     consensus_weight: float = 0.5
     """λ where the views agree."""
     full_agreement: float = 0.25
@@ -37,63 +37,39 @@ class Tuning:
     min_agreement: float = 1e-3
     """Lower bound of a correlation between views, which makes the leading eigenvector unique. Not compared."""
 
-    # Short fits, which evaluate a class share.
-    short_stages: int = 2
-    """Stages of a short fit: its class shares differ from those of a whole fit by less than their standard error."""
-    short_sweeps: int = 6
-    """Sweeps per stage of a short fit; as above."""
-
-    # Safeguard (safeguard.py).
-    min_start_correlation: float = 0.45
-    """Correlation with the independent views' scores below which a fit is repeated with less consensus."""
-    safeguard_factor: float = 0.1
-    """What the repeated fit multiplies λ with."""
-
-    # Graphs of nearest rows (members/candidates.py, auto/neighbors.py).
+    # Graphs of nearest rows (members/kernel_members.py).
     n_neighbors: int = 5
     """Nearest rows that a row is joined with in the graphs: of 5 to 12, five for all digit tasks (docs/accuracy.md)."""
     graph_regularization: float = 0.05
     """ε of the graph kernel (Λ + εI)⁻²."""
-    neighbor_consensus_weight: float = 0.02
-    """λ beside neighbors of full weight, which already combine all views."""
 
-    # Opinions learned from the labels (members/). Evidence: the suite's development splits (docs/accuracy.md).
+    # Members (members/). Evidence: the suite's development splits, sensors and other sets apart (docs/accuracy.md).
     wide_clip: float = 5.0
-    """Standard deviations at which features are clipped for the joint linear kernel, the distances of the graphs and wide views."""
-    linear_ridge: float = 0.01
-    """Ridge of the joint linear kernel, whose mean diagonal is one: a linear function of few labels needs little."""
+    """Standard deviations at which features are clipped for discriminant analysis, graphs, trees and wide views."""
     kernel_ridge: float = 0.3
-    """Ridge of the other kernels."""
+    """Ridge of the views' kernels, whose mean diagonal is one."""
     graph_ridge: float = 0.1
     """Ridge of the graph kernels."""
-    opinion_scale: float = 10.0
-    """Center of the scale from scores to logits: scores of left-out labels differ by some tenths between the classes."""
-    opinion_scale_sd: float = 1.0
-    """Standard deviation of its logarithm in the prior."""
-    opinion_offset_sd: float = 1.0
-    """Standard deviation of the offsets of the logits in the prior."""
-    opinion_strength: float = 0.5
-    """Labels for each opinion that the prior of the weights counts as."""
+    ridge_scale: float = 10.0
+    """Scale from scores of ridge regression to logits before labels were held out: they differ by some tenths between the classes."""
+    n_trees: int = 100
+    """Trees of each forest, dealt to the folds."""
+    max_split_columns: int = 600
+    """Columns that a split of ``trees_all`` looks at, at most: bounds the time for wide views. Not compared."""
+    vote_smoothing: float = 0.05
+    """Equal votes beside those of a forest's trees, so that no class has a probability of zero: .02, .05 and .2 differ by .04 points."""
+    share_shrinkage: float = 2.0
+    """c in 1/(1 + c (K/N)²), the trust in class shares estimated with N labels of K classes: 2 and 5 differ by .02 points."""
+    share_offset: float = 3.0
+    """τ/K: an offset of one logit costs as much as a third of an equal class share; 1, 3 and 10 differ by .1 points."""
+    confidence_labels: float = 20.0
+    """Held-out labels that the mean largest probability counts as in the expected accuracy."""
+    interval_labels: tuple[float, float] = (0.3, 4.0)
+    """a and b: the interval of the expected accuracy is that of a share seen in a u + b rows, u the number of held-out labels."""
     max_compared_nodes: int = 2000
     """Nodes of the graphs that a row is compared with if rows are predicted in chunks, beside labeled ones (docs/accuracy.md)."""
-    max_opinion_labels: int = 1000
-    """Labeled rows that opinions learn from at most: their cost grows with the cube of it. Not compared."""
-    share_row_weight: float = 0.05
-    """How much an unlabeled row says of the class shares, compared with a label, since its class is only predicted."""
-    share_prior_labels: float = 2.0
-    """Labels of each class that equal class shares count as."""
-    share_scale_sd: float = 0.5
-    """Standard deviation of log scale and offsets that recalibrate predictions before shares are inferred from them."""
-    mixture_strength: float = 2.0
-    """Labels for each of pool and consensus that the prior of their weights counts as."""
-    last_scale_sd: float = 0.5
-    """Standard deviation of the logarithm of the mixture's scale in the prior."""
-    interval_divisor: float = 2.0
-    """Held-out labels that count as one in the interval of the expected accuracy."""
-    interval_divisor_per_class: float = 3.0
-    """The same if labels were drawn per class."""
-    interval_divisor_chosen: float = 5.0
-    """The same if labeled rows were chosen. Evidence: ``benchmarks.active_learning`` on development splits."""
+    max_member_labels: int = 1000
+    """Labeled rows that members learn from at most: their cost grows with the cube of it. Not compared."""
 
     # Rows to label next (suggestions.py). Evidence: development splits, docs/labeling.md.
     suggestion_parts: int = 50
@@ -101,35 +77,13 @@ class Tuning:
     suggestion_rows: int = 2000
     """Unlabeled rows among which are chosen at most, drawn at random if there are more. Not compared."""
 
-    # Class shares of two classes by anchors (anchors.py).
-    interval_level: float = 0.95
-    """Level of the interval of a class share given the labels' counts. Not compared."""
-    min_anchor_rows: int = 20
-    """Unlabeled rows that a view needs to take part in the estimate by anchors. Not compared."""
-    min_common_rows: int = 10
-    """Unlabeled rows that two views must have in common for it. Not compared."""
-    anchor_fraction: tuple[float, float] = (0.3, 0.8)
-    """Range of the fraction of a class's rows that serve as anchors; within it, the correlation of the two views. Not compared."""
-    anchor_model_sd: float = 0.03
-    """Standard deviation added for views that are not exactly independent given the class."""
-    share_range: tuple[float, float] = (0.01, 0.99)
-    """Range of an inferred share. Not compared."""
-    max_evaluations: int = 3
-    """Shares that are tried to infer one."""
-    min_share_step: float = 0.02
-    """Shares closer than this give no slope. Not compared."""
-    max_slope: float = 0.95
-    """Slope of the observed share in the imposed one from which on anchors carry no information. Not compared."""
-
-    # Cross-fitting and calibration.
+    # Held-out labels.
+    short_stages: int = 2
+    """Stages of a fit without a fold's labels: more change held-out scores by less than their error."""
     cross_sweeps: int = 3
-    """Sweeps per stage of a short fit without a fold's labels: more change held-out scores by less than their error."""
+    """Sweeps per stage of such a fit; as above."""
     n_folds: int = 5
     """Folds of the labeled rows. Not compared."""
-    probability_scale: float = 0.5
-    """Center of the prior of the probability scale."""
-    log_scale_sd: float = 0.7
-    """Standard deviation of the logarithm of that scale in the prior."""
     label_smoothing: float = 0.25
     """Labels, in all, by which held-out labels are smoothed: no number of hits is certainty. Not compared."""
 

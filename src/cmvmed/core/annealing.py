@@ -97,7 +97,6 @@ class Plan:
     view_weights: Array  # (V,) π
     class_prior: Array  # (K,) class shares that the fit reports
     shares: Array | None  # (K,) those that are imposed on the consensus; None imposes nothing, as in the paper
-    chosen: frozenset[str] = field(default_factory=frozenset)  # what was chosen automatically, e.g. "consensus_weight"
 
 
 @dataclass(frozen=True)

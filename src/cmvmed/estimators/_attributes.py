@@ -17,7 +17,7 @@ from cmvmed.data.labels import Labels
 from cmvmed.estimators._base import OF_ALL_ROWS, model_attributes
 from cmvmed.estimators._fit_reports import solves_duals
 from cmvmed.estimators._lowering import FitViews, lower
-from cmvmed.members.mixture import MixtureFit, opinions_table
+from cmvmed.members.pool import PoolFit
 from cmvmed.model.fitted_model import Model
 from cmvmed.numerics.linalg import OVERFLOW_ADVICE
 from cmvmed.numerics.nystroem import residual
@@ -33,61 +33,58 @@ def fitted_attributes(
     fit: FitViews,
     chosen: ChosenPlan,
     result: AnnealingResult,
-    mixture: MixtureFit | None = None,
+    pool: PoolFit | None = None,
     model: Model | None = None,
 ) -> dict[str, Any]:
     """All that ``fit`` learns, by attribute name; with the model of the result if it is known."""
-    model, plan = lower(fit, chosen, result, mixture) if model is None else model, chosen.plan
-    distributions = _label_distributions(fit.training, plan, result, model, mixture)
-    history, sensor_weights = result.history, result.view_weights[: len(fit.views)]
+    model, plan = lower(fit, chosen, result, pool) if model is None else model, chosen.plan
+    distributions = _label_distributions(fit.training, plan, result, pool)
+    history = result.history
     support, dual_coef = _support(fit, plan, result)
-    opinions = {} if mixture is None else {"opinions_": opinions_table(mixture)}
+    members = {} if pool is None else {"members_": pool.table()}
     return (
         model_attributes(model)
-        | opinions
-        | _held_out_attributes(fit.training, mixture)
+        | members
+        | _held_out_attributes(fit.training, pool)
         | {
             "label_distributions_": distributions,
             "transduction_": model.classes[distributions.argmax(axis=1)],
-            "probability_scale_": 1.0 if mixture is None else mixture.consensus_scale,
             "consensus_weight_": result.consensus_weight,
             "view_names_": [view.settings.name for view in fit.views],
-            "view_weights_": sensor_weights / sensor_weights.sum(),
-            "neighbor_weight_": float(result.view_weights[len(fit.views) :].sum()),
+            "view_weights_": result.view_weights / result.view_weights.sum(),
             "n_views_": len(fit.views),
             "n_iter_": len(history),
             "objective_history_": np.array([sweep.objective for sweep in history]),
-            "history_": _history_table(history, len(fit.views)),
+            "history_": _history_table(history),
             "support_": support,
             "dual_coef_": dual_coef,
             "prior_variance_": np.array([view.settings.prior_variance for view in fit.views]),
             "disagreement_": _disagreement_table(fit, plan, result),
             "dual_gap_": result.dual_gap,
             "converged_": result.converged and solves_duals(result),
-            "_accuracy": None if mixture is None else mixture.accuracy,
+            "_accuracy": None if pool is None else pool.accuracy,
         }
     )
 
 
-def _held_out_attributes(training: TrainingData, mixture: MixtureFit | None) -> dict[str, Any]:
+def _held_out_attributes(training: TrainingData, pool: PoolFit | None) -> dict[str, Any]:
     """The labeled rows that were held out, and their probabilities by fits without their labels."""
-    found = None if mixture is None else mixture.held_out_probabilities()
+    found = None if pool is None else pool.held_out_probabilities()
     if found is None:
         found = np.empty(0, dtype=np.intp), np.empty((0, training.labels.n_classes))
     return {"held_out_rows_": found[0], "held_out_proba_": found[1]}
 
 
-def _history_table(history: tuple[Sweep, ...], n_views: int) -> dict[str, NDArray[Any]]:
-    """The records of all sweeps by column; that of the divergences has the sensors alone, not the neighbors."""
-    table = {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)}
-    return table | {"kl_by_view": table["kl_by_view"][:, :n_views]}
+def _history_table(history: tuple[Sweep, ...]) -> dict[str, NDArray[Any]]:
+    """The records of all sweeps by column."""
+    return {f.name: np.array([getattr(sweep, f.name) for sweep in history]) for f in fields(Sweep)}
 
 
 def _support(fit: FitViews, plan: Plan, result: AnnealingResult) -> tuple[dict[str, IntArray], dict[str, Array]]:
     """By view, the labeled rows whose dual variables are not all zero, and y∘α of these rows, (F, n_support)."""
     support, dual_coef = {}, {}
-    problem, states = fit.problem, result.states[: len(fit.views)]
-    for view, rows, box, state in zip(fit.views, problem.rows_L, problem.box, states, strict=True):
+    problem = fit.problem
+    for view, rows, box, state in zip(fit.views, problem.rows_L, problem.box, result.states, strict=True):
         sigma2 = view.settings.prior_variance if plan.surrogate.drops_prior_variance else 1.0
         tau = sigma2 * state.tau
         kept = (np.abs(tau) > MIN_DUAL * box[rows][:, None]).any(axis=1)
@@ -99,7 +96,7 @@ def _support(fit: FitViews, plan: Plan, result: AnnealingResult) -> tuple[dict[s
 def _disagreement_table(fit: FitViews, plan: Plan, result: AnnealingResult) -> dict[str, Any]:
     """By column, how often each view disagrees with each other on the unlabeled rows, and the bound that this implies."""
     problem, names = plan.problem, [view.settings.name for view in fit.views]
-    codes = [class_scores(s.m_U + result.consensus.offset).argmax(axis=1) for s in result.states[: len(names)]]
+    codes = [class_scores(s.m_U + result.consensus.offset).argmax(axis=1) for s in result.states]
     pairs = list(permutations(range(len(names)), 2))
     found = []
     for i, j in pairs:
@@ -115,16 +112,13 @@ def _disagreement_table(fit: FitViews, plan: Plan, result: AnnealingResult) -> d
 
 
 def _label_distributions(
-    training: TrainingData, plan: Plan, result: AnnealingResult, model: Model, mixture: MixtureFit | None
+    training: TrainingData, plan: Plan, result: AnnealingResult, pool: PoolFit | None
 ) -> Array:
     """The probabilities of the classes of every training row, (n, K); certain for labeled rows."""
     labels, partition = training.labels, training.partition
     table = np.tile(plan.class_prior, (labels.codes.size, 1))
     logits, coverage = consensus_logits(plan, result, partition)
-    if mixture is None or mixture.inputs.supervised is None:
-        p = softmax(logits * (result.temperature / model.temperature), axis=1)
-    else:
-        p = np.exp(mixture.log_p)
+    p = softmax(logits, axis=1) if pool is None else np.exp(pool.log_p)
     table[partition.rows] = np.where(coverage[:, None] > 0.0, p, plan.class_prior)
     table[labels.labeled] = np.eye(labels.n_classes)[labels.codes[labels.labeled]]
     if not np.isfinite(table).all():

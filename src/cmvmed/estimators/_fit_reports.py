@@ -12,7 +12,7 @@ from cmvmed.auto.consensus_weight import mean_agreement
 from cmvmed.auto.plan import ChosenPlan
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.consensus import class_shares
-from cmvmed.members.mixture import MixtureFit, MixtureInputs
+from cmvmed.members.pool import LabelMembers, PoolFit
 from cmvmed.numerics.types import Array
 from cmvmed.views.training_data import NO_VIEW_WARNING, TrainingData
 
@@ -67,7 +67,7 @@ class StageReporter:
 def warn_of_fit(
     chosen: ChosenPlan,
     result: AnnealingResult,
-    mixture: MixtureFit,
+    pool: PoolFit,
     training: TrainingData,
     *,
     complete: bool,
@@ -75,7 +75,7 @@ def warn_of_fit(
     """Warn of all that a user should know of a fit; ``complete`` if all rows are in memory."""
     for message, category in fit_warnings(result, chosen.settings.max_iter, training, complete=complete):
         warn_user(message, category)
-    for message in label_warnings(chosen, mixture, training):
+    for message in label_warnings(chosen, pool, training):
         warn_user(message)
 
 
@@ -122,16 +122,16 @@ def _lost_classes(result: AnnealingResult, training: TrainingData) -> Iterator[t
         )
 
 
-def label_warnings(chosen: ChosenPlan, mixture: MixtureFit, training: TrainingData) -> Iterator[str]:
+def label_warnings(chosen: ChosenPlan, pool: PoolFit, training: TrainingData) -> Iterator[str]:
     """Where labels are too few or unlike the unlabeled rows, each in one sentence with what to do."""
-    inputs, classes = mixture.inputs, training.labels.classes.tolist()
-    yield from _single_labels(inputs, classes)
-    yield from _unlikely_draw(inputs, chosen, classes)
-    yield from _no_signal(chosen, mixture)
+    of_labels, classes = pool.of_labels, training.labels.classes.tolist()
+    yield from _single_labels(of_labels, classes)
+    yield from _unlikely_draw(of_labels, chosen, classes)
+    yield from _no_signal(chosen, pool)
 
 
-def _single_labels(inputs: MixtureInputs, classes: list[Any]) -> Iterator[str]:
-    rows = inputs.rows
+def _single_labels(of_labels: LabelMembers, classes: list[Any]) -> Iterator[str]:
+    rows = of_labels.rows
     everything = np.ones(rows.codes.size, dtype=bool)
     alone = np.unique(rows.codes[(rows.judged(everything) == 0.0) & (rows.weights > 0.0)])
     if alone.size:
@@ -140,17 +140,17 @@ def _single_labels(inputs: MixtureInputs, classes: list[Any]) -> Iterator[str]:
         single = (rows.codes == alone[0]).sum() == 1
         what = "one labeled row" if single else "labeled rows of one group only, or equal ones"
         yield (
-            f"Class {name!r} has {what}{others}, which cannot be held out, so neither the weights of the opinions nor the "
+            f"Class {name!r} has {what}{others}, which cannot be held out, so neither the weights of the members nor the "
             "accuracy estimate take it into account; label at least one more row of it"
             f"{'' if single else ', of another group'}."
         )
 
 
-def _unlikely_draw(inputs: MixtureInputs, chosen: ChosenPlan, classes: list[Any]) -> Iterator[str]:
+def _unlikely_draw(of_labels: LabelMembers, chosen: ChosenPlan, classes: list[Any]) -> Iterator[str]:
     plan, infers = chosen.plan, chosen.settings.infers_shares
-    if inputs.per_class or not infers or plan.shares is None or inputs.supervised is None:
+    if of_labels.per_class or not infers or plan.shares is None or not of_labels.parts:
         return
-    counts = inputs.rows.counts(np.ones(inputs.rows.codes.size, dtype=bool))
+    counts = of_labels.rows.counts(np.ones(of_labels.rows.codes.size, dtype=bool))
     p, share = draw_probability(counts, plan.shares), counts / counts.sum()
     worst = int(np.abs(share - plan.shares).argmax())
     if p < MIN_DRAW_PROBABILITY and abs(share[worst] - plan.shares[worst]) > MIN_DIFFERENCE:
@@ -163,16 +163,16 @@ def _unlikely_draw(inputs: MixtureInputs, chosen: ChosenPlan, classes: list[Any]
         )
 
 
-def _no_signal(chosen: ChosenPlan, mixture: MixtureFit) -> Iterator[str]:
-    found, plan, inputs = mixture.accuracy, chosen.plan, mixture.inputs
-    if found is None or found.n_held_out == 0.0 or not inputs.partition.unlabeled_weights.any():
+def _no_signal(chosen: ChosenPlan, pool: PoolFit) -> Iterator[str]:
+    found, plan, of_labels = pool.accuracy, chosen.plan, pool.of_labels
+    if found is None or found.n_held_out == 0.0 or not of_labels.partition.unlabeled_weights.any():
         return
-    counts = inputs.rows.counts(np.ones(inputs.rows.codes.size, dtype=bool))
+    counts = of_labels.rows.counts(np.ones(of_labels.rows.codes.size, dtype=bool))
     most, largest = counts.max() / counts.sum(), float(plan.class_prior.max())
-    agreement = mean_agreement(plan.start.agreement, plan.view_weights[: len(plan.start.agreement)])
+    agreement = mean_agreement(plan.start.agreement, plan.view_weights)
     if found.hits <= most and agreement < NO_AGREEMENT:
         yield (
-            f"Held-out labels are predicted no better ({found.hits:.0%}) than by always naming the most frequent class "
+            f"Held-out labels are predicted correctly no more often ({found.hits:.0%}) than by always naming the most frequent class "
             f"({most:.0%}), and the views do not agree: nothing was learned; check that rows of X and y belong together, or "
             "use other features."
         )

@@ -4,23 +4,21 @@ Terms that use the same rows share them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.class_prior import label_share
-from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.auto.plan import ChosenPlan
 from cmvmed.core.annealing import AnnealingResult, Plan
 from cmvmed.core.consensus import class_scores
 from cmvmed.core.low_rank import LowRankView
 from cmvmed.core.posterior import ViewState
 from cmvmed.core.problem import Problem, RowPartition
-from cmvmed.members.mixture import MixtureFit, held_out_scores
+from cmvmed.members.pool import PoolFit
 from cmvmed.model.expansions import Expansion
-from cmvmed.model.fitted_model import Member, Mixing, Model, RowNumbers
-from cmvmed.model.graph_votes import GraphVote, graph_vote
+from cmvmed.model.fitted_model import Member, Model, Pool, RowNumbers
 from cmvmed.model.terms import Centers, Term
 from cmvmed.model.uncertainty import ViewPosterior
 from cmvmed.numerics.nystroem import Basis
@@ -41,28 +39,26 @@ class FitViews:
     views: list[ViewData]
     approximation: Approximation
     bases: list[Basis] | None  # None if kernels are exact
-    problem: Problem  # of the sensors alone
+    problem: Problem
 
 
 def lower(
     fit: FitViews,
     chosen: ChosenPlan,
     result: AnnealingResult,
-    mixture: MixtureFit | None,
+    fit_of_pool: PoolFit | None,
     streamed: Sequence[StreamedView] | None = None,
 ) -> Model:
-    """The model of a result; without ``mixture`` the consensus alone, uncalibrated.
+    """The model of a result; without ``fit_of_pool`` the consensus alone, uncalibrated.
 
     ``streamed`` are the views after sweeps over more rows than those in memory, if there were any.
     """
     plan = chosen.plan
     terms, posteriors = _views(fit, plan, result, streamed)
-    if chosen.neighbors is not None:
-        terms.append(_neighbor_vote(fit.training, chosen.neighbors, result.states[-1]))
-    scale = 0.5 * (1.0 if mixture is None else mixture.consensus_scale) / result.temperature
+    scale = 0.5 / result.temperature
     offset = class_scores(result.consensus.offset[None])[0] * scale
     consensus = Member("consensus", tuple(terms), result.view_weights, "mean", scale, offset)
-    members, mixing = _members(consensus, mixture)
+    members, pool = _pooled(consensus, fit_of_pool)
     rows = RowNumbers(fit.numbers, _is_labeled(fit.training.partition))
     return Model(
         schema=fit.training.schema,
@@ -70,24 +66,30 @@ def lower(
         class_prior=plan.class_prior,
         preprocessors=tuple(view.preprocessor for view in fit.views),
         members=members,
-        mixing=mixing,
+        pool=pool,
         posteriors=tuple(posteriors),
-        held_out=None if mixture is None else held_out_scores(mixture, plan.class_prior),
+        held_out=None if fit_of_pool is None else fit_of_pool.held_out_scores(plan.class_prior),
         rows=rows,
     )
 
 
-def _members(consensus: Member, fit: MixtureFit | None) -> tuple[tuple[Member, ...], Mixing | None]:
-    """All members, and how they are mixed: the pool of those learned from the labels, and the consensus if it takes part."""
-    if fit is None or fit.inputs.supervised is None:
+def _pooled(consensus: Member, fit: PoolFit | None) -> tuple[tuple[Member, ...], Pool | None]:
+    """All members, and how they are pooled; the consensus alone has the scale and offset of the pool in its own."""
+    if fit is None:
         return (consensus,), None
-    supervised, mixture = fit.inputs.supervised, fit.mixture
-    members, K = (*supervised.members(), consensus), consensus.offset.size
-    pooling, offsets, scales = np.zeros((2, len(members))), np.zeros((2, K)), np.ones(2)
-    pooling[0, :-1], offsets[0], scales[0] = supervised.pool.weights, fit.pool_offset, mixture.scales[0]
-    pooling[1, -1] = 1.0  # the logits of the consensus are scaled already
-    G = mixture.weights.size
-    return members, Mixing(pooling[:G], offsets[:G], mixture.weights, scales[:G], mixture.scale)
+    weights = fit.weights
+    if fit.of_labels.with_consensus:
+        consensus = rescaled(consensus, float(fit.calibrated.scales[-1]), fit.calibrated.offsets[-1])
+    else:
+        weights = np.append(weights, 0.0)
+    if not fit.of_labels.parts:
+        return (rescaled(consensus, float(weights[-1]), fit.offset),), None
+    return (*fit.members(), consensus), Pool(weights, fit.offset)
+
+
+def rescaled(member: Member, scale: float, offset: Array) -> Member:
+    """The member with the logits c z + b."""
+    return replace(member, scale=scale * member.scale, offset=np.asarray(scale * member.offset + offset))
 
 
 def _views(
@@ -176,12 +178,6 @@ def _features_view(i: int, data: ViewData, basis: Basis, theta: Array, d: Array)
         reduction=basis.transform[:, reduced] * np.sqrt(share[reduced]),
     )
     return term, posterior
-
-
-def _neighbor_vote(training: TrainingData, neighbors: NeighborEvidence, state: ViewState) -> GraphVote:
-    """The nearest rows as a view of the consensus: nodes have the posterior means of their rows."""
-    means = training.partition.joined(state.m_L, state.m_U)
-    return graph_vote(neighbors.nodes, class_scores(neighbors.nodes.of_nodes(means)))
 
 
 def lower_baseline(

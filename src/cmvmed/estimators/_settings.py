@@ -20,7 +20,7 @@ from cmvmed.core.surrogates import AsPrinted, Bohning, Jaakkola, Newton, Quadrat
 from cmvmed.data.layout import per_view
 from cmvmed.data.memory import read_memory_limit
 from cmvmed.data.reading import InputSettings
-from cmvmed.members.candidates import KINDS
+from cmvmed.members.pool import CONSENSUS, KINDS
 from cmvmed.numerics.kernels import NAMED_KERNELS, median_factor
 from cmvmed.numerics.types import Array
 from cmvmed.views.preprocessing import SCALINGS
@@ -39,7 +39,7 @@ ALGORITHMS: dict[str, Surrogate] = {
     "newton": Newton(),
     "printed": AsPrinted(),
 }
-OPINIONS = (*KINDS, "consensus")
+MEMBERS = (*KINDS, CONSENSUS)
 AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 
@@ -49,7 +49,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "temperature": [Interval(Real, 0, None, closed="neither")],
     "class_prior": [StrOptions({"auto", "labels"}), None, Real, "array-like", dict],
     "view_weights": [StrOptions({"agreement", "uniform"}), AT_LEAST_0, "array-like", dict],
-    "opinions": [StrOptions({"auto", *OPINIONS}), list, tuple, None],
+    "members": [StrOptions({"auto", *MEMBERS}), list, tuple, None],
     "labels_drawn": [StrOptions({"unknown", "random", "per_class", "chosen"})],
     "algorithm": [StrOptions(set(ALGORITHMS))],
     "n_stages": [AT_LEAST_1],
@@ -147,7 +147,7 @@ class FitSettings:
     tol: float
     class_prior: object
     view_weights: object
-    opinions: tuple[str, ...]
+    members: tuple[str, ...]
     calibrate: bool  # whether labels are held out to set weights and scales
     labels_drawn: str
     approximation: str | int
@@ -173,8 +173,8 @@ class FitSettings:
             tol=float(e.tol),
             class_prior=e.class_prior,
             view_weights=e.view_weights,
-            opinions=_read_opinions(e.opinions),
-            calibrate=e.opinions is not None,
+            members=_read_members(e.members),
+            calibrate=e.members is not None,
             labels_drawn=e.labels_drawn,
             approximation=e.approximation if isinstance(e.approximation, str) else int(e.approximation),
             rows_tol=float(e.rows_tol) or None,
@@ -195,7 +195,7 @@ class FitSettings:
         given = not (prior is None or isinstance(prior, str))
         return PlanSettings(
             surrogate=self.surrogate,
-            consensus_weight=self.consensus_weight if "consensus" in self.opinions else 0.0,
+            consensus_weight=self.consensus_weight if CONSENSUS in self.members else 0.0,
             temperature=self.temperature,
             n_stages=self.n_stages,
             max_iter=self.max_iter,
@@ -205,16 +205,16 @@ class FitSettings:
         )
 
 
-def _read_opinions(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The opinions that take part, in their order."""
+def _read_members(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The kinds of members that take part, in their order."""
     if given is None:
-        return ("consensus",)
+        return (CONSENSUS,)
     if given == "auto":
-        return OPINIONS
+        return MEMBERS
     names = [given] if isinstance(given, str) else given
-    if not names or not all(name in OPINIONS for name in names):
-        raise ValueError(f"opinions must be 'auto', None or some of {list(OPINIONS)}, but is {given!r}.")
-    return tuple(name for name in OPINIONS if name in names)
+    if not names or not all(name in MEMBERS for name in names):
+        raise ValueError(f"members must be 'auto', None or some of {list(MEMBERS)}, but is {given!r}.")
+    return tuple(name for name in MEMBERS if name in names)
 
 
 def _read_view_weights(given: object, views: Sequence[ViewData]) -> Array | str:

@@ -12,10 +12,9 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.auto.approximation import Approximation, choose_approximation, view_bases
-from cmvmed.auto.consensus_weight import anneal_with_safeguard
 from cmvmed.auto.plan import ChosenPlan, PlanSettings, choose_plan
 from cmvmed.auto.tuning import Tuning
-from cmvmed.core.annealing import AnnealingResult
+from cmvmed.core.annealing import AnnealingResult, anneal
 from cmvmed.core.consensus import class_scores
 from cmvmed.data.reading import TrainingInput, open_training
 from cmvmed.estimators._attributes import all_rows_attributes, approximation_summary, fitted_attributes
@@ -32,7 +31,7 @@ from cmvmed.estimators._settings import (
 )
 from cmvmed.estimators._suggestions import Suggestions, suggest
 from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy
-from cmvmed.members.mixture import MixtureFit, MixtureInputs, combine, fit_members
+from cmvmed.members.pool import LabelMembers, PoolFit, fit_label_members, fit_pool
 from cmvmed.model.explain import explain
 from cmvmed.model.fitted_model import Model
 from cmvmed.model.predict import probabilities_by_member, probabilities_by_view, scikit_shape, scores_by_view
@@ -172,8 +171,6 @@ class CMVMED(
         (``opinions=None``). A label is held out if its class has others, in another group.
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
         Probability of the classes of these rows by fits that did not use their labels.
-    probability_scale_ : float
-        Factor by which the log-odds of the consensus were multiplied to calibrate them; 1 if they were not.
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class that was imposed: that of the labels if ``class_prior=None``. It is reported but not imposed
         if less than one unlabeled row of the rarest class is expected.
@@ -181,8 +178,6 @@ class CMVMED(
         λ of the last stage.
     view_names_ : list of str
     view_weights_ : ndarray of shape (n_views,)
-    neighbor_weight_ : float
-        Weight of the neighbors in the consensus; the views share the rest.
     n_views_ : int
     n_iter_ : int
         Sweeps over all stages, counting the independent classifiers at the start as the first.
@@ -260,7 +255,7 @@ class CMVMED(
         temperature: float = 0.2,
         class_prior: object = "auto",
         view_weights: object = "agreement",
-        opinions: str | Sequence[str] | None = "auto",
+        members: str | Sequence[str] | None = "auto",
         labels_drawn: str = "unknown",
         algorithm: str = "bohning",
         n_stages: int = 8,
@@ -283,7 +278,7 @@ class CMVMED(
         self.temperature = temperature
         self.class_prior = class_prior
         self.view_weights = view_weights
-        self.opinions = opinions
+        self.members = members
         self.labels_drawn = labels_drawn
         self.algorithm = algorithm
         self.n_stages = n_stages
@@ -319,7 +314,7 @@ class CMVMED(
             "temperature": 1.0,
             "class_prior": None,
             "view_weights": "uniform",
-            "opinions": None,
+            "members": None,
             "max_iter": 1 if algorithm == "printed" else 100,
         }
         return cls(**(of_paper | parameters))
@@ -356,27 +351,25 @@ class CMVMED(
         with numerical_errors():
             fit = _build_problem(sample, cache, approximation, settings, map_parallel)
         plan_settings = settings.plan_settings(fit.views, fit.training.labels.classes)
-        report = StageReporter(self, X, y, 2 * settings.n_stages)  # the safeguard may run all stages again
+        report = StageReporter(self, X, y, settings.n_stages)
         with numerical_errors(), blas_limit(1):
-            inputs = _fit_members(fit, settings, plan_settings, complete=sample.is_complete)
-            chosen = _choose_plan(fit, inputs, plan_settings, settings.tuning)
+            of_labels = _fit_members(fit, settings, plan_settings, complete=sample.is_complete)
+            chosen = choose_plan(fit.problem, fit.training, plan_settings, settings.tuning, of_labels.shares[0])
             report.attributes = partial(fitted_attributes, fit, chosen)
-            result = anneal_with_safeguard(
-                chosen.plan, settings.tuning, before_stage=report.before_stage, on_stage=report.on_stage
-            )
-            calibrate = settings.calibrate and not result.stopped
-            mixture = combine(inputs, chosen, result, settings.tuning, calibrate=calibrate, map_folds=map_parallel)
-        model = lower(fit, chosen, result, mixture)
-        fitted = fitted_attributes(fit, chosen, result, mixture, model)
+            result = anneal(chosen.plan, before_stage=report.before_stage, on_stage=report.on_stage)
+            judge = settings.calibrate and not result.stopped
+            pool = fit_pool(of_labels, chosen, result, judge=judge, map_folds=map_parallel)
+        model = lower(fit, chosen, result, pool)
+        fitted = fitted_attributes(fit, chosen, result, pool, model)
         reference = _reference_rows(fit.training, fitted["label_distributions_"], settings.tuning)
         continued = None
         if sample.all_rows is not None:
-            continued = _continue(sample, fit, chosen, result, mixture, model, settings)
+            continued = _continue(sample, fit, chosen, result, pool, model, settings)
             result = continued.result
-            fitted = fitted_attributes(fit, chosen, result, mixture, continued.model)
+            fitted = fitted_attributes(fit, chosen, result, pool, continued.model)
             fitted = all_rows_attributes(fit, fitted, sample.all_rows, data.labels, settings.input.memory_limit)
         fitted |= {"approximation_": approximation_summary(fit, continued), "_reference_rows": reference}
-        warn_of_fit(chosen, result, mixture, fit.training, complete=sample.is_complete)
+        warn_of_fit(chosen, result, pool, fit.training, complete=sample.is_complete)
         self._set_fitted_attributes(fitted | ({"_row_cache": cache.finish()} if settings.keep_rows else {}))
         report.finish(fitted)
         return self
@@ -500,8 +493,8 @@ class CMVMED(
         check_is_fitted(self)
         return explain(self._model, X, read_input_settings(self))
 
-    def predict_proba_by_opinion(self, X: object) -> dict[str, Any]:
-        """Probability of each class by each opinion alone.
+    def predict_proba_by_member(self, X: object) -> dict[str, Any]:
+        """Probability of each class by each member alone.
 
         Parameters
         ----------
@@ -729,26 +722,20 @@ def _build_problem(
     return FitViews(training, sample.row_numbers(training.partition.rows), views, approximation, bases, problem)
 
 
-def _fit_members(fit: FitViews, settings: FitSettings, plan_settings: PlanSettings, *, complete: bool) -> MixtureInputs:
-    """Fit the opinions that the settings ask for; ``complete`` if all rows are in memory."""
+def _fit_members(fit: FitViews, settings: FitSettings, plan_settings: PlanSettings, *, complete: bool) -> LabelMembers:
+    """Fit the members that the settings ask for; ``complete`` if all rows are in memory."""
     weights = plan_settings.view_weights
-    return fit_members(
+    return fit_label_members(
         fit.training,
         fit.problem,
         fit.views,
         np.ones(len(fit.views), dtype=bool) if isinstance(weights, str) else weights > 0.0,
-        settings.opinions,
+        settings.members,
         labels_drawn=settings.labels_drawn,
         max_compared_nodes=None if complete else settings.tuning.max_compared_nodes,
         random_state=settings.random_state,
         tuning=settings.tuning,
     )
-
-
-def _choose_plan(fit: FitViews, inputs: MixtureInputs, settings: PlanSettings, tuning: Tuning) -> ChosenPlan:
-    """Decide all that is "auto"; the nearest rows are a view only if kernels are exact."""
-    neighbors = inputs.neighbors if fit.bases is None else None
-    return choose_plan(fit.problem, fit.views, fit.training, settings, tuning, inputs.shares, neighbors)
 
 
 def _reference_rows(training: TrainingData, probabilities: Array, tuning: Tuning) -> ReferenceRows:
@@ -761,7 +748,7 @@ def _continue(
     fit: FitViews,
     chosen: ChosenPlan,
     result: AnnealingResult,
-    mixture: MixtureFit,
+    pool: PoolFit,
     model: Model,
     settings: FitSettings,
 ) -> Continued:
@@ -770,7 +757,7 @@ def _continue(
         fit.training.cache.clear()  # the features of the sample, which only fits in memory need
 
     def lower_streamed(result: AnnealingResult, views: Sequence[StreamedView]) -> Model:
-        return lower(fit, chosen, result, mixture, views)
+        return lower(fit, chosen, result, pool, views)
 
     return continue_on_more_rows(
         sample,

@@ -9,18 +9,15 @@ kernel of a new row is the mean of those of its nearest nodes.
 
 Members need the columns of the labeled rows alone. They are a Chebyshev series in S = I - Λ, the normalized adjacency,
 whose eigenvalues are between -1 and 1: each term is one product with a sparse matrix, and how many terms are needed
-depends on ε alone, not on the graph. The view of nearest rows takes part in the consensus, with (Λ + εI)⁻² of all rows.
+depends on ε alone, not on the graph.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from cmvmed.graphs.nodes import Nodes
-from cmvmed.numerics.linalg import mirrored
 from cmvmed.numerics.types import Array, BoolArray, IntArray
 
 SERIES_TOLERANCE = 1e-11  # what the terms that are left out may add, relative to the largest eigenvalue, 1/ε²
@@ -62,7 +59,7 @@ def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularizati
 
     Parameters
     ----------
-    labeled : (l,), the training rows that opinions learn from
+    labeled : (l,), the training rows that members learn from
     weights_L : (l,), their weights in the mean diagonal
     regularization : ε
     """
@@ -118,16 +115,3 @@ def inverse_square_series(regularization: float) -> Array:
     left = np.cumsum(coefficients[::-1])[::-1]  # what each term and those after it add up to
     return np.asarray(coefficients[left > SERIES_TOLERANCE / regularization**2])
 
-
-def neighbor_kernel(nodes: Nodes, regularization: float) -> Array:
-    """The kernel (Λ + εI)⁻² of all rows, (n, n)."""
-    return nodes.of_rows(nodes.of_rows(laplacian_kernel(nodes, regularization)).T)
-
-
-def laplacian_kernel(nodes: Nodes, regularization: float) -> Array:
-    """(Λ + εI)⁻² of the nodes, (m, m), scaled to a mean diagonal of one."""
-    shifted = nodes.shifted_laplacian(regularization).toarray(order="F")
-    inverse, _ = dpotri(dpotrf(shifted, lower=1, overwrite_a=1)[0], lower=1, overwrite_c=1)
-    inverse = mirrored(inverse)
-    scale = 1.0 / np.einsum("ij,ij->i", inverse, inverse).mean()
-    return mirrored(dsyrk(scale, inverse, lower=1))

@@ -1,16 +1,17 @@
-"""Classifiers learned from the labels, weighed by held-out labels, beside the consensus of the paper.
+"""Classifiers of several kinds, weighed by held-out labels and pooled, among them the consensus of the paper.
 
-An *opinion* is one such classifier: a distribution over the classes for each row. With few labels none of them is best
+A *member* is one such classifier: a distribution over the classes for each row. With few labels none of them is best
 on all data, so several are fitted and pooled, with weights set by labels that each did not see.
 
 ================  ============================================================================================
+pool              the default in its order: fit the members, calibrate, weigh and pool them
+contract          what members are made from, and what every member gives
+kernel_members    the members that are made of kernels: views, discriminant analysis, graphs of nearest rows
 centered_kernels  centered kernels of one view, between any rows and the labeled ones
-candidates        which opinions there are, and of which kernels each is made
-ridge             kernel ridge regression with its exact leave-group-out scores
-stacking          from scores to probabilities, and the weights of several opinions
-shares            the share of each class among the unlabeled rows
-pool              all of these in order: the pool of the opinions
-mixture           fits the pool, and puts it and the consensus together, judged by held-out labels
-accuracy          scales and weights of the two, and the expected accuracy
+solvers           ridge regression and discriminant analysis, by the products of labeled rows
+forest_members    the members that are forests of randomized trees
+stacking          from scores to probabilities, and the weights of several members
+shares            the share of each class among the unlabeled rows, and how far predictions follow it
+accuracy          the accuracy to expect
 ================  ============================================================================================
 """

@@ -23,7 +23,7 @@ from cmvmed.views.view_rows import ViewData
 
 @dataclass(frozen=True)
 class ViewRows:
-    """Which training rows have a view, and which of its rows are the labeled rows that opinions learn from."""
+    """Which training rows have a view, and which of its rows are the labeled rows that members learn from."""
 
     view: int
     members: IntArray  # the training rows that have the view, in the order of its ``train``
@@ -107,7 +107,7 @@ def view_rows(view: int, data: ViewData, labeled: IntArray, n_rows: int) -> View
 
     Parameters
     ----------
-    labeled : (l,), training rows that opinions learn from
+    labeled : (l,), training rows that members learn from
     n_rows : number of training rows
     """
     members = data.rows

@@ -1,161 +1,299 @@
-"""The pool of the opinions that are learned from the labels.
+"""The default of the library: several members, pooled by one rule that held-out labels set.
 
-Each opinion's scores become probabilities by a scale and offsets, learned from labels that were left out; the same
-labels set the opinions' weights. The pool is their weighted geometric mean. Everything is repeated without the labels
-of each fold, so that what comes after sees held-out probabilities that no decision was made on.
+1. The members that learn from the labels are fitted to all labels, and without the labels of each fold.
+2. Held-out labels give each a scale and offsets that turn its scores into probabilities p_j.
+3. They also give the weights v_j of the pool, log p = Σ_j v_j log p_j + b, normalized over the classes.
+4. The pool estimates the class shares among the unlabeled rows, which the consensus keeps.
+5. The consensus is one more member. The weights are learned again with it.
+6. The offset b brings the pool towards the class shares.
+7. Held-out labels and the unlabeled rows say which accuracy to expect.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from cmvmed.auto.class_prior import empirical_bayes_share, label_share
-from cmvmed.auto.labeled_rows import LabeledRows
-from cmvmed.auto.neighbors import NeighborEvidence
+from cmvmed.auto.class_prior import label_share
+from cmvmed.auto.cross_fitting import consensus_logits, cross_fit
+from cmvmed.auto.labeled_rows import LabeledRows, held_out_folds, read_labeled_rows
+from cmvmed.auto.plan import ChosenPlan
 from cmvmed.auto.tuning import Tuning
-from cmvmed.graphs.kernel import GraphKernel
-from cmvmed.members.candidates import USES_UNLABELED, Candidates
-from cmvmed.members.ridge import fit_ridge, inverse
-from cmvmed.members.shares import infer_shares
-from cmvmed.members.stacking import fit_logits, log_linear_pool, stacking_weights
+from cmvmed.core.annealing import AnnealingResult
+from cmvmed.core.problem import Problem, RowPartition
+from cmvmed.members.accuracy import HeldOutAccuracy, held_out_accuracy
+from cmvmed.members.contract import MemberInputs, MemberScores
+from cmvmed.members.forest_members import fit_forest
+from cmvmed.members.kernel_members import KernelMembers
+from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset
+from cmvmed.members.stacking import fit_logits, pool, pool_weights, prior_weights
 from cmvmed.model.fitted_model import Member
+from cmvmed.model.uncertainty import HeldOutScores
 from cmvmed.numerics.softmax import log_softmax
-from cmvmed.numerics.types import Array, BoolArray
+from cmvmed.numerics.threads import Mapper
+from cmvmed.numerics.types import Array, BoolArray, IntArray
+from cmvmed.views.training_data import TrainingData, generator
+from cmvmed.views.view_rows import ViewData
+
+CONSENSUS = "consensus"
+KINDS = ("views", "lda", "view_graphs", "trees", "trees_all")  # of members that are learned from the labels
+GIVEN_KERNELS = ("views",)  # those that views with callable or precomputed kernels have
 
 
 @dataclass(frozen=True)
-class SupervisedPool:
-    """The pool of the opinions fitted to some of the labels."""
+class Calibrated:
+    """Members as probabilities: log softmax(c_j s_j + b_j) of their scores s_j."""
 
-    scales: Array  # (J,)
-    offsets: Array  # (J, K), with the labels' share
-    weights: Array  # (J,)
-    likelihood: Array  # (l, J), probability of each label by opinions that left it out
-    hits: BoolArray  # (l, J), whether its class was the most probable one
-    judged: Array  # (l,) weights of the labels that could be left out
-    log_p: Array  # (n, K), pooled log-probabilities of the training rows
-    labels_only: Array  # (n, K), those of the opinions that learn from labeled rows alone
-    share: Array  # (K,), share of each class among the unlabeled rows, as far as the pool can say
+    scales: Array  # (J,), c
+    offsets: Array  # (J, K), b
+    log_p: Array  # (J, n, K), of the training rows
+    held_out: Array  # (J, l, K), of the labeled rows by fits without their labels
 
 
-@dataclass(frozen=True)
-class OpinionScores:
-    """An opinion fitted to several subsets of the labels, S in number."""
-
-    left_out: Array  # (S, l, K), scores of each label by fits that left its group out
-    scores: Array  # (S, n, K), scores of all training rows
-    member: Member  # on new rows, by the fit to the first subset, not calibrated
+def calibrate(
+    scores: Array, held_out: Array, rows: LabeledRows, judged: Array, log_prior: Array, center: Array, tuning: Tuning
+) -> Calibrated:
+    """Turn scores (J, n, K) into probabilities; ``held_out`` (J, l, K), ``judged`` (l,) weights of the held-out labels."""
+    scales, offsets = fit_logits(held_out, rows.codes, judged, log_prior, center, tuning)
+    offsets = offsets + log_prior
+    log_p, held = (
+        log_softmax(scales[:, None, None] * values + offsets[:, None]) for values in (scores, held_out)
+    )
+    return Calibrated(scales, offsets, log_p, held)
 
 
 @dataclass(frozen=True)
-class SupervisedFit:
-    """The pool fitted to all labels, and those fitted without the labels of each fold."""
+class LabelMembers:
+    """The members that learn from the labels, and the rows that judge them."""
 
-    candidates: Candidates
-    folds: list[BoolArray]  # which labeled rows (l,) each fold holds
-    uncalibrated: tuple[Member, ...]  # the opinions fitted to all labels, on new rows
-    pool: SupervisedPool
-    fold_pools: list[SupervisedPool]
+    parts: tuple[MemberScores, ...]
+    with_consensus: bool
+    rows: LabeledRows
+    folds: list[BoolArray]  # which labeled rows (l,) each fold holds out
+    partition: RowPartition
+    per_class: bool  # whether labels are taken to be drawn class by class
+    chosen: bool  # whether labeled rows were chosen by a rule
+    tuning: Tuning
+
+    @cached_property
+    def judged(self) -> Array:
+        """Weights (l,) of the labels that a fold holds out; zero for others."""
+        out = np.any(self.folds, axis=0) if self.folds else np.zeros(self.rows.codes.size, dtype=bool)
+        return np.where(out, self.rows.weights, 0.0)
 
     @property
-    def rows(self) -> LabeledRows:
-        """The labeled rows."""
-        return self.candidates.rows
+    def kinds(self) -> list[str]:
+        """Of each member."""
+        return [part.kind for part in self.parts]
 
-    def members(self) -> tuple[Member, ...]:
-        """The opinions on new rows: logits a_j s_j + b_j of scores s_j."""
-        pool = zip(self.uncalibrated, self.pool.scales, self.pool.offsets, strict=True)
-        return tuple(replace(own, scale=float(a), offset=a * own.offset + b) for own, a, b in pool)
+    @cached_property
+    def calibrated(self) -> Calibrated:
+        """The members as probabilities."""
+        rows = self.rows
+        log_r = np.log(label_share(rows.counts(np.ones(rows.codes.size, dtype=bool))))
+        scores = np.stack([part.scores for part in self.parts])
+        held = np.stack([part.held_out(rows, self.folds) for part in self.parts])
+        center = np.array([part.scale for part in self.parts])
+        return calibrate(scores, held, rows, self.judged, log_r, center, self.tuning)
 
-    def neighbor_evidence(self) -> NeighborEvidence | None:
-        """The graph of nearest rows and its weight in the pool; None if that is not above its prior weight."""
-        graphs = [opinion.kind in USES_UNLABELED for opinion in self.candidates.opinions]
-        prior = sum(opinion.prior for opinion in self.candidates.opinions if opinion.kind in USES_UNLABELED)
-        weight = float(self.pool.weights[graphs].sum())
-        joint = [opinion for opinion in self.candidates.opinions if opinion.kind == "graph"]
-        if not joint or all(graphs) or weight <= prior:
+    def weights(self, chosen: Sequence[bool] | None = None) -> Array:
+        """Weights (J,) of the pool of the members, or of some of them."""
+        used = np.ones(len(self.parts), dtype=bool) if chosen is None else np.asarray(chosen)
+        kinds = [kind for kind, own in zip(self.kinds, used, strict=True) if own]
+        return pool_weights(self.calibrated.held_out[used], self.rows.codes, self.judged, kinds, self.tuning)
+
+    @cached_property
+    def shares(self) -> tuple[Array | None, list[Array | None]]:
+        """The class shares among the unlabeled rows, by the pool of these members, and by fits without each fold's labels."""
+        if not self.parts:
+            return None, [None] * len(self.folds)
+        found, weights, mass = self.calibrated, self.weights(), self.partition.unlabeled_weights
+
+        def of(log_p: Array, kept: BoolArray) -> Array:
+            return estimate_shares(pool(log_p, weights), mass, self.rows.counts(kept), self.per_class, self.tuning)
+
+        by_fold: list[Array | None] = []
+        for i, fold in enumerate(self.folds):
+            scores = np.stack([part.fold_scores[i] for part in self.parts])
+            log_p = log_softmax(found.scales[:, None, None] * scores + found.offsets[:, None])
+            by_fold.append(of(log_p, ~fold))
+        return of(found.log_p, np.ones(self.rows.codes.size, dtype=bool)), by_fold
+
+    def labels_only(self) -> Array | None:
+        """Held-out log-probabilities (l, K) by the members that learn from labeled rows alone; None if there are none."""
+        alone = [not part.uses_unlabeled for part in self.parts]
+        if not any(alone):
             return None
-        kernel = joint[0].kernels[0]
-        return NeighborEvidence(kernel.nodes, weight) if isinstance(kernel, GraphKernel) else None
+        return pool(self.calibrated.held_out[np.array(alone)], self.weights(alone))
 
 
-def fit_supervised(
-    candidates: Candidates, folds: list[BoolArray], mass: Array, *, per_class: bool, tuning: Tuning
-) -> SupervisedFit:
-    """Fit the pool to all labels, and again without the labels of each fold.
+def fit_label_members(
+    training: TrainingData,
+    problem: Problem,
+    views: Sequence[ViewData],
+    used: BoolArray,
+    kinds: Sequence[str],
+    *,
+    labels_drawn: str,
+    max_compared_nodes: int | None,
+    random_state: object,
+    tuning: Tuning,
+) -> LabelMembers:
+    """Fit the members that are learned from the labels.
 
     Parameters
     ----------
-    folds : which labeled rows (l,) each fold holds
-    mass : (n,), weights of the unlabeled training rows; zero for others
-    per_class : whether labels were drawn class by class
+    used : (V,), views that take part
+    kinds : of members that take part, "consensus" included
+    labels_drawn : how the labeled rows were drawn, as the user says
+    max_compared_nodes : nodes of a graph that new rows are compared with at most, beside labeled ones; None for all
     """
-    rows = candidates.rows
-    keep = [np.ones(rows.codes.size, dtype=bool), *(~fold for fold in folds)]
-    fits = [fit_opinion(candidates, j, keep, mass.size) for j in range(len(candidates.opinions))]
-    left_out, scores = (np.stack([getattr(fit, name) for fit in fits], axis=1) for name in ("left_out", "scores"))
-    pools = [
-        _pool(candidates, kept, left_out[i], scores[i], mass, per_class=per_class, tuning=tuning)
-        for i, kept in enumerate(keep)
-    ]
-    return SupervisedFit(candidates, folds, tuple(fit.member for fit in fits), pools[0], pools[1:])
+    rows = read_labeled_rows(training, tuning, generator(random_state), used)
+    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=training.groups is not None, used=used)
+    per_class = drawn_per_class(training.partition.counts, labels_drawn)
+    inputs = MemberInputs(training, views, used, rows, folds, per_class, max_compared_nodes, random_state, tuning)
+    possible = KINDS if inputs.have_features else GIVEN_KERNELS if inputs.indices else ()
+    parts = [part for kind in kinds if kind in possible for part in fit_kind(inputs, kind)]
+    with_consensus = CONSENSUS in kinds or not parts
+    chosen = labels_drawn == "chosen"
+    return LabelMembers(tuple(parts), with_consensus, rows, folds, training.partition, per_class, chosen, tuning)
 
 
-def fit_opinion(candidates: Candidates, j: int, keep: Sequence[BoolArray], n: int) -> OpinionScores:
-    """Opinion j, fitted to each of the subsets of the labels."""
-    opinion, rows = candidates.opinions[j], candidates.rows
-    one_hot = np.eye(rows.n_classes)[rows.codes]
-    A = inverse(opinion.gram(rows.index), rows.weights, opinion.ridge)
-    fits = [fit_ridge(A, one_hot - empirical_bayes_share(rows.counts(kept)), rows.groups, kept) for kept in keep]
-    coefficients = np.concatenate([fit.coefficients for fit in fits], axis=1)  # (l, S K)
-    scores = candidates.scores(j, coefficients).reshape(n, len(keep), rows.n_classes).transpose(1, 0, 2)
-    return OpinionScores(np.stack([fit.left_out for fit in fits]), scores, candidates.member(j, fits[0].coefficients))
+def fit_kind(inputs: MemberInputs, kind: str) -> list[MemberScores]:
+    """The members of a kind."""
+    if kind in ("trees", "trees_all"):
+        return [fit_forest(inputs, kind)]
+    kernels = KernelMembers(inputs)
+    return {"views": kernels.views, "lda": kernels.lda, "view_graphs": kernels.view_graphs}[kind]()
 
 
-def _pool(
-    candidates: Candidates,
-    kept: BoolArray,
-    left_out: Array,
-    scores: Array,
-    mass: Array,
+@dataclass(frozen=True)
+class PoolFit:
+    """All members put together; the last is the consensus, if it takes part."""
+
+    of_labels: LabelMembers
+    calibrated: Calibrated
+    weights: Array  # (J,)
+    offset: Array  # (K,), b
+    judged: bool  # whether labels were held out
+    accuracy: HeldOutAccuracy | None  # None if not
+
+    @property
+    def kinds(self) -> list[str]:
+        """Of each member."""
+        return [*self.of_labels.kinds, *[CONSENSUS] * self.of_labels.with_consensus]
+
+    @property
+    def log_p(self) -> Array:
+        """Log-probabilities (n, K) of the training rows."""
+        return self._pooled(self.calibrated.log_p)
+
+    @property
+    def held_out(self) -> Array:
+        """Those of the labeled rows by fits without their labels, (l, K)."""
+        return self._pooled(self.calibrated.held_out)
+
+    def _pooled(self, log_p: Array) -> Array:
+        return log_softmax(pool(log_p, self.weights) + self.offset)
+
+    def members(self) -> list[Member]:
+        """The members that learn from the labels, on new rows: logits c_j s_j + b_j of scores s_j."""
+        found = zip(self.of_labels.parts, self.calibrated.scales, self.calibrated.offsets, strict=False)
+        return [
+            replace(part.member, scale=float(c), offset=np.asarray(c * part.member.offset + b)) for part, c, b in found
+        ]
+
+    def held_out_probabilities(self) -> tuple[IntArray, Array] | None:
+        """Numbers of the rows that were held out, (m,), and their probabilities (m, K); None if none were."""
+        if not self.judged:
+            return None
+        known = self.of_labels.judged > 0.0
+        rows = self.of_labels.partition.block_L[self.of_labels.rows.positions[known]]
+        return rows, np.exp(self.held_out[known])
+
+    def held_out_scores(self, class_prior: Array) -> HeldOutScores | None:
+        """The scores of the labels that were held out, None if there are none; ``class_prior`` is r, (K,)."""
+        of, used = self.of_labels, self.of_labels.judged > 0.0
+        if not self.judged or not used.any():
+            return None
+        ratio = np.ones(of.rows.n_classes)
+        if of.per_class:
+            counts = of.rows.counts(np.ones(of.rows.codes.size, dtype=bool))
+            ratio = np.where(counts > 0.0, class_prior * counts.sum() / np.where(counts > 0.0, counts, 1.0), 1.0)
+        codes = of.rows.codes[used]
+        p = np.exp(self.held_out[used, codes])
+        return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio)
+
+    def table(self) -> dict[str, Any]:
+        """Name, share of the weight, and held-out accuracy and log-loss of every member, by column."""
+        names = [*(part.name for part in self.of_labels.parts), *[CONSENSUS] * self.of_labels.with_consensus]
+        rows, w = self.of_labels.rows, self.of_labels.judged
+        own = self.calibrated.held_out[:, np.arange(rows.codes.size), rows.codes]
+        hits = self.calibrated.held_out.argmax(axis=2) == rows.codes
+        known = self.judged and w.any()
+        unknown = np.full(len(names), np.nan)
+        return {
+            "name": names,
+            "weight": self.weights / self.weights.sum(),
+            "accuracy": hits @ w / w.sum() if known else unknown,
+            "log_loss": -own @ w / w.sum() if known else unknown,
+        }
+
+
+def fit_pool(
+    of_labels: LabelMembers,
+    chosen: ChosenPlan,
+    result: AnnealingResult,
     *,
-    per_class: bool,
-    tuning: Tuning,
-) -> SupervisedPool:
-    """Scale, weigh and pool the opinions fitted to the kept labels; left_out (J, l, K), scores (J, n, K)."""
-    rows = candidates.rows
-    counts, judged = rows.counts(kept), rows.judged(kept)
-    log_r = np.log(label_share(counts))
-    center = np.full(len(left_out), tuning.opinion_scale)
-    sd = tuning.opinion_scale_sd
-    scales, b = fit_logits(left_out, rows.codes, judged, log_r, center, sd, tuning.opinion_offset_sd, tuning)
-    offsets = b + log_r
+    judge: bool,
+    map_folds: Mapper = map,
+) -> PoolFit:
+    """Put the members and the consensus together.
 
-    def log_probabilities(values: Array) -> Array:
-        return log_softmax(scales[:, None, None] * values + offsets[:, None])
-
-    out, every = log_probabilities(left_out), log_probabilities(scores)
-    likelihood = np.exp(out[:, np.arange(rows.codes.size), rows.codes]).T
-    prior = np.array([opinion.prior for opinion in candidates.opinions])
-    weights = stacking_weights(likelihood, judged, prior, tuning.opinion_strength)
-    pooled = log_linear_pool(every, weights)
-    share = infer_shares(
-        log_linear_pool(out, weights),
-        pooled[mass > 0.0],
-        mass[mass > 0.0],
-        rows.codes,
-        judged,
-        counts,
-        per_class,
-        tuning,
+    Parameters
+    ----------
+    chosen, result : the consensus
+    judge : whether labels are held out to set scales and weights
+    """
+    rows, tuning, judged = of_labels.rows, of_labels.tuning, of_labels.judged
+    K = rows.n_classes
+    consensus, coverage = consensus_logits(chosen.plan, result, of_labels.partition)
+    parts = [of_labels.calibrated] if of_labels.parts else []
+    if of_labels.with_consensus:
+        held = np.zeros((rows.codes.size, K))
+        if judge:
+            counts = [rows.counts(~fold) for fold in of_labels.folds]
+            shares = [chosen.shares(s, n) for s, n in zip(of_labels.shares[1], counts, strict=True)]
+            held = cross_fit(chosen.plan, result, rows, of_labels.folds, shares, tuning, map_folds)
+        seen = judged if judge else np.zeros_like(judged)
+        parts.append(calibrate(consensus[None], held[None], rows, seen, np.zeros(K), np.ones(1), tuning))
+    found = Calibrated(
+        np.concatenate([part.scales for part in parts]),
+        np.concatenate([part.offsets for part in parts]),
+        np.concatenate([part.log_p for part in parts]),
+        np.concatenate([part.held_out for part in parts]),
     )
-    supervised = np.array([opinion.kind not in USES_UNLABELED for opinion in candidates.opinions])
-    labels_only = pooled
-    if supervised.any() and not supervised.all():
-        own = stacking_weights(
-            likelihood[:, supervised], judged, prior[supervised] / prior[supervised].sum(), tuning.opinion_strength
-        )
-        labels_only = log_linear_pool(every[supervised], own)
-    hits = (out.argmax(axis=2) == rows.codes).T
-    return SupervisedPool(scales, offsets, weights, likelihood, hits, judged, pooled, labels_only, share)
+    fit = PoolFit(of_labels, found, np.ones(len(found.scales)), np.zeros(K), judge, None)
+    if judge:
+        weights = pool_weights(found.held_out, rows.codes, judged, fit.kinds, tuning)
+    else:
+        weights = prior_weights(fit.kinds)
+    mass = of_labels.partition.unlabeled_weights * coverage
+    offset = np.zeros(K)
+    if judge or of_labels.parts:  # the consensus alone keeps the shares already
+        offset = share_offset(pool(found.log_p, weights), mass, chosen.plan.shares, chosen.tau(K, tuning))
+    fit = replace(fit, weights=weights, offset=offset)
+    return replace(fit, accuracy=_accuracy(fit, mass)) if judge else fit
+
+
+def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
+    of = fit.of_labels
+    largest = np.nan
+    if mass.sum() > 0.0:
+        largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
+    labels_only = of.labels_only()
+    return held_out_accuracy(
+        fit.held_out, labels_only, of.rows.codes, of.judged, largest, of.tuning, chosen=of.chosen
+    )

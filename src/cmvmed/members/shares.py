@@ -1,23 +1,29 @@
-"""The share of each class among the unlabeled rows.
+"""The share of each class among the unlabeled rows: how it is estimated, and how far predictions follow it.
 
-Three sources that fail in different ways are combined by their geometric mean: the mean of the pooled predictions; the
-share at which the predictions, recalibrated on held-out labels, are consistent (the EM algorithm of Saerens et al.,
-2002, regularized); and the labels' share, shrunk towards equal classes. The last says nothing if labels were chosen
-class by class, and is then left out. With few labels all of them are uncertain, so the result is shrunk towards equal
-shares, like that of a few labels of each class.
+Two sources that fail in different ways are combined by their geometric mean: the mean of the pooled predictions, and the labels'
+share, shrunk towards equal classes. The latter says nothing if labels were chosen class by class, and is then left out. With few
+labels of each class both are uncertain, and the result is near equal shares.
+
+Predictions follow the shares by an offset b of the log-probabilities that minimizes
+
+    mean_i log Σ_k exp(log p_ik + b_k) - r·b + ‖b‖²/2τ,
+
+which is convex. At the minimum the mean prediction differs from the shares r by b/τ. Shares that the user gives are met exactly, with
+τ = ∞; τ = 0 imposes nothing. Between them an offset has its price: rows of which the members are sure stay where they are.
 """
 
 import numpy as np
 
 from cmvmed.auto.class_prior import empirical_bayes_share
 from cmvmed.auto.tuning import Tuning
-from cmvmed.members.stacking import fit_logits
-from cmvmed.numerics.softmax import softmax
-from cmvmed.numerics.types import Array, IntArray
+from cmvmed.core.consensus import balancing_offset
+from cmvmed.numerics.softmax import log_softmax, softmax
+from cmvmed.numerics.types import Array
 
 MIN_SHARE = 1e-9  # of a class, in logarithms
-EM_STEPS = 200
-EM_TOLERANCE = 1e-9
+MAX_STEPS = 100
+TOLERANCE = 1e-10  # of the shares
+MAX_HALVINGS = 40
 
 
 def drawn_per_class(counts: Array, labels_drawn: str) -> bool:
@@ -32,58 +38,76 @@ def drawn_per_class(counts: Array, labels_drawn: str) -> bool:
     return labels_drawn in ("per_class", "chosen")
 
 
-def infer_shares(
-    left_out: Array,
-    log_p_U: Array,
-    mass: Array,
-    codes: IntArray,
-    weights: Array,
-    counts: Array,
-    per_class: bool,
-    tuning: Tuning,
-) -> Array:
+def estimate_shares(log_p: Array, mass: Array, counts: Array, per_class: bool, tuning: Tuning) -> Array:
     """The share of each class, (K,).
 
     Parameters
     ----------
-    left_out : (l, K), pooled log-probabilities of labeled rows whose labels were left out
-    log_p_U : (n_U, K), pooled log-probabilities of the unlabeled rows
-    mass : (n_U,), their weights
-    codes, weights : (l,), class and weight of the labeled rows; zero for those that cannot be left out
-    counts : (K,), labeled rows of each class
+    log_p : (n, K), pooled log-probabilities of the rows
+    mass : (n,), weights of the unlabeled rows; zero for others
+    counts : (K,), labels of each class
     per_class : whether labels were drawn class by class
     """
     if mass.sum() == 0.0:
         return empirical_bayes_share(counts)
-    predicted = mass @ softmax(log_p_U) / mass.sum()
-    estimates = [predicted, consistent_shares(left_out, log_p_U, mass, codes, weights, counts, tuning)]
+    used = mass > 0.0
+    found = [mass[used] @ softmax(log_p[used]) / mass.sum()]
     if not per_class:
-        estimates.append(empirical_bayes_share(counts))
-    weight = counts.sum() / (counts.sum() + tuning.share_prior_labels * counts.size)
-    return softmax(weight * np.mean(np.log(np.maximum(estimates, MIN_SHARE)), axis=0))
+        found.append(empirical_bayes_share(counts))
+    per_label = counts.size / counts.sum()  # classes for each label
+    trust = 1.0 / (1.0 + tuning.share_shrinkage * per_label**2)
+    return softmax(trust * np.mean(np.log(np.maximum(found, MIN_SHARE)), axis=0))
 
 
-def consistent_shares(
-    left_out: Array, log_p_U: Array, mass: Array, codes: IntArray, weights: Array, counts: Array, tuning: Tuning
-) -> Array:
-    """The share r at which predictions p(y|x) r_y/r_labels, normalized, have the mean r over the unlabeled rows.
+def share_offset(log_p: Array, mass: Array, shares: Array | None, tau: float) -> Array:
+    """The offset b (K,), with the mean zero, that brings the shares of rows with weights ``mass`` towards ``shares``.
 
-    One label of each class, and a fraction ``tuning.share_row_weight`` of each unlabeled row, are counted, because
-    predictions are not exact.
+    Parameters
+    ----------
+    log_p : (n, K)
+    mass : (n,)
+    shares : (K,), r; None imposes nothing
+    tau : τ
     """
-    n_classes = counts.size
-    sd = tuning.share_scale_sd
-    centered = left_out - left_out.mean(axis=1, keepdims=True)
-    none = np.zeros(n_classes)
-    c, b = fit_logits(centered[None], codes, weights, none, np.ones(1), sd, sd, tuning)
-    P = softmax(c[0] * log_p_U + b[0])
-    of_labels = (counts + 0.5) / (counts.sum() + 0.5 * n_classes)
-    r = of_labels
-    for _ in range(EM_STEPS):
-        Q = P * (r / of_labels)
-        Q /= Q.sum(axis=1, keepdims=True)
-        last, r = r, tuning.share_row_weight * (mass @ Q) + 1.0
-        r = r / r.sum()
-        if np.abs(r - last).max() < EM_TOLERANCE:
+    K, used = log_p.shape[1], mass > 0.0
+    if shares is None or tau == 0.0 or not used.any():
+        return np.zeros(K)
+    z, w = log_p[used], mass[used] / mass[used].sum()
+    return _exact_offset(z, w, shares) if np.isinf(tau) else _regularized_offset(z, w, shares, tau)
+
+
+def _exact_offset(z: Array, w: Array, shares: Array) -> Array:
+    """b for τ = ∞."""
+    if shares.size > 2:
+        offset = balancing_offset(z, w, shares, 0.5, np.zeros(shares.size))
+        return np.asarray(offset - offset.mean())
+    half = 0.5 * balancing_offset(z[:, 1:] - z[:, :1], w, shares, 1.0, np.zeros(1))[0]
+    return np.array([-half, half])
+
+
+def _regularized_offset(z: Array, w: Array, shares: Array, tau: float) -> Array:
+    """b for finite τ > 0, by Newton steps, shortened until the objective falls."""
+
+    def value(b: Array) -> tuple[float, Array]:
+        log_q = log_softmax(z + b)
+        return float(w @ (z + b - log_q)[:, 0] - shares @ b + 0.5 * b @ b / tau), np.exp(log_q)
+
+    b = np.zeros(shares.size)
+    best, Q = value(b)
+    for _ in range(MAX_STEPS):
+        mean = w @ Q
+        gradient = mean - shares + b / tau
+        if np.abs(gradient).max() < TOLERANCE:
             break
-    return np.asarray(r)
+        hessian = np.diag(mean + 1.0 / tau) - (Q * w[:, None]).T @ Q
+        step = np.linalg.solve(hessian, gradient)
+        for _ in range(MAX_HALVINGS):
+            new, rise = b - step, 1e-14 * abs(best)
+            found, Q_new = value(new)
+            if found <= best + rise:
+                break
+            step = 0.5 * step
+        else:
+            break
+        b, best, Q = new, found, Q_new
+    return b

@@ -1,4 +1,7 @@
-"""From scores to probabilities, and the weights of several opinions: both learned from labels that were left out."""
+"""From scores to probabilities, and the weights of several members: both learned from labels that were held out."""
+
+from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -6,13 +9,11 @@ from cmvmed.auto.tuning import Tuning
 from cmvmed.numerics.softmax import log_softmax
 from cmvmed.numerics.types import Array, IntArray
 
-MAX_NEWTON_STEPS = 30
-MAX_HALVINGS = 8
+MAX_NEWTON_STEPS = 60
+MAX_HALVINGS = 12
 STEP_TOLERANCE = 1e-7
 MAX_STEP = 1.5
 MAX_BEND = 0.9  # of the curvature, by which it is lowered at most
-WEIGHT_STEPS = 200
-LEAST_LIKELIHOOD = 1e-300  # below, it is rounding
 
 
 def smoothed_targets(codes: IntArray, total: float, n_classes: int, tuning: Tuning) -> Array:
@@ -27,15 +28,13 @@ def fit_logits(
     weights: Array,
     log_prior: Array,
     center: Array,
-    scale_sd: float,
-    offset_sd: float,
     tuning: Tuning,
 ) -> tuple[Array, Array]:
-    """Scale c (J,) and offsets b (J, K) of J opinions' scores, so that softmax(c M + log r + b) are probabilities.
+    """Scale c (J,) and offsets b (J, K) of J members' scores, so that softmax(c M + log r + b) are probabilities.
 
-    They maximize, each opinion on its own, the penalized likelihood of labels that were left out,
+    They maximize, each member on its own, the penalized likelihood of labels that were held out,
 
-        Σ_i w_i log softmax(c M_i + log r + b)[y_i] - (log c - log c_0)²/2s² - ‖b‖²/2κ²,
+        Σ_i w_i log softmax(c M_i + log r + b)[y_i] - ½(log c - log c_0)² - ½‖b‖²,
 
     by Newton steps in (log c, b), shortened until it rises. The threshold thus comes from held-out labels.
 
@@ -45,7 +44,6 @@ def fit_logits(
     codes, weights : (n,), classes and weights of the rows; a weight of zero leaves a row out
     log_prior : (K,), log r
     center : (J,), c_0
-    scale_sd, offset_sd : s and κ
     """
     used = weights > 0.0
     M, w = scores[:, used], weights[used]
@@ -59,11 +57,11 @@ def fit_logits(
     def value(t: Array, b: Array) -> tuple[Array, Array]:
         log_p = log_softmax(np.exp(t)[:, None, None] * M + log_prior + b[:, None])
         fit = np.einsum("nk,n,jnk->j", target, w, log_p)
-        return fit - 0.5 * ((t - start) / scale_sd) ** 2 - 0.5 * (b**2).sum(axis=1) / offset_sd**2, np.exp(log_p)
+        return fit - 0.5 * (t - start) ** 2 - 0.5 * (b**2).sum(axis=1), np.exp(log_p)
 
     v, P = value(t, b)
     for _ in range(MAX_NEWTON_STEPS):
-        step = _newton_step(M, P, target, w, t, t - start, b, scale_sd, offset_sd)
+        step = _newton_step(M, P, target, w, t, t - start, b)
         step *= np.minimum(1.0, MAX_STEP / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
         length = np.ones(J)
         for _ in range(MAX_HALVINGS):
@@ -81,24 +79,22 @@ def fit_logits(
     return np.exp(t), b
 
 
-def _newton_step(
-    M: Array, P: Array, target: Array, w: Array, t: Array, behind: Array, b: Array, scale_sd: float, offset_sd: float
-) -> Array:
-    """The Newton step of every opinion, (J, 1 + K)."""
+def _newton_step(M: Array, P: Array, target: Array, w: Array, t: Array, behind: Array, b: Array) -> Array:
+    """The Newton step of every member, (J, 1 + K)."""
     J, _, K = M.shape
     X = np.exp(t)[:, None, None] * M  # derivative of the logits by log c
     G = (target - P) * w[:, None]
     WP = P * w[:, None]
     deviation = X - (X * P).sum(axis=2, keepdims=True)
     gradient = np.empty((J, K + 1))
-    gradient[:, 0] = (G * X).sum(axis=(1, 2)) - behind / scale_sd**2
-    gradient[:, 1:] = G.sum(axis=1) - b / offset_sd**2
+    gradient[:, 0] = (G * X).sum(axis=(1, 2)) - behind
+    gradient[:, 1:] = G.sum(axis=1) - b
     hessian = np.zeros((J, K + 1, K + 1))
-    hessian[:, 0, 0] = (WP * deviation**2).sum(axis=(1, 2)) + 1.0 / scale_sd**2
+    hessian[:, 0, 0] = (WP * deviation**2).sum(axis=(1, 2)) + 1.0
     hessian[:, 0, 1:] = hessian[:, 1:, 0] = (WP * deviation).sum(axis=1)
     hessian[:, 1:, 1:] = -np.matmul(WP.transpose(0, 2, 1), P)
     i = np.arange(1, K + 1)
-    hessian[:, i, i] += WP.sum(axis=1) + 1.0 / offset_sd**2
+    hessian[:, i, i] += WP.sum(axis=1) + 1.0
     # so far the Fisher information; the rest of the second derivative by log c, unless the matrix became indefinite
     cross = hessian[:, 0, 1:]
     given_b = hessian[:, 0, 0] - (cross * np.linalg.solve(hessian[:, 1:, 1:], cross[..., None])[..., 0]).sum(axis=1)
@@ -106,29 +102,63 @@ def _newton_step(
     return np.asarray(np.linalg.solve(hessian, gradient[..., None])[..., 0])
 
 
-def stacking_weights(likelihood: Array, weights: Array, prior: Array, strength: float) -> Array:
-    """Weights (J,) of opinions that gave the held-out labels these probabilities (n, J).
+def pool(log_p: Array, weights: Array) -> Array:
+    """log Π_j p_j^{w_j}, normalized, (n, K), of log-probabilities (J, n, K): the rule by which members are put together."""
+    return log_softmax(np.asarray(np.tensordot(weights, log_p, 1), dtype=np.float64))
 
-    The posterior mode of the weights of a mixture, w_j ← (Σ_i u_i R_ij + a J p_j)/(Σ_i u_i + a J) with the
-    responsibilities R_ij ∝ w_j p_j(y_i): with few labels they stay near the prior p.
+
+def prior_weights(kinds: Sequence[str]) -> Array:
+    """Weights (J,) before any label was held out: equal for all kinds of members, and among those of one kind; the sum is 1."""
+    count = Counter(kinds)
+    return np.array([1.0 / (len(count) * count[kind]) for kind in kinds])
+
+
+def pool_weights(held_out: Array, codes: IntArray, weights: Array, kinds: Sequence[str], tuning: Tuning) -> Array:
+    """Weights v > 0 (J,) of the pool, not normalized, so that their sum is its sharpness.
+
+    They maximize the likelihood of held-out labels under the pool itself, with a prior that counts as one label for each
+    kind of member, a of them,
+
+        Σ_i w_i log pool(held-out log p_i; v)[y_i] + a Σ_j (u_j log v_j - v_j),
+
+    which is concave; u are the prior weights, which it returns if no label was held out. Newton steps, taken in log v,
+    shortened until it rises.
 
     Parameters
     ----------
-    weights : (n,), u
-    prior : (J,), p
-    strength : a, labels for each opinion that the prior counts as
+    held_out : (J, l, K), log-probabilities of labeled rows by fits without their labels
+    codes, weights : (l,), classes, and weights w, zero for labels that were not held out
+    kinds : of each member
     """
-    J, total = prior.size, float(weights.sum())
-    w, likelihood = prior.copy(), np.maximum(likelihood, LEAST_LIKELIHOOD)
-    for _ in range(WEIGHT_STEPS):
-        responsibility = w * likelihood
-        responsibility /= responsibility.sum(axis=1, keepdims=True)
-        last, w = w, (weights @ responsibility + strength * J * prior) / (total + strength * J)
-        if np.abs(w - last).max() < 1e-10:
+    prior, strength, used = prior_weights(kinds), float(len(set(kinds))), weights > 0.0
+    Z, w = held_out[:, used], weights[used]
+    v = prior.copy()
+    if not used.any():
+        return v
+    target = smoothed_targets(codes[used], float(w.sum()), Z.shape[2], tuning)
+
+    def value(v: Array) -> tuple[float, Array]:
+        log_p = pool(Z, v)
+        return float(w @ (target * log_p).sum(axis=1) + strength * (prior @ np.log(v) - v.sum())), np.exp(log_p)
+
+    best, P = value(v)
+    for _ in range(MAX_NEWTON_STEPS):
+        mean = np.einsum("jnk,nk->jn", Z, P)
+        gradient = np.einsum("jnk,nk,n->j", Z, target, w) - mean @ w + strength * (prior / v - 1.0)
+        spread = ((Z - mean[:, :, None]) * np.sqrt(P * w[:, None])).reshape(len(Z), -1)
+        hessian = spread @ spread.T
+        hessian[np.diag_indices_from(hessian)] += strength * prior / v**2
+        step, length = np.linalg.solve(hessian, gradient) / v, 1.0
+        for _ in range(MAX_HALVINGS):
+            new = v * np.exp(np.clip(length * step, -1.0, 1.0))
+            found, P_new = value(new)
+            if found >= best - 1e-12 * abs(best):
+                break
+            length *= 0.5
+        else:
             break
-    return np.asarray(w)
-
-
-def log_linear_pool(log_p: Array, weights: Array) -> Array:
-    """log Π_j p_j^{w_j}, normalized, (n, K), of log-probabilities (J, n, K)."""
-    return log_softmax(np.asarray(np.tensordot(weights, log_p, 1), dtype=np.float64))
+        moved = float(np.abs(new - v).max())
+        v, best, P = new, found, P_new
+        if moved < STEP_TOLERANCE:
+            break
+    return np.asarray(v)

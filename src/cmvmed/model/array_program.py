@@ -249,7 +249,7 @@ def _output(model: Model, logits: Any, kind: str, place: ArrayPlace) -> Any:
         return xp.take(place.put(model.classes), codes, axis=0)
     if model.classes.size == 2:  # log-odds; of the consensus alone, its pooled scores, which are T times as large
         odds = logits[:, 1] - logits[:, 0]
-        return odds * model.temperature if model.mixing is None else odds
-    if model.mixing is None:
+        return odds * model.temperature if model.pool is None else odds
+    if model.pool is None:
         return logits * (2.0 * model.temperature)
     return logits - xp.mean(logits, axis=1, keepdims=True)

@@ -36,32 +36,25 @@ MAX_LOGIT = 1e305  # logits of a temperature near zero are larger than sums of k
 
 
 class Evaluator:
-    """The logits of a model's groups of members, prepared for many calls."""
+    """The logits of a model's pool of members, prepared for many calls."""
 
     def __init__(self, model: Model, dtype: type = np.float64) -> None:
-        pooling, offsets = np.ones((1, 1)), np.zeros((1, model.n_classes))
-        if model.mixing is not None:
-            pooling, offsets = model.mixing.pooling, model.mixing.offsets
-        self.model, self.constants = model, offsets + pooling @ np.stack([own.offset for own in model.members])
+        weights, offset = np.ones(1), np.zeros(model.n_classes)
+        if model.pool is not None:
+            weights, offset = model.pool.weights, model.pool.offset
+        self.constant = offset + weights @ np.stack([own.offset for own in model.members])
         found: dict[tuple[Any, ...], Function] = {}  # members with the same divisor become one function
-        for g, weights in enumerate(pooling):
-            for j, (weight, member) in enumerate(zip(weights, model.members, strict=True)):
-                if weight != 0.0:
-                    views = tuple(term.views for term in member.terms)
-                    key = (g, member.rule, {"sum": (), "root": views, "mean": j}[member.rule])
-                    function = found.setdefault(key, Function([], member))
-                    function.terms.extend(weighted_terms(member, weight * member.scale))
-        self._groups = [[i for i, key in enumerate(found) if key[0] == g] for g in range(len(pooling))]
+        for j, (weight, member) in enumerate(zip(weights, model.members, strict=True)):
+            if weight != 0.0:
+                views = tuple(term.views for term in member.terms)
+                key = (member.rule, {"sum": (), "root": views, "mean": j}[member.rule])
+                function = found.setdefault(key, Function([], member))
+                function.terms.extend(weighted_terms(member, weight * member.scale))
         self._sums = FusedSums(list(found.values()), model.n_classes, dtype)
 
-    def group_logits(self, matrices: Sequence[Matrix], usable: Present) -> Array:
-        """(G, n, K), of rows given by view, with which rows have which view."""
-        values = self._sums.values(matrices, usable)
-        logits = np.empty((len(self._groups), *values.shape[1:]))
-        for g, (functions, constant) in enumerate(zip(self._groups, self.constants, strict=True)):
-            np.sum(values[functions], axis=0, out=logits[g])
-            logits[g] += constant
-        return logits
+    def logits(self, matrices: Sequence[Matrix], usable: Present) -> Array:
+        """(n, K), of rows given by view, with which rows have which view."""
+        return np.asarray(self._sums.values(matrices, usable).sum(axis=0) + self.constant)
 
 
 def member_logits(members: Sequence[Member], matrices: Sequence[Matrix], usable: Present) -> Array:

@@ -69,7 +69,7 @@ class Explainer:
     @classmethod
     def of(cls, model: Model) -> "Explainer":
         """Of a model; a score that is a sum over views needs no sets of views."""
-        is_sum = model.mixing is None and all(len(term.views) == 1 for term in model.consensus.terms)
+        is_sum = model.pool is None and all(len(term.views) == 1 for term in model.consensus.terms)
         return cls(model, {} if is_sum else shapley_weights(len(model.preprocessors)))
 
     @cached_property
@@ -120,11 +120,10 @@ class RowsGivenViews:
 
     def __init__(self, model: Model, matrices: Sequence[Matrix], usable: Present) -> None:
         self.model = model
-        pooling, self.offsets = np.ones((1, 1)), np.zeros((1, model.n_classes))
-        if model.mixing is not None:
-            pooling, self.offsets = model.mixing.pooling, model.mixing.offsets
-        used = np.flatnonzero(pooling.any(axis=0))
-        self.pooling, self.members = pooling[:, used], [model.members[j] for j in used]
+        weights, self.offset = np.ones(1), np.zeros(model.n_classes)
+        if model.pool is not None:
+            weights, self.offset = model.pool.weights, model.pool.offset
+        self.weights, self.members = weights[weights != 0.0], model.in_use
         self.scores = [[term.given_views(matrices, usable) for term in member.terms] for member in self.members]
 
     def __call__(self, has: Present) -> Array:
@@ -133,9 +132,9 @@ class RowsGivenViews:
             member.logits([score(has) for score in scores], has)
             for member, scores in zip(self.members, self.scores, strict=True)
         ]
-        groups = np.tensordot(self.pooling, np.stack(logits), 1) + self.offsets[:, None]
+        pooled = np.tensordot(self.weights, np.stack(logits), 1) + self.offset
         has_view = self.model.consensus.coverage(has) > 0.0
-        return self.model.decision_scores(self.model.log_probabilities(groups), has_view)
+        return self.model.decision_scores(self.model.log_probabilities(pooled), has_view)
 
 
 def shapley_weights(n_views: int) -> Coalitions:

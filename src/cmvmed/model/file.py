@@ -5,7 +5,6 @@ saved_types    which types a file may hold, under which words
 encoding       from a model to the document and its arrays
 decoding       from the document and its arrays to a model
 archive        the zip archive: written at once or not at all, read within a memory limit
-format_1       reads files of version 1 of the format
 =============  ====================================================================================
 
 docs/model_file.md describes the format.
@@ -45,7 +44,6 @@ from cmvmed.model.archive import (
 )
 from cmvmed.model.decoding import Decoder
 from cmvmed.model.encoding import Encoder
-from cmvmed.model.format_1 import Format1Decoder
 from cmvmed.model.saved_types import FORMAT, FORMAT_VERSION, is_project, word_of
 
 
@@ -194,19 +192,19 @@ def _read(reader: ArchiveReader) -> Any:
     version, writer = document.get("version"), document.get("written_by")
     if type(version) is not int or version < 1 or not isinstance(writer, dict):
         raise ModelFileError("its document does not say in which version of the format it is, and what wrote it")
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise UnsupportedModelFile(
             f"it is in version {version} of the format, written by cmvmed {writer.get('cmvmed')!r:.100}, but this release, "
-            f"{__version__}, reads versions up to {FORMAT_VERSION}; install a newer release"
+            f"{__version__}, reads version {FORMAT_VERSION}; "
+            f"{'install a newer release' if version > FORMAT_VERSION else 'train the model again'}"
         )
-    decoder = Format1Decoder(reader) if version == 1 else Decoder(reader)
-    model = decoder.decode_all(document.get("objects"), document.get("model"))
+    model = Decoder(reader).decode_all(document.get("objects"), document.get("model"))
     classifier = classifier_of(model)
     if classifier is None:
         raise ModelFileError("it holds no model")
     check_is_fitted(classifier)
     classifier._model.check()
     classifier._check_predictions()
-    if version > 1 and document.pop("digest", None) != digest(document, reader.all_arrays()):
+    if document.pop("digest", None) != digest(document, reader.all_arrays()):
         raise ModelFileError("its content is not that which was written: the digest differs")
     return model

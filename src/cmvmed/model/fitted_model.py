@@ -2,7 +2,7 @@
 
 A member is a classifier whose logits are a combination of terms, z(x) = scale · (combination of its terms) + offset. The last
 member is the consensus of the views, or of a baseline its only classifier; its first terms are those of the views, in their order.
-:class:`Mixing` says how the members' logits become probabilities.
+:class:`Pool` says how the members' logits become probabilities.
 """
 
 from __future__ import annotations
@@ -83,31 +83,11 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Mixing:
-    """p = softmax(c log Σ_g w_g softmax(c_g z_g)), where group g has the logits z_g = Σ_j W_gj z_j + o_g of members j.
+class Pool:
+    """p = softmax(Σ_j w_j z_j + b) of the logits z_j of members j: the product of their probabilities, each to a power."""
 
-    Within a group members are pooled log-linearly; groups are mixed.
-    """
-
-    pooling: Array  # (G, members), W
-    offsets: Array  # (G, K), o
-    weights: Array  # (G,), w
-    scales: Array  # (G,), c_g
-    scale: float  # c
-
-    def log_probabilities(self, logits: Array) -> Array:
-        """(n, K), of the logits (G, n, K) of the groups, which need not be normalized."""
-        return log_softmax(self.scale * mix(logits, self.weights, self.scales))
-
-
-def mix(logits: Array, weights: Array, scales: Array) -> Array:
-    """log Σ_g w_g softmax(c_g z_g), (n, K), of logits (G, n, K)."""
-    log_p = log_softmax(scales[:, None, None] * logits)
-    if len(log_p) == 1:
-        return np.asarray(log_p[0])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_p += np.log(weights)[:, None, None]
-        return np.asarray(np.logaddexp.reduce(log_p))
+    weights: Array  # (members,), w
+    offset: Array  # (K,), b
 
 
 @dataclass(frozen=True)
@@ -127,7 +107,7 @@ class Model(PickledByFields):
     class_prior: Array  # (K,), given to rows without any view
     preprocessors: tuple[ViewPreprocessor, ...]  # per view
     members: tuple[Member, ...]
-    mixing: Mixing | None = None  # None if there is one member, whose scores are the model's
+    pool: Pool | None = None  # None if there is one member, whose scores are the model's
     posteriors: tuple[ViewPosterior, ...] | None = None  # per view, variances of its scores
     held_out: HeldOutScores | None = None  # probabilities of held-out labels, for prediction sets
     rows: RowNumbers | None = None
@@ -161,10 +141,9 @@ class Model(PickledByFields):
     @property
     def in_use(self) -> list[Member]:
         """The members that take part in the probabilities."""
-        if self.mixing is None:
+        if self.pool is None:
             return [self.consensus]
-        used = self.mixing.pooling.any(axis=0) | (np.arange(len(self.members)) < len(self.members) - 1)
-        return [member for member, has_weight in zip(self.members, used, strict=True) if has_weight]
+        return [member for member, weight in zip(self.members, self.pool.weights, strict=True) if weight != 0.0]
 
     @cached_property
     def known_views(self) -> list[bool]:
@@ -200,13 +179,13 @@ class Model(PickledByFields):
         """The members' logits of rows, with kernels in a precision."""
         return self._single if dtype == np.float32 else self._double
 
-    def log_probabilities(self, groups: Array) -> Array:
-        """(n, K), up to a constant of each row, of the logits (G, n, K) of the groups."""
-        return groups[0] if self.mixing is None else self.mixing.log_probabilities(groups)
+    def log_probabilities(self, logits: Array) -> Array:
+        """(n, K), of the logits of the pool; up to a constant of each row if there is one member."""
+        return logits if self.pool is None else log_softmax(logits)
 
     def probabilities(self, logits: Array, has_view: BoolArray) -> Array:
         """(n, K), of :meth:`log_probabilities`; the class prior for rows without any view."""
-        if self.mixing is not None:
+        if self.pool is not None:
             p = np.exp(logits)
         else:
             p = soft_labels(2.0 * logits[:, 1:] if self.n_classes == 2 else 2.0 * logits, np.zeros(1), 1.0)
@@ -215,7 +194,7 @@ class Model(PickledByFields):
 
     def decision_scores(self, logits: Array, has_view: BoolArray) -> Array:
         """(n, F): log-odds of two classes, centered log-probabilities of more; of one member alone, its scores."""
-        if self.mixing is None:
+        if self.pool is None:
             scores = logits / self.consensus.scale
             own = scores[:, 1:] if self.n_classes == 2 else scores
             return np.where(has_view[:, None], own, self.prior_scores)
@@ -234,13 +213,11 @@ class Model(PickledByFields):
         K, widths = self.n_classes, self.schema.layout.widths
         check_that(K > 1 and are_finite(self.class_prior, (K,)), "the class prior does not fit the classes")
         check_that(len(self.preprocessors) == len(widths) <= len(self.consensus.terms), "a view has no term")
-        check_that(self.mixing is not None or len(self.members) == 1, "nothing says how members are put together")
+        check_that(self.pool is not None or len(self.members) == 1, "nothing says how members are put together")
         for view, term in enumerate(self.view_terms):
             check_that(term.views == (view,), "the terms of the views are not in their order")
         for member in self.members:
             member.check(K, widths)
-        if self.mixing is not None:
-            G = len(self.mixing.weights)
-            check_that(are_finite(self.mixing.pooling, (G, len(self.members))), "a member has no weight")
-            check_that(are_finite(self.mixing.offsets, (G, K)), "offsets do not fit the classes")
-            check_that(are_finite(self.mixing.scales, (G,)) and G > 0, "a group of members has no scale")
+        if self.pool is not None:
+            check_that(are_finite(self.pool.weights, (len(self.members),)), "a member has no weight")
+            check_that(are_finite(self.pool.offset, (K,)), "the offset of the pool does not fit the classes")

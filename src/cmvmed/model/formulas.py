@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.data.validation import RowCheck
-from cmvmed.model.fitted_model import Member, Mixing, Model
+from cmvmed.model.fitted_model import Member, Model
 from cmvmed.numerics.kernels import MIXTURES, Kernel
 from cmvmed.numerics.linalg import is_sparse, unit_rows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
@@ -316,7 +316,7 @@ def compared_rows(model: Model) -> ComparedRows:
 
 def _weights(model: Model) -> list[bool]:
     """Which members have a weight in the probabilities."""
-    return [True] if model.mixing is None else np.asarray(model.mixing.pooling.any(axis=0)).tolist()
+    return [True] if model.pool is None else np.asarray(model.pool.weights != 0.0).tolist()
 
 
 def model_formulas(
@@ -336,14 +336,16 @@ def model_formulas(
     ]
     coverage = sum_of(weighted)
     last = _combined(consensus, scores, coverage.above(0.0).where(coverage, 1.0))
-    if model.mixing is None:
+    if model.pool is None:
         log_p = last
     else:
-        others = [
-            _member_logits(member, formulas) if used else None
-            for member, used in zip(model.members[:-1], _weights(model), strict=False)
+        members = zip(model.pool.weights, model.members, strict=True)
+        logits = [
+            (last if member is consensus else _member_logits(member, formulas)) * float(weight)
+            for weight, member in members
+            if weight != 0.0
         ]
-        log_p = _mixed(model.mixing, [*others, last])
+        log_p = (sum_of(logits) + model.pool.offset).log_softmax()
     return ModelFormulas(formulas.views, by_view, coverage.above(0.0).where(log_p, np.log(model.class_prior)), coverage)
 
 
@@ -375,22 +377,6 @@ def _member_logits(member: Member, formulas: Formulas) -> Tensor:
         count = sum_of([formulas.views[term.views[0]].mask for term in member.terms])
         divisor = count.at_least(1.0).apply("Sqrt")
     return _combined(member, scores, divisor)
-
-
-def _mixed(mixing: Mixing, logits: Sequence[Tensor | None]) -> Tensor:
-    """log softmax(c log Σ_g w_g softmax(c_g z_g)), (n, K), with the logits z_g of the groups."""
-    log_p: list[Tensor] = []
-    for pooling, offset, scale in zip(mixing.pooling, mixing.offsets, mixing.scales, strict=True):
-        parts = [z.log_softmax() * float(w) for z, w in zip(logits, pooling, strict=True) if z is not None and w != 0.0]
-        pooled = sum_of(parts).log_softmax() if len(parts) > 1 else sum_of(parts)
-        log_p.append(((pooled + offset) * float(scale)).log_softmax())
-    if len(log_p) == 1:
-        mixed = log_p[0]
-    else:  # log Σ exp, with the largest term taken out
-        weighted = [log + float(np.log(w)) for log, w in zip(log_p, mixing.weights, strict=True) if w > 0.0]
-        largest = log_p[0].graph.apply("Max", *weighted)
-        mixed = sum_of([(log - largest).apply("Exp") for log in weighted]).apply("Log") + largest
-    return (mixed * mixing.scale).log_softmax()
 
 
 def kernel_values(kernel: Kernel, points: Tensor, train: Array) -> Tensor:

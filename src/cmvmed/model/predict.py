@@ -54,7 +54,7 @@ def score_rows(
 ) -> ScoredRows:
     """Rows in memory, with kernels in a precision."""
     usable = model.usable(present)
-    logits = model.log_probabilities(model.evaluator(dtype).group_logits(matrices, usable))
+    logits = model.log_probabilities(model.evaluator(dtype).logits(matrices, usable))
     return ScoredRows(logits, model.consensus.coverage(usable))
 
 

@@ -1,7 +1,7 @@
 """Which types a model file holds, under which words.
 
 ====================  =============================================================================================
-model                 a fitted model, with its members, mixing, posteriors and views
+model                 a fitted model, with its members, pool, posteriors and views
 expansion, ...        the kinds of terms (``TERMS``)
 accuracy, reference   what held-out labels say of the accuracy, and what new rows are compared with
 estimator             a classifier or feature step: its parameters and what it has learned
@@ -27,7 +27,7 @@ from cmvmed.model.fitted_model import Model
 from cmvmed.model.graph_votes import GraphVote
 
 FORMAT = "cmvmed model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 TERMS = {"expansion": Expansion, "graph_vote": GraphVote}  # the kinds of terms
 ESTIMATOR, EXTRACTOR, PROJECT_TYPE = "estimator", "extractor", "project"
