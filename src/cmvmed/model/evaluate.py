@@ -2,7 +2,7 @@
 
 The consensus and the other members compare a row with training rows by kernels and graphs, several of them with the same rows.
 Their coefficients are put side by side, so that a block of rows is scaled and compared once for all of them. What has no
-such form, as sparse rows or given kernels, is scored term by term.
+such form, as sparse rows, given kernels or trees, is scored term by term.
 
 In single precision only kernels are: the distances of the nearest of many rows often differ by less than it resolves.
 """

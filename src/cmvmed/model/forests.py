@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import log1p
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +13,12 @@ from cmvmed.model.terms import Centers, FewerRows, Present, are_finite, are_indi
 from cmvmed.numerics.kernels import row_blocks
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.pickled_fields import PickledByFields
-from cmvmed.numerics.trees import Trees, trees_of_forest
+from cmvmed.numerics.trees import LARGEST, Trees, trees_of_forest
 from cmvmed.numerics.types import Array, IntArray, Matrix, Single
 
 if TYPE_CHECKING:
     from cmvmed.model.evaluate import FusedSums
     from cmvmed.model.formulas import Formulas, Tensor
-
-LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,18 @@ class Forest(PickledByFields):
         return iter(())
 
     def emit(self, formulas: Formulas) -> Tensor:
-        """The scores (n, K) as a formula."""
-        raise NotImplementedError
+        """log(v + s/K) - log(1 + s), of rows that are filled as by :func:`filled`."""
+        parts: list[Tensor] = []
+        for view, columns, fill in zip(self.views, self.columns, self.fill, strict=True):
+            if columns.size:
+                own = formulas.views[view]
+                rows = own.rows.graph.apply("Gather", own.rows, columns, axis=1)
+                parts.append(own.has.where(rows.apply("IsNaN").where(fill, rows), fill))
+        rows = parts[0].graph.concatenate(*parts)
+        rows = rows.graph.apply("Clip", rows, -LARGEST, LARGEST).cast(np.float32)
+        votes = rows.graph.mean_votes(rows, self.trees)
+        smoothed: Tensor = votes + self.smoothing / self.trees.votes.shape[1]
+        return (smoothed.apply("Log") - log1p(self.smoothing)) * formulas.has_any(self.needs)
 
     def check(self, n_classes: int, widths: Sequence[int]) -> None:
         """Raise a ValueError unless its arrays fit together."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from cmvmed.numerics.kernels import row_blocks
 from cmvmed.numerics.pickled_fields import PickledByFields
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Single
 
+LARGEST = float(np.finfo(np.float32).max)
+SUM_TOLERANCE = 1e-6  # of the shares of a vote
 FEW_NUMBERS = 1 << 14  # up to which votes are gathered, which costs less than a sparse matrix
 
 
@@ -64,12 +67,28 @@ class Trees(PickledByFields):
         return vote
 
     @cached_property
+    def levels(self) -> list[slice]:
+        """The nodes of each level."""
+        before, levels = np.concatenate([[0], np.cumsum(self.inner)]), [slice(0, self.n_trees)]
+        while before[levels[-1].stop] > before[levels[-1].start]:
+            start = levels[-1].stop
+            levels.append(slice(start, int(self.n_trees + 2 * before[start])))
+        return levels
+
+    @property
     def depth(self) -> int:
         """Number of steps from a root to the deepest leaf."""
-        before, start, stop, depth = np.concatenate([[0], np.cumsum(self.inner)]), 0, self.n_trees, 0
-        while before[stop] > before[start]:
-            start, stop, depth = stop, int(self.n_trees + 2 * before[stop]), depth + 1
-        return depth
+        return len(self.levels) - 1
+
+    def numbers_by_tree(self) -> tuple[IntArray, IntArray]:
+        """The tree of each node, and its number among the nodes of its tree, (nodes,) each; that of a root is 0."""
+        owner = np.arange(self.feature.size)
+        for level, following in pairwise(self.levels):
+            owner[following] = np.repeat(owner[level][self.inner[level]], 2)
+        order, starts = np.argsort(owner, kind="stable"), np.searchsorted(np.sort(owner), np.arange(self.n_trees))
+        number = np.empty_like(owner)
+        number[order] = np.arange(owner.size) - starts[owner[order]]
+        return owner, number
 
     def leaves(self, rows: Single) -> IntArray:
         """The leaf of each tree that each row reaches, (n, trees), of rows (n, d) without NaN."""
@@ -98,26 +117,24 @@ class Trees(PickledByFields):
 
     def is_sound(self, n_columns: int, n_classes: int) -> bool:
         """Whether the arrays make trees over so many columns and classes, in which every row reaches a leaf."""
-        n_nodes, whole = self.feature.size, all(own.dtype == np.int32 for own in (self.feature, self.vote))
-        if not (whole and self.feature.shape == (n_nodes,) and type(self.n_trees) is int and self.n_trees > 0):
-            return False
-        n_inner = int(self.inner.sum())
-        if n_nodes != self.n_trees + 2 * n_inner or not bool(
-            (self.child[self.inner] > np.flatnonzero(self.inner)).all()
-        ):
-            return False
+        n_nodes, n_inner = self.feature.size, self.threshold.size
         return (
-            bool(-1 <= self.feature.min() and self.feature.max() < n_columns)
-            and self.threshold.shape == (n_inner,)
-            and self.threshold.dtype == np.float32
-            and bool(np.isfinite(self.threshold).all())
-            and self.vote.shape == (n_nodes - n_inner,)
-            and bool(0 <= self.vote.min() and self.vote.max() < len(self.votes))
-            and self.votes.shape == (len(self.votes), n_classes)
-            and self.votes.dtype == np.float64
-            and bool((self.votes >= 0.0).all())
-            and bool((np.abs(self.votes.sum(axis=1) - 1.0) <= 1e-6).all())
+            type(self.n_trees) is int
+            and self.n_trees > 0
+            and n_nodes == self.n_trees + 2 * n_inner
+            and _are_numbers(self.feature, (n_nodes,), np.int32, -1, n_columns - 1)
+            and _are_numbers(self.threshold, (n_inner,), np.float32, -LARGEST, LARGEST)
+            and int(self.inner.sum()) == n_inner
+            and bool((self.child[self.inner] > np.flatnonzero(self.inner)).all())
+            and _are_numbers(self.vote, (n_nodes - n_inner,), np.int32, 0, len(self.votes) - 1)
+            and _are_numbers(self.votes, (len(self.votes), n_classes), np.float64, 0.0, 1.0)
+            and bool((np.abs(self.votes.sum(axis=1) - 1.0) <= SUM_TOLERANCE).all())
         )
+
+
+def _are_numbers(array: NDArray[Any], shape: tuple[int, ...], dtype: type, least: float, most: float) -> bool:
+    """Whether an array has this form, and numbers within these bounds, which NaN is not."""
+    return array.shape == shape and array.dtype == dtype and bool(((array >= least) & (array <= most)).all())
 
 
 def trees_of_forest(trees: Sequence[Any], codes: IntArray, n_classes: int) -> tuple[Trees, IntArray]:
@@ -150,7 +167,7 @@ def trees_of_forest(trees: Sequence[Any], codes: IntArray, n_classes: int) -> tu
     shares[:, codes] = np.concatenate([tree.value[:, 0] for tree in trees])[leaf]
     votes, vote = np.unique(shares, axis=0, return_inverse=True)
     threshold = rounded_down(np.concatenate([tree.threshold for tree in trees])[inner])
-    return Trees(len(trees), feature, threshold, vote.astype(np.int32), votes), columns.astype(np.intp)
+    return Trees(len(trees), feature, threshold, vote.ravel().astype(np.int32), votes), columns.astype(np.intp)
 
 
 def rounded_down(values: Array) -> Single:
