@@ -25,11 +25,13 @@ from cmvmed import CMVMED, MED
 from cmvmed.data.layout import InputSchema, ViewLayout
 from cmvmed.model.expansions import Expansion
 from cmvmed.model.fitted_model import Member, Mixing, Model, RowNumbers
+from cmvmed.model.forests import Forest
 from cmvmed.model.graph_votes import GraphVote
 from cmvmed.model.saved_types import FORMAT_VERSION, TERMS, TYPES, field_types, record_types
 from cmvmed.model.terms import Centers
 from cmvmed.model.uncertainty import HeldOutScores, ViewPosterior
 from cmvmed.numerics.kernels import Kernel
+from cmvmed.numerics.trees import Trees
 from cmvmed.views.preprocessing import Imputation, Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
 from tests.model import version_1
@@ -162,6 +164,7 @@ def test_a_loaded_model_can_be_fitted_pickled_and_cloned(fitted, tmp_path):
 FIELDS = {  # of all records and parts of version 2 of the format
     Centers: "view preprocessor rows numbers",
     Expansion: "rows index kernel coefficients constant bias",
+    Forest: "views columns fill trees smoothing",
     GraphVote: "centers gammas place mass n_neighbors node_scores",
     HeldOutScores: "scores codes weights class_weights",
     Imputation: "means gaps n_cells",
@@ -172,6 +175,7 @@ FIELDS = {  # of all records and parts of version 2 of the format
     Model: "schema classes class_prior preprocessors members mixing posteriors held_out rows",
     RowNumbers: "numbers labeled",
     Scaling: "kind size clip mean factor",
+    Trees: "n_trees feature threshold vote votes",
     ViewLayout: "names columns",
     ViewPosterior: "rows index kernel bias prior_variance n_functions row_weights curvature reduction",
     ViewPreprocessor: "scaling columns imputation",

@@ -10,6 +10,8 @@ judges itself. A tree that lacks a fold's labels sees fewer of their classes; di
 labels that it did see undoes that.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import sparse
 from sklearn.ensemble import ExtraTreesClassifier
@@ -17,18 +19,20 @@ from sklearn.ensemble import ExtraTreesClassifier
 from cmvmed.auto.class_prior import label_share
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.model.fitted_model import Member
-from cmvmed.model.forests import forest_term, log_votes
+from cmvmed.model.forests import fill_values, filled, forest_term, log_votes
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, Matrix
 from cmvmed.views.training_data import generator
+from cmvmed.views.view_rows import ViewData
 
 
 def fit_forest(inputs: MemberInputs, kind: str) -> MemberScores:
     """The member of a kind."""
-    rows, tuning, points = inputs.rows, inputs.tuning, side_by_side(inputs)
-    keep = inputs.keep[1:] or inputs.keep
-    n_columns = points.shape[1]
-    max_features = "sqrt" if kind == "trees" else min(n_columns, tuning.max_split_columns)
+    rows, tuning, keep = inputs.rows, inputs.tuning, inputs.keep[1:] or inputs.keep
+    views = list(inputs.features.values())
+    fill = [fill_values(view.preprocessor, view.train.shape[1]) for view in views]
+    points = side_by_side(views, fill, inputs.n_rows)
+    max_features = "sqrt" if kind == "trees" else min(points.shape[1], tuning.max_split_columns)
     seeds = generator(inputs.random_state).integers(2**31, size=len(keep))
     forests = [
         ExtraTreesClassifier(-(-tuning.n_trees // len(keep)), max_features=max_features, random_state=int(seed)).fit(
@@ -42,26 +46,29 @@ def fit_forest(inputs: MemberInputs, kind: str) -> MemberScores:
     every = inputs.keep[0]
     log_r = np.log(label_share(rows.counts(every)))
     log_r_fold = np.log([label_share(rows.counts(kept)) for kept in keep])
-    preprocessors = [view.preprocessor for view in inputs.features.values()]
-    term = forest_term(forests, inputs.indices, preprocessors, [view.train.shape[1] for view in inputs.features.values()], tuning.vote_smoothing, rows.n_classes)
+    preprocessors = [view.preprocessor for view in views]
+    term = forest_term(forests, inputs.indices, preprocessors, fill, tuning.vote_smoothing, rows.n_classes)
     member = Member(kind, (term,), np.ones(1), "sum", 1.0, -log_r)
     scores = log_votes(votes.mean(axis=0), tuning.vote_smoothing) - log_r
     fold_scores = log_votes(votes, tuning.vote_smoothing) - log_r_fold[:, None]
     return MemberScores(kind, member, scores, fold_scores[: len(inputs.folds)])
 
 
-def side_by_side(inputs: MemberInputs) -> Matrix:
-    """The features of all views, (n, d), in single precision; zero, which is the mean of scaled ones, where a view is missing."""
-    parts = []
-    for view in inputs.features.values():
-        train = view.train.astype(np.float32)
-        if is_sparse(train):
-            place = sparse.csr_matrix((np.ones(view.rows.size, dtype=np.float32), (view.rows, np.arange(view.rows.size))), shape=(inputs.n_rows, view.rows.size))
-            parts.append(place @ train)
-        else:
-            full = np.zeros((inputs.n_rows, train.shape[1]), dtype=np.float32)
-            full[view.rows] = train
-            parts.append(full)
-    if any(is_sparse(part) for part in parts):
-        return sparse.csr_matrix(sparse.hstack(parts))
-    return np.hstack(parts)
+def side_by_side(views: Sequence[ViewData], fill: Sequence[Array], n_rows: int) -> Matrix:
+    """The features of all views, (n, d), in single precision; those of a missing view are filled."""
+    if any(is_sparse(view.train) for view in views):
+        return sparse.csr_matrix(sparse.hstack([_in_all_rows(view, n_rows) for view in views]), dtype=np.float32)
+    points, present = [], []
+    for view in views:
+        has, full = np.zeros(n_rows, dtype=bool), np.zeros((n_rows, view.train.shape[1]))
+        has[view.rows], full[view.rows] = True, view.train
+        points.append(full)
+        present.append(has)
+    return filled(points, present, fill)
+
+
+def _in_all_rows(view: ViewData, n_rows: int) -> sparse.csr_matrix:
+    """A view's features as a sparse matrix of all rows, zero where the view is missing."""
+    shape = (n_rows, view.rows.size)
+    place = sparse.csr_matrix((np.ones(view.rows.size), (view.rows, np.arange(view.rows.size))), shape=shape)
+    return sparse.csr_matrix(place @ sparse.csr_matrix(view.train))

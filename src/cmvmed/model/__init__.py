@@ -4,6 +4,7 @@
 terms          the contract of a term: one function of new rows
 expansions     terms that are kernel expansions of one view
 graph_votes    terms that are votes of the nearest nodes of a graph
+forests        terms that are votes of decision trees
 fitted_model   members, their pool, and the model
 evaluate       logits of many rows, with what terms share computed once (row_forms, graph_means)
 predict        scores, classes and probabilities of new rows, wherever they are stored

@@ -22,6 +22,7 @@ from cmvmed.data.validation import RowCheck
 from cmvmed.model.fitted_model import Model
 from cmvmed.model.formulas import Graph, Tensor, compared_rows, has_formulas, model_formulas
 from cmvmed.model.predict import OutputKind, ScoredRows, predict, warn_without_views
+from cmvmed.numerics.trees import Trees
 from cmvmed.numerics.types import Array
 
 Values = Sequence[Any]  # arrays of the library
@@ -50,8 +51,14 @@ class ArrayProgram(Graph):
         return Tensor(self, name)
 
     def element_type(self, dtype: Any) -> Any:
-        """All numbers are in double precision; "Cast" turns truth values into them."""
-        return np.dtype(dtype).kind
+        """The name of the type."""
+        return np.dtype(dtype).name
+
+    def mean_votes(self, rows: Tensor, trees: Trees) -> Tensor:
+        """The mean votes of trees, (n, K)."""
+        nodes = (trees.column, trees.bound, trees.child, trees.node_vote)
+        roots = np.arange(trees.n_trees)[None]
+        return self.apply("MeanVotes", rows, roots, *nodes, trees.votes, depth=trees.depth)
 
     def _add_node(
         self, operator: str, operands: Sequence[str], results: Sequence[str], attributes: Mapping[str, Any]
@@ -74,7 +81,7 @@ class ArrayRunner:
     """
 
     def __init__(self, program: ArrayProgram, outputs: Sequence[Tensor], xp: Any, device: Any) -> None:
-        self.xp, self.outputs = xp, [tensor.name for tensor in outputs]
+        self.xp, self.device, self.outputs = xp, device, [tensor.name for tensor in outputs]
         self.nodes = _needed(program.nodes, self.outputs)
         used = {name for node in self.nodes for name in node.operands}
         self.constants = {
@@ -84,8 +91,9 @@ class ArrayRunner:
 
     @property
     def widest(self) -> int:
-        """Columns of the widest table that is computed: one for each row of the longest constant."""
-        return max((size for constant in self.constants.values() for size in constant.shape), default=1)
+        """Columns of the widest table that is computed: one for each row of the longest table among the constants."""
+        tables = [constant for constant in self.constants.values() if constant.ndim > 1]
+        return max((size for table in tables for size in table.shape), default=1)
 
     def __call__(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The outputs for tables by name; a value is dropped after its last use."""
@@ -138,11 +146,26 @@ def _smallest(run: ArrayRunner, x: Values, _: Attributes) -> Any:
     return [run.xp.sort(x[0], axis=1)[:, :k]]
 
 
+def _mean_votes(run: ArrayRunner, x: Values, attributes: Attributes) -> Any:
+    """As :meth:`cmvmed.numerics.trees.Trees.mean_votes`; the standard's ``take`` needs vectors of indices."""
+    xp, (rows, roots, column, bound, child, vote, votes) = run.xp, x
+    n, n_trees = rows.shape[0], roots.shape[1]
+    first = xp.reshape(xp.arange(n, dtype=xp.int64, device=run.device), (n, 1))
+    values, start = xp.reshape(rows, (-1,)), xp.reshape(first * rows.shape[1] + 0 * roots, (-1,))
+    node = xp.reshape(0 * first + roots, (-1,))
+    for _ in range(attributes["depth"]):
+        above = xp.take(values, start + xp.take(column, node, axis=0), axis=0) > xp.take(bound, node, axis=0)
+        node = xp.take(child, node, axis=0) + xp.astype(above, xp.int64)
+    given = xp.take(vote, node, axis=0)
+    by_class = (xp.reshape(xp.take(votes[:, k], given, axis=0), (n, n_trees)) for k in range(votes.shape[1]))
+    return xp.stack([xp.mean(own, axis=1) for own in by_class], axis=1)
+
+
 OPERATORS: dict[str, Callable[[ArrayRunner, Values, Attributes], Any]] = {
     "Abs": _of_one("abs"),
     "Add": lambda run, x, _: x[0] + x[1],
     "And": _of_all("logical_and"),
-    "Cast": lambda run, x, _: run.xp.astype(x[0], run.xp.float64, copy=False),
+    "Cast": lambda run, x, attributes: run.xp.astype(x[0], getattr(run.xp, attributes["to"]), copy=False),
     "Clip": lambda run, x, _: run.xp.minimum(run.xp.maximum(x[0], x[1]), x[2]),
     "Concat": lambda run, x, attributes: run.xp.concat(x, axis=attributes["axis"]),
     "Div": lambda run, x, _: x[0] / x[1],
@@ -156,6 +179,7 @@ OPERATORS: dict[str, Callable[[ArrayRunner, Values, Attributes], Any]] = {
     "LogSoftmax": _log_softmax,
     "MatMul": lambda run, x, _: x[0] @ x[1],
     "Max": _of_all("maximum"),
+    "MeanVotes": _mean_votes,
     "Min": _of_all("minimum"),
     "Mul": lambda run, x, _: x[0] * x[1],
     "Neg": lambda run, x, _: -x[0],

@@ -21,6 +21,7 @@ from cmvmed.numerics.kernel_expansions import (
     BLOCK_ROWS,
     MAX_SUM,
     KernelExpansion,
+    FormedRows,
     KernelSum,
     blocks_of_rows,
     kernel_sum,
@@ -30,6 +31,7 @@ from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 
 if TYPE_CHECKING:
     from cmvmed.model.fitted_model import Member, Model
+    from cmvmed.model.forests import Forest
     from cmvmed.model.graph_votes import GraphVote
 
 MAX_LOGIT = 1e305  # logits of a temperature near zero are larger than sums of kernels may be; a few can still be added
@@ -103,6 +105,21 @@ class _FormSum(NamedTuple):
     sum: KernelSum
 
 
+class _FormedForest(NamedTuple):
+    """A forest of a function, with the form of the rows of each of its views."""
+
+    function: int
+    factor: float
+    term: Forest
+    forms: list[int]
+
+    def scores(self, rows: Sequence[FormedRows], n: int) -> Array:
+        """(n, K), of rows that have all views."""
+        points = [rows[form].points for form in self.forms]
+        used = [own if columns.size == own.shape[1] else own[:, columns] for own, columns in zip(points, self.term.columns, strict=True)]
+        return self.term.of_points(used, [np.ones(n, dtype=bool)] * len(used))
+
+
 class FusedSums:
     """Functions of rows that share what they compute."""
 
@@ -112,6 +129,7 @@ class FusedSums:
         self.graphs: list[GraphMeans] = []
         self._expansions: dict[int, list[tuple[int, KernelExpansion]]] = {}  # by form, those of each function
         self._graph_parts: list[_Part] = []
+        self._forests: list[_FormedForest] = []
         self._parts = [_Part(i, *own) for i, function in enumerate(functions) for own in function.terms]
         self._others = [part for part in self._parts if not part.term.join(self, part.function, part.factor)]
         self.kernels = [_form_sum(form, own, dtype) for form, own in self._expansions.items()]
@@ -139,6 +157,12 @@ class FusedSums:
         together.add(function, factor, graph, self.forms)
         self._graph_parts.append(_Part(function, factor, graph))
 
+    def add_forest(self, function: int, factor: float, forest: Forest) -> None:
+        """Add a forest to a function."""
+        views = zip(forest.views, forest.preprocessors, strict=True)
+        forms = [self.forms.number(view, preprocessor) for view, preprocessor in views]
+        self._forests.append(_FormedForest(function, factor, forest, forms))
+
     def values(self, matrices: Sequence[Matrix], present: Present) -> Array:
         """Values (functions, n, K) of rows given by view, with which rows have which view."""
         n = matrices[0].shape[0]
@@ -147,7 +171,7 @@ class FusedSums:
         others = self._others
         if any(is_sparse(matrix) for matrix in matrices):
             others = self._parts
-        elif self.kernels or self.graphs:
+        elif self.kernels or self.graphs or self._forests:
             work = [graphs.workspace(min(n, BLOCK_ROWS)) for graphs in self.graphs]
             with np.errstate(over="ignore", invalid="ignore"):  # reported by the kernel, with the view's name
                 for rows, are_complete in self._blocks(present, n):
@@ -188,9 +212,11 @@ class FusedSums:
         if complete:
             for graphs, room in zip(self.graphs, work, strict=True):
                 self._add(values, graphs.functions, graphs.means(rows, n, room), slice(None))
+            for forest in self._forests:
+                values[forest.function] += forest.factor * forest.scores(rows, n)
         else:
-            for function, factor, graph in self._graph_parts:
-                values[function] += factor * graph.scores(matrices, present)
+            for function, factor, term in [*self._graph_parts, *(forest[:3] for forest in self._forests)]:
+                values[function] += factor * term.scores(matrices, present)
         return values
 
     def _add(self, values: Array, functions: Sequence[int], own: Array, rows: IntArray | slice) -> None:

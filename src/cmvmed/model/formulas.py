@@ -20,6 +20,7 @@ from cmvmed.data.validation import RowCheck
 from cmvmed.model.fitted_model import Member, Model
 from cmvmed.numerics.kernels import MIXTURES, Kernel
 from cmvmed.numerics.linalg import is_sparse, unit_rows
+from cmvmed.numerics.trees import Trees
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.preprocessing import Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
@@ -125,6 +126,10 @@ class Graph(ABC):
     @abstractmethod
     def element_type(self, dtype: Any) -> Any:
         """A type of numbers as the operator "Cast" needs it."""
+
+    @abstractmethod
+    def mean_votes(self, rows: Tensor, trees: Trees) -> Tensor:
+        """:meth:`cmvmed.numerics.trees.Trees.mean_votes` of rows (n, d) in single precision, (n, K) in double precision."""
 
     @abstractmethod
     def _add_node(
@@ -280,6 +285,13 @@ class Formulas:
         """The sum of some tensors."""
         return sum_of(tensors)
 
+    def has_any(self, views: Sequence[int]) -> Tensor:
+        """1 for rows that have one of the views and 0 for others, (n, 1)."""
+        masks = [self.views[view].mask for view in views]
+        if not masks:
+            return self.views[0].mask * 0.0
+        return masks[0] if len(masks) == 1 else masks[0].graph.apply("Max", *masks)
+
     def unit_length(self, points: Tensor) -> Tensor:
         """Each row divided by its length."""
         return unit_length(points)
@@ -331,7 +343,7 @@ def model_formulas(
     scores = [term.emit(formulas) for term in consensus.terms]
     by_view = [score * consensus.scale + consensus.offset for score in scores[: len(formulas.views)]]
     weighted = [
-        _any(formulas, term.needs) * float(weight)
+        formulas.has_any(term.needs) * float(weight)
         for weight, term in zip(consensus.weights, consensus.terms, strict=True)
     ]
     coverage = sum_of(weighted)
@@ -352,15 +364,6 @@ def model_formulas(
 def _inputs(graph: Graph, model: Model, dtype: Any, check: RowCheck) -> list[ViewInput]:
     parts = zip(model.schema.view_names, model.schema.layout.widths, check.unused, model.known_views, strict=True)
     return [view_input(graph, name, width, dtype, columns, usable=known) for name, width, columns, known in parts]
-
-
-def _any(formulas: Formulas, views: Sequence[int]) -> Tensor:
-    """1 for rows that have one of the views and 0 for others, (n, 1)."""
-    masks = [formulas.views[view].mask for view in views]
-    if not masks:
-        return formulas.views[0].mask * 0.0
-    graph = formulas.views[0].has.graph
-    return masks[0] if len(masks) == 1 else graph.apply("Max", *masks)
 
 
 def _combined(member: Member, scores: Sequence[Tensor], divisor: Tensor | None) -> Tensor:

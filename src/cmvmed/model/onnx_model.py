@@ -15,8 +15,12 @@ from cmvmed import __version__
 from cmvmed._optional import import_optional
 from cmvmed.model.fitted_model import Model
 from cmvmed.model.formulas import ComparedRows, Graph, Tensor, compared_rows, model_formulas
+from cmvmed.numerics.trees import Trees
+from cmvmed.numerics.types import Array
 
 OPSET = 13  # of the operators used; runtimes since 2020 have it
+TREE_DOMAIN, TREE_OPSET = "ai.onnx.ml", 2  # of the operator of trees, which models without trees do not need
+SINGLE_BITS = 24  # up to 2**24, whole numbers are exact in single precision
 IR_VERSION = 7  # of the file format, which belongs to that set
 SMALL = 1000  # entries of a constant below which its zeros are kept
 MAX_DENSITY = 0.25  # share of nonzero entries up to which they alone are kept: a position takes as much as a number
@@ -131,6 +135,18 @@ class GraphBuilder(Graph):
         """The number that ONNX gives to a type."""
         return int(self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
+    def mean_votes(self, rows: Tensor, trees: Trees) -> Tensor:
+        """The mean votes of trees, (n, K).
+
+        The operator of trees adds in single precision. Votes are therefore written as digits of so many bits that their sums
+        over all trees are exact.
+        """
+        bits = max(1, SINGLE_BITS - (trees.n_trees - 1).bit_length())
+        digits = _digits(trees.votes, bits)
+        sums = self.apply("TreeEnsembleRegressor", rows, domain=TREE_DOMAIN, **_tree_attributes(trees, digits))
+        places = np.exp2(-bits * np.arange(1.0, 1.0 + len(digits))) / trees.n_trees
+        return sums.as_number() @ np.kron(places[:, None], np.eye(trees.votes.shape[1]))
+
     def _add_node(
         self, operator: str, operands: Sequence[str], results: Sequence[str], attributes: Mapping[str, Any]
     ) -> None:
@@ -153,6 +169,41 @@ class GraphBuilder(Graph):
         places = np.flatnonzero(array)
         values, indices = self._dense(name, array.ravel()[places]), self._dense(f"{name}/places", places)
         return self.helper.make_sparse_tensor(values, indices, array.shape)
+
+
+def _digits(shares: Array, bits: int) -> list[Array]:
+    """Whole numbers d_i with shares = Σ_i d_i 2^(-bits i), i = 1, 2, ..., as far as double precision goes."""
+    digits: list[Array] = []
+    rest = shares
+    while not digits or (rest.any() and bits * len(digits) < np.finfo(np.float64).nmant):
+        rest = rest * 2.0**bits
+        digits.append(np.floor(rest))
+        rest = rest - digits[-1]
+    return digits
+
+
+def _tree_attributes(trees: Trees, digits: Sequence[Array]) -> dict[str, Any]:
+    """The nodes of trees as attributes of the operator of ONNX; a leaf adds its digits of each class."""
+    owner, number = trees.numbers_by_tree()
+    inner = trees.inner
+    weights = np.hstack(digits)[trees.node_vote] * ~inner[:, None]
+    nodes, targets = np.nonzero(weights)
+    columns: dict[str, NDArray[Any]] = {
+        "nodes_treeids": owner,
+        "nodes_nodeids": number,
+        "nodes_featureids": trees.column,
+        "nodes_modes": np.where(inner, "BRANCH_LEQ", "LEAF"),
+        "nodes_values": np.where(inner, trees.bound, 0.0),
+        "nodes_truenodeids": np.where(inner, number[trees.child], 0),
+        "nodes_falsenodeids": np.where(inner, number[trees.child + inner], 0),
+        "target_treeids": owner[nodes],
+        "target_nodeids": number[nodes],
+        "target_ids": targets,
+        "target_weights": weights[nodes, targets],
+    }
+    order, of_target = np.lexsort((number, owner)), np.lexsort((number[nodes], owner[nodes]))
+    lists = {name: own[order if name.startswith("nodes") else of_target] for name, own in columns.items()}
+    return {"n_targets": weights.shape[1]} | {name: tuple(own.tolist()) for name, own in lists.items()}
 
 
 def label_values(classes: NDArray[Any]) -> NDArray[Any]:
@@ -186,12 +237,14 @@ def finished_model(graph: GraphBuilder, name: str, description: str, properties:
         graph.constants,
         sparse_initializer=graph.sparse_constants,
     )
+    used = {node.domain for node in graph.nodes}
+    opsets = [own for own in (("", OPSET), (TREE_DOMAIN, TREE_OPSET)) if own[0] in used]
     model = helper.make_model(
         content,
         producer_name="cmvmed",
         producer_version=__version__,
         doc_string=description,
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        opset_imports=[helper.make_opsetid(domain, version) for domain, version in opsets],
         ir_version=IR_VERSION,
     )
     helper.set_model_props(model, {key: json.dumps(value, default=str) for key, value in properties.items()})

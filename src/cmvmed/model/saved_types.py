@@ -24,12 +24,13 @@ from typing import Any, get_args, get_type_hints
 from cmvmed._saved_classes import ATTRIBUTES, CLASSIFIERS, EXTRACTORS, NOT_SAVED, PARAMETERS, PROJECT, RECORDS, STEPS
 from cmvmed.model.expansions import Expansion
 from cmvmed.model.fitted_model import Model
+from cmvmed.model.forests import Forest
 from cmvmed.model.graph_votes import GraphVote
 
 FORMAT = "cmvmed model"
 FORMAT_VERSION = 3
 
-TERMS = {"expansion": Expansion, "graph_vote": GraphVote}  # the kinds of terms
+TERMS = {"expansion": Expansion, "graph_vote": GraphVote, "forest": Forest}  # the kinds of terms
 ESTIMATOR, EXTRACTOR, PROJECT_TYPE = "estimator", "extractor", "project"
 TYPES = ("model", *TERMS, *RECORDS, ESTIMATOR, EXTRACTOR, PROJECT_TYPE)  # all that a file may hold
 

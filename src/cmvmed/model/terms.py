@@ -1,8 +1,9 @@
 """The contract of a term: one function of new rows, from which the members of a model are put together.
 
-There are two kinds, each in a file of its own: a kernel expansion (:mod:`cmvmed.model.expansions`) and the vote of the nearest
-nodes of a graph (:mod:`cmvmed.model.graph_votes`). All that is done with a model goes through this contract, so that another
-kind is one more file, and a line in ``TERMS`` of :mod:`cmvmed.model.saved_types`.
+There are three kinds, each in a file of its own: a kernel expansion (:mod:`cmvmed.model.expansions`), the vote of the nearest
+nodes of a graph (:mod:`cmvmed.model.graph_votes`) and that of a forest (:mod:`cmvmed.model.forests`). All that is done with a
+model goes through this contract, so that another kind is one more file, and a line in ``TERMS`` of
+:mod:`cmvmed.model.saved_types`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,177 @@
+"""Decision trees as arrays: which leaf of each tree a row reaches, and the mean of the leaves' votes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cmvmed.numerics.kernels import row_blocks
+from cmvmed.numerics.pickled_fields import PickledByFields
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Single
+
+LARGEST = float(np.finfo(np.float32).max)
+SUM_TOLERANCE = 1e-6  # of the shares of a vote
+FEW_NUMBERS = 1 << 14  # up to which votes are gathered, which costs less than a sparse matrix
+
+
+@dataclass(frozen=True)
+class Trees(PickledByFields):
+    """Binary trees, whose nodes are numbered together by level: first all roots, then the children of all roots, and so on.
+
+    The children of the i-th inner node are therefore the nodes n_trees + 2i, for values up to its threshold, and
+    n_trees + 2i + 1. Values and thresholds are in single precision.
+    """
+
+    n_trees: int
+    feature: NDArray[np.int32]  # (nodes,), which column of the rows an inner node compares, -1 for leaves
+    threshold: Single  # (inner nodes,)
+    vote: NDArray[np.int32]  # (leaves,), which of the votes a leaf gives
+    votes: Array  # (m, K), different shares of the classes
+
+    @cached_property
+    def inner(self) -> BoolArray:
+        """Which nodes have children, (nodes,)."""
+        return np.asarray(self.feature >= 0)
+
+    @cached_property
+    def column(self) -> IntArray:
+        """The column that each node compares, (nodes,); any for leaves."""
+        return np.where(self.inner, self.feature, 0).astype(np.intp)
+
+    @cached_property
+    def bound(self) -> Single:
+        """The largest value for which a row goes to the first child, (nodes,); no value is above that of a leaf."""
+        bound = np.full(self.feature.size, np.inf, dtype=np.float32)
+        bound[self.inner] = self.threshold
+        return bound
+
+    @cached_property
+    def child(self) -> IntArray:
+        """The first child of each node, (nodes,); leaves are their own, so that a row stays there."""
+        child = np.arange(self.feature.size)
+        child[self.inner] = self.n_trees + 2 * np.arange(self.threshold.size)
+        return child
+
+    @cached_property
+    def node_vote(self) -> IntArray:
+        """Which of the votes each node gives, (nodes,); any for inner nodes."""
+        vote = np.zeros(self.feature.size, dtype=np.intp)
+        vote[~self.inner] = self.vote
+        return vote
+
+    @cached_property
+    def levels(self) -> list[slice]:
+        """The nodes of each level."""
+        before, levels = np.concatenate([[0], np.cumsum(self.inner)]), [slice(0, self.n_trees)]
+        while before[levels[-1].stop] > before[levels[-1].start]:
+            start = levels[-1].stop
+            levels.append(slice(start, int(self.n_trees + 2 * before[start])))
+        return levels
+
+    @property
+    def depth(self) -> int:
+        """Number of steps from a root to the deepest leaf."""
+        return len(self.levels) - 1
+
+    def numbers_by_tree(self) -> tuple[IntArray, IntArray]:
+        """The tree of each node, and its number among the nodes of its tree, (nodes,) each; that of a root is 0."""
+        owner = np.arange(self.feature.size)
+        for level, following in pairwise(self.levels):
+            owner[following] = np.repeat(owner[level][self.inner[level]], 2)
+        order, starts = np.argsort(owner, kind="stable"), np.searchsorted(np.sort(owner), np.arange(self.n_trees))
+        number = np.empty_like(owner)
+        number[order] = np.arange(owner.size) - starts[owner[order]]
+        return owner, number
+
+    def leaves(self, rows: Single) -> IntArray:
+        """The leaf of each tree that each row reaches, (n, trees), of rows (n, d) without NaN."""
+        values, start = rows.ravel(), np.arange(0, rows.size, rows.shape[1])[:, None]
+        node = np.tile(np.arange(self.n_trees), (len(rows), 1))
+        for _ in range(self.depth):
+            above = values.take(self.column.take(node) + start) > self.bound.take(node)
+            node = self.child.take(node) + above
+        return node
+
+    def mean_votes(self, rows: Single) -> Array:
+        """The mean over trees of the class shares of the leaves, (n, K)."""
+        found = np.empty((len(rows), self.votes.shape[1]))
+        for block in row_blocks(len(rows), 4 * self.n_trees):
+            found[block] = self._sum(self.node_vote.take(self.leaves(rows[block])))
+        found /= self.n_trees
+        return found
+
+    def _sum(self, vote: IntArray) -> Array:
+        """The sum of the votes with these numbers (n, trees), (n, K)."""
+        if vote.size * self.votes.shape[1] <= FEW_NUMBERS:
+            return np.asarray(self.votes.take(vote, axis=0).sum(axis=1))
+        ends = np.arange(0, vote.size + 1, self.n_trees)
+        counts = sparse.csr_array((np.ones(vote.size), vote.ravel(), ends), shape=(len(vote), len(self.votes)))
+        return np.asarray(counts @ self.votes)
+
+    def is_sound(self, n_columns: int, n_classes: int) -> bool:
+        """Whether the arrays make trees over so many columns and classes, in which every row reaches a leaf."""
+        n_nodes, n_inner = self.feature.size, self.threshold.size
+        return (
+            type(self.n_trees) is int
+            and self.n_trees > 0
+            and n_nodes == self.n_trees + 2 * n_inner
+            and _are_numbers(self.feature, (n_nodes,), np.int32, -1, n_columns - 1)
+            and _are_numbers(self.threshold, (n_inner,), np.float32, -LARGEST, LARGEST)
+            and int(self.inner.sum()) == n_inner
+            and bool((self.child[self.inner] > np.flatnonzero(self.inner)).all())
+            and _are_numbers(self.vote, (n_nodes - n_inner,), np.int32, 0, len(self.votes) - 1)
+            and _are_numbers(self.votes, (len(self.votes), n_classes), np.float64, 0.0, 1.0)
+            and bool((np.abs(self.votes.sum(axis=1) - 1.0) <= SUM_TOLERANCE).all())
+        )
+
+
+def _are_numbers(array: NDArray[Any], shape: tuple[int, ...], dtype: type, least: float, most: float) -> bool:
+    """Whether an array has this form, and numbers within these bounds, which NaN is not."""
+    return array.shape == shape and array.dtype == dtype and bool(((array >= least) & (array <= most)).all())
+
+
+def trees_of_forest(trees: Sequence[Any], codes: Sequence[IntArray], n_classes: int) -> tuple[Trees, IntArray]:
+    """The trees of a fitted forest of scikit-learn, and the columns that they use, ascending.
+
+    Nodes refer to these columns by their place among them.
+
+    Parameters
+    ----------
+    trees : the attributes ``tree_`` of its classifiers
+    codes : per tree, the classes of its votes among all ``n_classes``
+    """
+    starts = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
+    shifted = [
+        (tree.children_left + start, tree.children_right + start) for tree, start in zip(trees, starts, strict=True)
+    ]
+    left, right = (np.concatenate(own) for own in zip(*shifted, strict=True))
+    is_inner = np.concatenate([tree.children_left >= 0 for tree in trees])
+    level, levels = starts, []
+    while level.size:
+        levels.append(level)
+        parents = level[is_inner[level]]
+        level = np.column_stack([left[parents], right[parents]]).ravel()
+    order = np.concatenate(levels)
+    inner, leaf = order[is_inner[order]], order[~is_inner[order]]
+    columns, place = np.unique(np.concatenate([tree.feature for tree in trees])[inner], return_inverse=True)
+    feature = np.full(order.size, -1, dtype=np.int32)
+    feature[is_inner[order]] = place
+    shares = np.zeros((is_inner.size, n_classes))
+    for tree, own, start in zip(trees, codes, starts, strict=True):
+        shares[start : start + tree.node_count, own] = tree.value[:, 0]
+    votes, vote = np.unique(shares[leaf], axis=0, return_inverse=True)
+    threshold = rounded_down(np.concatenate([tree.threshold for tree in trees])[inner])
+    return Trees(len(trees), feature, threshold, vote.ravel().astype(np.int32), votes), columns.astype(np.intp)
+
+
+def rounded_down(values: Array) -> Single:
+    """The largest numbers of single precision that are not above: x <= value and x <= its rounded form are the same for such x."""
+    nearest = values.astype(np.float32)
+    return np.where(nearest > values, np.nextafter(nearest, np.float32(-np.inf)), nearest)
