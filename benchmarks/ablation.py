@@ -28,10 +28,10 @@ def with_true_shares(split: Split) -> CMVMED:
 # Models by the name of what they change; a function makes one for the split.
 VARIANTS: dict[str, CMVMED | Callable[[Split], CMVMED]] = {
     "defaults": CMVMED(),
-    "without the consensus": CMVMED(opinions=KINDS),
-    "the consensus alone": CMVMED(opinions="consensus"),
-    "without graphs": CMVMED(opinions=["linear", "rbf", "views", "consensus"]),
-    "the consensus, not calibrated": CMVMED(opinions=None),
+    "without the consensus": CMVMED(members=KINDS),
+    "the consensus alone": CMVMED(members="consensus"),
+    "without graphs": CMVMED(members=["linear", "rbf", "views", "consensus"]),
+    "the consensus, not calibrated": CMVMED(members=None),
     "class prior of the labels": CMVMED(class_prior="labels"),
     "no class prior": CMVMED(class_prior=None),
     "CMVMED.paper()": CMVMED.paper(),

@@ -48,7 +48,7 @@ def draw_rows(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any, Any]
 def compare(task: Task, number: int) -> Agreement:
     X, y, truth = draw_rows(task, number, MAX_UNLABELED)
     hidden = y == -1
-    settings = {"views": task.load().views, "opinions": ["linear", "rbf", "views", "consensus"]}
+    settings = {"views": task.load().views, "members": ["linear", "rbf", "views", "consensus"]}
     exact = CMVMED(approximation="exact", **settings).fit(X, y)
     low_rank = CMVMED(approximation="nystroem", **settings).fit(X, y)
     accuracy = [100.0 * np.mean((model.transduction_ == truth)[hidden]) for model in (exact, low_rank)]

@@ -39,7 +39,7 @@ def measure(split: Split, algorithm: str) -> Measurement:
         class_prior="labels",
         view_weights="uniform",
         consensus_weight=0.5,
-        opinions=None,
+        members=None,
     )
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")

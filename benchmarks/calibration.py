@@ -1,7 +1,7 @@
 """Calibration of probabilities and accuracy estimates of CMVMED on development splits that no table uses.
 
 ``python -m benchmarks.calibration`` (set CMVMED_DATA to the folder of the data files) prints one row per task: accuracy
-on held-out rows, calibration error with ``opinions=None`` and by default (over the rows of all splits),
+on held-out rows, calibration error with ``members=None`` and by default (over the rows of all splits),
 mean and root mean squared error of ``accuracy_estimate()``, and the number of splits whose interval (level 0.9)
 contains the accuracy. Tables use all published selections of 12 course pages, so task webkb12 is here webkb with 12 labels.
 """
@@ -42,7 +42,7 @@ def measure(task: str, number: int) -> Measurement:
         warnings.simplefilter("ignore")
         model = CMVMED(views=split.views).fit(split.X, split.y)
         calibrated = model.predict_proba(split.X_test)
-        plain = CMVMED(views=split.views, opinions=None).fit(split.X, split.y).predict_proba(split.X_test)
+        plain = CMVMED(views=split.views, members=None).fit(split.X, split.y).predict_proba(split.X_test)
     correct = calibrated.argmax(axis=1) == split.y_test
     estimate = model.accuracy_estimate()
     return Measurement(

@@ -70,7 +70,7 @@ def compare(n_unlabeled: int, algorithm: str, repeats: int) -> tuple[float, floa
         max_iter=N_SWEEPS,
         tol=0.0,
         class_prior="labels",
-        opinions=None,
+        members=None,
         approximation="exact",
     )
     bare = {"bohning": bare_bohning, "jaakkola": bare_jaakkola}[algorithm]

@@ -68,11 +68,11 @@ STEPS = (
     Step("+ safeguard", "ours", {}, SAFEGUARD),
     Step("+ class prior learned from all rows", "ours", {"class_prior": "auto"}),
     Step(
-        "+ opinions beside the consensus, weighted by held-out labels",
+        "+ members beside the consensus, weighted by held-out labels",
         "ours",
-        {"opinions": ["linear", "rbf", "views", "consensus"]},
+        {"members": ["linear", "rbf", "views", "consensus"]},
     ),
-    Step("+ graphs of neighbors = CMVMED()", "ours", {"opinions": "auto"}),
+    Step("+ graphs of neighbors = CMVMED()", "ours", {"members": "auto"}),
 )
 
 

@@ -7,7 +7,7 @@ come, so that a run that was stopped goes on where it was.
 
 - exact: exact kernels and the neighbors' view, as up to 1000 unlabeled rows; left out for more than 2500 rows, since its
   cost grows with their cube
-- landmarks: the default beyond; graphs are opinions, but no view
+- landmarks: the default beyond; graphs are members, but no view
 - poisson: Poisson learning on all views side by side (needs graphlearning)
 
 The table has the accuracy on the unlabeled rows in percent, mean over splits ± standard deviation, and in brackets the

@@ -69,7 +69,7 @@ def main() -> None:
         for name, views in {"text, sparse": texts, "text, dense arrays": dense, "numbers": numbers}.items():
             model = cmvmed.CMVMED().fit([view[:N_ROWS] for view in views], y)
             lines.append(measure(name, model, [view[N_ROWS:] for view in views], Path(folder)))
-        without = cmvmed.CMVMED(opinions=["linear", "rbf", "views", "consensus"])
+        without = cmvmed.CMVMED(members=["linear", "rbf", "views", "consensus"])
         without.fit([view[:N_ROWS] for view in numbers], y)
         new = [view[N_ROWS:] for view in numbers]
         lines.append(measure("numbers, no graphs", without, new, Path(folder)))

@@ -1,7 +1,7 @@
 """What a prediction costs: ``python -m benchmarks.prediction``.
 
 A model of 6,000 rows of the scale benchmark with 1000 landmarks in each of two views, annealed on a sample as if there were
-many rows, predicts ``--rows`` new rows, with its opinions and by the consensus alone. In turn with it, the products and
+many rows, predicts ``--rows`` new rows, with its members and by the consensus alone. In turn with it, the products and
 exponentials that it consists of are computed bare, in blocks of as many rows: those of the landmarks alone, and those of all
 rows that the model compares new rows with. Shares are the medians of bare over actual processor time. A single row is
 predicted many times, and its products and exponentials are computed bare as often. Results are written to
@@ -30,12 +30,12 @@ REPORT = Path(__file__).parent / "results" / "prediction.md"
 
 
 def fitted_models() -> dict[str, CMVMED]:
-    """A model with all opinions, and the same with the consensus alone."""
+    """A model with all members, and the same with the consensus alone."""
     X, y = draw_rows(N_FITTED, np.random.default_rng(0))
     model = CMVMED(views=VIEWS, approximation=N_COMPONENTS).fit(X, hidden(y, N_LABELED))
     alone = copy(model)
     alone._model = replace(model._model, members=model._model.members[-1:], mixing=None)
-    return {"with opinions": model, "consensus alone": alone}
+    return {"with members": model, "consensus alone": alone}
 
 
 def compared_rows(model: CMVMED) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -127,7 +127,7 @@ def report(n: int, repeats: int) -> str:
                 f"| {name} | {dtype} | {found['microseconds']:.1f} µs | {100 * found['landmarks']:.0f} % | "
                 f"{100 * found['all']:.0f} % | {own} | {bare} |"
             )
-    model = models["with opinions"]
+    model = models["with members"]
     check = [timed(lambda: validate_data(model, X[:1], reset=False, ensure_all_finite=False)) for _ in range(N_SINGLE)]
     double = model.predict_proba(X[:20_000])
     with config_context(prediction_dtype="float32"):

@@ -98,7 +98,7 @@ class Bench:
     @classmethod
     def fit(cls, split: Split) -> "Bench":
         """A model of the consensus alone, which is fast; the classes of the training rows are by it."""
-        model = CMVMED(views=split.views, opinions=None)
+        model = CMVMED(views=split.views, members=None)
         model.fit(split.X, split.y)
         train = [_dense(split.X[:, columns]) for columns in split.views.values()]
         held_out = [split.X_test[:, columns] for columns in split.views.values()]

@@ -16,7 +16,7 @@ from cmvmed.model_selection import hide_labels
 digits = load_digits_views(parity=True)
 X, truth = digits.data[:500], digits.target[:500]
 y = hide_labels(truth, 30, random_state=0)
-model = CMVMED(views=digits.views, opinions="consensus").fit(X, y)
+model = CMVMED(views=digits.views, members="consensus").fit(X, y)
 
 # %%
 # At the dashed lines a new stage begins, with another objective; within a stage the objective falls. Sweep 0 is that of

@@ -22,7 +22,7 @@ for kind, rows in counts.items():
         model = CMVMED(
             views=data.views,
             approximation=150 if kind == "nystroem" else kind,
-            opinions=None,
+            members=None,
         )
         start = perf_counter()
         model.fit(data.data, data.y)

@@ -16,7 +16,7 @@ from cmvmed.datasets import make_multiview_gaussian
 data = make_multiview_gaussian(300, n_features=10, separation=(1.2, 1.0), labeled=60, random_state=0)
 grid = {"temperature": [0.1, 0.3, 1.0], "consensus_weight": [0.0, 0.25, 1.0]}
 search = GridSearchCV(
-    CMVMED(views=data.views, opinions=None),
+    CMVMED(views=data.views, members=None),
     grid,
     cv=SemiSupervisedKFold(3, shuffle=True, random_state=0),
     scoring="neg_log_loss",

@@ -46,7 +46,7 @@ print(f"{len(windows)} windows, {np.mean(model.predict(windows) == truth):.0%} r
 # Below each signal is what this sensor alone would say, and at the bottom the result of all sensors and the truth.
 
 views = model[:-1].transform(windows)
-alone = model[-1].predict_proba_by_opinion(views)
+alone = model[-1].predict_proba_by_member(views)
 absent = {name: np.isnan(values).all(axis=1) for name, values in views.items()}
 by_sensor = {name: np.where(absent[name][:, None], np.nan, alone[f"view {name}"]) for name in views}
 plot_timeline(

@@ -139,7 +139,7 @@ def fit(case: Case, **parameters: Any) -> Fit:
         "temperature": case.temperature,
         "class_prior": None,
         "view_weights": "uniform",
-        "opinions": None,
+        "members": None,
         "algorithm": case.algorithm,
         "n_stages": 2,
     }

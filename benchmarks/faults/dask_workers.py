@@ -101,7 +101,7 @@ def _fit(X: Any) -> np.ndarray:
         try:
             with tuning_context(small), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                settings = {"views": [4, 4], "n_stages": 2, "max_iter": 4, "opinions": None}
+                settings = {"views": [4, 4], "n_stages": 2, "max_iter": 4, "members": None}
                 model = cmvmed.CMVMED(**settings).fit(X, rows()[1])
                 found.append(np.asarray(model.predict_proba(rows()[0])))
         except BaseException as error:

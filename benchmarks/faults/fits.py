@@ -31,7 +31,7 @@ METHODS = (
     "accuracy_estimate",
     "decision_function_by_view",
     "posterior_covariance_by_view",
-    "predict_proba_by_opinion",
+    "predict_proba_by_member",
     "save",
 )
 

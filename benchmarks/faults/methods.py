@@ -33,8 +33,8 @@ def call(name: str, model: Any, X: Any) -> None:
             _check_finite(name, scores)
             if np.isnan(deviations).any() or np.min(deviations, initial=0.0) < 0.0:
                 raise Fault("standard deviations that are negative or NaN", repr(deviations))
-    elif name == "predict_proba_by_opinion":
-        for probabilities in model.predict_proba_by_opinion(X).values():
+    elif name == "predict_proba_by_member":
+        for probabilities in model.predict_proba_by_member(X).values():
             _check_finite(name, probabilities)
     else:
         getattr(model, name)(X)

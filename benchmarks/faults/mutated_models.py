@@ -72,7 +72,7 @@ def draw(rng: np.random.Generator, number: int) -> Case:
 
 MODELS = {
     "CMVMED": lambda: cmvmed.CMVMED(n_stages=2),
-    "CMVMED, consensus": lambda: cmvmed.CMVMED(opinions="consensus", n_stages=2),
+    "CMVMED, consensus": lambda: cmvmed.CMVMED(members="consensus", n_stages=2),
     "MED": lambda: cmvmed.MED(),
 }
 

@@ -25,7 +25,7 @@ EXACT, NUMERICAL = 0.0, 1e-6  # largest difference of probabilities
 
 ESTIMATORS: dict[str, Callable[[], Any]] = {
     "CMVMED": lambda: cmvmed.CMVMED(n_stages=3),
-    "CMVMED, consensus": lambda: cmvmed.CMVMED(opinions="consensus", n_stages=3),
+    "CMVMED, consensus": lambda: cmvmed.CMVMED(members="consensus", n_stages=3),
     "CMVMED.paper()": lambda: cmvmed.CMVMED.paper(n_stages=3),
     "CMVMED, nystroem": lambda: cmvmed.CMVMED(approximation=20, n_stages=2),
     "MVMED": lambda: cmvmed.MVMED(),

@@ -25,7 +25,7 @@ N_THREADS, N_PROCESSES = 6, 2
 KINDS = ("predict in threads", "fit in threads", "predict in processes", "unpickle in processes", "fit in processes")
 MODELS = {
     "CMVMED": lambda: cmvmed.CMVMED(n_stages=2),
-    "CMVMED, consensus": lambda: cmvmed.CMVMED(opinions="consensus", n_stages=2),
+    "CMVMED, consensus": lambda: cmvmed.CMVMED(members="consensus", n_stages=2),
     "CMVMED, nystroem": lambda: cmvmed.CMVMED(approximation=20, n_stages=2),
     "MVMED": lambda: cmvmed.MVMED(),
 }

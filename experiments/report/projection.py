@@ -113,7 +113,7 @@ def example() -> Example:
     settings: dict[str, Any] = {
         "views": data.views,
         "temperature": TEMPERATURE,
-        "opinions": None,
+        "members": None,
     }
     independent = CMVMED(consensus_weight=0.0, **settings).fit(X, y)
     annealed = CMVMED(**settings).fit(X, y)

@@ -107,7 +107,7 @@ def test_equal_rows_are_one_group_unless_groups_are_given():
 def test_of_very_many_labels_the_same_part_of_each_class_is_taken():
     matrices, codes, _ = draw_rows(n_labeled=200, n_unlabeled=10)
     codes[:200] = np.repeat([0, 1, 2], [140, 58, 2])
-    rows = read_training(matrices, codes).labeled_rows(replace(TUNING, max_opinion_labels=50))
+    rows = read_training(matrices, codes).labeled_rows(replace(TUNING, max_member_labels=50))
     assert np.bincount(rows.codes).tolist() == [35, 14, 2]
     assert (np.diff(rows.positions) > 0).all()
     assert np.unique(rows.positions).size == rows.positions.size

@@ -34,7 +34,7 @@ def test_fits_run_under_the_tuned_numbers(monkeypatch):
             return super().fit(X, y)
 
     monkeypatch.setattr(settings, "CMVMED", Recorder)
-    assert 0.5 < accuracy("gauss", 3000, {"n_stages": 1, "opinions": None}, {"clip": 3.0}) <= 1.0
+    assert 0.5 < accuracy("gauss", 3000, {"n_stages": 1, "members": None}, {"clip": 3.0}) <= 1.0
     assert [(n_stages, tuning.clip) for n_stages, tuning in seen] == [(1, 3.0)]
     assert current_tuning() == Tuning()
 

@@ -235,8 +235,8 @@ class TestMethods:
         assert (given[1]["groups"] == split.groups).all()
 
     def test_a_variant_is_cmvmed_with_other_settings(self, toy_set):
-        given = variant('uncalibrated={"opinions": null}')
-        assert given.settings == {"opinions": None}
+        given = variant('uncalibrated={"members": null}')
+        assert given.settings == {"members": None}
         row = evaluate(Key("toy", 5, "random", 400, 0, "uncalibrated"), given)
         assert row["error"] == ""
         assert "estimated by the cross-fit" in row["no_estimate"]

@@ -69,7 +69,7 @@ def plain_cmvmed(**changes):
         "view_weights": "uniform",
         "consensus_weight": 1.0,
         "temperature": 0.5,
-        "opinions": None,
+        "members": None,
         "n_stages": 3,
         "max_iter": 200,
     }
@@ -657,13 +657,13 @@ def check_c18_training_rows(probabilities_of, **settings):
     "settings",
     [
         {},
-        {"opinions": "consensus"},
+        {"members": "consensus"},
         {"algorithm": "jaakkola"},
         {"algorithm": "exact"},
         {"algorithm": "newton"},
         {"algorithm": "printed"},
         {"n_classes": 3},
-        {"n_classes": 3, "opinions": "consensus"},
+        {"n_classes": 3, "members": "consensus"},
         {"n_classes": 3, "algorithm": "jaakkola"},
     ],
 )

@@ -27,7 +27,7 @@ def draw_task(seed=0, n=260, n_labeled=20, n_classes=2):
 
 def fit_both(X, y, views, *, sample_weight=None, n_components=10_000, **parameters):
     """The consensus by an exact fit and by one through landmarks, by default all rows."""
-    parameters = {"opinions": "consensus", **parameters}
+    parameters = {"members": "consensus", **parameters}
     return (
         CMVMED(views=views, approximation="exact", **parameters).fit(X, y, sample_weight),
         CMVMED(views=views, approximation=n_components, **parameters).fit(X, y, sample_weight),
@@ -232,9 +232,9 @@ def fit_low_rank(X, y, views, sample_weight=None, **parameters):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_annealing_on_a_sample_ends_near_annealing_on_all_rows(small_sample, n_classes):
     X, y, truth, views = draw_task(n=2400, n_labeled=30, n_classes=n_classes)
-    sampled = fit_low_rank(X, y, views, opinions="consensus")
+    sampled = fit_low_rank(X, y, views, members="consensus")
     with tuning_context(replace(Tuning(), sample_rows=10_000)):
-        whole = fit_low_rank(X, y, views, opinions="consensus")
+        whole = fit_low_rank(X, y, views, members="consensus")
     assert sampled.approximation_["n_annealed"] == 600
     assert "n_annealed" not in whole.approximation_
     assert np.abs(sampled.label_distributions_ - whole.label_distributions_).mean() < 0.02
@@ -258,7 +258,7 @@ def test_a_streamed_fit_with_missing_views_and_weights_gives_every_row_its_conse
         model.predict_proba(X)[unlabeled], model.label_distributions_[unlabeled], rtol=0.0, atol=1e-10
     )
     np.testing.assert_array_equal(model.transduction_[~unlabeled], y[~unlabeled])
-    alone = fit_low_rank(X, y, views, weight, opinions=None)
+    alone = fit_low_rank(X, y, views, weight, members=None)
     mass = weight[unlabeled] * np.where(np.isnan(X[unlabeled][:, first[0]]), alone.view_weights_[1], 1.0)
     shares = mass @ alone.label_distributions_[unlabeled] / mass.sum()
     np.testing.assert_allclose(shares, alone.class_prior_, rtol=0.0, atol=1e-4)

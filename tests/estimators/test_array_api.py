@@ -56,10 +56,10 @@ def check_same(model, X, xp):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("opinions", ["auto", "consensus"])
-def test_landmark_models(xp, n_classes, opinions):
+@pytest.mark.parametrize("members", ["auto", "consensus"])
+def test_landmark_models(xp, n_classes, members):
     data = rows(n_classes)
-    model = CMVMED(views=data.views, opinions=opinions, **LANDMARKS).fit(data.data, data.y)
+    model = CMVMED(views=data.views, members=members, **LANDMARKS).fit(data.data, data.y)
     check_same(model, with_gaps(data.data), xp)
 
 

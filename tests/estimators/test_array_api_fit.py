@@ -98,11 +98,11 @@ def test_kernels_and_scalings(xp, kernel, scaling):
     check_same_fit(xp, estimator(data, kernel=kernel, scaling=scaling), with_gaps(data.data), data.y)
 
 
-@pytest.mark.parametrize("opinions", ["auto", "consensus"])
-def test_a_table_per_view_of_any_type(xp, opinions):
+@pytest.mark.parametrize("members", ["auto", "consensus"])
+def test_a_table_per_view_of_any_type(xp, members):
     data = draw()
     first, second = data.data[:, :WIDTH].astype(np.float32), data.data[:, WIDTH:].round().astype(np.int64)
-    model = estimator(data, opinions=opinions).set_params(views=None)
+    model = estimator(data, members=members).set_params(views=None)
     expected = sklearn.clone(model).fit({"a": first, "b": second}, data.y)
     found = sklearn.clone(model).fit({"a": put(xp, first), "b": put(xp, second)}, data.y)
     assert found.view_names_ == ["a", "b"]
@@ -165,7 +165,7 @@ def n_annealed_sweeps(model):
 
 def test_kernels_that_numpy_computes_get_chunks(xp, moved):
     data = draw()
-    model = estimator(data, kernel=lambda a, b: (1.0 + a @ b.T) ** 2, opinions="consensus", max_iter=2)
+    model = estimator(data, kernel=lambda a, b: (1.0 + a @ b.T) ** 2, members="consensus", max_iter=2)
     check_same_fit(xp, model, with_gaps(data.data), data.y)
     assert (N_ROWS, WIDTH) in moved
 

@@ -51,7 +51,7 @@ class Recorder:
 def recorded(partly, stop_at=None, **settings):
     """Fit with a recorder; by default the consensus alone, with the class prior of the labels."""
     recorder = Recorder(stop_at)
-    consensus = {"class_prior": "labels", "opinions": None}
+    consensus = {"class_prior": "labels", "members": None}
     settings = {"views": WIDTHS, "n_stages": 4, **consensus, **settings}
     model = CMVMED(**settings).set_callbacks(recorder).fit(partly.X, partly.y)
     return model, recorder

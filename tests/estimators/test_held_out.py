@@ -9,7 +9,7 @@ import pytest
 
 from cmvmed import CMVMED
 from cmvmed.auto.tuning import Tuning, tuning_context
-from tests.estimators.test_opinions import clusters
+from tests.estimators.test_members import clusters
 
 
 def hits(model, y):
@@ -18,10 +18,10 @@ def hits(model, y):
     return np.mean(predicted == np.asarray(y)[model.held_out_rows_])
 
 
-@pytest.mark.parametrize("opinions", ["auto", "consensus", ["linear", "rbf"]])
-def test_hits_are_those_of_the_accuracy_estimate(opinions):
+@pytest.mark.parametrize("members", ["auto", "consensus", ["linear", "rbf"]])
+def test_hits_are_those_of_the_accuracy_estimate(members):
     X, y, _ = clusters(separation=1.0)
-    model = CMVMED(views=[3, 3], opinions=opinions).fit(X, y)
+    model = CMVMED(views=[3, 3], members=members).fit(X, y)
     assert np.array_equal(np.sort(model.held_out_rows_), np.flatnonzero(y >= 0))
     assert np.allclose(model.held_out_proba_.sum(axis=1), 1.0)
     assert hits(model, y) == model.accuracy_estimate().held_out
@@ -48,7 +48,7 @@ def test_a_label_does_not_change_its_own_probabilities_much():
 
 def test_none_without_a_cross_fit():
     X, y, _ = clusters()
-    model = CMVMED(views=[3, 3], opinions=None).fit(X, y)
+    model = CMVMED(views=[3, 3], members=None).fit(X, y)
     assert model.held_out_rows_.shape == (0,)
     assert model.held_out_proba_.shape == (0, model.classes_.size)
 

@@ -396,7 +396,7 @@ def test_parameters_are_kept_as_they_were_given(partly):
 def test_the_parameter_names_users_rely_on():
     promised = {
         *("views", "kernel", "gamma", "prior_variance", "C", "bias_variance", "consensus_weight", "temperature"),
-        *("class_prior", "view_weights", "opinions", "labels_drawn", "algorithm", "n_stages", "max_iter", "tol"),
+        *("class_prior", "view_weights", "members", "labels_drawn", "algorithm", "n_stages", "max_iter", "tol"),
         *("scaling", "unlabeled", "approximation", "rows_tol", "n_jobs", "random_state"),
     }
     assert promised == CMVMED().get_params().keys()

@@ -21,9 +21,9 @@ PLAIN = {
     "scaling": None,
     "prior_variance": SIGMA2,
     "bias_variance": BIAS,
-    "opinions": None,
+    "members": None,
 }
-CONSENSUS = {"views": VIEWS, "opinions": "consensus", "view_weights": {"a": 3, "b": 1}}
+CONSENSUS = {"views": VIEWS, "members": "consensus", "view_weights": {"a": 3, "b": 1}}
 
 
 def kernel(X, Z, name):
@@ -66,7 +66,7 @@ def check_is_geometric_mean(model, X, weights):
         )
 
 
-@pytest.mark.parametrize("settings", [{}, {"opinions": None, "class_prior": None}, {"temperature": 1.0}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"members": None, "class_prior": None}, {"temperature": 1.0}], ids=str)
 def test_the_consensus_is_the_normalized_geometric_mean_of_the_views(data, settings):
     model = CMVMED(**(CONSENSUS | settings)).fit(data.X, data.y)
     check_is_geometric_mean(model, data.X, [0.75, 0.25])
@@ -86,7 +86,7 @@ def last_divergences(model, X):
 
 
 def test_the_history_has_the_divergence_of_each_view(data):
-    model = CMVMED(**(CONSENSUS | {"opinions": None}), tol=0.0, max_iter=300, n_stages=2).fit(data.X, data.y)
+    model = CMVMED(**(CONSENSUS | {"members": None}), tol=0.0, max_iter=300, n_stages=2).fit(data.X, data.y)
     kl = model.history_["kl_by_view"]
     assert kl.shape == (model.n_iter_, 2)
     np.testing.assert_allclose(kl[-1], last_divergences(model, data.X[data.hidden]), rtol=1e-4)
@@ -96,7 +96,7 @@ def test_the_history_has_the_divergence_of_each_view(data):
 
 def test_the_consensus_brings_the_views_together(data):
     """At equal temperature, the last consensus is nearer to both views than that of the independent classifiers."""
-    model = CMVMED(**(CONSENSUS | {"opinions": None}), temperature=1.0, consensus_weight=1.0).fit(data.X, data.y)
+    model = CMVMED(**(CONSENSUS | {"members": None}), temperature=1.0, consensus_weight=1.0).fit(data.X, data.y)
     kl = model.history_["kl_by_view"]
     assert (kl[-1] < 0.8 * kl[0]).all()
 
@@ -297,7 +297,7 @@ def test_what_cannot_be_given_is_refused(partly):
     with pytest.raises(ValueError, match="curvature must be one of 'fitted', 'logistic', but is 'exact'"):
         model.posterior_covariance_by_view(partly.X, curvature="exact")
     K = [kernel(partly.X, partly.X, name) for name in VIEWS]
-    given = CMVMED(kernel="precomputed", opinions="consensus").fit(K, partly.y)
+    given = CMVMED(kernel="precomputed", members="consensus").fit(K, partly.y)
     assert set(given.dual_coef_) == {"view0", "view1"}
     with pytest.raises(ValueError, match=r"'view0' has a precomputed kernel.* no standard deviation or covariance"):
         given.posterior_covariance_by_view(K)
@@ -363,7 +363,7 @@ def test_fits_that_are_continued_on_all_rows_number_the_support_among_them():
     rates = model.disagreement_["rate"]
     codes = [p.argmax(axis=1) for p in model.predict_proba_by_view(X[y == -1]).values()]
     assert rates[0] == pytest.approx((codes[0] != codes[1]).mean(), abs=0.06)
-    q = model.predict_proba_by_opinion(X[y == -1])["consensus"]
+    q = model.predict_proba_by_member(X[y == -1])["consensus"]
     views = model.predict_proba_by_view(X[y == -1])
     assert model.history_["n_rows"][-1] == 3000 - 24
     scale = model.probability_scale_

@@ -21,8 +21,8 @@ N = 160
 SETTINGS = {
     "exact": {},
     "low rank": {"approximation": 40},
-    "cholesky": {"algorithm": "jaakkola", "n_stages": 1, "max_iter": 3, "opinions": None},
-    "consensus": {"opinions": "consensus"},
+    "cholesky": {"algorithm": "jaakkola", "n_stages": 1, "max_iter": 3, "members": None},
+    "consensus": {"members": "consensus"},
     "precomputed": {"kernel": "precomputed"},
 }
 
@@ -50,7 +50,7 @@ def label(classes, rows):
 def learned(model, X):
     """All numbers that a fit learns and predicts."""
     found = [model.predict_proba(X), model.label_distributions_, model.objective_history_, model.class_prior_]
-    found += [*model.decision_function_by_view(X).values(), *model.predict_proba_by_opinion(X).values()]
+    found += [*model.decision_function_by_view(X).values(), *model.predict_proba_by_member(X).values()]
     held_out = model.held_out_proba_
     return found if held_out is None else [*found, held_out]
 
@@ -105,7 +105,7 @@ def sizes_of_kernels(monkeypatch):
 
 def test_kernels_are_computed_once(monkeypatch):
     X, classes = draw()
-    model = CMVMED(opinions="consensus")
+    model = CMVMED(members="consensus")
     sizes = sizes_of_kernels(monkeypatch)
     warm_fit(model, X, label(classes, np.arange(12)))
     assert sizes.count(N) == 2
@@ -227,7 +227,7 @@ def test_what_is_kept_is_not_copied_pickled_saved_or_cloned(tmp_path):
 
 def test_a_fit_that_fails_leaves_what_was_kept(monkeypatch):
     X, classes = draw()
-    model = warm_fit(CMVMED(opinions="consensus"), X, label(classes, np.arange(12)))
+    model = warm_fit(CMVMED(members="consensus"), X, label(classes, np.arange(12)))
     with pytest.raises(ValueError, match="label"):
         warm_fit(model, X, np.full(N, -1))
     sizes = sizes_of_kernels(monkeypatch)

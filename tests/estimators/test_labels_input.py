@@ -148,13 +148,13 @@ parametrize_models = pytest.mark.parametrize("model", MODELS.values(), ids=MODEL
 @pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS.keys())
 def two_classes(request, partly):
     """The consensus alone."""
-    return clone(request.param).set_params(opinions="consensus").fit(partly.X, partly.y), partly
+    return clone(request.param).set_params(members="consensus").fit(partly.X, partly.y), partly
 
 
 @pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS.keys())
 def three_classes(request, partly_three):
     """The consensus alone."""
-    return clone(request.param).set_params(opinions="consensus").fit(partly_three.X, partly_three.y), partly_three
+    return clone(request.param).set_params(members="consensus").fit(partly_three.X, partly_three.y), partly_three
 
 
 def check_consensus(model, data):
@@ -177,14 +177,14 @@ def test_the_consensus_on_the_training_rows_of_three_classes(three_classes):
 
 @parametrize_models
 @pytest.mark.parametrize("problem", ["partly", "partly_three"])
-def test_probabilities_of_training_rows_with_opinions(model, problem, request):
+def test_probabilities_of_training_rows_with_members(model, problem, request):
     data = request.getfixturevalue(problem)
     check_consensus(clone(model).fit(data.X, data.y), data)
 
 
 @parametrize_models
 def test_scores_with_opinions_are_logarithms_of_probabilities(model, partly, partly_three):
-    if model.opinions in ("consensus", None):
+    if model.members in ("consensus", None):
         pytest.skip("the scores of the consensus alone are those of its views")
     two, three = (clone(model).fit(data.X, data.y) for data in (partly, partly_three))
     odds = np.log(two.predict_proba(partly.X))
@@ -240,7 +240,7 @@ def test_the_objective_falls_within_a_stage(algorithm, partly):
 
 @pytest.mark.parametrize("prior", [0.3, [0.7, 0.3], np.array([0.7, 0.3]), {0: 0.7, 1: 0.3}, {1: 0.3, 0: 0.7}])
 def test_a_class_prior_can_be_given_as_number_array_or_dict(prior, partly):
-    model = CMVMED(views=WIDTHS, class_prior=prior, opinions=None).fit(partly.X, partly.y)
+    model = CMVMED(views=WIDTHS, class_prior=prior, members=None).fit(partly.X, partly.y)
     np.testing.assert_allclose(model.class_prior_, [0.7, 0.3], atol=1e-12)
     np.testing.assert_allclose(model.label_distributions_[partly.hidden].mean(axis=0), [0.7, 0.3], atol=1e-6)
 
@@ -248,7 +248,7 @@ def test_a_class_prior_can_be_given_as_number_array_or_dict(prior, partly):
 def test_a_class_prior_for_three_named_classes(partly_three):
     y = np.where(partly_three.hidden, None, np.array(["x", "y", "z"])[partly_three.y].astype(object))
     prior = {"z": 0.2, "x": 0.5, "y": 0.3}
-    model = CMVMED(views=WIDTHS, class_prior=prior, opinions=None).fit(partly_three.X, y)
+    model = CMVMED(views=WIDTHS, class_prior=prior, members=None).fit(partly_three.X, y)
     shares = model.label_distributions_[partly_three.hidden].mean(axis=0)
     np.testing.assert_allclose(shares, [0.5, 0.3, 0.2], atol=1e-6)
 
@@ -256,7 +256,7 @@ def test_a_class_prior_for_three_named_classes(partly_three):
 def test_the_labels_prior_is_their_smoothed_share(partly):
     y = partly.y.copy()
     y[0] = -1  # nine labels are left, four of class 0
-    model = CMVMED(views=WIDTHS, class_prior="labels", opinions=None).fit(partly.X, y)
+    model = CMVMED(views=WIDTHS, class_prior="labels", members=None).fit(partly.X, y)
     np.testing.assert_allclose(model.class_prior_, [4.5 / 10, 5.5 / 10], atol=1e-12)
     np.testing.assert_allclose(model.label_distributions_[y == -1].mean(axis=0), [0.45, 0.55], atol=1e-6)
 

@@ -17,7 +17,7 @@ COLUMNS = ["a_0", "a_1", "a_2", "b_0", "b_1"]
 # What is tested here does not depend on how far the annealing goes, and shows at the paper's consensus weight.
 FEW = {"n_stages": 3, "consensus_weight": 1.0}
 few_stages = partial(CMVMED, **FEW)
-consensus = partial(few_stages, opinions="consensus")
+consensus = partial(few_stages, members="consensus")
 parametrize_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
@@ -37,7 +37,7 @@ def gappy(partly):
 
 @parametrize_algorithms
 def test_a_row_that_lacks_a_view_is_scored_by_the_others(algorithm, partly, gappy, assert_finite):
-    model = with_algorithm(algorithm, views=VIEWS, opinions="consensus", **FEW).fit(gappy, partly.y)
+    model = with_algorithm(algorithm, views=VIEWS, members="consensus", **FEW).fit(gappy, partly.y)
     assert_finite(model, gappy)
     scores, by_view = model.decision_function(gappy), model.decision_function_by_view(gappy)
     np.testing.assert_allclose(scores[[0, 11]], by_view["b"][[0, 11]], atol=1e-12)
@@ -245,7 +245,7 @@ def test_a_view_of_one_column_is_missing_where_it_is_nan(partly, assert_finite):
     np.testing.assert_allclose(model.decision_function(X)[[12, 13]], only[[12, 13]], atol=1e-12)
 
 
-GIVEN = ["views", "consensus"]  # opinions that know a view by its given kernel alone
+GIVEN = ["views", "consensus"]  # members that know a view by its given kernel alone
 
 
 def kernels_of(rows, train):
@@ -255,8 +255,8 @@ def kernels_of(rows, train):
 def test_a_row_of_a_given_kernel_may_be_missing(partly):
     K = kernels_of(partly.X, partly.X)
     K[0][[4, 20]] = np.nan
-    model = few_stages(kernel="precomputed", opinions=GIVEN).fit(K, partly.y)
-    expected = few_stages(views=[3, 2], kernel="linear", scaling=None, opinions=GIVEN)
+    model = few_stages(kernel="precomputed", members=GIVEN).fit(K, partly.y)
+    expected = few_stages(views=[3, 2], kernel="linear", scaling=None, members=GIVEN)
     X = without(partly.X, [4, 20], VIEWS["a"])
     np.testing.assert_allclose(model.predict_proba(K), expected.fit(X, partly.y).predict_proba(X), atol=1e-6)
 
@@ -265,8 +265,8 @@ def test_a_row_and_its_column_of_a_given_kernel_may_be_missing(partly):
     K = kernels_of(partly.X, partly.X)
     K[0][[4, 20]] = np.nan
     K[0][:, [4, 20]] = np.nan
-    model = few_stages(kernel="precomputed", opinions=GIVEN).fit(K, partly.y)
-    expected = few_stages(views=[3, 2], kernel="linear", scaling=None, opinions=GIVEN)
+    model = few_stages(kernel="precomputed", members=GIVEN).fit(K, partly.y)
+    expected = few_stages(views=[3, 2], kernel="linear", scaling=None, members=GIVEN)
     X = without(partly.X, [4, 20], VIEWS["a"])
     np.testing.assert_allclose(model.predict_proba(K), expected.fit(X, partly.y).predict_proba(X), atol=1e-6)
 
@@ -359,10 +359,10 @@ def test_equal_weights_of_labeled_rows_multiply_C(model, partly):
     assert np.abs(weighted.decision_function(partly.X) - plain.decision_function(partly.X)).max() > 1e-3
 
 
-def test_weights_of_a_class_move_the_opinions(partly):
-    opinions = ["linear", "rbf", "views", "graph"]
+def test_weights_of_a_class_move_the_members(partly):
+    members = ["linear", "rbf", "views", "graph"]
     shares = [
-        few_stages(views=VIEWS, class_prior=None, opinions=opinions)
+        few_stages(views=VIEWS, class_prior=None, members=members)
         .fit(partly.X, partly.y, sample_weight=np.where(partly.y >= 0, np.take(weights, partly.y), 1.0))
         .label_distributions_[partly.hidden, 1]
         .mean()

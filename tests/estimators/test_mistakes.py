@@ -26,7 +26,7 @@ DAYS = pd.date_range("2024-01-01", periods=40)
 
 
 def quick(**settings):
-    return CMVMED(**({"n_stages": 1, "opinions": None} | settings))
+    return CMVMED(**({"n_stages": 1, "members": None} | settings))
 
 
 def fit(X, y, *, views=SLICES, sample_weight=None, groups=None, **settings):
@@ -142,9 +142,9 @@ REFUSED = {
         lambda d: fit(d.X, d.y, class_prior=[-0.5, 1.5]),
         "class_prior must give each of the 2 classes a",
     ),
-    "a misspelled opinion": (
-        lambda d: fit(d.X, d.y, opinions=["consensuss"]),
-        "opinions must be 'auto', None or some of",
+    "a misspelled member": (
+        lambda d: fit(d.X, d.y, members=["consensuss"]),
+        "members must be 'auto', None or some of",
     ),
     "a misspelled draw": (lambda d: fit(d.X, d.y, labels_drawn="randomly"), "labels_drawn"),
     "a pattern instead of a prefix": (

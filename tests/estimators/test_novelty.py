@@ -10,7 +10,7 @@ import cmvmed
 from cmvmed import CMVMED
 from cmvmed.auto.tuning import Tuning, tuning_context
 
-FAST = {"opinions": None}
+FAST = {"members": None}
 VIEWS = {"a": slice(0, 6), "b": slice(6, 10)}
 
 

@@ -29,7 +29,7 @@ def clusters(seed, n=60, n_classes=3, n_features=4, separation=2.0, n_labeled=4)
 def test_fits_in_several_threads_leave_the_blas_threads_as_they_were():
     X, y = clusters(0, n=90)
     with threadpool_limits(2):
-        fit = CMVMED(views=[4, 4], approximation=20, n_stages=2, opinions=None).fit
+        fit = CMVMED(views=[4, 4], approximation=20, n_stages=2, members=None).fit
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda seed: fit(X, y), range(8)))
         assert blas_threads() == 2
@@ -48,7 +48,7 @@ def test_the_correlation_of_a_constant_function_is_not_decided_by_rounding():
 def test_the_order_of_the_rows_does_not_matter(kernel, seed):
     X, y = clusters(seed, n=40, n_classes=5, n_features=1, separation=0.5, n_labeled=2)  # some functions are constant
     order = np.random.default_rng(seed).permutation(len(y))
-    model = CMVMED(views=[1, 1], kernel=kernel, opinions=None)
+    model = CMVMED(views=[1, 1], kernel=kernel, members=None)
     first, second = model.fit(X, y).predict_proba(X), model.fit(X[order], y[order]).predict_proba(X)
     np.testing.assert_allclose(first, second, atol=1e-6)
 
@@ -60,7 +60,7 @@ def test_large_kernels_are_factorized(settings):
     scaling = "auto" if "prior_variance" in settings else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = CMVMED(views=[4, 4], scaling=scaling, opinions=None, n_stages=2, max_iter=10, **settings).fit(X, y)
+        model = CMVMED(views=[4, 4], scaling=scaling, members=None, n_stages=2, max_iter=10, **settings).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
 
 
@@ -68,7 +68,7 @@ def test_a_dual_that_is_not_solved_gives_a_warning_and_no_convergence(monkeypatc
     X, y = clusters(1)
     monkeypatch.setattr("cmvmed.core.posterior.solve_box_qps", lambda S, G, Y, upper, start: 0.5 * upper)
     with pytest.warns(ConvergenceWarning, match="solved only to a gap"):
-        model = CMVMED(views=[4, 4], opinions=None).fit(X, y)
+        model = CMVMED(views=[4, 4], members=None).fit(X, y)
     assert not model.converged_
 
 
@@ -77,7 +77,7 @@ def test_a_rising_objective_is_not_convergence(monkeypatch):
     rising = iter(100.0 * (1.0 + 1e-5) ** np.arange(10_000))
     monkeypatch.setattr("cmvmed.core.annealing.objective", lambda *arguments: Objective(float(next(rising)), 0.0))
     with pytest.warns(ConvergenceWarning, match="did not converge"):
-        assert not CMVMED(views=[4, 4], opinions=None, max_iter=5).fit(X, y).converged_
+        assert not CMVMED(views=[4, 4], members=None, max_iter=5).fit(X, y).converged_
 
 
 @pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact", "newton"])

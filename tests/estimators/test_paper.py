@@ -17,7 +17,7 @@ OF_PAPER = {
     "temperature": 1.0,
     "class_prior": None,
     "view_weights": "uniform",
-    "opinions": None,
+    "members": None,
     "max_iter": 100,
     "algorithm": "bohning",
 }
@@ -42,7 +42,7 @@ def test_other_algorithms_change_nothing_else(algorithm):
     "given",
     [
         {"kernel": "linear+rbf"},
-        {"class_prior": "labels", "opinions": "consensus"},
+        {"class_prior": "labels", "members": "consensus"},
         {"temperature": 0.5, "n_stages": 3},
         {"views": [3, 2], "C": 2.0, "unlabeled": None},
         {"algorithm": "printed", "max_iter": 7},

@@ -52,9 +52,9 @@ def test_a_row_without_any_view_has_all_classes(model, partly):
     np.testing.assert_array_equal(sets[1:], model.predict_set(partly.X, 0.5)[1:])
 
 
-@pytest.mark.parametrize("opinions", ["auto", "consensus", ["views", "linear"]])
-def test_held_out_probabilities_of_all_kinds_of_models(partly_three, opinions):
-    fitted = CMVMED(views=VIEWS, opinions=opinions).fit(partly_three.X, partly_three.y)
+@pytest.mark.parametrize("members", ["auto", "consensus", ["views", "linear"]])
+def test_held_out_probabilities_of_all_kinds_of_models(partly_three, members):
+    fitted = CMVMED(views=VIEWS, members=members).fit(partly_three.X, partly_three.y)
     scores = fitted._model.held_out
     assert scores.scores.shape == (12,)
     assert ((scores.scores > 0.0) & (scores.scores < 1.0)).all()
@@ -92,8 +92,8 @@ def test_alpha_is_checked(model, partly, alpha):
 def test_held_out_labels_are_needed(partly, fresh_rows):
     with pytest.raises(NotFittedError):
         CMVMED().predict_set(fresh_rows)
-    with pytest.raises(ValueError, match="opinions"):
-        CMVMED(views=VIEWS, opinions=None).fit(partly.X, partly.y).predict_set(fresh_rows)
+    with pytest.raises(ValueError, match="members"):
+        CMVMED(views=VIEWS, members=None).fit(partly.X, partly.y).predict_set(fresh_rows)
     one_of_each = np.where(np.arange(40) < 2, partly.truth, -1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -317,7 +317,7 @@ def test_rows_without_weight_are_in_no_sample(many):
     X, y = many
     weights = np.where((y >= 0) | (np.arange(MANY) < 600), 1.0, 0.0)
     with tuning_context(Tuning(sample_rows=200, held_out_rows=100)):
-        settings = {"approximation": 20, "consensus_weight": 1.0, "opinions": "consensus", "rows_tol": 1e-9}
+        settings = {"approximation": 20, "consensus_weight": 1.0, "members": "consensus", "rows_tol": 1e-9}
         model = CMVMED(views=[WIDTH, WIDTH], **settings).fit(X, y, sample_weight=weights)
     assert model.history_["n_rows"].max() == ((weights > 0.0) & (y < 0)).sum()
 
@@ -416,12 +416,12 @@ def test_a_sample_that_is_enough_saves_passes_over_all_rows(kind, tmp_path, many
 
 
 def test_what_is_learned_beside_the_sweeps_follows_the_sample(many, many_enough):
-    """Class prior, opinions and calibration are of the annealed sample, whatever the other rows are."""
+    """Class prior, members and calibration are of the annealed sample, whatever the other rows are."""
     X, y = many
     models = [CMVMED(views=[WIDTH, WIDTH], rows_tol=rows_tol, **ROUGH).fit(X, y) for rows_tol in (0.01, 0)]
     for name in ("class_prior_", "probability_scale_"):
         np.testing.assert_array_equal(*(getattr(model, name) for model in models))
-    np.testing.assert_array_equal(*(model.opinions_["weight"] for model in models))
+    np.testing.assert_array_equal(*(model.members_["weight"] for model in models))
     assert models[0].approximation_["n_swept"] < models[1].approximation_["n_swept"]
 
 

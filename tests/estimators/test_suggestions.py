@@ -97,12 +97,12 @@ def test_rows_that_lack_views(partly_three):
     "parameters",
     [
         {"approximation": 20},
-        {"opinions": "consensus"},
-        {"opinions": ["linear", "rbf", "views", "consensus"]},
+        {"members": "consensus"},
+        {"members": ["linear", "rbf", "views", "consensus"]},
         {"kernel": "cosine"},
         {"kernel": "linear", "scaling": None},
         {"kernel": affine_kernel},
-        {"opinions": None, "labels_drawn": "chosen"},
+        {"members": None, "labels_drawn": "chosen"},
     ],
     ids=lambda parameters: ", ".join(parameters),
 )
@@ -134,7 +134,7 @@ def test_a_loaded_model_suggests_the_same_rows(fitted, tmp_path):
 
 
 def test_a_model_without_its_training_rows_asks_for_X(partly_three):
-    model = CMVMED(**QUICK, approximation=20, opinions="consensus")
+    model = CMVMED(**QUICK, approximation=20, members="consensus")
     model.fit(partly_three.X, partly_three.y)
     with pytest.raises(ValueError, match="does not hold all its training rows; pass the rows to choose from as X"):
         model.suggest()

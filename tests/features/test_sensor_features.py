@@ -60,7 +60,7 @@ def test_pipeline_with_missing_sensors_and_unequal_lengths():
     signals = {name: list(values) for name, values in made.signals.items()}
     signals["chest"][3:9] = [None] * 6
     signals["ankle"] = [signal[:, : 150 + row] for row, signal in enumerate(signals["ankle"])]
-    model = make_pipeline(SensorFeatures(sampling_rate=made.sampling_rates), CMVMED(n_stages=1, opinions=None))
+    model = make_pipeline(SensorFeatures(sampling_rate=made.sampling_rates), CMVMED(n_stages=1, members=None))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*")
         model.fit(signals, hidden(made.target))
@@ -127,7 +127,7 @@ def counting(monkeypatch):
 def test_predict_and_predict_proba_compute_features_once(monkeypatch):
     made, computed = motion(), counting(monkeypatch)
     features = SensorFeatures("statistics", sampling_rate=made.sampling_rates, memory=FeatureCache())
-    model = make_pipeline(features, CMVMED(n_stages=1, opinions=None)).fit(made.signals, hidden(made.target))
+    model = make_pipeline(features, CMVMED(n_stages=1, members=None)).fit(made.signals, hidden(made.target))
     model.predict_proba(made.signals)
     model.predict(made.signals)
     assert computed == list(made.signals)

@@ -35,7 +35,7 @@ def test_the_mean_is_that_of_held_out_labels_and_probabilities(gaussian):
 
 
 def test_the_consensus_alone_has_no_accuracy_by_the_labels_alone(gaussian):
-    estimate = CMVMED(views=gaussian.views, opinions="consensus").fit(gaussian.data, gaussian.y).accuracy_estimate()
+    estimate = CMVMED(views=gaussian.views, members="consensus").fit(gaussian.data, gaussian.y).accuracy_estimate()
     assert np.isnan(estimate.labels_only)
     assert "by the labels alone" not in str(estimate)
 
@@ -80,11 +80,11 @@ def test_the_estimate_from_chosen_rows_is_that_of_the_probabilities(gaussian):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda **given: CMVMED(opinions=None, **given), lambda **given: CMVMED.paper(algorithm="printed", **given)],
+    [lambda **given: CMVMED(members=None, **given), lambda **given: CMVMED.paper(algorithm="printed", **given)],
 )
 def test_no_accuracy_estimate_without_held_out_labels(gaussian, make):
     model = make(views=gaussian.views, n_stages=2).fit(gaussian.data, gaussian.y)
-    with pytest.raises(ValueError, match="opinions"):
+    with pytest.raises(ValueError, match="members"):
         model.accuracy_estimate()
 
 

@@ -1,4 +1,4 @@
-"""Which opinions there are, and that their kernels stay positive semi-definite where views are missing."""
+"""Which members there are, and that their kernels stay positive semi-definite where views are missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.core.factories import rejects
 
 
 def names(candidates):
-    return [opinion.name for opinion in candidates.opinions]
+    return [member.name for member in candidates.members]
 
 
 @pytest.mark.parametrize("kernel", ["linear+rbf", "rbf", "linear", "cosine"])
@@ -26,7 +26,7 @@ def test_views_with_features_have_every_kind(kernel):
 def test_only_the_kinds_asked_for_are_there():
     training = draw_training()
     for kind, expected in zip(KINDS, (1, 1, 2, 1, 1), strict=True):
-        assert [opinion.kind for opinion in training.candidates([kind]).opinions] == [kind] * expected
+        assert [member.kind for member in training.candidates([kind]).members] == [kind] * expected
     assert names(training.candidates(["linear", "rbf", "views"])) == ["linear", "rbf", "view view0", "view view1"]
 
 
@@ -36,9 +36,9 @@ def test_a_single_view_has_one_graph():
 
 def test_new_rows_are_compared_with_at_most_so_many_nodes_and_those_of_labels():
     training = draw_training()
-    (whole,) = training.candidates(["graph"]).opinions
-    (opinion,) = training.candidates(["graph"], max_compared_nodes=30).opinions
-    kernel, coefficients = opinion.kernels[0], np.ones((training.labeled_rows().codes.size, 1))
+    (whole,) = training.candidates(["graph"]).members
+    (member,) = training.candidates(["graph"], max_compared_nodes=30).members
+    kernel, coefficients = member.kernels[0], np.ones((training.labeled_rows().codes.size, 1))
     np.testing.assert_array_equal(kernel.columns, whole.kernels[0].columns)  # all rows are nodes of the graph
     assert whole.kernels[0].node_scores(coefficients)[0].size == kernel.nodes.size
     nodes, node_scores = kernel.node_scores(coefficients)
@@ -72,10 +72,10 @@ def test_given_kernels_are_one_joint_opinion_without_graphs():
 
 @pytest.mark.parametrize("kinds", [KINDS, ["views"], ["linear", "graph"]])
 def test_prior_weights_sum_to_one_and_all_views_together_count_like_one_opinion(kinds):
-    opinions = draw_training(n_views=3).candidates(kinds).opinions
-    np.testing.assert_allclose(sum(opinion.prior for opinion in opinions), 1.0, rtol=1e-12)
+    members = draw_training(n_views=3).candidates(kinds).members
+    np.testing.assert_allclose(sum(member.prior for member in members), 1.0, rtol=1e-12)
     for kind in kinds:
-        total = sum(opinion.prior for opinion in opinions if opinion.kind == kind)
+        total = sum(member.prior for member in members if member.kind == kind)
         np.testing.assert_allclose(total, 1.0 / len(kinds), rtol=1e-12)
 
 
@@ -92,52 +92,52 @@ def check_positive_semidefinite(gram):
 @pytest.mark.parametrize("missing", [0.0, 0.5])
 def test_kernels_are_positive_semidefinite(missing):
     candidates = draw_training(n_labeled=40, n_views=3, missing=missing).candidates()
-    for opinion in candidates.opinions:
-        check_positive_semidefinite(opinion.gram(candidates.rows.index))
+    for member in candidates.members:
+        check_positive_semidefinite(member.gram(candidates.rows.index))
 
 
 def test_the_mean_over_common_views_would_not_be_positive_semidefinite():
     """Dividing each entry by the number of views that both rows have is what D (Σ K) D avoids."""
     for seed in range(5):
         candidates = draw_training(seed, n_labeled=60, n_views=3, missing=0.6).candidates(["linear"])
-        kernels, labeled = candidates.opinions[0].kernels, candidates.rows.index
+        kernels, labeled = candidates.members[0].kernels, candidates.rows.index
         both = sum(np.outer(kernel.present[labeled], kernel.present[labeled]) for kernel in kernels)
         rejects(check_positive_semidefinite, sum(kernel.gram() for kernel in kernels) / np.maximum(both, 1))
 
 
-def check_joint(opinion, candidates):
+def check_joint(member, candidates):
     """D (Σ_v K_v) D, with the views that each row has."""
     labeled = candidates.rows.index
-    n_views = np.sum([kernel.present[labeled] for kernel in opinion.kernels], axis=0)
+    n_views = np.sum([kernel.present[labeled] for kernel in member.kernels], axis=0)
     expected = np.empty((labeled.size, labeled.size))
     for i in range(labeled.size):
         for j in range(labeled.size):
-            total = sum(kernel.gram()[i, j] for kernel in opinion.kernels)
+            total = sum(kernel.gram()[i, j] for kernel in member.kernels)
             expected[i, j] = total / np.sqrt(n_views[i] * n_views[j])
-    np.testing.assert_allclose(opinion.gram(labeled), expected, atol=1e-9)
+    np.testing.assert_allclose(member.gram(labeled), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["linear", "rbf", "view_graphs"])
 def test_joint_kernels_are_means_over_the_views_of_a_row(kind):
     candidates = draw_training(n_views=3, missing=0.4).candidates([kind])
-    check_joint(candidates.opinions[0], candidates)
-    rejects(check_joint, replace(candidates.opinions[0], normalized=False), candidates)
-    rejects(check_joint, replace(candidates.opinions[0], factor=0.5), candidates)
+    check_joint(candidates.members[0], candidates)
+    rejects(check_joint, replace(candidates.members[0], normalized=False), candidates)
+    rejects(check_joint, replace(candidates.members[0], factor=0.5), candidates)
 
 
 def test_a_mean_of_two_kernels_has_each_centered_on_its_own():
     candidates = draw_training(missing=0.3).candidates(["views"])
-    for opinion in candidates.opinions:
-        linear, rbf = opinion.kernels
+    for member in candidates.members:
+        linear, rbf = member.kernels
         assert (linear.kernel.kind, rbf.kernel.kind) == ("linear", "rbf")
         np.testing.assert_allclose(
-            opinion.gram(candidates.rows.index), 0.5 * (linear.gram() + rbf.gram()), rtol=1e-12, atol=1e-14
+            member.gram(candidates.rows.index), 0.5 * (linear.gram() + rbf.gram()), rtol=1e-12, atol=1e-14
         )
 
 
 def check_scores(candidates, j, scores, coefficients):
     """On labeled rows the scores are the kernel times the coefficients."""
-    gram = candidates.opinions[j].gram(candidates.rows.index)
+    gram = candidates.members[j].gram(candidates.rows.index)
     np.testing.assert_allclose(scores[candidates.rows.index], gram @ coefficients, atol=1e-8)
 
 
@@ -152,7 +152,7 @@ def test_scores_of_training_rows_new_rows_and_labeled_rows_agree(missing, kernel
     training = draw_training(n_views=3, missing=missing, kernel=kernel)
     candidates = training.candidates()
     coefficients = np.random.default_rng(0).normal(size=(15, 2))
-    for j in range(len(candidates.opinions)):
+    for j in range(len(candidates.members)):
         scores = candidates.scores(j, coefficients)
         check_scores(candidates, j, scores, coefficients)
         rejects(check_scores, candidates, j, 1.1 * scores, coefficients)
@@ -166,7 +166,7 @@ def test_labels_drawn_per_class_add_one_to_every_kernel():
     plain, constant = training.candidates(), training.candidates(per_class=True)
     coefficients = np.random.default_rng(0).standard_normal((plain.rows.codes.size, 3))
     total = coefficients.sum(axis=0)
-    for j, (first, second) in enumerate(zip(plain.opinions, constant.opinions, strict=True)):
+    for j, (first, second) in enumerate(zip(plain.members, constant.members, strict=True)):
         np.testing.assert_allclose(second.gram(plain.rows.index), first.gram(plain.rows.index) + 1.0, atol=1e-12)
         scores = plain.scores(j, coefficients)
         np.testing.assert_allclose(constant.scores(j, coefficients), scores + total, atol=1e-12)
@@ -178,7 +178,7 @@ def test_labels_drawn_per_class_add_one_to_every_kernel():
 
 def test_linear_kernels_are_clipped_far_out_and_others_as_the_user_gave_them():
     training = draw_training()
-    by_kind = {opinion.kind: opinion for opinion in training.candidates().opinions}
+    by_kind = {member.kind: member for member in training.candidates().members}
     clips = {
         kind: [kernel.data.scaling.clip for kernel in by_kind[kind].kernels] for kind in ("linear", "rbf", "views")
     }
@@ -188,5 +188,5 @@ def test_linear_kernels_are_clipped_far_out_and_others_as_the_user_gave_them():
 
 def test_ridges_are_those_of_the_tuning():
     tuning = replace(TUNING, linear_ridge=1.0, kernel_ridge=2.0, graph_ridge=3.0)
-    ridges = {opinion.kind: opinion.ridge for opinion in draw_training().candidates(tuning=tuning).opinions}
+    ridges = {member.kind: member.ridge for member in draw_training().candidates(tuning=tuning).members}
     assert ridges == {"linear": 1.0, "rbf": 2.0, "views": 2.0, "graph": 3.0, "view_graphs": 3.0}

@@ -175,7 +175,7 @@ def test_labels_drawn_per_class_widen_the_interval(fitted):
 
 def check_table(table, fit, combined):
     pool, rows = fit.supervised.pool, fit.supervised.rows
-    assert table["name"] == [*(opinion.name for opinion in fit.supervised.candidates.opinions), "consensus"]
+    assert table["name"] == [*(member.name for member in fit.supervised.candidates.members), "consensus"]
     np.testing.assert_allclose(table["weight"].sum(), 1.0, rtol=1e-9)
     np.testing.assert_allclose(table["weight"][:-1], combined.mixture.weights[0] * pool.weights)
     for j in range(pool.weights.size):
@@ -188,7 +188,7 @@ def check_table(table, fit, combined):
     np.testing.assert_allclose(table["log_loss"][-1], np.average(-np.log(own), weights=w))
 
 
-def test_the_table_of_opinions(fitted):
+def test_the_table_of_members(fitted):
     combined = fitted.combined(fitted.parts())
     table = opinions_table(combined)
     check_table(table, fitted, combined)

@@ -1,4 +1,4 @@
-"""The pool of opinions: held-out labels decide, and no fold's own labels do."""
+"""The pool of members: held-out labels decide, and no fold's own labels do."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.core.factories import rejects
 
 
 def check_refits(left_out, training, candidates, kept):
-    """Scores of a label by an opinion fitted to the kept labels without it, each solved anew."""
+    """Scores of a label by an member fitted to the kept labels without it, each solved anew."""
     rows = candidates.rows
     targets = np.eye(rows.n_classes)[rows.codes] - empirical_bayes_share(rows.counts(kept))
-    for j, opinion in enumerate(candidates.opinions):
-        matrix = opinion.gram(candidates.rows.index)
-        ridge = np.diag(opinion.ridge / rows.weights)
+    for j, member in enumerate(candidates.members):
+        matrix = member.gram(candidates.rows.index)
+        ridge = np.diag(member.ridge / rows.weights)
         for i in np.flatnonzero(kept):
             others = kept & (rows.groups != rows.groups[i])
             alpha = np.linalg.solve((matrix + ridge)[np.ix_(others, others)], targets[others])
@@ -37,7 +37,7 @@ def test_left_out_scores_are_those_of_refits(n_classes):
     candidates = training.candidates()
     everything, without = np.ones(15, dtype=bool), np.arange(15) % 5 != 0
     fits = [
-        fit_opinion(candidates, j, [everything, without], training.block.size) for j in range(len(candidates.opinions))
+        fit_opinion(candidates, j, [everything, without], training.block.size) for j in range(len(candidates.members))
     ]
     for s, kept in enumerate((everything, without)):
         check_refits([fit.left_out[s] for fit in fits], training, candidates, kept)
@@ -68,7 +68,7 @@ def test_the_pool_is_made_of_its_parts(fitted):
     pool, candidates = supervised.pool, supervised.candidates
     rows, n = candidates.rows, training.block.size
     everything = np.ones(24, dtype=bool)
-    fits = [fit_opinion(candidates, j, [everything], n) for j in range(len(candidates.opinions))]
+    fits = [fit_opinion(candidates, j, [everything], n) for j in range(len(candidates.members))]
     every, out = (
         np.stack(
             [
@@ -105,7 +105,7 @@ def test_offsets_and_scales_are_those_of_the_prior_if_no_label_can_be_left_out()
     assert not pool.judged.any()
     np.testing.assert_allclose(pool.scales, TUNING.opinion_scale)
     np.testing.assert_allclose(pool.offsets, np.broadcast_to(np.log(label_share(np.ones(2))), pool.offsets.shape))
-    np.testing.assert_allclose(pool.weights, [opinion.prior for opinion in supervised.candidates.opinions])
+    np.testing.assert_allclose(pool.weights, [member.prior for member in supervised.candidates.members])
 
 
 def test_the_opinions_that_learn_from_labels_alone_ignore_the_graphs():
@@ -180,12 +180,12 @@ def test_a_row_of_weight_two_is_the_row_twice_and_the_order_does_not_matter():
 def test_neighbors_have_the_weight_of_the_graphs_if_it_is_above_their_prior():
     training = draw_training(n_labeled=40, n_unlabeled=160, clusters=True)
     supervised = training.supervised()
-    opinions = supervised.candidates.opinions
-    graphs = np.array([opinion.kind in USES_UNLABELED for opinion in opinions])
-    evidence, prior = supervised.neighbor_evidence(), np.array([opinion.prior for opinion in opinions])
+    members = supervised.candidates.members
+    graphs = np.array([member.kind in USES_UNLABELED for member in members])
+    evidence, prior = supervised.neighbor_evidence(), np.array([member.prior for member in members])
     np.testing.assert_allclose(evidence.weight, supervised.pool.weights[graphs].sum())
     assert evidence.weight > prior[graphs].sum()
-    (joint,) = (opinion for opinion in opinions if opinion.kind == "graph")
+    (joint,) = (member for member in members if member.kind == "graph")
     assert evidence.nodes is joint.kernels[0].nodes
     for factor, found in ((0.9, False), (1.1, True)):
         weights = np.where(graphs, factor * prior, prior)

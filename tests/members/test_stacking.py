@@ -16,16 +16,16 @@ from tests.core.factories import rejects
 SCALE_SD, OFFSET_SD = 0.8, 0.6
 
 
-def draw_scores(seed=0, *, n_opinions=3, n=25, n_classes=3, signal=1.0):
-    """Scores of opinions that favor the true class, classes, weights, and log shares."""
+def draw_scores(seed=0, *, n_members=3, n=25, n_classes=3, signal=1.0):
+    """Scores of members that favor the true class, classes, weights, and log shares."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(n_classes, size=n)
-    scores = rng.normal(size=(n_opinions, n, n_classes)) + signal * np.eye(n_classes)[codes]
+    scores = rng.normal(size=(n_members, n, n_classes)) + signal * np.eye(n_classes)[codes]
     return scores, codes, rng.uniform(0.2, 2.0, n), np.log(rng.dirichlet(np.full(n_classes, 5.0)))
 
 
 def penalized_likelihood(parameters, scores, codes, weights, log_prior, center, tuning=TUNING):
-    """Of one opinion, at (log c, b); labels are smoothed."""
+    """Of one member, at (log c, b); labels are smoothed."""
     t, b = parameters[0], parameters[1:]
     log_p = log_softmax(np.exp(t) * scores + log_prior + b, axis=1)
     e = tuning.label_smoothing / (weights.sum() + 2.0)
@@ -128,7 +128,7 @@ def test_targets_are_smoothed_by_a_fixed_number_of_labels():
 
 
 def draw_likelihood(seed=0, n=30):
-    """Probabilities of held-out labels by three opinions of which the second is best, weights, and a prior."""
+    """Probabilities of held-out labels by three members of which the second is best, weights, and a prior."""
     rng = np.random.default_rng(seed)
     likelihood = expit(rng.normal(size=(n, 3)) + np.array([0.3, 2.0, 0.0]))
     return likelihood, rng.uniform(0.2, 2.0, n), np.array([0.5, 0.2, 0.3])

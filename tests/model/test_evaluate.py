@@ -86,7 +86,7 @@ def test_each_distance_and_kernel_value_is_computed_once(fitted):
     assert [len(graphs.graphs) for graphs in sums.graphs] == [4]  # one by all views, and one by each
     assert [len(graphs.distances) for graphs in sums.graphs] == [3]
     gaussians = [len(own.sum.gaussians) for own in sums.kernels if own.sum.gaussians]
-    assert gaussians == [2, 2, 2]  # of opinions ("rbf" and that of the view) and of the consensus
+    assert gaussians == [2, 2, 2]  # of members ("rbf" and that of the view) and of the consensus
     assert len(sums.forms.views) == 3
 
 

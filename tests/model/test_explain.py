@@ -16,11 +16,11 @@ from cmvmed.model.explain import shapley_weights
 
 SETTINGS = {
     "default": {},
-    "no neighbors": {"opinions": ["linear", "rbf", "views", "consensus"]},
-    "graphs": {"opinions": ["graph", "view_graphs", "consensus"]},
-    "one opinion": {"opinions": "views"},
-    "consensus": {"opinions": "consensus"},
-    "not calibrated": {"opinions": None},
+    "no neighbors": {"members": ["linear", "rbf", "views", "consensus"]},
+    "graphs": {"members": ["graph", "view_graphs", "consensus"]},
+    "one member": {"members": "views"},
+    "consensus": {"members": "consensus"},
+    "not calibrated": {"members": None},
     "landmarks": {"approximation": 20},
 }
 TOLERANCE = 1e-10
@@ -109,7 +109,7 @@ def test_shapley_values_by_their_definition(n_views, n_classes, missing_rate):
         np.testing.assert_allclose(values, expected[name], atol=1e-9, rtol=0.0)
 
 
-@pytest.mark.parametrize("make", [CMVMED.paper, lambda **views: CMVMED(opinions="consensus", **views)])
+@pytest.mark.parametrize("make", [CMVMED.paper, lambda **views: CMVMED(members="consensus", **views)])
 def test_shares_of_the_consensus_are_its_terms(make):
     bunch = data(3, 3, 0.3)
     model = make(views=bunch.views).fit(bunch.data, bunch.y)
@@ -123,7 +123,7 @@ def test_shares_of_the_consensus_are_its_terms(make):
     np.testing.assert_allclose(shares["prior"], np.broadcast_to(offset, shares["prior"].shape))
 
 
-@pytest.mark.parametrize("settings", [{}, {"opinions": "consensus"}], ids=["opinions", "consensus"])
+@pytest.mark.parametrize("settings", [{}, {"members": "consensus"}], ids=["members", "consensus"])
 def test_an_absent_view_has_no_share(settings):
     bunch = data(3, 3, 0.3)
     model, X = fitted(bunch, **settings), bunch.data.copy()
@@ -157,7 +157,7 @@ def test_a_view_without_weight_has_no_share():
     assert np.abs(shares["view1"]).max() > 0.1
 
 
-@pytest.mark.parametrize("settings", [{}, {"opinions": "consensus"}], ids=["opinions", "consensus"])
+@pytest.mark.parametrize("settings", [{}, {"members": "consensus"}], ids=["members", "consensus"])
 def test_equal_views_have_equal_shares(settings):
     bunch = data(2, 3)
     X = {"first": bunch.data[:, :4], "other": bunch.data[:, 4:], "again": bunch.data[:, :4]}
@@ -193,7 +193,7 @@ def test_weights_of_sets_of_views(n_views):
 
 def test_many_views_are_explained_by_random_orders(monkeypatch):
     bunch = data(9, 2)
-    model, X = fitted(bunch, opinions=["rbf", "views"]), bunch.data[:15]
+    model, X = fitted(bunch, members=["rbf", "views"]), bunch.data[:15]
     shares = assert_adds_up(model, X)
     again = model.explain(X)
     assert all((shares[name] == again[name]).all() for name in shares)

@@ -239,11 +239,11 @@ def test_tampered_arrays_are_refused(change):
 
 
 @cache
-def with_forest(n_classes=K, n_trees=20, opinions="auto", **settings):
+def with_forest(n_classes=K, n_trees=20, members="auto", **settings):
     """A fitted CMVMED whose members have a forest beside them."""
     X = two_views(n_classes)
     estimator = copy(
-        of_cmvmed(X, labels(n_classes)[1], opinions=list(opinions) if isinstance(opinions, tuple) else opinions).model
+        of_cmvmed(X, labels(n_classes)[1], members=list(members) if isinstance(members, tuple) else members).model
     )
     forest = ExtraTreesClassifier(n_trees, random_state=0, **settings).fit(X, labels(n_classes)[0])
     term = forest_term(forest, (0, 1), FILL, SMOOTHING, n_classes)
@@ -302,7 +302,7 @@ def test_a_file_with_a_tampered_forest_is_refused(change, tmp_path):
 
 
 def test_compact_files_keep_the_forest(tmp_path):
-    model, X = with_forest(opinions=("linear", "views", "consensus"))
+    model, X = with_forest(members=("linear", "views", "consensus"))
     model.save(tmp_path / "m", compact=50)
     kept, whole = (own._model.members[0].terms[0] for own in (cmvmed.load(tmp_path / "m"), model))
     matrices = split(X)

@@ -41,7 +41,7 @@ METHODS = (
     "predict",
     "predict_proba",
     "decision_function",
-    "predict_proba_by_opinion",
+    "predict_proba_by_member",
     "predict_proba_by_view",
     "decision_function_by_view",
     "explain",
@@ -93,7 +93,7 @@ def outputs(model, X):
         found = {name: getattr(model, name)(X) for name in METHODS if hasattr(model, name)}
         if isinstance(model, CMVMED) and model.kernel != "precomputed":
             found["deviations"] = model.decision_function_by_view(X, return_std=True)
-        if isinstance(model, CMVMED) and model.opinions is not None:
+        if isinstance(model, CMVMED) and model.members is not None:
             found["estimate"] = model.accuracy_estimate()
             found["sets"] = model.predict_set(X)
     return found
@@ -202,7 +202,7 @@ def test_the_fields_of_the_format_are_those_that_are_listed():
 
 def test_what_is_shared_is_written_once(fitted, tmp_path):
     """A view's training rows are used by the consensus, other members and the graphs."""
-    model = of_cmvmed(opinions=["rbf", "views", "graph", "consensus"], scaling="unit").model
+    model = of_cmvmed(members=["rbf", "views", "graph", "consensus"], scaling="unit").model
     model.save(tmp_path / "m")
     loaded = cmvmed.load(tmp_path / "m")._model
     rbf, graph = loaded.members[0].terms[0], loaded.members[-2].terms[0]

@@ -89,12 +89,12 @@ def test_views_that_only_new_rows_lack():
 
 
 @pytest.mark.parametrize(
-    "opinions",
+    "members",
     ["linear", "rbf", "views", "graph", "view_graphs", "consensus", ["graph", "consensus"], ["linear", "rbf"]],
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_opinions(opinions, n_classes):
-    model, new = fitted(n_classes, opinions=opinions, draw_settings={"missing": 0.2})
+def test_members(members, n_classes):
+    model, new = fitted(n_classes, members=members, draw_settings={"missing": 0.2})
     check_same(model, new)
 
 
@@ -116,7 +116,7 @@ def test_the_neighbors_as_a_view_of_the_consensus():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"opinions": ["linear", "rbf", "views", "consensus"]},
+        {"members": ["linear", "rbf", "views", "consensus"]},
         {"kernel": "linear"},
         {"kernel": "cosine"},
         {"kernel": ["rbf", "linear"], "scaling": None},
@@ -126,7 +126,7 @@ def test_the_neighbors_as_a_view_of_the_consensus():
         {"class_prior": None},
         {"consensus_weight": 0.0},
         {"bias_variance": 0.0},
-        {"opinions": None},
+        {"members": None},
     ],
     ids=str,
 )
@@ -212,7 +212,7 @@ def test_sparse_views_are_dense_inputs_and_small_files():
 
 
 @pytest.mark.parametrize("n_rows", [0, 1])
-@pytest.mark.parametrize("settings", [{}, {"opinions": "consensus"}, {"approximation": 10}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"members": "consensus"}, {"approximation": 10}], ids=str)
 def test_one_row_and_none(n_rows, settings):
     if n_rows == 0 and tuple(map(int, ort.__version__.split(".")[:2])) < (1, 31):
         pytest.skip("ONNX Runtime before 1.31 ends the process when it is given no rows")
@@ -242,7 +242,7 @@ def test_labels_are_the_classes(classes, kind):
 
 
 def test_a_loaded_and_a_compact_model(tmp_path):
-    model, new = fitted(opinions=["linear", "rbf", "views", "consensus"], n_train=400)
+    model, new = fitted(members=["linear", "rbf", "views", "consensus"], n_train=400)
     model.save(tmp_path / "m.cmvmed")
     loaded = cmvmed.load(tmp_path / "m.cmvmed")
     assert loaded.to_onnx().SerializeToString() == model.to_onnx().SerializeToString()
@@ -345,7 +345,7 @@ def test_what_cannot_be_exported(tmp_path, make, arguments, message):
 
 def test_too_many_numbers_are_an_error(monkeypatch):
     monkeypatch.setattr(onnx_model, "MAX_BYTES", 2**12)
-    with pytest.raises(ValueError, match=r"would hold 0 MiB of training rows.*max_features.*opinions"):
+    with pytest.raises(ValueError, match=r"would hold 0 MiB of training rows.*max_features.*members"):
         fitted(n_train=60)[0].to_onnx()
 
 

@@ -9,7 +9,7 @@ from cmvmed import CMVMED
 from cmvmed.monitoring.sensor_health import LEVEL, MIN_ROWS
 from tests.core.factories import rejects
 
-FAST = {"opinions": None}
+FAST = {"members": None}
 NAMES = ("acc", "gyro", "mag")
 D = 6
 

@@ -111,9 +111,7 @@ def _disagreement_table(fit: FitViews, plan: Plan, result: AnnealingResult) -> d
     }
 
 
-def _label_distributions(
-    training: TrainingData, plan: Plan, result: AnnealingResult, pool: PoolFit | None
-) -> Array:
+def _label_distributions(training: TrainingData, plan: Plan, result: AnnealingResult, pool: PoolFit | None) -> Array:
     """The probabilities of the classes of every training row, (n, K); certain for labeled rows."""
     labels, partition = training.labels, training.partition
     table = np.tile(plan.class_prior, (labels.codes.size, 1))

@@ -63,10 +63,10 @@ class CMVMED(
     consensus grows, and its temperature falls, over the stages of an annealing that starts from the views' independent
     classifiers.
 
-    By default the consensus is one of several opinions: classifiers of all views together, of each view, and of the
-    graph of nearest rows, learned from the labels. Labels that an opinion did not see set its weight, so that unlabeled
-    rows do little harm where they do not help. ``opinions="consensus"`` is the consensus alone, and ``opinions=None``
-    the consensus without calibration, as in the paper.
+    By default the consensus is one of several members. The others are classifiers of each view, discriminant analysis, graphs
+    of nearest rows and randomized trees. Labels that a member did not see set its weight, so that unlabeled rows do little
+    harm where they do not help. ``members="consensus"`` is the consensus alone, and ``members=None`` the consensus without
+    calibration, as in the paper.
 
     ``explain`` says what each view contributes to a row's score, ``predict_set`` which classes a row may have, and
     ``accuracy_estimate`` how many rows are expected to be right.
@@ -108,13 +108,13 @@ class CMVMED(
         or dict gives one share per class: if you know the shares, give them. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
-    opinions : "auto", None, str or list of str, default="auto"
-        Which classifiers take part: "linear" and "rbf" (all views together), "views" (each view alone), "graph" and
-        "view_graphs" (graphs of nearest rows, by all views together and by each) and "consensus" (the paper's). "auto"
-        is all of them. A cross-fit on the labeled rows sets their weights and calibrates their probabilities: five
-        short fits, each without the labels of a fifth of them. ``opinions_`` shows the weights. If held-out labels
-        favor "graph" and kernels are exact, it is also one more view of the consensus. Views with a callable or
-        precomputed kernel have no graphs. None is the consensus alone without the cross-fit, as in the paper.
+    members : "auto", None, str or list of str, default="auto"
+        Which classifiers take part: "views" (each view alone), "lda" (linear discriminant analysis of all views together),
+        "view_graphs" (graphs of nearest rows by each view), "trees" and "trees_all" (randomized trees on all columns, whose
+        splits look at a few columns or at all) and "consensus" (the paper's). "auto" is all of them. Labels that are held out
+        in five folds turn their scores into probabilities and set their weights in the pool, which ``members_`` shows. Views
+        with a callable or precomputed kernel have no columns, so that only "views" and "consensus" take part. None is the
+        consensus alone without held-out labels, as in the paper.
     labels_drawn : {"unknown", "random", "per_class", "chosen"}, default="unknown"
         How the labeled rows were chosen. "random": each row with the same probability, so that the labels say
         something of the class shares. "per_class": a number of rows of each class, so that they do not. "chosen": by a
@@ -163,12 +163,12 @@ class CMVMED(
     label_distributions_ : ndarray of shape (n_rows, n_classes)
         Probability of the classes of each training row; certain for labeled rows. If it would exceed the memory limit,
         reading it or ``transduction_`` is an AttributeError that says so.
-    opinions_ : dict of str to list or ndarray
-        Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the opinions, the last two on labels that each did
-        not see (NaN if none could be held out). ``pandas.DataFrame(model.opinions_)`` shows them as a table.
+    members_ : dict of str to list or ndarray
+        Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the members, the last two on labels that each did
+        not see (NaN if none could be held out). ``pandas.DataFrame(model.members_)`` shows them as a table.
     held_out_rows_ : ndarray of shape (n_held_out,)
         Numbers of the labeled rows that were held out of the cross-fit; none (n_held_out is 0) if there was no cross-fit
-        (``opinions=None``). A label is held out if its class has others, in another group.
+        (``members=None``). A label is held out if its class has others, in another group.
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
         Probability of the classes of these rows by fits that did not use their labels.
     class_prior_ : ndarray of shape (n_classes,)
@@ -294,7 +294,7 @@ class CMVMED(
     def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
         """The paper's method with the missing linear term restored and no other additions.
 
-        RBF kernels, equal view weights, λ = 1, T = 1, no bias, no class prior, no other opinions, no calibration. With
+        RBF kernels, equal view weights, λ = 1, T = 1, no bias, no class prior, no other members, no calibration. With
         ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.
 
         Parameters
@@ -399,9 +399,9 @@ class CMVMED(
         return {name: value for name, value in state.items() if name != "_row_cache"}
 
     def predict_proba(self, X: object) -> Any:
-        """Probability of the classes of each row: the mixture of the pooled opinions and the consensus, calibrated.
+        """Probability of the classes of each row: the product of those of the members, each to the power of its weight, with the offset of the class shares.
 
-        Of the consensus alone, softmax(c score / 2T) with the scale c of the calibration; σ(c score/T) for two classes.
+        Of the consensus alone, softmax of its calibrated scores.
 
         Parameters
         ----------
@@ -444,12 +444,11 @@ class CMVMED(
     def accuracy_estimate(self, level: float = 0.9) -> AccuracyEstimate:
         """The accuracy to expect on rows like the unlabeled training rows, estimated from the fit.
 
-        The mean is halfway between the share of held-out labels that are predicted, by fits that repeat every decision
-        without them, and the mean largest probability of the unlabeled rows. The interval is that of a share seen in
-        half as many rows as there are held-out labels, a third if labels were drawn per class: so wide that it holds as
-        often as it says on many data sets (docs/accuracy.md). With ``labels_drawn="chosen"`` the mean is that of the
-        probabilities alone, and the interval that of a fifth as many rows. With ``fit(..., groups=...)`` it is for rows
-        of new groups.
+        The mean combines the share of held-out labels that are predicted correctly, by fits without them, with the mean
+        largest probability of the unlabeled rows, which counts as 20 held-out labels. The interval is that of a share seen
+        in about a third as many rows as there are held-out labels: so wide that it holds as often as it says on many data
+        sets (docs/accuracy.md). With ``labels_drawn="chosen"`` the mean is that of the probabilities alone. With
+        ``fit(..., groups=...)`` it is for rows of new groups.
 
         Parameters
         ----------
@@ -468,14 +467,14 @@ class CMVMED(
         if self._accuracy is None:
             raise ValueError(
                 "The accuracy is estimated by the cross-fit that calibrates probabilities, which this fit did not do: use "
-                'opinions="consensus" or more opinions instead of None, and let the fit run to its end.'
+                'members="consensus" or more members instead of None, and let the fit run to its end.'
             )
         return self._accuracy.estimate(float(level))
 
     def explain(self, X: object) -> dict[str, Any]:
         """Share of each view in the score of each row; the shares add up to ``decision_function(X)``.
 
-        With ``opinions="consensus"`` a score is the weighted mean of the views' scores and an offset, and its shares
+        With ``members="consensus"`` a score is the weighted mean of the views' scores and an offset, and its shares
         are the terms of this sum. Otherwise the share of a view is its Shapley value: the mean, over all orders in
         which views become known, of how much the model's score changes when this one does. Of more than eight views it is
         the mean over about 64 random orders, always the same.
@@ -488,7 +487,7 @@ class CMVMED(
         -------
         shares : dict from view name, and "prior", to arrays as ``decision_function`` gives them
             A view that a row does not have is 0. "prior" is what does not depend on the row: the offset of the class
-            balance, or the score of the class prior if there are opinions or the row has no view.
+            balance, or the score of the class prior if there are other members or the row has no view.
         """
         check_is_fitted(self)
         return explain(self._model, X, read_input_settings(self))
@@ -502,7 +501,7 @@ class CMVMED(
 
         Returns
         -------
-        probabilities : dict from the names in ``opinions_`` to arrays of shape (n_rows, n_classes)
+        probabilities : dict from the names in ``members_`` to arrays of shape (n_rows, n_classes)
             A row without any view gets the class prior.
         """
         views = self._read_views(X)

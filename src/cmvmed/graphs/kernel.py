@@ -114,4 +114,3 @@ def inverse_square_series(regularization: float) -> Array:
     coefficients[0] /= 2.0
     left = np.cumsum(coefficients[::-1])[::-1]  # what each term and those after it add up to
     return np.asarray(coefficients[left > SERIES_TOLERANCE / regularization**2])
-

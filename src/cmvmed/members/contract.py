@@ -30,7 +30,9 @@ class MemberInputs:
     rows: LabeledRows
     folds: list[BoolArray]  # which labeled rows (l,) each fold holds out
     per_class: bool  # whether labels are taken to be drawn class by class
-    max_compared_nodes: int | None  # nodes of a graph that new rows are compared with, beside labeled ones; None for all
+    max_compared_nodes: (
+        int | None
+    )  # nodes of a graph that new rows are compared with, beside labeled ones; None for all
     random_state: object
     tuning: Tuning
 

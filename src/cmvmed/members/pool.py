@@ -58,9 +58,7 @@ def calibrate(
     """Turn scores (J, n, K) into probabilities; ``held_out`` (J, l, K), ``judged`` (l,) weights of the held-out labels."""
     scales, offsets = fit_logits(held_out, rows.codes, judged, log_prior, center, tuning)
     offsets = offsets + log_prior
-    log_p, held = (
-        log_softmax(scales[:, None, None] * values + offsets[:, None]) for values in (scores, held_out)
-    )
+    log_p, held = (log_softmax(scales[:, None, None] * values + offsets[:, None]) for values in (scores, held_out))
     return Calibrated(scales, offsets, log_p, held)
 
 
@@ -294,6 +292,4 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
     if mass.sum() > 0.0:
         largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
     labels_only = of.labels_only()
-    return held_out_accuracy(
-        fit.held_out, labels_only, of.rows.codes, of.judged, largest, of.tuning, chosen=of.chosen
-    )
+    return held_out_accuracy(fit.held_out, labels_only, of.rows.codes, of.judged, largest, of.tuning, chosen=of.chosen)

@@ -42,7 +42,7 @@ def compact_model(model: Model, n_rows: int) -> Compacted:
     if changed > MAX_CHANGED:
         raise ValueError(
             f"A compact file with {n_rows} rows of each view would give another class to {changed:.1%} of the training rows, "
-            f"more than {MAX_CHANGED:.0%}. Pass a larger number as compact, or fit with opinions that are not graphs, "
+            f"more than {MAX_CHANGED:.0%}. Pass a larger number as compact, or fit with members that are not graphs, "
             "such as ['linear', 'rbf', 'views', 'consensus']: graphs of nearest rows need all of them."
         )
     return found

@@ -116,7 +116,10 @@ class _FormedForest(NamedTuple):
     def scores(self, rows: Sequence[FormedRows], n: int) -> Array:
         """(n, K), of rows that have all views."""
         points = [rows[form].points for form in self.forms]
-        used = [own if columns.size == own.shape[1] else own[:, columns] for own, columns in zip(points, self.term.columns, strict=True)]
+        used = [
+            own if columns.size == own.shape[1] else own[:, columns]
+            for own, columns in zip(points, self.term.columns, strict=True)
+        ]
         return self.term.of_points(used, [np.ones(n, dtype=bool)] * len(used))
 
 

@@ -63,7 +63,7 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False, c
     compact : bool or int, default=False
         Whether the file holds only some training rows of each view, 300 or the given number, through which the others
         are expressed. It is an error if more than 1 % of the training rows would get another class, as is usual where
-        graphs of nearest rows have much weight: fit with ``opinions`` that are not graphs.
+        graphs of nearest rows have much weight: fit with ``members`` that are not graphs.
 
     Examples
     --------

@@ -207,7 +207,9 @@ def forest_term(
     views, preprocessors : those whose columns, side by side and :func:`filled`, the forests were fitted to
     fill : per view, the value of each of its columns where it is missing, (d_v,)
     """
-    every = [(own.tree_, np.asarray(forest.classes_, dtype=np.intp)) for forest in forests for own in forest.estimators_]
+    every = [
+        (own.tree_, np.asarray(forest.classes_, dtype=np.intp)) for forest in forests for own in forest.estimators_
+    ]
     trees, used = trees_of_forest([tree for tree, _ in every], [codes for _, codes in every], n_classes)
     used = used if used.size else np.zeros(1, dtype=np.intp)  # of trees without inner nodes: any column
     ends = np.cumsum([own.size for own in fill])

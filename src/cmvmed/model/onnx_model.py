@@ -103,7 +103,7 @@ def check_size(rows: ComparedRows) -> None:
         raise ValueError(
             f"The ONNX model would hold {rows.n_bytes / 2**20:.0f} MiB of training rows, more than {MAX_BYTES / 2**20:.0f} MiB; "
             "views are dense in it, also those of mostly zeros. Use fewer columns (for texts TextView(max_features=...)), fit "
-            "with opinions that are not graphs, such as ['linear', 'rbf', 'views', 'consensus'], or give a smaller number of "
+            "with members that are not graphs, such as ['views', 'lda', 'trees', 'consensus'], or give a smaller number of "
             "landmark rows as approximation."
         )
 

@@ -231,7 +231,7 @@ def thresholds(model: Model, alpha: float, *, allow_empty: bool) -> ClassThresho
     """The thresholds at which the sets of a model lack the true class of a share ``alpha`` of the rows."""
     if model.held_out is None:
         raise ValueError(
-            "Prediction sets need labels that were held out, and this fit has none: use opinions other than None and two labels or "
+            "Prediction sets need labels that were held out, and this fit has none: use members other than None and two labels or "
             "more of some class, and let the fit run to its end. A model file of an older release does not hold them "
             "either; fit again."
         )

@@ -139,10 +139,10 @@ class TestNumbers:
 
     def test_views_alone(self, activity, page):
         lines = table_rows_of(page.one("table", class_="sensors"))
-        opinions = activity.model.opinions_
+        members = activity.model.members_
         for name, weight in zip(activity.model.view_names_, activity.model.view_weights_, strict=True):
             key = next(line for line in lines if line.split()[0] == name)
-            accuracy = opinions["accuracy"][opinions["name"].index(f"view {name}")]
+            accuracy = members["accuracy"][members["name"].index(f"view {name}")]
             assert [plain(cell) for cell in lines[key][:2]] == [percent(accuracy), percent(weight, 0)]
 
     def test_disagreement_of_each_pair_is_shown_once(self, activity, page):
@@ -223,7 +223,7 @@ class TestDifferentModels:
 
     def test_without_held_out_labels(self, tmp_path):
         write_activity(tmp_path, n=60)
-        page = page_of(train(tmp_path, "activity.csv", opinions=None, n_stages=2))
+        page = page_of(train(tmp_path, "activity.csv", members=None, n_stages=2))
         assert page.one("h1").text == "The accuracy of this model is not known"
         assert "No labels were held out" in page.one("header").text
         assert not page.all("table", class_="confusion")

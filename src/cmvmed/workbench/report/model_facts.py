@@ -95,7 +95,7 @@ class ModelFacts:
         """The accuracy estimate; None if no label was held out."""
         try:
             found = self.model.accuracy_estimate(LEVEL)
-        except ValueError:  # opinions=None, or the fit was stopped
+        except ValueError:  # members=None, or the fit was stopped
             return None
         return found if found.n_held_out > 0.0 else None
 
@@ -121,10 +121,10 @@ class ModelFacts:
         """What a group is: the column of groups, or a recording that windows are cut from."""
         return self.project.settings.data.groups or RECORDING_COLUMN
 
-    def opinion_accuracy(self, name: str) -> float:
-        """Share of held-out labels that an opinion predicts; NaN if it does not take part."""
-        opinions = self.model.opinions_
-        return float(opinions["accuracy"][opinions["name"].index(name)]) if name in opinions["name"] else np.nan
+    def member_accuracy(self, name: str) -> float:
+        """Share of held-out labels that a member predicts correctly; NaN if it does not take part."""
+        members = self.model.members_
+        return float(members["accuracy"][members["name"].index(name)]) if name in members["name"] else np.nan
 
 
 def share_interval(n_right: float, n: float) -> tuple[float, float]:

@@ -78,7 +78,7 @@ def decision_shares(facts: ModelFacts) -> dict[str, float] | None:
 
 def _line(facts: ModelFacts, i: int, shares: dict[str, float] | None) -> SensorLine:
     model, name = facts.model, facts.model.view_names_[i]
-    accuracy = facts.opinion_accuracy(f"view {name}")
+    accuracy = facts.member_accuracy(f"view {name}")
     fault, remark = _fault(facts, name, accuracy)
     return SensorLine(
         short(name),
@@ -149,7 +149,7 @@ def _figure(facts: ModelFacts) -> str:
     n = estimate.n_held_out
     found = [("all views", "complete", estimate.held_out, "disc")]
     for name in facts.model.view_names_:
-        accuracy = facts.opinion_accuracy(f"view {name}")
+        accuracy = facts.member_accuracy(f"view {name}")
         if not np.isnan(accuracy):
             found.append((short(name, 30), "single", accuracy, "square"))
     if len(found) < 2:

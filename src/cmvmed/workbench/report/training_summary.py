@@ -193,7 +193,7 @@ def fit_facts(facts: ModelFacts) -> list[tuple[str, str]]:
         ("Sweeps", f"{model.n_iter_:,}"),
         ("Weight of the consensus", f"{model.consensus_weight_:.2f}"),
         ("Kernels", kind),
-        ("Opinions", plural(len(model.opinions_["name"]), "classifier")),
+        ("Members", plural(len(model.members_["name"]), "classifier")),
     ]
 
 

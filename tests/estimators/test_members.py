@@ -1,4 +1,4 @@
-"""Opinions beside the consensus: which take part, what they report, how labels were drawn, groups, and warnings."""
+"""Members beside the consensus: which take part, what they report, how labels were drawn, groups, and warnings."""
 
 from __future__ import annotations
 
@@ -44,43 +44,43 @@ def gaussian_task(n, n_labeled, n_classes=2, seed=0):
 class TestWhichTakePart:
     def test_all_by_default(self, partly):
         model = CMVMED(views=WIDTHS).fit(partly.X, partly.y)
-        assert model.opinions_["name"] == names_of(ALL)
+        assert model.members_["name"] == names_of(ALL)
 
     @pytest.mark.parametrize("left_out", ALL)
     def test_each_can_be_left_out(self, left_out, partly):
         kept = [name for name in ALL if name != left_out]
-        model = CMVMED(views=WIDTHS, opinions=kept).fit(partly.X, partly.y)
-        assert model.opinions_["name"] == names_of(kept)
+        model = CMVMED(views=WIDTHS, members=kept).fit(partly.X, partly.y)
+        assert model.members_["name"] == names_of(kept)
         assert model.score(partly.X, partly.truth) > 0.85
 
     @pytest.mark.parametrize("name", ALL)
     def test_each_can_be_alone(self, name, partly):
-        by_name = CMVMED(views=WIDTHS, opinions=name).fit(partly.X, partly.y)
-        by_list = CMVMED(views=WIDTHS, opinions=[name]).fit(partly.X, partly.y)
-        assert by_name.opinions_["name"] == names_of([name])
+        by_name = CMVMED(views=WIDTHS, members=name).fit(partly.X, partly.y)
+        by_list = CMVMED(views=WIDTHS, members=[name]).fit(partly.X, partly.y)
+        assert by_name.members_["name"] == names_of([name])
         np.testing.assert_array_equal(by_name.predict_proba(partly.X), by_list.predict_proba(partly.X))
         assert by_name.score(partly.X, partly.truth) > 0.7
 
     def test_the_order_of_names_does_not_matter(self, partly):
         first, second = (
-            CMVMED(views=WIDTHS, opinions=names).fit(partly.X, partly.y).predict_proba(partly.X)
+            CMVMED(views=WIDTHS, members=names).fit(partly.X, partly.y).predict_proba(partly.X)
             for names in (["graph", "consensus", "linear"], ("linear", "graph", "consensus"))
         )
         np.testing.assert_array_equal(first, second)
 
     @pytest.mark.parametrize("given", ["mean", "Linear", [], ["linear", "mean"], 3, ["linear", None]], ids=str)
     def test_bad_names_are_one_clear_error(self, given, partly):
-        with pytest.raises(ValueError, match="opinions"):
-            CMVMED(views=WIDTHS, opinions=given).fit(partly.X, partly.y)
+        with pytest.raises(ValueError, match="members"):
+            CMVMED(views=WIDTHS, members=given).fit(partly.X, partly.y)
 
     def test_no_neighbors_no_graphs(self, partly):
-        model = CMVMED(views=WIDTHS, opinions=["linear", "rbf", "views", "consensus"]).fit(partly.X, partly.y)
-        assert model.opinions_["name"] == names_of(["linear", "rbf", "views", "consensus"])
+        model = CMVMED(views=WIDTHS, members=["linear", "rbf", "views", "consensus"]).fit(partly.X, partly.y)
+        assert model.members_["name"] == names_of(["linear", "rbf", "views", "consensus"])
         assert model.neighbor_weight_ == 0.0
 
     def test_a_single_view_has_one_graph(self, partly):
         model = CMVMED().fit(partly.X, partly.y)
-        assert model.opinions_["name"] == ["linear", "rbf", "view view0", "graph", "consensus"]
+        assert model.members_["name"] == ["linear", "rbf", "view view0", "graph", "consensus"]
 
     @pytest.mark.parametrize("given", ["callable", "precomputed"])
     def test_given_kernels_are_joined_as_they_are(self, given, partly, assert_finite):
@@ -88,24 +88,24 @@ class TestWhichTakePart:
         kernel = "precomputed" if given == "precomputed" else lambda A, B: A @ B.T
         X = [view @ view.T for view in X] if given == "precomputed" else X
         model = CMVMED(kernel=kernel).fit(X, partly.y)
-        assert model.opinions_["name"] == ["joint", "view view0", "view view1", "consensus"]
+        assert model.members_["name"] == ["joint", "view view0", "view view1", "consensus"]
         assert_finite(model, X)
 
     def test_a_view_of_no_weight_has_no_opinion(self, partly):
         model = CMVMED(views=WIDTHS, view_weights=[1.0, 0.0]).fit(partly.X, partly.y)
-        assert model.opinions_["name"] == ["linear", "rbf", "view view0", "graph", "consensus"]
+        assert model.members_["name"] == ["linear", "rbf", "view view0", "graph", "consensus"]
 
     @pytest.mark.parametrize("kinds", [["linear"], ["linear", "rbf", "views"], ["graph", "view_graphs"]])
     def test_without_the_consensus_there_are_no_sweeps(self, kinds, partly):
-        model = CMVMED(views=WIDTHS, opinions=kinds).fit(partly.X, partly.y)
+        model = CMVMED(views=WIDTHS, members=kinds).fit(partly.X, partly.y)
         assert model.n_iter_ == 1
         assert model.consensus_weight_ == 0.0
-        assert "consensus" not in model.opinions_["name"]
+        assert "consensus" not in model.members_["name"]
 
     def test_the_paper_has_the_consensus_alone(self, partly):
         model = CMVMED.paper(views=WIDTHS)
-        assert model.opinions is None
-        table = model.fit(partly.X, partly.y).opinions_
+        assert model.members is None
+        table = model.fit(partly.X, partly.y).members_
         assert table["name"] == ["consensus"]
         np.testing.assert_array_equal(table["weight"], [1.0])
         assert model.probability_scale_ == 1.0
@@ -115,7 +115,7 @@ class TestTable:
     @pytest.mark.parametrize("problem", ["partly", "partly_three"])
     def test_weights_sum_to_one_and_all_columns_have_a_value_per_opinion(self, problem, request):
         data = request.getfixturevalue(problem)
-        table = CMVMED(views=WIDTHS).fit(data.X, data.y).opinions_
+        table = CMVMED(views=WIDTHS).fit(data.X, data.y).members_
         assert list(table) == ["name", "weight", "accuracy", "log_loss"]
         assert table["weight"].sum() == pytest.approx(1.0)
         assert (table["weight"] > 0.0).all()
@@ -128,18 +128,18 @@ class TestTable:
     def test_a_view_of_noise_has_the_least_weight(self):
         X, y, _ = clusters(labels=8)
         X = np.hstack([X, np.random.default_rng(1).normal(size=(len(X), 3))])
-        table = CMVMED(views=[3, 3, 3]).fit(X, y).opinions_
+        table = CMVMED(views=[3, 3, 3]).fit(X, y).members_
         weight = dict(zip(table["name"], table["weight"], strict=True))
         assert weight["view view2"] < min(weight["view view0"], weight["view view1"])
 
     def test_nothing_is_known_where_no_label_was_held_out(self, partly):
-        table = CMVMED(views=WIDTHS, opinions=None).fit(partly.X, partly.y).opinions_
+        table = CMVMED(views=WIDTHS, members=None).fit(partly.X, partly.y).members_
         assert np.isnan(table["accuracy"]).all()
 
     def test_files_and_copies_keep_it(self, partly):
         model = CMVMED(views=WIDTHS).fit(partly.X, partly.y)
         copy = pickle.loads(pickle.dumps(model))
-        assert copy.opinions_["name"] == model.opinions_["name"]
+        assert copy.members_["name"] == model.members_["name"]
         np.testing.assert_array_equal(copy.predict_proba(partly.X), model.predict_proba(partly.X))
 
 
@@ -243,9 +243,9 @@ class TestGroups:
     def test_groups_of_one_row_are_no_groups(self):
         X, y, _ = clusters()
         first, second = (
-            CMVMED(views=[3, 3], opinions="linear").fit(X, y, groups=own) for own in (None, np.arange(len(y)))
+            CMVMED(views=[3, 3], members="linear").fit(X, y, groups=own) for own in (None, np.arange(len(y)))
         )
-        found, expected = (model.predict_proba_by_opinion(X)["linear"] for model in (second, first))
+        found, expected = (model.predict_proba_by_member(X)["linear"] for model in (second, first))
         np.testing.assert_allclose(found, expected, atol=1e-10)  # the folds of the calibration differ
 
     @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ class TestAccuracyEstimate:
     def test_text_of_a_fit(self, partly):
         text = str(CMVMED(views=WIDTHS).fit(partly.X, partly.y).accuracy_estimate())
         assert "by the labels alone: the unlabeled rows" in text
-        alone = str(CMVMED(views=WIDTHS, opinions="consensus").fit(partly.X, partly.y).accuracy_estimate())
+        alone = str(CMVMED(views=WIDTHS, members="consensus").fit(partly.X, partly.y).accuracy_estimate())
         assert alone.endswith("are predicted.")
 
     def test_text_without_held_out_labels(self, partly):
@@ -358,7 +358,7 @@ class TestAccuracyEstimate:
         )
         X = np.hstack([moons, moons]) + 0.03 * np.random.default_rng(1).normal(size=(400, 4))
         y = np.where(np.arange(400) < 40, truth, -1)
-        model = CMVMED(views=[2, 2], opinions=["linear", "graph"]).fit(X, y)
+        model = CMVMED(views=[2, 2], members=["linear", "graph"]).fit(X, y)
         assert "the unlabeled rows helped" in str(model.accuracy_estimate())
         assert model.score(X, truth) > 0.95
 
@@ -481,7 +481,7 @@ class TestManyRows:
         X, y, truth, views = gaussian_task(2100, 30, n_classes=3)
         model = CMVMED(views=views, n_stages=2).fit(X, y)
         assert model.approximation_["kind"] == "nystroem"
-        assert model.opinions_["name"][0] == "linear"
+        assert model.members_["name"][0] == "linear"
         assert model.neighbor_weight_ == 0.0
         check_training_rows(model, X, y, atol=1e-5)
         assert model.score(X, truth) > 0.8
@@ -494,15 +494,15 @@ class TestManyRows:
             model.fit(X, y)
         assert model.approximation_["n_annealed"] == 500
         check_training_rows(model, X, y)
-        assert model.opinions_["weight"].sum() == pytest.approx(1.0)
+        assert model.members_["weight"].sum() == pytest.approx(1.0)
         assert model.score(X, truth) > 0.8
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("opinions", ["auto", ["linear", "graph"]])
-    def test_a_file_of_many_rows(self, opinions, tmp_path):
+    @pytest.mark.parametrize("members", ["auto", ["linear", "graph"]])
+    def test_a_file_of_many_rows(self, members, tmp_path):
         X, y, truth, views = gaussian_task(6000, 40)
         np.save(tmp_path / "rows.npy", X)
-        model = CMVMED(views=views, approximation=100, n_stages=2, opinions=opinions)
+        model = CMVMED(views=views, approximation=100, n_stages=2, members=members)
         in_memory = model.fit(X, y).predict_proba(X)
         model.fit(tmp_path / "rows.npy", y)
         assert model.approximation_["n_annealed"] == 5000
@@ -512,7 +512,7 @@ class TestManyRows:
 
     def test_more_labels_than_opinions_learn_from(self):
         X, y, truth, views = gaussian_task(1300, 1100)
-        model = CMVMED(views=views, opinions=["linear", "rbf"]).fit(X, y)
+        model = CMVMED(views=views, members=["linear", "rbf"]).fit(X, y)
         assert model.accuracy_estimate().n_held_out <= 1000.0
         assert abs(model.accuracy_estimate().mean - model.score(X[y == -1], truth[y == -1])) < 0.1
         check_training_rows(model, X, y)
@@ -520,7 +520,7 @@ class TestManyRows:
     def test_few_of_many_labels_may_be_of_a_rare_class(self):
         X, y, _, views = gaussian_task(300, 260, n_classes=3)
         y[np.flatnonzero(y == 2)[3:]] = -1
-        with tuning_context(replace(Tuning(), max_opinion_labels=40)):
+        with tuning_context(replace(Tuning(), max_member_labels=40)):
             model = CMVMED(views=views, labels_drawn="per_class", n_stages=1).fit(X, y)
         assert model.accuracy_estimate().n_held_out <= 43.0
         check_training_rows(model, X, y)
@@ -539,7 +539,7 @@ def test_many_views(assert_finite):
     views = np.hstack([clusters(seed=seed)[0][:, :1] for seed in range(12)])
     _, y, truth = clusters()
     model = CMVMED(views=[1] * 12).fit(views, y)
-    assert len(model.opinions_["name"]) == 17
+    assert len(model.members_["name"]) == 17
     assert_finite(model, views)
     assert model.score(views, truth) > 0.9
 
@@ -553,30 +553,30 @@ def test_a_fit_that_is_stopped_has_the_prior_weights(partly):
             return context.task_name == "stage"
 
     model = CMVMED(views=WIDTHS).set_callbacks(Stop()).fit(partly.X, partly.y)
-    assert model.opinions_["weight"][-1] == 1.0 / model.classes_.size
+    assert model.members_["weight"][-1] == 1.0 / model.classes_.size
     assert model.history_["stage"].max() == 1
     with pytest.raises(ValueError, match="let the fit run to its end"):
         model.accuracy_estimate()
 
 
 def test_probabilities_by_opinion_are_those_that_are_pooled():
-    """Each is a distribution; the one opinion of a model with a single one is, up to its scale and shares, the model."""
+    """Each is a distribution; the one member of a model with a single one is, up to its scale and shares, the model."""
     X, y, _ = clusters()
     model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
-    found = model.predict_proba_by_opinion(X)
-    assert list(found) == model.opinions_["name"]
+    found = model.predict_proba_by_member(X)
+    assert list(found) == model.members_["name"]
     for p in found.values():
         np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
-    consensus = CMVMED(views=WIDTHS_OF_CLUSTERS, opinions="consensus").fit(X, y)
-    np.testing.assert_allclose(consensus.predict_proba_by_opinion(X)["consensus"], consensus.predict_proba(X))
-    alone = CMVMED(views=WIDTHS_OF_CLUSTERS, opinions=["rbf"], class_prior=None).fit(X, y)
-    assert (alone.predict_proba_by_opinion(X)["rbf"].argmax(axis=1) == alone.predict_proba(X).argmax(axis=1)).all()
+    consensus = CMVMED(views=WIDTHS_OF_CLUSTERS, members="consensus").fit(X, y)
+    np.testing.assert_allclose(consensus.predict_proba_by_member(X)["consensus"], consensus.predict_proba(X))
+    alone = CMVMED(views=WIDTHS_OF_CLUSTERS, members=["rbf"], class_prior=None).fit(X, y)
+    assert (alone.predict_proba_by_member(X)["rbf"].argmax(axis=1) == alone.predict_proba(X).argmax(axis=1)).all()
 
 
 def test_a_row_without_any_view_has_the_class_prior_by_every_opinion():
     X, y, _ = clusters()
     model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
     with pytest.warns(UserWarning, match="no view present"):
-        found = model.predict_proba_by_opinion(np.full((1, 6), np.nan))
+        found = model.predict_proba_by_member(np.full((1, 6), np.nan))
     for p in found.values():
         np.testing.assert_allclose(p[0], model.class_prior_)

@@ -21,7 +21,7 @@ for name, data in sets.items():
     models[name] = CMVMED(views=data.views).fit(data.data[:500], y)
 
 # %%
-# ``opinions_`` is a table with the weight of each opinion, and its accuracy on labels that it did not see. Opinions of
+# ``members_`` is a table with the weight of each opinion, and its accuracy on labels that it did not see. Opinions of
 # single views are added up here, since the data sets have different views.
 
 
@@ -30,12 +30,12 @@ def group(name):
     return "views" if name.startswith("view ") else name
 
 
-kinds = list(dict.fromkeys(group(name) for model in models.values() for name in model.opinions_["name"]))
+kinds = list(dict.fromkeys(group(name) for model in models.values() for name in model.members_["name"]))
 figure, axis = plt.subplots(figsize=(8, 3.5), layout="constrained")
 left = np.zeros(len(models))
 for kind in kinds:
     shares = [
-        sum(w for n, w in zip(m.opinions_["name"], m.opinions_["weight"], strict=True) if group(n) == kind)
+        sum(w for n, w in zip(m.members_["name"], m.members_["weight"], strict=True) if group(n) == kind)
         for m in models.values()
     ]
     axis.barh(list(models), shares, left=left, label=kind)
