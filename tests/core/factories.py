@@ -141,7 +141,6 @@ def make_plan(
     surrogate=None,
     view_weights=None,
     shares=None,
-    chosen=(),
 ):
     """A plan for a small problem; the views are weighted by their agreement if no weights are given."""
     start = supervised_start(problem)
@@ -155,7 +154,6 @@ def make_plan(
         view_weights=np.asarray(view_weights, dtype=float),
         class_prior=np.full(problem.n_classes, 1.0 / problem.n_classes) if shares is None else shares,
         shares=shares,
-        chosen=frozenset(chosen),
     )
 
 
