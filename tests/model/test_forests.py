@@ -140,8 +140,8 @@ def test_many_rows_in_blocks(monkeypatch):
     _, term = fitted()
     matrices = split(two_views(seed=4))
     whole = term.scores(matrices, present(matrices))
-    for module in ("model.forests", "numerics.trees"):
-        monkeypatch.setattr(f"cmvmed.{module}.row_blocks", lambda n, m: (slice(i, i + 7) for i in range(0, n, 7)))
+    monkeypatch.setattr("cmvmed.model.forests.NUMBERS_AT_A_TIME", 17 * term.n_kept)
+    monkeypatch.setattr("cmvmed.numerics.trees.row_blocks", lambda n, m: (slice(i, i + 7) for i in range(0, n, 7)))
     np.testing.assert_allclose(term.scores(matrices, present(matrices)), whole, rtol=1e-14)
 
 
@@ -215,6 +215,7 @@ TREES = {
 TERMS = {
     "columns that are not there": lambda t: {"columns": (t.columns[0] + 1, t.columns[1])},
     "negative columns": lambda t: {"columns": (t.columns[0] - 1, t.columns[1])},
+    "columns in another order": lambda t: {"columns": (t.columns[0][::-1].copy(), t.columns[1])},
     "columns of one view": lambda t: {"columns": t.columns[:1]},
     "a fill value that is not finite": lambda t: {"fill": (changed(t.fill[0], 1, np.inf), t.fill[1])},
     "too few fill values": lambda t: {"fill": (t.fill[0][1:], t.fill[1])},

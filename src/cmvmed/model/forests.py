@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmvmed.model.terms import Centers, FewerRows, Present, are_finite, are_indices, check_that
-from cmvmed.numerics.kernels import row_blocks
+from cmvmed.numerics.kernel_expansions import blocks_of_rows
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.pickled_fields import PickledByFields
 from cmvmed.numerics.trees import LARGEST, Trees, trees_of_forest
@@ -19,6 +19,8 @@ from cmvmed.numerics.types import Array, IntArray, Matrix, Single
 if TYPE_CHECKING:
     from cmvmed.model.evaluate import FusedSums
     from cmvmed.model.formulas import Formulas, Tensor
+
+NUMBERS_AT_A_TIME = 2**21  # of filled rows
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,16 @@ class Forest(PickledByFields):
 
     def scores(self, matrices: Sequence[Matrix], present: Present) -> Array:
         """(n, K), of rows given by view; zero for rows that have none of the views."""
-        n = matrices[0].shape[0]
-        used = [_columns_of(matrices[view], own) for view, own in zip(self.views, self.columns, strict=True)]
-        has = [present[view] for view in self.views]
-        scores = np.empty((n, self.trees.votes.shape[1]))
-        for block in row_blocks(n, self.n_kept):
-            rows = filled([own[block] for own in used], [own[block] for own in has], self.fill)
-            scores[block] = self._logs(rows, [own[block] for own in has])
+        n, scores = matrices[0].shape[0], np.empty((matrices[0].shape[0], self.trees.votes.shape[1]))
+        for block in blocks_of_rows(n, max(1, NUMBERS_AT_A_TIME // self.n_kept)):
+            used, has = self._used(matrices, block), [present[view][block] for view in self.views]
+            scores[block] = self._logs(filled(used, has, self.fill), has)
         return scores
+
+    def _used(self, matrices: Sequence[Matrix], rows: slice) -> list[Matrix]:
+        """Per view the columns that trees compare, of some rows."""
+        own = [(matrices[view][rows], columns) for view, columns in zip(self.views, self.columns, strict=True)]
+        return [matrix if columns.size == matrix.shape[1] else matrix[:, columns] for matrix, columns in own]
 
     def _logs(self, rows: Single, has: Present) -> Array:
         """The scores of filled rows."""
@@ -82,8 +86,7 @@ class Forest(PickledByFields):
 
     def given_views(self, matrices: Sequence[Matrix], present: Present) -> Callable[[Present], Array]:
         """The scores of these rows as a function of the views that they are taken to have."""
-        parts = zip(self.views, self.columns, strict=True)
-        dense = [_as_dense(_columns_of(matrices[view], own)) for view, own in parts]
+        dense = [_as_dense(own) for own in self._used(matrices, slice(None))]
 
         def scores(has: Present) -> Array:
             own = [has[view] for view in self.views]
@@ -121,7 +124,8 @@ class Forest(PickledByFields):
         """Raise a ValueError unless its arrays fit together."""
         check_that(len(self.views) == len(self.columns) == len(self.fill), "a forest lacks some of its views")
         for view, columns, fill in zip(self.views, self.columns, self.fill, strict=True):
-            check_that(are_indices(columns, widths[view]), "a forest uses columns that its views do not have")
+            ascending = are_indices(columns, widths[view]) and bool((np.diff(columns) > 0).all())
+            check_that(ascending, "a forest uses columns that its views do not have")
             check_that(are_finite(fill, columns.shape), "a forest cannot fill all columns")
         check_that(
             self.n_kept > 0 and self.trees.is_sound(self.n_kept, n_classes), "the nodes of a forest are no trees"
@@ -151,10 +155,6 @@ def filled(matrices: Sequence[Matrix], present: Present, fill: Sequence[Array]) 
         np.copyto(part, np.clip(values, -LARGEST, LARGEST).astype(np.float32), where=missing)
         start += values.size
     return rows
-
-
-def _columns_of(matrix: Matrix, columns: IntArray) -> Matrix:
-    return matrix if np.array_equal(columns, np.arange(matrix.shape[1])) else matrix[:, columns]
 
 
 def _as_dense(matrix: Matrix) -> Array:
