@@ -110,7 +110,7 @@ class CMVMED(
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     members : "auto", None, str or list of str, default="auto"
         Which classifiers take part: "views" (each view alone), "lda" (linear discriminant analysis of all views together),
-        "view_graphs" (graphs of nearest rows by each view), "trees" and "trees_all" (randomized trees on all columns, whose
+        "graph" and "view_graphs" (graphs of nearest rows by all views together and by each), "trees" and "trees_all" (randomized trees on all columns, whose
         splits look at a few columns or at all) and "consensus" (the paper's). "auto" is all of them. Labels that are held out
         in five folds turn their scores into probabilities and set their weights in the pool, which ``members_`` shows. Views
         with a callable or precomputed kernel have no columns, so that only "views" and "consensus" take part. None is the

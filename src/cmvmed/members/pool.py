@@ -38,7 +38,7 @@ from cmvmed.views.training_data import TrainingData, generator
 from cmvmed.views.view_rows import ViewData
 
 CONSENSUS = "consensus"
-KINDS = ("views", "lda", "view_graphs", "trees", "trees_all")  # of members that are learned from the labels
+KINDS = ("views", "lda", "graph", "view_graphs", "trees", "trees_all")  # of members that are learned from the labels
 GIVEN_KERNELS = ("views",)  # those that views with callable or precomputed kernels have
 
 
@@ -163,8 +163,8 @@ def fit_kind(inputs: MemberInputs, kind: str) -> list[MemberScores]:
     """The members of a kind."""
     if kind in ("trees", "trees_all"):
         return [fit_forest(inputs, kind)]
-    kernels = KernelMembers(inputs)
-    return {"views": kernels.views, "lda": kernels.lda, "view_graphs": kernels.view_graphs}[kind]()
+    of_kind: list[MemberScores] = getattr(KernelMembers(inputs), kind)()
+    return of_kind
 
 
 @dataclass(frozen=True)
