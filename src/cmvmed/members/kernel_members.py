@@ -144,8 +144,8 @@ class KernelMembers:
         self, kind: str, name: str, kernel: SumOfKernels, coefficients: Array, intercepts: Array
     ) -> MemberScores:
         """The scores for the coefficients (1 + S, l, K) and intercepts (1 + S, K) of all fits, the first to all labels."""
-        F, l, K = coefficients.shape
-        scores = kernel.scores(coefficients.transpose(1, 0, 2).reshape(l, F * K)).reshape(-1, F, K).transpose(1, 0, 2)
+        F, n, K = coefficients.shape
+        scores = kernel.scores(coefficients.transpose(1, 0, 2).reshape(n, F * K)).reshape(-1, F, K).transpose(1, 0, 2)
         scores = scores + intercepts[:, None]
         return MemberScores(kind, kernel.member(name, coefficients[0], intercepts[0]), scores[0], scores[1:])
 
