@@ -51,13 +51,13 @@ class Tuning:
     graph_ridge: float = 0.1
     """Ridge of the graph kernels."""
     ridge_scale: float = 10.0
-    """Scale from scores of ridge regression to logits before labels were held out: they differ by some tenths between the classes."""
+    """Scale from scores of ridge regression to logits before any label was held out: scores differ by some tenths."""
     n_trees: int = 100
     """Trees of each forest, dealt to the folds."""
     max_split_columns: int = 600
     """Columns that a split of ``trees_all`` looks at, at most: bounds the time for wide views. Not compared."""
     vote_smoothing: float = 0.05
-    """Equal votes beside those of a forest's trees, so that no class has a probability of zero: .02, .05 and .2 differ by .04 points."""
+    """Equal votes beside those of the trees, so that no class has a probability of zero: .02, .05, .2 differ by .04 points."""
     share_shrinkage: float = 2.0
     """c in 1/(1 + c (K/N)²), the trust in class shares estimated with N labels of K classes: 2 and 5 differ by .02 points."""
     share_offset: float = 3.0
