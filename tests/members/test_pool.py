@@ -14,7 +14,7 @@ from cmvmed.auto.cross_fitting import consensus_logits, cross_fit
 from cmvmed.auto.plan import ChosenPlan, PlanSettings, choose_plan
 from cmvmed.core.annealing import AnnealingResult, anneal
 from cmvmed.core.surrogates import Bohning
-from cmvmed.members.pool import CONSENSUS, KINDS, LabelMembers, fit_label_members, fit_pool
+from cmvmed.members.pool import CONSENSUS, KINDS, LabelMembers, fit_pool
 from cmvmed.members.shares import estimate_shares, share_offset
 from cmvmed.members.stacking import fit_logits, pool, pool_weights, prior_weights
 from cmvmed.model.evaluate import member_logits
@@ -309,17 +309,6 @@ def test_a_row_of_weight_two_is_the_row_twice_and_the_order_does_not_matter():
 
 
 def test_only_known_kinds_are_fitted_in_the_order_asked_for():
-    training = draw_training()
-    found = fit_label_members(
-        training.data,
-        training.problem,
-        training.views,
-        training.used(),
-        ["trees", "unknown", "lda"],
-        labels_drawn="per_class",
-        max_compared_nodes=None,
-        random_state=0,
-        tuning=FEW,
-    )
+    found = draw_training().label_members(["trees", "unknown", "lda"], FEW, labels_drawn="per_class")
     assert found.kinds == ["trees", "lda"]
     assert found.per_class
