@@ -59,7 +59,7 @@ def choose_plan(
     """Decide view weights, λ and class shares; ``inferred`` are those (K,) that other members found, None if there are none."""
     start = supervised_start(problem)
     if isinstance(settings.view_weights, str):
-        weights = agreement_weights(start.agreement, problem.known_views, tuning)
+        weights = agreement_weights(start.agreement, problem.known_views)
     else:
         weights = settings.view_weights
     lam = settings.consensus_weight
