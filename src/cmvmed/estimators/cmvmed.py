@@ -172,7 +172,7 @@ class CMVMED(
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
         Probability of the classes of these rows by fits that did not use their labels.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class that was imposed: that of the labels if ``class_prior=None``. It is reported but not imposed
+        Share of each class that was imposed: that of the labels if ``class_prior=None``. Given shares are not imposed
         if less than one unlabeled row of the rarest class is expected.
     consensus_weight_ : float
         λ of the last stage.
