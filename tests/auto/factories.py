@@ -104,7 +104,7 @@ def read_training(
     partition = partition_rows(codes, n_classes, present, weights)
     data = TrainingData(None, list(matrices), present, Labels(np.arange(n_classes), codes), partition, groups)
     views = [
-        data.view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000, 2000), 0)
+        data.view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000), 0)
         for i in range(len(matrices))
     ]
     return Training(data, views, build_problem(data, views, shared_curvature=shared_curvature))

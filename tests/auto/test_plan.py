@@ -120,16 +120,24 @@ def test_shares_of_other_fits_are_their_own_only_if_those_of_the_plan_are_inferr
 
 
 def test_only_inferred_shares_are_not_met_exactly(gaussian):
-    tuning = replace(TUNING, share_offset=7.0)
-    assert chosen_plan(gaussian, AUTOMATIC).tau(3, tuning) == 21.0
+    """Those of few rows, which differ from the shares by chance, less than those of many."""
+    tuning, automatic = replace(TUNING, share_offset=7.0), chosen_plan(gaussian, AUTOMATIC)
+    assert [automatic.tau(n, 3, tuning) for n in (0.0, 3.0, 1e12)] == pytest.approx([0.0, 10.5, 21.0])
     for class_prior in (GIVEN.class_prior, "labels"):
-        assert chosen_plan(gaussian, replace(GIVEN, class_prior=class_prior)).tau(3, tuning) == np.inf
+        assert chosen_plan(gaussian, replace(GIVEN, class_prior=class_prior)).tau(3.0, 3, tuning) == np.inf
+
+
+def test_given_shares_are_not_imposed_if_less_than_one_row_of_the_rarest_class_is_expected(gaussian):
+    for share, imposed in ((0.005, False), (0.01, True)):  # of 120 rows
+        rare = np.array([1.0 - share, share])
+        assert (plan_of(gaussian, replace(GIVEN, class_prior=rare)).shares is not None) == imposed
+        np.testing.assert_array_equal(plan_of(gaussian, AUTOMATIC, inferred=rare).shares, rare)
 
 
 def test_automatic_weights_are_those_of_the_agreement(gaussian):
     plan = plan_of(gaussian, AUTOMATIC)
     R = supervised_start(gaussian.problem).agreement
-    weights = agreement_weights(R, gaussian.problem.known_views, TUNING)
+    weights = agreement_weights(R, gaussian.problem.known_views)
     np.testing.assert_array_equal(plan.view_weights, weights)
     assert plan.schedule.consensus_weight == auto_consensus_weight(mean_agreement(R, weights), TUNING)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from cmvmed.auto.consensus_weight import agreement_weights
-from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, step_view, supervised_start
 from cmvmed.core.consensus import update_consensus
 from cmvmed.core.full_kernel import CholeskyView, KernelBlocks, SpectralView
@@ -145,7 +144,7 @@ def make_plan(
     """A plan for a small problem; the views are weighted by their agreement if no weights are given."""
     start = supervised_start(problem)
     if view_weights is None:
-        view_weights = agreement_weights(start.agreement, problem.known_views, Tuning())
+        view_weights = agreement_weights(start.agreement, problem.known_views)
     return Plan(
         problem=problem,
         start=start,

@@ -26,7 +26,7 @@ def nodes_of(matrices, weights=None, members=None, n_neighbors=2):
     views = []
     for i, matrix in enumerate(matrices):
         own = everything if members is None else np.array(members[i])
-        settings = ViewSettings(f"view{i}", "rbf", 1.0, None, 1.0, 1.0, 0.0, 2.0, 0.25, 1000, 2000)
+        settings = ViewSettings(f"view{i}", "rbf", 1.0, None, 1.0, 1.0, 0.0, 2.0, 0.25, 1000)
         views.append(ViewData(settings, Scaling(None), Kernel("", "rbf"), matrix[own], None, own, weights[own]))
     return view_nodes(views, weights, n_neighbors)
 

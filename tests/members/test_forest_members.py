@@ -57,7 +57,7 @@ def test_training_rows_of_sparse_views_have_the_scores_of_new_rows():
     assert np.ptp(found.scores) > 0.5
 
 
-def check_votes(found, training, inputs, kind, max_features):
+def check_votes(found, inputs, max_features):
     """log((v + s/K)/(1 + s)) - log r of the mean votes v of forests, each fitted without the labels of a fold."""
     views, rows, s = list(inputs.features.values()), inputs.rows, inputs.tuning.vote_smoothing
     fill = [fill_values(view.preprocessor, view.train.shape[1]) for view in views]
@@ -81,11 +81,11 @@ def test_scores_are_votes_divided_by_the_shares_of_the_labels():
     training = draw_training(n_classes=3, n_labeled=24, weights=np.random.default_rng(0).uniform(0.5, 2.0, 84))
     inputs = training.inputs(FEW)
     assert len(inputs.folds) == 5
-    check_votes(fit_forest(inputs, "trees"), training, inputs, "trees", "sqrt")
-    check_votes(fit_forest(inputs, "trees_all"), training, inputs, "trees_all", 6)
+    check_votes(fit_forest(inputs, "trees"), inputs, "sqrt")
+    check_votes(fit_forest(inputs, "trees_all"), inputs, 6)
     few_columns = replace(inputs, tuning=replace(FEW, max_split_columns=3))
-    check_votes(fit_forest(few_columns, "trees_all"), training, inputs, "trees_all", 3)
-    rejects(check_votes, fit_forest(inputs, "trees"), training, inputs, "trees", 6)
+    check_votes(fit_forest(few_columns, "trees_all"), inputs, 3)
+    rejects(check_votes, fit_forest(inputs, "trees"), inputs, 6)
 
 
 @pytest.mark.parametrize("kind", FORESTS)

@@ -16,7 +16,8 @@ from cmvmed.model.graph_votes import graph_vote
 from tests.auto.factories import TUNING, draw_rows, draw_training, read_training
 from tests.core.factories import rejects
 
-KERNEL_KINDS = ["views", "lda", "view_graphs"]
+KERNEL_KINDS = ["views", "lda", "graph", "view_graphs"]
+RIDGES = {"views": 0.7, "graph": 0.2, "view_graphs": 0.2}
 WEIGHTS = np.random.default_rng(0).uniform(0.5, 2.0, 75)
 
 
@@ -40,9 +41,13 @@ def kernels_of(inputs, kind):
 @pytest.mark.parametrize("kernel", ["linear+rbf", "rbf", "linear", "cosine"])
 def test_views_with_features_have_every_kind(kernel):
     training = draw_training(kernel=kernel)
-    assert names(training.label_members()) == ["view view0", "view view1", "lda", "view_graphs"]
-    for kind, expected in zip(KINDS, (2, 1, 1, 1, 1), strict=True):
+    assert names(training.label_members()) == ["view view0", "view view1", "lda", "graph", "view_graphs"]
+    for kind, expected in zip(KINDS, (2, 1, 1, 1, 1, 1), strict=True):
         assert [part.kind for part in training.label_members([kind]).parts] == [kind] * expected
+
+
+def test_a_single_view_has_one_graph():
+    assert names(draw_training(n_views=1).label_members()) == ["view view0", "lda", "graph"]
 
 
 def test_views_without_weight_or_rows_take_no_part():
@@ -62,10 +67,8 @@ def test_given_kernels_have_each_view_alone():
 
 
 def test_new_rows_are_compared_with_at_most_so_many_nodes_and_those_of_labels():
-    training = draw_training(n_views=1)
-    (whole,), (summed,) = (
-        kernels_of(training.inputs(max_compared_nodes=n), "view_graphs")[0].kernels for n in (None, 30)
-    )
+    training = draw_training()
+    (whole,), (summed,) = (kernels_of(training.inputs(max_compared_nodes=n), "graph")[0].kernels for n in (None, 30))
     coefficients = np.ones((training.labeled_rows().codes.size, 1))
     np.testing.assert_array_equal(summed.columns, whole.columns)  # all rows are nodes of the graph
     assert whole.node_scores(coefficients)[0].size == summed.nodes.size
@@ -133,8 +136,9 @@ def test_features_are_clipped_far_out_for_all_views_together_and_as_the_user_say
     inputs = draw_training().inputs()
     for kind, clip in (("lda", TUNING.wide_clip), ("views", 2.0)):
         assert {own.data.scaling.clip for kernel in kernels_of(inputs, kind) for own in kernel.kernels} == {clip}
-    (graphs,) = kernels_of(inputs, "view_graphs")
-    assert {view.scaling.clip for own in graphs.kernels for view in own.nodes.views} == {TUNING.wide_clip}
+    for kind in ("graph", "view_graphs"):
+        (graphs,) = kernels_of(inputs, kind)
+        assert {view.scaling.clip for own in graphs.kernels for view in own.nodes.views} == {TUNING.wide_clip}
 
 
 @pytest.mark.parametrize("per_class", [False, True])
@@ -147,7 +151,7 @@ def test_training_rows_have_the_scores_of_new_rows(missing, kernel, per_class):
             (new,) = member_logits([found.member], training.matrices, training.present)
             np.testing.assert_allclose(new, found.scores, atol=1e-8)
             rejects(np.testing.assert_allclose, new[:, ::-1], found.scores, atol=1e-8)
-            assert found.uses_unlabeled == (kind == "view_graphs")
+            assert found.uses_unlabeled == (kind in ("graph", "view_graphs"))
             assert found.scale == (1.0 if kind == "lda" else TUNING.ridge_scale)
 
 
@@ -155,13 +159,13 @@ def test_labels_drawn_per_class_add_one_to_the_kernels_of_ridge_regression():
     """The mean score over the training rows, zero before, is then the sum of the coefficients."""
     training = draw_training(n_classes=3)
     coefficients = np.random.default_rng(0).standard_normal((15, 3))
-    for kind, added in (("views", 1.0), ("view_graphs", 1.0), ("lda", 0.0)):
+    for kind, added in (("views", 1.0), ("graph", 1.0), ("view_graphs", 1.0), ("lda", 0.0)):
         pairs = (kernels_of(training.inputs(per_class=per_class), kind) for per_class in (False, True))
         for plain, constant in zip(*pairs, strict=True):
             np.testing.assert_allclose(constant.gram(), plain.gram() + added, atol=1e-12)
             total = added * coefficients.sum(axis=0)
             np.testing.assert_allclose(constant.scores(coefficients), plain.scores(coefficients) + total, atol=1e-12)
-            if kind != "view_graphs":
+            if kind in ("views", "lda"):
                 mean = np.average(plain.scores(coefficients), axis=0, weights=training.weights)
                 np.testing.assert_allclose(mean, 0.0, atol=1e-9)
 
@@ -175,11 +179,10 @@ def check_ridge(found, kernel, rows, kept, ridge):
     np.testing.assert_allclose(found[rows.index], gram[:, kept] @ alpha, atol=1e-7)
 
 
-@pytest.mark.parametrize("kind", ["views", "view_graphs"])
+@pytest.mark.parametrize("kind", RIDGES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_ridge_scores_of_folds_are_those_of_refits(n_classes, kind):
-    tuning = replace(TUNING, kernel_ridge=0.7, graph_ridge=0.2)
-    ridge = {"views": 0.7, "view_graphs": 0.2}[kind]
+    tuning, ridge = replace(TUNING, kernel_ridge=0.7, graph_ridge=0.2), RIDGES[kind]
     inputs = draw_training(n_classes=n_classes, missing=0.2, weights=WEIGHTS).inputs(tuning)
     for kernel, part in zip(kernels_of(inputs, kind), fit_kind(inputs, kind), strict=True):
         check_ridge(part.scores, kernel, inputs.rows, inputs.keep[0], ridge)
