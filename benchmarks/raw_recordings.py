@@ -118,7 +118,11 @@ def budget_table(summary: Summary, names: Sequence[str]) -> str:
     by_budget = {name: split_means(summary, name) for name in names}
     keys = sorted({key for found in by_budget.values() for key in found})
     lines = [
-        [set_.removesuffix("_series"), str(budget), *(_spread(by_budget[name].get((set_, budget), [])) for name in names)]
+        [
+            set_.removesuffix("_series"),
+            str(budget),
+            *(_spread(by_budget[name].get((set_, budget), [])) for name in names),
+        ]
         for set_, budget in keys
     ]
     for budget in sorted({budget for _, budget in keys}):
@@ -152,7 +156,7 @@ def provenance(arguments: Sequence[str]) -> str:
     """Command, commit and date."""
     command = shlex.join(["python", "-m", "benchmarks.raw_recordings", *arguments])
     git = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],  # noqa: S607
+        ["git", "describe", "--always", "--dirty"],
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,
