@@ -125,9 +125,9 @@ def budget_table(summary: Summary, names: Sequence[str]) -> str:
         ]
         for set_, budget in keys
     ]
-    for budget in sorted({budget for _, budget in keys}):
-        lines.append(["mean", str(budget), *(_mean_over_sets(by_budget[name], [budget]) for name in names)])
-    lines.append(["mean", "all", *(_mean_over_sets(by_budget[name], BUDGETS) for name in names)])
+    budgets = sorted({budget for _, budget in keys})
+    for title, some in [*((str(budget), [budget]) for budget in budgets), ("all", budgets)]:
+        lines.append(["mean", title, *(_mean_over_sets(by_budget[name], some) for name in names)])
     lines.append(["rank", "all", *(number(summary.rank(name), 2) for name in names)])
     return markdown([["set", "labels per class", *names], *lines])
 
