@@ -141,7 +141,7 @@ def test_a_quick_look_takes_some_rows_and_draws_no_curve(windows, monkeypatch):
     assert shown.exit_code == 0, shown.output
     results = json.loads(shown.stdout)
     assert 55 <= results["rows"] <= 65
-    assert f"A quick look: {results['rows']} of 120 rows." in results["messages"]
+    assert f"A quick look: {results['rows']} of 200 rows." in results["messages"]
     assert "rows.part(60)" in run("train", "--quick", "--print-python").output
 
 
