@@ -77,6 +77,19 @@ def test_the_example_is_written_and_looked_at(tmp_path, monkeypatch):
     assert (tmp_path / "room.csv").read_text(encoding="utf-8") == "mine"
 
 
+def test_a_line_for_several_guesses_is_shown_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"{i // 2},2024-05-01 00:{i:02d},7,{i / 7:.2f},{i / 9:.2f},{i / 3:.2f},{i / 5:.2f},{'ab'[i % 2]}"
+        for i in range(40)
+    ]
+    (tmp_path / "x.csv").write_text("\n".join(["id,when,firmware,a_x,a_y,b_x,b_y,label", *lines]), encoding="utf-8")
+    shown = run("x.csv").output
+    assert "20 rows repeat one" in shown
+    assert "constant, or words, and of no sensor" in shown
+    assert shown.count('ignore = ["id", "when", "firmware"]') == 1
+
+
 def test_paths_are_relative_to_the_project_file(tmp_path, monkeypatch):
     write_windows(tmp_path)
     (tmp_path / "sub").mkdir()

@@ -86,8 +86,11 @@ def _print_guesses(guesses: Guesses, project: Path, written: list[Path]) -> None
     else:
         click.echo(guesses.text)
     click.echo("Guessed; if it is wrong, change the line:")
-    for guess in guesses.guesses:
-        click.echo(f"  - {guess.what}\n      {click.style(guess.line, bold=True)}")
+    for line in dict.fromkeys(guess.line for guess in guesses.guesses):
+        for guess in guesses.guesses:
+            if guess.line == line:
+                click.echo(f"  - {guess.what}")
+        click.echo(f"      {click.style(line, bold=True)}")
     for message in guesses.messages:
         click.echo(f"  - {message}")
     option = "" if project == Path("cmvmed.toml") else f" --project {project}"

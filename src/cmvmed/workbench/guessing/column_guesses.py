@@ -138,9 +138,10 @@ def repeated_ids(rows: TableWithKinds, taken: Sequence[str]) -> dict[str, Guess]
         repeated = cells[cells.duplicated()]
         if column in taken or not named or rows.kinds[column] == "empty" or repeated.empty:
             continue
+        count = plural(len(repeated), "row repeats", "rows repeat")
         what = (
-            f"{column!r} is named like an identifier, but {plural(len(repeated), 'row')} repeat one, such as {repeated.iloc[0]!r}: "
-            "it is not learned from, and rows are numbered. If rows of one value belong together, write it as groups"
+            f"{column!r} is named like an identifier, but {count} one, such as {repeated.iloc[0]!r}: it is not "
+            "learned from, and rows are numbered. If rows of one value belong together, write it as groups"
         )
         found[column] = Guess(what, toml_line("ignore", [column]))
     return found
