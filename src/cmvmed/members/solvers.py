@@ -6,8 +6,9 @@ Both give coefficients a (l, K) and an intercept (K,), so that the score of a ro
 rows needs no other inverse of all rows: A_kk - A_ko (A_oo)⁻¹ A_ok.
 
 **Discriminant analysis** scores a class by x·Σ⁻¹m - ½ m·Σ⁻¹m, with the class means m and the covariance Σ within the classes.
-With few labels the latter is shrunk, Σ = (1 - δ) S + δ μ I, as far as Ledoit and Wolf (2004) find best for the rows at hand, but at
-least by the share of the labels that the means use up, one for each class: that many labels say little of δ, too. All of it depends on the rows' products alone: with the residuals R of the rows from their class means, Σ⁻¹ is applied by Woodbury's
+With few labels the latter is shrunk, Σ = (1 - δ) S + δ μ I, as far as Ledoit and Wolf (2004) find best for the rows at hand, but
+at least by the share of the labels that the means use up, one for each class: the few that are left say little of δ, too. All of
+it depends on the rows' products alone: with the residuals R of the rows from their class means, Σ⁻¹ is applied by Woodbury's
 identity, which needs the inverse of one matrix of the size of the labels.
 """
 
