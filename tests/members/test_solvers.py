@@ -8,7 +8,6 @@ from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from cmvmed.members.solvers import (
-    MIN_SHRINKAGE,
     discriminant_coefficients,
     inverse,
     ridge_coefficients,
@@ -102,7 +101,7 @@ def explicit_shrinkage(R, w, freedom):
     distance = np.linalg.norm(S - np.trace(S) / d * np.eye(d)) ** 2
     products = [np.outer(r, r) for r in R]
     error = sum(wi * np.linalg.norm(P) ** 2 for wi, P in zip(w, products, strict=True)) / freedom**2
-    return min(max((error - np.linalg.norm(S) ** 2 / freedom) / distance, MIN_SHRINKAGE), 1.0), S
+    return min(max((error - np.linalg.norm(S) ** 2 / freedom) / distance, 0.0), 1.0), S
 
 
 def check_discriminant(coefficients_of, seed, n_columns):
@@ -111,6 +110,7 @@ def check_discriminant(coefficients_of, seed, n_columns):
     a, intercept = coefficients_of(X @ X.T, codes, w, K, n_columns, kept)
     means, R, freedom = residuals_of(X[kept], codes[kept], w[kept])
     delta, S = explicit_shrinkage(R, w[kept], freedom)
+    delta = max(delta, K / w[kept].sum())  # the labels that the means use up
     sigma = (1.0 - delta) * S + delta * np.trace(S) / n_columns * np.eye(n_columns)
     new = np.random.default_rng(seed + 100).normal(size=(20, n_columns))
     precision = np.linalg.inv(sigma)
@@ -154,7 +154,7 @@ def test_shrinkage_is_that_of_ledoit_and_wolf(n_columns):
     rng = np.random.default_rng(n_columns)
     for n in (4, 12, 200):
         X = rng.normal(size=(n, n_columns)) * rng.uniform(0.1, 3.0, n_columns)
-        expected = max(ledoit_wolf_shrinkage(X, assume_centered=True), MIN_SHRINKAGE) if n_columns > 1 else 1.0
+        expected = ledoit_wolf_shrinkage(X, assume_centered=True) if n_columns > 1 else 1.0
         assert shrinkage(X @ X.T, np.ones(n), float(n), n_columns) == pytest.approx(expected, rel=1e-8)
         w = rng.uniform(0.5, 2.0, n)
         weighted = np.sqrt(w)[:, None] * X
