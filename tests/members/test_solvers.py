@@ -137,6 +137,19 @@ def test_discriminant_analysis_is_that_of_the_columns(seed, n_columns):
         rejects(check_discriminant, broken, seed, n_columns)
 
 
+def test_the_covariance_is_shrunk_at_least_by_the_labels_that_the_means_use_up():
+    """Residuals of two values, all of one size, have a covariance without sampling error."""
+    X = np.column_stack([np.tile([3.0, -3.0], 6), np.zeros(12)]) + np.repeat([[0.0, 0.0], [1.0, 2.0]], 6, axis=0)
+    codes, w = np.repeat([0, 1], 6), np.ones(12)
+    means, R, freedom = residuals_of(X, codes, w)
+    delta, S = explicit_shrinkage(R, w, freedom)
+    assert delta < 2 / 12
+    sigma = 10 / 12 * S + 2 / 12 * np.trace(S) / 2 * np.eye(2)
+    a, intercept = discriminant_coefficients(X @ X.T, codes, w, 2, 2, np.ones(12, dtype=bool))
+    np.testing.assert_allclose(X.T @ a, np.linalg.solve(sigma, means[:2].T), atol=1e-9)
+    np.testing.assert_allclose(intercept, -0.5 * np.diag(means[:2] @ np.linalg.solve(sigma, means[:2].T)), atol=1e-9)
+
+
 def test_discriminant_analysis_takes_weights_for_repetitions():
     X, _, _, codes, kept = draw_case()
     times = np.random.default_rng(1).integers(1, 4, size=N)
