@@ -9,7 +9,7 @@ from cmvmed.pages.formatting import DASH, format_percentage, join_names, short
 from cmvmed.workbench.project import score_of_class
 from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, share_interval
 from cmvmed.workbench.tables.columns import FloatArray
-from cmvmed.workbench.view_encoders import absent_rows
+from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 
 __all__ = ["Sensors", "describe_sensors"]
 
@@ -27,6 +27,9 @@ class SensorLine:
     accuracy: str  # of the view alone, on held-out labels
     weight: str  # in the consensus
     share: str  # of the decisions
+    without: (
+        str  # share of the unlabeled rows that keep their class, and their mean largest probability, if it is absent
+    )
     remark: str
     fault: str  # "", "dead", "weak" or "redundant"
 
@@ -56,7 +59,8 @@ def describe_sensors(facts: ModelFacts) -> Sensors:
     """Table, figure and pairs."""
     shares = decision_shares(facts)
     pairs = _pairs(facts)
-    lines = tuple(_line(facts, i, shares) for i in range(len(facts.model.view_names_)))
+    absences = _absences(facts)
+    lines = tuple(_line(facts, i, shares, absences) for i in range(len(facts.model.view_names_)))
     return Sensors(lines, tuple(pairs[:MAX_PAIRS]), len(pairs), _figure(facts), shares is not None)
 
 
@@ -76,7 +80,31 @@ def decision_shares(facts: ModelFacts) -> dict[str, float] | None:
     return {name: float(np.mean(values / total)) for name, values in size.items()}
 
 
-def _line(facts: ModelFacts, i: int, shares: dict[str, float] | None) -> SensorLine:
+def _absences(facts: ModelFacts) -> dict[str, tuple[float, float]]:
+    """By view, what becomes of unlabeled rows that lose it: the share that keeps its class, and the mean largest probability.
+
+    At most ``MAX_EXPLAINED`` rows, all of which have the view and another one.
+    """
+    found = {}
+    views = facts.table.views
+    present = {name: ~absent_rows(matrix) for name, matrix in views.items()}
+    for name in views:
+        others = np.sum([own for other, own in present.items() if other != name], axis=0)
+        rows = np.flatnonzero((facts.codes < 0) & present[name] & (others > 0))
+        if not len(rows):
+            continue
+        rows = rows[:: -(-len(rows) // MAX_EXPLAINED)]
+        X = {other: matrix[rows] for other, matrix in views.items()}
+        before = facts.model.predict_proba(X)
+        after = facts.model.predict_proba(X | {name: with_absent_rows(X[name], np.ones(len(rows), dtype=bool))})
+        same = before.argmax(axis=1) == after.argmax(axis=1)
+        found[name] = float(same.mean()), float(after.max(axis=1).mean())
+    return found
+
+
+def _line(
+    facts: ModelFacts, i: int, shares: dict[str, float] | None, absences: dict[str, tuple[float, float]]
+) -> SensorLine:
     model, name = facts.model, facts.model.view_names_[i]
     accuracy = facts.opinion_accuracy(f"view {name}")
     fault, remark = _fault(facts, name, accuracy)
@@ -85,6 +113,7 @@ def _line(facts: ModelFacts, i: int, shares: dict[str, float] | None) -> SensorL
         DASH if np.isnan(accuracy) else format_percentage(accuracy),
         format_percentage(model.view_weights_[i], 0),
         DASH if shares is None else format_percentage(shares.get(name, 0.0), 0),
+        " / ".join(format_percentage(value, 0) for value in absences[name]) if name in absences else DASH,
         remark,
         fault,
     )
@@ -159,8 +188,8 @@ def _figure(facts: ModelFacts) -> str:
     chart = Chart(
         "figure-views",
         "Accuracy of each view alone",
-        f"Percentage of held-out labels that are predicted: {described}. Lines are 90 % intervals.",
-        "held-out labels predicted, %; lines are 90 % intervals",
+        f"Percentage of held-out labels that are predicted correctly: {described}. Lines are 90 % intervals.",
+        "held-out labels predicted correctly, %; 90 % intervals",
     )
     return dot_chart(chart, rows)
 
