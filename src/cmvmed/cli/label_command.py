@@ -61,10 +61,7 @@ def command(
     from cmvmed.labeling import LabelingSession, import_rows
     from cmvmed.workbench.label_store import LabelStore, labels_path
 
-    store = LabelStore(labels_path(project))
-    if store.note:
-        click.echo(store.note, err=True)
-    session = LabelingSession(project, store, learn=export_to is None)
+    session = LabelingSession(project, LabelStore(labels_path(project)), learn=export_to is None)
     try:
         if import_from is not None:
             rows = import_rows(import_from.read_bytes(), import_from.name, session.ids)

@@ -30,7 +30,7 @@ DRAWS = ("random", "per_class", "chosen", "unknown")
 SECTIONS = ("data", "windows", "views", "columns", "model")
 LABEL_RULES = ("majority", "center")
 ENDS = ("drop", "shift")
-LISTS = ("unlabeled", "ignore", "classes", "label_files", "columns")  # keys of lists of texts
+LISTS = ("unlabeled", "ignore", "context", "classes", "label_files", "columns")  # keys of lists of texts
 NUMBERS = {"sampling_rate": "a number of Hz", "offset": "a number of seconds"} | dict.fromkeys(
     ("length", "step", "min_overlap"), "a number"
 )  # keys of numbers, and what is expected
@@ -60,6 +60,7 @@ class DataSettings:
     groups: str | None = None
     time: str | None = None  # column of times: the table has one row per sample, and ``id`` names the case or recording
     ignore: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()  # columns that the labeling page shows beside a row; () is groups and times
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None

@@ -64,7 +64,9 @@ def test_what_was_said_last_counts(project_file):
     found, rows = labels(project_file)
     assert {key: label for key, label in found.items() if label is not None} == {"r0": "right", "r2": "right"}
     assert "2 labels of the labeling page (own.labels.sqlite)." in rows.messages
-    assert any("belong to no row" in message and "gone" in message for message in rows.messages)
+    assert any(
+        "1 label of own.labels.sqlite belongs to no row" in message and "gone" in message for message in rows.messages
+    )
     say(project_file, ("r0", "reset", None))
     assert labels(project_file)[0]["r0"] == "left"
 

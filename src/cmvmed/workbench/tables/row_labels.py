@@ -214,16 +214,16 @@ def with_page_labels(cells: Series, path: Path | None, ids: Sequence[str]) -> tu
     if path is None or not path.exists():
         return cells, [], False
     with LabelStore(path) as store:
-        events, any_chosen, note = store.current(), store.any_chosen, store.note
+        events, any_chosen = store.current(), store.any_chosen
     given = {item: event.label or "" for item, event in events.items() if event.action != "reset"}
     known = set(ids)
     unknown = [item for item in given if item not in known]
     n_labels = sum(bool(label) and item in known for item, label in given.items())
     said = [f"{plural(n_labels, 'label')} of the labeling page ({path.name})."] if given else []
-    said += [note] if note else []
     if unknown:
         said.append(
-            f"{plural(len(unknown), 'label')} of {path.name} belong to no row of the data: {abbreviate(unknown)}."
+            f"{plural(len(unknown), 'label')} of {path.name} {'belongs' if len(unknown) == 1 else 'belong'} to no row of the "
+            f"data: {abbreviate(unknown)}."
         )
     merged = [given.get(key, cell) for key, cell in zip(ids, cells.astype(object), strict=True)]
     return pandas().Series(merged, dtype=object), said, any_chosen
