@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import soundfile
 
 from cmvmed.workbench import Project, ProjectError, init
+from cmvmed.workbench.tables.delimited import DelimitedOptions
+from cmvmed.workbench.tables.read import read_table
 
 ROWS = "id,a_x,a_y,b_x,b_y,label\n" + "".join(
     f"r{i},{i % 5}.5,{i % 7},{i % 3}.25,{i % 11},{'up' if i % 2 else 'down'}\n"
@@ -88,7 +91,7 @@ MISTAKES = {
     "wrong_folder": (toml(("rows.csv", "nowhere/rows.csv")), "Its folder", "does not exist either"),
     "pattern_of_files": (toml(("rows.csv", "days/*.csv")), "No file matches", "days/*.csv"),
     "unknown_format": ({**toml(("rows.csv", "rows.dat")), "rows.dat": "1 2"}, "ending of rows.dat is not known", ".parquet"),
-    "spreadsheet": ({**toml(("rows.csv", "rows.xlsx")), "rows.xlsx": b"PK\x03\x04"}, "spreadsheet", "save the sheet as csv"),
+    "spreadsheet": ({**toml(("rows.csv", "rows.ods")), "rows.ods": b"PK\x03\x04"}, "spreadsheet", "save the sheet as xlsx or csv"),
     "spreadsheet_named_csv": ({"rows.csv": b"PK\x03\x04\x00\x00"}, "rows.csv is a spreadsheet", "save it as csv"),
     "empty_file": ({"rows.csv": ""}, "rows.csv is empty"),
     "blank_file": ({"rows.csv": "\n  \n"}, "rows.csv is empty"),
@@ -249,11 +252,23 @@ def test_there_is_no_project_file(tmp_path):
         Project.load(tmp_path / "cmvmed.toml")
 
 
+def test_the_advice_for_texts_of_pandas_helps(tmp_path):
+    texts = pd.Series(["up", "down"] * 3)
+    np.savez(tmp_path / "x.npz", a=texts.astype(str).to_numpy(dtype=object), b=np.zeros((6, 2)))
+    with pytest.raises(ProjectError, match=r"numpy\.array\(a, dtype=str\)"):
+        read_table(tmp_path / "x.npz", DelimitedOptions())
+    np.savez(tmp_path / "x.npz", a=np.array(texts, dtype=str), b=np.zeros((6, 2)))
+    assert read_table(tmp_path / "x.npz", DelimitedOptions()).frame["a"].tolist() == texts.tolist()
+
+
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
         ({"a": np.zeros((3, 2)), "b": np.zeros((4, 2))}, r"same number of rows.*a \(3\), b \(4\)"),
-        ({"a": np.array(["x", None], dtype=object)}, "holds Python objects.*can run code"),
+        (
+            {"a": np.array(["x", None], dtype=object)},
+            r"Array 'a' of .* holds Python objects.*can run code.*numpy\.array\(a, dtype=str\)",
+        ),
         ({"a": np.zeros((2, 2, 2, 2))}, "'a' of x.npz has 4 dimensions"),
     ],
 )

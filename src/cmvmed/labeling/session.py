@@ -237,7 +237,8 @@ class LabelingSession:
         rows = [replace(row, annotator=check_annotator(row.annotator)) for row in rows]
         unknown = [row.id for row in rows if row.id not in self.row_of]
         if unknown:
-            raise ProjectError(f"{len(unknown)} identifiers are not in the project: {abbreviate(unknown)}.")
+            n = plural(len(unknown), "identifier is", "identifiers are")
+            raise ProjectError(f"{n} not in the project: {abbreviate(unknown)}.")
         changed = 0
         for row in rows:
             before = self._events.get(self.row_of[row.id])

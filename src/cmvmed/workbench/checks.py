@@ -121,8 +121,9 @@ def _column_findings(rows: ProjectRows) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 "identifier",
-                f"View {view!r}: {abbreviate(identifiers)} differs in every row and is not learned from. If it identifies rows, "
-                "set id in [data]; if it holds texts, say so in [columns].",
+                f"View {view!r}: {abbreviate(identifiers)} {'differs' if len(identifiers) == 1 else 'differ'} in every row and "
+                f"{'is' if len(identifiers) == 1 else 'are'} not learned from. Set id in [data] to a column that identifies rows; "
+                "if a column holds texts, say so in [columns].",
             )
         for column in columns:
             yield from _cells(rows, view, column)
@@ -139,8 +140,9 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 "bad_cell",
-                f"View {view!r}, column {column!r}: {plural(len(bad), 'cell')} cannot be read as a {kind} and count as gaps, first "
-                f"{str(series.iloc[bad[0]])!r} in {table.place(int(bad[0]))}. Correct them or leave them empty.",
+                f"View {view!r}, column {column!r}: {plural(len(bad), 'cell')} cannot be read as a {kind} and "
+                f"{'counts as a gap,' if len(bad) == 1 else 'count as gaps, first'} {str(series.iloc[bad[0]])!r} in "
+                f"{table.place(int(bad[0]))}. Correct {'it or leave it' if len(bad) == 1 else 'them or leave them'} empty.",
             )
     if kind == "number":
         if cells.note:

@@ -9,7 +9,7 @@ from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSet
 __all__ = ["project_text", "toml_line"]
 
 COMMENTS = {
-    "path": "file, folder or pattern: csv, tsv, parquet, feather, npz, ts, h5, wav, flac, edf, mseed",
+    "path": "file, folder or pattern: csv, tsv, xlsx, parquet, feather, npz, ts, h5, wav, flac, edf, mseed",
     "time": "one row per sample, at this time; id names the case or recording",
     "length": "seconds of a window",
     "step": "seconds between the starts of windows",

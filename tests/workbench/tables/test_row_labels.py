@@ -150,7 +150,7 @@ def test_further_files_of_labels_add_and_replace(windows):
     assert after[labeled[0]] == other
     assert (np.delete(after, [free[0], labeled[0]]) == np.delete(before, [free[0], labeled[0]])).all()
     assert "2 labels of next.csv were taken." in messages
-    assert "1 label of next.csv replace other labels of the same rows." in messages
+    assert "1 label of next.csv replaces another label of its row." in messages
 
 
 def test_later_files_precede_and_patterns_are_sorted(windows):

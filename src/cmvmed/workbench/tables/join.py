@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cmvmed.workbench.project_file import ProjectSettings
 from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions
-from cmvmed.workbench.tables.read import read_sound_folder, read_table
+from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table
 from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
@@ -101,9 +101,11 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
             raise ProjectError("[windows] cuts the recordings at path in [data]; set path.")
         return read_windows(settings, settings.windows, paths.common, paths.annotations if is_training else None)
     parts = []
+    is_flat = not is_training and data.labels == FOLDER_COLUMN  # the folders of new rows name no classes
     sound = [view for view in settings.views if view.files is not None and view.path is None]
     if paths.common is not None:
-        table = read_sound_folder(paths.common, sound) if sound else read_table(paths.common, options)
+        opened = read_sound_folder(paths.common, sound, may_be_flat=is_flat) if sound else None
+        table = read_table(paths.common, options) if opened is None else opened
         table = table if data.time is None or sound else cases_of_long_table(table, data)
         parts.append(_part(None, table, data.id, is_training))
     for view in settings.views:

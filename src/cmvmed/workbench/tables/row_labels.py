@@ -153,8 +153,8 @@ def _read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings
     said = []
     if unknown:
         said.append(
-            f"{plural(len(unknown), 'label')} of {table.source} belong to no row of the data and are left out: "
-            f"{abbreviate(unknown)}."
+            f"{plural(len(unknown), 'label')} of {table.source} {'belongs' if len(unknown) == 1 else 'belong'} to no row of the "
+            f"data and {'is' if len(unknown) == 1 else 'are'} left out: {abbreviate(unknown)}."
         )
     return pandas().Series([label_of.get(key, "") for key in ids], dtype=object), said
 
@@ -169,9 +169,14 @@ def _replace_labels(
     given = ~pandas().Series(after).isin(markers).to_numpy(dtype=bool)
     labeled = ~pandas().Series(before).isin(markers).to_numpy(dtype=bool)
     n_changed = int((given & labeled & (before != after)).sum())
-    said.append(f"{plural(int(given.sum()), 'label')} of {table.source} were taken.")
+    said.append(f"{plural(n := int(given.sum()), 'label')} of {table.source} {'was' if n == 1 else 'were'} taken.")
     if n_changed:
-        said.append(f"{plural(n_changed, 'label')} of {table.source} replace other labels of the same rows.")
+        what = plural(
+            n_changed,
+            "label of {} replaces another label of its row",
+            "labels of {} replace other labels of their rows",
+        )
+        said.append(f"{what.format(table.source)}.")
     return pandas().Series(np.where(given, after, before), dtype=object), said
 
 
