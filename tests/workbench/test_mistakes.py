@@ -137,6 +137,17 @@ MISTAKES = {
         "line 3",
     ),
     "empty_view": ({"rows.csv": HEADER + "".join(f"r{i},1,{i},,,up\n" for i in range(9))}, "View 'b'", "hold nothing"),
+    "renamed_to_a_number": ({"cmvmed.toml": TOML + "[classes]\nup = 1\n"}, "renames 'up' to 1", "must say a text"),
+    "renamed_twice": ({"cmvmed.toml": TOML + '[classes]\na = "b"\nb = "c"\n'}, "renames 'a' to 'b', which is renamed too"),
+    "labels_without_zeros": (
+        {
+            **toml(('labels = "label"', 'labels = "l.csv"'), ("[views.a]", 'ignore = ["label"]\n[views.a]')),
+            "rows.csv": ROWS.replace("\nr", "\n00"),
+            "l.csv": "id,label\n1,up\n2,down\n",
+        },
+        "'1' and '001' may be the same",
+        "leading zeros",
+    ),
     "infinite": (rows(("r1,1.5", "r1,inf")), "Column 'a_x', line 3", "'inf' is infinite", "Leave the cell empty"),
     "too_large": (rows(("r2,2.5", "r2,1e999")), "Column 'a_x', line 4", "is infinite"),
     "two_decimal_signs": (

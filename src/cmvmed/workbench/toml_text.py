@@ -50,6 +50,8 @@ def project_text(settings: ProjectSettings, header: Iterable[str] = ()) -> str:
         lines += ["", f"[views.{_key(view.name)}]", *_view_lines(view)]
     if settings.kinds:
         lines += ["", "[columns]", *(toml_line(name, kind) for name, kind in settings.kinds.items())]
+    if settings.renamed:
+        lines += ["", "[classes]", *(toml_line(label, name) for label, name in settings.renamed.items())]
     lines += ["", "[model]                           # parameters of CMVMED, all optional"]
     lines += [toml_line(key, value) for key, value in settings.model.items()]
     return "\n".join(lines) + "\n"

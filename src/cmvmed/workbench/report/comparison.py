@@ -23,6 +23,7 @@ __all__ = ["Comparison", "Rival", "compare"]
 
 N_FOLDS, N_TREES = 5, 200
 MAX_NUMBERS = 20_000_000  # features times labeled rows, beyond which nothing is compared
+LARGEST = 1e30  # number that trees, which compute in single precision, can hold
 CHANCE = 0.1  # probability above which a difference may be chance
 TREES, LINEAR = "extra trees", "logistic regression"
 
@@ -81,6 +82,7 @@ def _predictions(facts: ModelFacts, held_out: HeldOutLabels) -> dict[str, NDArra
     if len(labeled) * sum(matrix.shape[1] for matrix in facts.table.views.values()) > MAX_NUMBERS:
         return {}
     X, codes = np.hstack([dense_rows(matrix, labeled) for matrix in facts.table.views.values()]), facts.codes[labeled]
+    X = np.clip(X, -LARGEST, LARGEST)
     groups = np.arange(len(labeled)) if facts.table.groups is None else facts.table.groups[labeled].astype(str)
     at = np.searchsorted(labeled, held_out.rows)
     n_folds = min(N_FOLDS, int(np.bincount(codes[at]).max()), len(np.unique(groups[at])))
