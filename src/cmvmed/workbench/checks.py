@@ -191,8 +191,8 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 "warning",
                 "outlier",
                 f"View {view!r}, column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is a million times farther from "
-                f"the median than nearly all other values ({plural(far.size, 'cell')} in all), so these become alike. Correct it, or "
-                "leave the cell empty.",
+                f"the median than nearly all other values ({plural(far.size, 'cell')} in all), so these become alike. Correct "
+                "it, or leave the cell empty.",
             )
         if cells.note:
             yield Finding("warning", "thousands", f"View {view!r}, column {column!r}: {cells.note}.")
