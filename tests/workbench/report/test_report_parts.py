@@ -183,6 +183,15 @@ class TestOtherClassifiers:
         assert found.sentence.endswith("would do better.")
         assert rivals[TREES].interval == share_interval(100, 100)
 
+    @pytest.mark.parametrize(
+        ("n_wrong", "end"), [(4, "(p = 0.25). On this evidence extra trees would do."), (6, "do better.")]
+    )
+    def test_the_best_of_two_is_better_by_chance_twice_as_often(self, n_wrong, end):
+        """A sign test of four labels that only one predicts correctly has p = 1/8, of six 1/32."""
+        X, codes = np.repeat([0.0, 1.0], 50)[:, None] + np.zeros((100, 2)), np.repeat([0, 1], 50)
+        _, found = compared(X, codes, predicted=np.where(np.arange(100) < n_wrong, 1, codes))
+        assert found.sentence.endswith(end)
+
     def test_all_are_on_the_scale_of_the_held_out_labels(self):
         codes = np.repeat([0, 1], [30, 10])
         rivals, found = compared(codes[:, None] + np.zeros((40, 2)), codes, labels_only=0.9)

@@ -127,10 +127,11 @@ def _sentence(rivals: list[Rival]) -> str:
         f"{format_percentage(best.share)} by {best.name}, fitted to the labels alone: {plural(best.gained, 'label')} only by this "
         f"model, {best.lost} only by {best.name}"
     )
+    p = min(len(others) * best.p_value, 1.0)  # the best of several is good by chance more often
     if best.gained == best.lost:
         return f"{found}. On this evidence {best.name} would do."
-    if best.p_value > CHANCE:
-        return f"{found}, which may be chance (p = {best.p_value:.2g}). On this evidence {best.name} would do."
+    if p > CHANCE:
+        return f"{found}, which may be chance (p = {p:.2g}). On this evidence {best.name} would do."
     return f"{found}, so {'this model pays' if best.gained > best.lost else f'{best.name} would do better'}."
 
 
