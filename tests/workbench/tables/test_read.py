@@ -166,6 +166,12 @@ class TestExcel:
                 read(tmp_path / name)
             assert name in str(caught.value)
 
+    def test_a_file_that_would_grow_is_refused_before_it_does(self, tmp_path, monkeypatch):
+        FRAME.to_excel(tmp_path / "x.xlsx", index=False)
+        monkeypatch.setattr("cmvmed.workbench.tables.read.MAX_EXCEL", 100)
+        with pytest.raises(ProjectError, match="would unpack to"):
+            read(tmp_path / "x.xlsx")
+
 
 def test_an_excel_file_without_its_package_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)

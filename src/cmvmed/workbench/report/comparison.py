@@ -21,7 +21,7 @@ from cmvmed.workbench.tables.columns import BoolArray
 
 __all__ = ["Comparison", "Rival", "compare"]
 
-N_FOLDS, N_TREES = 5, 200
+N_FOLDS, N_TREES = 5, 100
 MAX_NUMBERS = 20_000_000  # features times labeled rows, beyond which nothing is compared
 LARGEST = 1e30  # number that trees, which compute in single precision, can hold
 CHANCE = 0.1  # probability above which a difference may be chance

@@ -83,22 +83,23 @@ def decision_shares(facts: ModelFacts) -> dict[str, float] | None:
 def _absences(facts: ModelFacts) -> dict[str, tuple[float, float]]:
     """By view, what becomes of unlabeled rows that lose it: the share that keeps its class, and the mean largest probability.
 
-    At most ``MAX_EXPLAINED`` rows, all of which have the view and another one.
+    They are at most ``MAX_EXPLAINED`` rows, and those that have the view and another one count.
     """
-    found = {}
-    views = facts.table.views
-    present = {name: ~absent_rows(matrix) for name, matrix in views.items()}
-    for name in views:
-        others = np.sum([own for other, own in present.items() if other != name], axis=0)
-        rows = np.flatnonzero((facts.codes < 0) & present[name] & (others > 0))
-        if not len(rows):
-            continue
-        rows = rows[:: -(-len(rows) // MAX_EXPLAINED)]
-        X = {other: matrix[rows] for other, matrix in views.items()}
-        before = facts.model.predict_proba(X)
-        after = facts.model.predict_proba(X | {name: with_absent_rows(X[name], np.ones(len(rows), dtype=bool))})
-        same = before.argmax(axis=1) == after.argmax(axis=1)
-        found[name] = float(same.mean()), float(after.max(axis=1).mean())
+    views, rows = facts.table.views, np.intersect1d(facts.unlabeled, facts.rows_with_views)
+    if not len(rows):
+        return {}
+    rows = rows[:: -(-len(rows) // MAX_EXPLAINED)]
+    X = {name: matrix[rows] for name, matrix in views.items()}
+    before, found = facts.model.predict_proba(X).argmax(axis=1), {}
+    present = {name: ~absent_rows(matrix) for name, matrix in X.items()}
+    for name, has in present.items():
+        own = has & (np.sum(list(present.values()), axis=0) > 1)
+        if own.any():
+            some = {other: matrix[own] for other, matrix in X.items()}
+            some[name] = with_absent_rows(some[name], np.ones(int(own.sum()), dtype=bool))
+            after = facts.model.predict_proba(some)
+            same = after.argmax(axis=1) == before[own]
+            found[name] = float(same.mean()), float(after.max(axis=1).mean())
     return found
 
 

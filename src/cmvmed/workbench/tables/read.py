@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 EXCEL = ".xlsx"
+MAX_EXCEL = 1_000_000_000  # bytes of the unpacked file
 TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts", *HDF5_FORMATS, EXCEL)
 SPREADSHEETS = (".xls", ".ods")
 FILE_COLUMN = "file"  # name of the file of a row, if there are several
@@ -159,6 +160,10 @@ def _read_excel(path: Path) -> RawTable:
     """The first sheet: a line of column names, then rows. Cells have the type that Excel gave them."""
     import_optional("openpyxl", "excel", "Reading Excel files")
     try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > MAX_EXCEL:
+            raise ValueError(f"it would unpack to {size:,} bytes, more than the {MAX_EXCEL:,} that are read")
         with pandas().ExcelFile(path, engine="openpyxl") as book:
             sheets, cells = book.sheet_names, book.parse(0, header=None, dtype=object)
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, OSError, EOFError, SyntaxError) as error:
