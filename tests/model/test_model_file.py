@@ -166,7 +166,7 @@ FIELDS = {  # of all records and parts of version 2 of the format
     Expansion: "rows index kernel coefficients constant bias",
     Forest: "views columns fill trees smoothing",
     GraphVote: "centers gammas place mass n_neighbors node_scores",
-    HeldOutScores: "scores codes weights class_weights",
+    HeldOutScores: "scores codes weights class_weights groups",
     Imputation: "means gaps n_cells",
     InputSchema: "layout names table_columns",
     Kernel: "view kind gamma",
