@@ -20,7 +20,9 @@ CHANCE = 0.1  # probability above which a difference may be chance
 MAX_HELD_OUT = 1e9  # weighted number of rows beyond which the interval is a point
 WIDEST = 0.5  # width of an interval from which on the accuracy is unknown
 FEW_GROUPS = 5  # groups below which the text says why the interval is wide
-GRID = (np.arange(100) + 0.5) / 100  # accuracies, and standard deviations between groups relative to the largest possible
+GRID = (
+    np.arange(100) + 0.5
+) / 100  # accuracies, and standard deviations between groups relative to the largest possible
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,25 @@ class AccuracyEstimate:
         """Whether the estimate says anything: labels were held out, and the interval is at most half of all accuracies wide."""
         return self.n_held_out > 0.0 and self.high - self.low <= WIDEST
 
+    @property
+    def few_groups(self) -> str:
+        """A sentence if the interval is wide because few groups have labels, else empty."""
+        if not 0 < self.n_groups < FEW_GROUPS:
+            return ""
+        have = "group has" if self.n_groups == 1 else "groups have"
+        return f"The interval is wide because only {self.n_groups} {have} labels: label rows of more groups."
+
     def __str__(self) -> str:
         if self.n_held_out == 0.0:
             several = ", in two groups or more" if self.n_groups else ""
             return (
-                "Expected accuracy unknown: no label could be held out. Label two rows or more of each class"
-                f"{several}."
+                f"Expected accuracy unknown: no label could be held out. Label two rows or more of each class{several}."
             )
         interval = f"{self.level:.0%} interval {self.low:.1%} to {self.high:.1%}"
         where = " on rows of new groups" if self.n_groups else ""
         estimate = f"Expected accuracy{where} {f'{self.mean:.1%}' if self.is_known else 'unknown'} ({interval})."
-        if 0 < self.n_groups < FEW_GROUPS:
-            estimate += f" The interval is wide because only {self.n_groups} groups have labels: label rows of more groups."
+        if self.few_groups:
+            estimate += f" {self.few_groups}"
         elif not self.is_known:
             estimate += " Label more rows."
         if self.chosen:
@@ -108,7 +117,7 @@ class HeldOutAccuracy:
     labels_only: float  # the same without the unlabeled rows
     gained: float  # weighted number of labels predicted correctly only with the unlabeled rows
     lost: float  # and only without
-    largest: float  # mean largest probability of the unlabeled rows
+    largest: float  # mean largest probability of the unlabeled rows; with groups, of the held-out labels
     n_held_out: float
     confidence_labels: float  # held-out labels that the mean largest probability counts as
     interval_labels: tuple[float, float]  # a and b: the interval is that of a share seen in a n_held_out + b rows
@@ -120,14 +129,17 @@ class HeldOutAccuracy:
         """With the interval of a share that was seen in fewer rows than were held out.
 
         Fewer, because the members were weighed with the same labels, and because labels drawn per class have other class
-        shares than the rows it is for. For rows of new groups there are no more of them than the groups' labels count as.
+        shares than the rows it is for. For rows of new groups, labels of one group count as fewer than were held out.
         Rows that were chosen because they are uncertain say too little of the accuracy on others, so that the mean is
         that of the probabilities alone.
         """
         seen = 0.0 if self.chosen else self.n_held_out
-        mean = (seen * self.hits + self.confidence_labels * self.largest) / (seen + self.confidence_labels)
+        # What unlabeled rows of the same groups add to held-out labels is not to be expected on groups that have none.
+        hits = float(np.fmin(self.hits, self.labels_only)) if self.n_groups else self.hits
+        mean = (seen * hits + self.confidence_labels * self.largest) / (seen + self.confidence_labels)
         slope, least = self.interval_labels
-        n, tail = min(slope * self.n_held_out + least, self.group_labels), 0.5 * (1.0 - level)
+        n_independent = min(self.n_held_out, self.group_labels)
+        n, tail = slope * n_independent + least, 0.5 * (1.0 - level)
         right, wrong = mean * n + 0.5, (1.0 - mean) * n + 0.5
         low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
         return AccuracyEstimate(
@@ -170,6 +182,10 @@ def held_out_accuracy(
     right = log_p.argmax(axis=1) == codes
     alone = right if labels_only is None else labels_only.argmax(axis=1) == codes
     hits = float(weights @ right) / total if total > 0.0 else np.nan
+    if (
+        groups is not None and total > 0.0 and not chosen
+    ):  # of groups as good as new, unlike those of the unlabeled rows
+        largest = float(weights @ np.exp(log_p).max(axis=1)) / total
     if np.isnan(largest):
         largest = 1.0 / log_p.shape[1] if np.isnan(hits) else hits
     known = labels_only is not None and total > 0.0
