@@ -34,8 +34,6 @@ class Tuning:
     """λ where the views agree."""
     full_agreement: float = 0.25
     """Mean correlation of the independent views' scores from which on λ is taken in full."""
-    min_agreement: float = 1e-3
-    """Lower bound of a correlation between views, which makes the leading eigenvector unique. Not compared."""
 
     # Graphs of nearest rows (members/kernel_members.py).
     n_neighbors: int = 5
@@ -61,7 +59,7 @@ class Tuning:
     share_shrinkage: float = 2.0
     """c in 1/(1 + c (K/N)²), the trust in class shares estimated with N labels of K classes: 2 and 5 differ by .02 points."""
     share_offset: float = 3.0
-    """τ/K: an offset of one logit costs as much as a third of an equal class share; 1, 3 and 10 differ by .1 points."""
+    """τ/K for many rows: an offset of one logit costs as much as a third of an equal class share; 1, 3 and 10 differ by .1 points."""
     confidence_labels: float = 20.0
     """Held-out labels that the mean largest probability counts as in the expected accuracy."""
     interval_labels: tuple[float, float] = (0.3, 4.0)
@@ -104,12 +102,6 @@ class Tuning:
     """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.agreement)."""
     max_components: int = 1000
     """Largest default number of landmarks (benchmarks.scale)."""
-    landmark_rounds: int = 10
-    """Rounds in which landmarks are drawn. Not compared."""
-    candidates_per_landmark: int = 20
-    """Rows among which a landmark is drawn. Not compared."""
-    double_precision_rows: int = 2000
-    """Unlabeled rows up to which features are kept in double precision; single precision is right to about 1e-6."""
     sample_rows: int = 5000
     """Unlabeled rows that are annealed in memory if there are more (benchmarks.scale)."""
     max_row_weight: float = 3.0

@@ -103,9 +103,10 @@ class CMVMED(
         T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is
         the paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
-        The share of each class among the unlabeled rows, which predictions keep. "labels" takes that of the labeled rows,
-        "auto" learns it from labeled and unlabeled rows, and predictions follow it within limits. A number is the share of the second of two classes, an array
-        or dict gives one share per class: if you know the shares, give them. None, as in the paper, imposes nothing.
+        The share of each class among the unlabeled rows. "labels" takes that of the labeled rows; "auto" learns it from
+        labeled and unlabeled rows, and predictions follow it in part. A number is the share of the second of two
+        classes, an array or dict gives one share per class: if you know the shares, give them, and predictions keep
+        them. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     members : "auto", None, str or list of str, default="auto"
@@ -172,7 +173,8 @@ class CMVMED(
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
         Probability of the classes of these rows by fits that did not use their labels.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class that the consensus keeps; that of the labels, which is not imposed, if ``class_prior=None``.
+        Share of each class that was imposed: that of the labels if ``class_prior=None``. Given shares are not imposed
+        if less than one unlabeled row of the rarest class is expected.
     consensus_weight_ : float
         λ of the last stage.
     view_names_ : list of str
