@@ -77,7 +77,7 @@ def test_help_of_every_command_has_the_exit_codes(name):
 def test_without_arguments_the_commands_for_users_come_first():
     shown = run().output
     assert "Usage:" in shown
-    own, simulated = shown.index("Your data:"), shown.index("Simulated data:")
+    own, simulated = shown.index("Your data:"), shown.index("Without data of your own:")
     assert own < shown.index("\n  export ") < simulated < shown.index("\n  demo ")
     names = ["init", "check", "train", "predict", "suggest", "label", "report", "export"]
     assert list(cli.SECTIONS["Your data"]) == names

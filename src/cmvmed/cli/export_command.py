@@ -17,7 +17,7 @@ def command(output: Path, model: Path, force: bool) -> None:
     """Write a model as the ONNX file OUTPUT, for devices and programs without Python.
 
     Its inputs are the features of each view, whose names are shown, and a view of NaN is absent. What makes features of
-    texts, categories, dates and signals is not part of it. Needs the extra onnx: pip install 'cmvmed[onnx]'.
+    texts, categories, dates and signals is not part of it. Needs the extra onnx.
 
     \b
     Examples:

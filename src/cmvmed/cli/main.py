@@ -28,8 +28,8 @@ SECTIONS = {
         "report": "Write the report of a model again, as one HTML page.",
         "export": "Write a model as ONNX, for devices without Python.",
     },
-    "Simulated data": {
-        "demo": "Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.",
+    "Without data of your own": {
+        "demo": "Learn how many people are in a room from its sensors; then classify simulated footsteps.",
     },
 }
 COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
@@ -143,7 +143,7 @@ def main() -> None:
     """Semi-supervised classification with several sensors and few labels.
 
     \b
-    First steps with your own files:
+    First steps with your own files (without one, `cmvmed init --example` writes a table):
       cmvmed init DATA              write the project file cmvmed.toml: views, labels, groups
       cmvmed check                  what looks wrong in the data
       cmvmed train                  a model, a report, and the accuracy to expect

@@ -14,8 +14,19 @@ from scipy.stats import binom
 from cmvmed import CMVMED
 from cmvmed.pages.formatting import clean, short
 from cmvmed.workbench import Finding
+from cmvmed.workbench.report import learning_curve as curve_module
 from cmvmed.workbench.report.held_out import calibration_bins, doubtful_labels
-from cmvmed.workbench.report.learning_curve import CurvePoint, forecast, left_out, part_of_labels
+from cmvmed.workbench.report.learning_curve import (
+    COST,
+    MAX_REPEATS,
+    MAX_ROWS,
+    CurvePoint,
+    curve_seconds,
+    forecast,
+    learning_curve,
+    left_out,
+    part_of_labels,
+)
 from cmvmed.workbench.report.model_facts import LEVEL, HeldOutLabels, column_statistics, share_interval
 from cmvmed.workbench.report.row_map import SHAPES, draw_map, map_positions, shape_path
 from cmvmed.workbench.report.sensors import decision_shares, describe_sensors
@@ -278,6 +289,32 @@ def test_envelope_keeps_the_peaks():
 
 
 class TestLearningCurve:
+    @pytest.mark.parametrize(("n_rows", "n_refits"), [(100, 1), (400, 1), (600, 2), (1200, 4), (9000, 8)])
+    def test_refits_have_at_most_one_and_a_half_times_the_rows_of_the_table(self, monkeypatch, n_rows, n_refits):
+        made = []
+        monkeypatch.setattr(
+            curve_module, "_refit", lambda facts, labeled, size, rng: made.append(size) or np.ones(9, bool)
+        )
+        codes = np.where(np.arange(n_rows) < 60, np.arange(n_rows) % 2, -1)
+        facts = SimpleNamespace(codes=codes, class_names=["a", "b"], held_out=None, n_labeled=60)
+        curve = learning_curve(facts)
+        assert made == [30, 15, 45, 30, 15, 45, 30, 45][:n_refits]
+        assert n_refits == 1 or n_refits * min(MAX_ROWS, n_rows) <= COST * n_rows
+        assert curve is None or curve.n_refits == n_refits
+        made.clear()
+        complete = learning_curve(facts, np.inf)
+        assert (complete.n_refits, len(made)) == (complete.n_planned, complete.n_planned)
+
+    def test_the_time_of_a_curve_is_bounded_by_its_cost_and_by_its_refits(self):
+        assert curve_seconds(10.0, 100) == curve_seconds(10.0, 2400) == 10.0 * COST
+        assert curve_seconds(10.0, 100_000) == 10.0 * MAX_REPEATS * 3 * MAX_ROWS / 100_000
+
+    def test_a_single_refit_is_told_from_held_out_labels(self, monkeypatch):
+        monkeypatch.setattr(curve_module, "_refit", lambda facts, labeled, size, rng: np.ones(9, bool))
+        held_out = SimpleNamespace(codes=np.arange(40) % 2, is_right=np.arange(40) < 30)
+        facts = SimpleNamespace(codes=np.arange(40) % 2, class_names=["a", "b"], held_out=held_out, n_labeled=40)
+        assert [line[-1] for line in learning_curve(facts).lines][:2] == ["1 refit", "held-out labels"]
+
     def test_judges_and_kept_labels_share_no_group_and_leave_all_classes(self):
         rng = np.random.default_rng(0)
         for _ in range(50):

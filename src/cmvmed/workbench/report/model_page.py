@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from cmvmed.pages.formatting import clean, short
 from cmvmed.pages.rendering import new_page, render
 from cmvmed.workbench.project import TrainedProject
 from cmvmed.workbench.report.held_out import confusion_table, doubtful_labels, held_out_calibration
-from cmvmed.workbench.report.learning_curve import learning_curve
+from cmvmed.workbench.report.learning_curve import COST, learning_curve
 from cmvmed.workbench.report.model_facts import read_facts
 from cmvmed.workbench.report.row_map import draw_map
 from cmvmed.workbench.report.sensors import describe_sensors
@@ -38,11 +39,12 @@ def model_page(
     command: str | None = None,
     rows: ProjectRows | None = None,
     with_learning_curve: bool = True,
+    curve_cost: float = COST,
 ) -> str:
     """The page as HTML; the parameters are those of :func:`write_report`."""
     facts = read_facts(trained.project, trained.model, table, findings, rows)
     sensors = describe_sensors(facts)
-    curve = learning_curve(facts) if with_learning_curve else None
+    curve = learning_curve(facts, curve_cost) if with_learning_curve else None
     answer = verdict(facts)
     sections = {
         "title": short(trained.project.settings.data.path or "a file for each view"),
@@ -81,6 +83,7 @@ def write_report(
     overwrite: bool = False,
     rows: ProjectRows | None = None,
     with_learning_curve: bool = True,
+    curve_cost: float = COST,
 ) -> None:
     """Write the report of a model: one HTML file without scripts, which needs no network.
 
@@ -101,7 +104,11 @@ def write_report(
         What :meth:`Project.rows` returns, for gaps and signals; None reads the files again, if they are there.
     with_learning_curve : bool, default=True
         Whether the model is fitted up to nine times to parts of the labels, on at most 400 rows each.
+    curve_cost : float, default=1.5
+        How many times the rows of the table these fits have together at most, and so about how many times the time of the
+        model they take; one is always made, and ``math.inf`` makes all.
     """
+    options: dict[str, Any] = {"with_learning_curve": with_learning_curve, "curve_cost": curve_cost}
     with new_page(Path(path), overwrite=overwrite) as file:
-        text = model_page(trained, table, findings, command=command, rows=rows, with_learning_curve=with_learning_curve)
+        text = model_page(trained, table, findings, command=command, rows=rows, **options)
         file.write_text(text, encoding="utf-8")
