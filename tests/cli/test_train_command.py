@@ -178,7 +178,7 @@ def test_labels_of_the_command_line_come_after_those_of_the_file(windows):
     shown = run("train", *QUICK, "--labels", "folder/b.csv", "--dry-run")
     assert shown.exit_code == 0, shown.output
     assert "note: 2 labels of a.csv were taken." in shown.stderr
-    assert "note: 1 label of b.csv replace other labels" in shown.stderr
+    assert "note: 1 label of b.csv replaces another label" in shown.stderr
 
 
 @pytest.mark.parametrize(

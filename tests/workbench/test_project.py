@@ -196,7 +196,7 @@ def test_labels_in_a_file(tmp_path):
     table = project.read()
     assert table.labels.tolist() == [None, None, "up"]
     assert table.views["v"].shape == (3, 2)
-    assert any("1 label of labels.csv belong to no row" in message and "'9'" in message for message in table.messages)
+    assert any("1 label of labels.csv belongs to no row" in message and "'9'" in message for message in table.messages)
 
 
 def test_labels_lose_surrounding_blanks_and_whole_numbers_their_point(tmp_path):

@@ -162,7 +162,7 @@ class Project:
         cells = first_column(table, settings, column) if column else None
         labels = np.full(table.n_rows, None, dtype=object)
         if cells is not None:
-            labels = read_label_values(cells, replace(settings.data, classes=())).values
+            labels = read_label_values(cells, replace(settings.data, classes=()), settings.renamed).values
         return ProjectTable(ids, views, labels, None, (*table.messages, *said))
 
     def check(self, rows: ProjectRows | None = None) -> list[Finding]:

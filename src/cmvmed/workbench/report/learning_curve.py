@@ -52,7 +52,7 @@ class CurvePoint:
 
     @property
     def accuracy(self) -> float:
-        """Share of the left-out labels that are predicted."""
+        """Share of the left-out labels that are predicted correctly."""
         return self.n_right / self.n_judged
 
     @property
@@ -174,7 +174,7 @@ def left_out(
 def _refit(
     facts: ModelFacts, labeled: NDArray[np.intp], size: int, rng: np.random.Generator
 ) -> NDArray[np.bool_] | None:
-    """Which of the left-out labels are predicted by a fit to ``size`` labels; None if it cannot be fitted."""
+    """Which of the left-out labels are predicted correctly by a fit to ``size`` labels; None if it cannot be fitted."""
     groups = facts.table.groups
     units = (
         np.arange(len(labeled)) if groups is None else np.unique(groups[labeled].astype(str), return_inverse=True)[1]
@@ -282,9 +282,10 @@ def _figure(points: list[CurvePoint], found: list[Forecast]) -> str:
     chart = Chart(
         "figure-learning",
         "Accuracy by number of labels",
-        "Share of left-out labels that are predicted, in percent, with fewer labels than there are, and a forecast for more; "
+        "Share of left-out labels that are predicted correctly, in percent, with fewer labels than there are, and a forecast for "
+        "more; "
         "shaded are 90 % intervals. The table below has the numbers.",
         "number of labels (logarithmic)",
-        "predicted, %",
+        "predicted correctly, %",
     )
     return line_chart(chart, [seen, ahead], ticks, logarithmic=True)

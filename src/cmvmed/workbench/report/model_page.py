@@ -8,7 +8,8 @@ from typing import Any
 from cmvmed.pages.formatting import clean, short
 from cmvmed.pages.rendering import new_page, render
 from cmvmed.workbench.project import TrainedProject
-from cmvmed.workbench.report.held_out import confusion_table, doubtful_labels, held_out_calibration
+from cmvmed.workbench.report.comparison import compare
+from cmvmed.workbench.report.held_out import confusion_table, doubtful_labels, group_lines, held_out_calibration
 from cmvmed.workbench.report.learning_curve import COST, learning_curve
 from cmvmed.workbench.report.model_facts import read_facts
 from cmvmed.workbench.report.row_map import draw_map
@@ -49,6 +50,7 @@ def model_page(
     sections = {
         "title": short(trained.project.settings.data.path or "a file for each view"),
         "verdict": answer,
+        "comparison": compare(facts),
         "steps": next_steps(facts, answer, sensors, curve),
         "facts": row_facts(facts),
         "classes": class_lines(facts),
@@ -57,6 +59,8 @@ def model_page(
         "messages": [clean(message) for message in table.messages],
         "n_labeled": facts.n_labeled,
         "confusion": confusion_table(facts),
+        "groups": group_lines(facts),
+        "group_name": short(facts.group_name),
         "doubtful": doubtful_labels(facts),
         "calibration": held_out_calibration(facts),
         "sensors": sensors,

@@ -232,7 +232,9 @@ def read_training_rows(settings: ProjectSettings, folder: Path, page_labels: Pat
     cells, said, from_suggest = read_labels(settings, folder, table, list(ids))
     cells, about, from_page = with_page_labels(cells, page_labels, list(ids))
     said += about
-    labels = read_label_values(cells, settings.data)
+    labels = read_label_values(cells, settings.data, settings.renamed)
+    if labels.n_renamed:
+        said.append(f"{plural(labels.n_renamed, 'label is', 'labels are')} renamed by [classes].")
     groups = _groups(settings, table, ids)
     kinds = {column: _kind(settings, table, column) for columns in roles.views.values() for column in columns}
     if labels.n_trimmed:
