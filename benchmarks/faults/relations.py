@@ -155,8 +155,6 @@ def _weights(case: Case) -> tuple[float, float]:
     repeated = Inputs(tuple(view[index] for view in given.views), given.y[index])
     weighted = replace(given, weights=1.0 + np.isin(np.arange(N_ROWS), twice))
     settings: dict[str, Any] = {"gamma": 0.1, "scaling": None}  # both depend on the rows, not on their weights
-    if case.estimator.startswith("CMVMED"):
-        settings["class_prior"] = "labels"  # anchors remove the consensus term of a row, with all of its weight
     found = [outputs(fitted(case, one, **settings), list(given.views)) for one in (repeated, weighted)]
     return _difference(*found), NUMERICAL
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from cmvmed.members.candidates import KINDS, build_candidates
 
 from cmvmed.auto.labeled_rows import held_out_folds, read_labeled_rows
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.problem import Problem, partition_rows
 from cmvmed.data.labels import Labels
 from cmvmed.graphs.nodes import find_nodes
-from cmvmed.members.candidates import KINDS, build_candidates
 from cmvmed.members.pool import fit_supervised
 from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_kernel import build_problem

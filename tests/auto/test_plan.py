@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from cmvmed.auto.neighbors import NeighborEvidence
 
 from cmvmed.auto.class_prior import ShareEstimate, empirical_bayes_share, label_share, share_estimate
 from cmvmed.auto.consensus_weight import agreement_weights, auto_consensus_weight, mean_agreement
-from cmvmed.auto.neighbors import NeighborEvidence
 from cmvmed.auto.plan import PlanSettings, choose_plan, with_anchors
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import supervised_start

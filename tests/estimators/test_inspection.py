@@ -366,7 +366,7 @@ def test_fits_that_are_continued_on_all_rows_number_the_support_among_them():
     q = model.predict_proba_by_member(X[y == -1])["consensus"]
     views = model.predict_proba_by_view(X[y == -1])
     assert model.history_["n_rows"][-1] == 3000 - 24
-    scale = model.probability_scale_
+    scale = model.history_["temperature"][-1] / model._model.temperature
     for i, p in enumerate(views.values()):
         tempered, consensus = (softmax(np.log(values) / scale, axis=1) for values in (p, q))
         expected = rel_entr(consensus, tempered).sum(axis=1).mean()

@@ -19,7 +19,8 @@ from cmvmed.model_selection import hide_labels
 
 WIDTHS = [3, 2]
 WIDTHS_OF_CLUSTERS = [3, 3]
-ALL = ["linear", "rbf", "views", "graph", "view_graphs", "consensus"]
+ALL = ["views", "lda", "view_graphs", "trees", "trees_all", "consensus"]
+WITHOUT_TREES = ["views", "lda", "view_graphs", "consensus"]
 NAMES = {name: [name] for name in ALL} | {"views": ["view view0", "view view1"]}
 
 
@@ -64,38 +65,38 @@ class TestWhichTakePart:
     def test_the_order_of_names_does_not_matter(self, partly):
         first, second = (
             CMVMED(views=WIDTHS, members=names).fit(partly.X, partly.y).predict_proba(partly.X)
-            for names in (["graph", "consensus", "linear"], ("linear", "graph", "consensus"))
+            for names in (["view_graphs", "consensus", "lda"], ("lda", "view_graphs", "consensus"))
         )
         np.testing.assert_array_equal(first, second)
 
-    @pytest.mark.parametrize("given", ["mean", "Linear", [], ["linear", "mean"], 3, ["linear", None]], ids=str)
+    @pytest.mark.parametrize(
+        "given", ["mean", "Lda", [], ["lda", "mean"], 3, ["lda", None], "linear", ["lda", "rbf"]], ids=str
+    )
     def test_bad_names_are_one_clear_error(self, given, partly):
         with pytest.raises(ValueError, match="members"):
             CMVMED(views=WIDTHS, members=given).fit(partly.X, partly.y)
 
-    def test_no_neighbors_no_graphs(self, partly):
-        model = CMVMED(views=WIDTHS, members=["linear", "rbf", "views", "consensus"]).fit(partly.X, partly.y)
-        assert model.members_["name"] == names_of(["linear", "rbf", "views", "consensus"])
-        assert model.neighbor_weight_ == 0.0
-
-    def test_a_single_view_has_one_graph(self, partly):
+    def test_a_single_view_is_one_member(self, partly):
         model = CMVMED().fit(partly.X, partly.y)
-        assert model.members_["name"] == ["linear", "rbf", "view view0", "graph", "consensus"]
+        assert model.members_["name"] == ["view view0", *names_of(ALL)[2:]]
 
     @pytest.mark.parametrize("given", ["callable", "precomputed"])
-    def test_given_kernels_are_joined_as_they_are(self, given, partly, assert_finite):
+    def test_given_kernels_have_views_and_consensus_alone(self, given, partly, assert_finite):
         X = [partly.a, partly.b]
         kernel = "precomputed" if given == "precomputed" else lambda A, B: A @ B.T
         X = [view @ view.T for view in X] if given == "precomputed" else X
         model = CMVMED(kernel=kernel).fit(X, partly.y)
-        assert model.members_["name"] == ["joint", "view view0", "view view1", "consensus"]
+        assert model.members_["name"] == ["view view0", "view view1", "consensus"]
         assert_finite(model, X)
 
-    def test_a_view_of_no_weight_has_no_opinion(self, partly):
+    def test_a_view_of_no_weight_takes_part_in_no_member(self, partly):
         model = CMVMED(views=WIDTHS, view_weights=[1.0, 0.0]).fit(partly.X, partly.y)
-        assert model.members_["name"] == ["linear", "rbf", "view view0", "graph", "consensus"]
+        assert model.members_["name"] == ["view view0", *names_of(ALL)[2:]]
+        X = partly.X.copy()
+        X[:, 3:] += 100.0
+        np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(partly.X))
 
-    @pytest.mark.parametrize("kinds", [["linear"], ["linear", "rbf", "views"], ["graph", "view_graphs"]])
+    @pytest.mark.parametrize("kinds", [["lda"], ["views", "lda", "trees"], ["view_graphs", "trees_all"]])
     def test_without_the_consensus_there_are_no_sweeps(self, kinds, partly):
         model = CMVMED(views=WIDTHS, members=kinds).fit(partly.X, partly.y)
         assert model.n_iter_ == 1
@@ -108,12 +109,11 @@ class TestWhichTakePart:
         table = model.fit(partly.X, partly.y).members_
         assert table["name"] == ["consensus"]
         np.testing.assert_array_equal(table["weight"], [1.0])
-        assert model.probability_scale_ == 1.0
 
 
 class TestTable:
     @pytest.mark.parametrize("problem", ["partly", "partly_three"])
-    def test_weights_sum_to_one_and_all_columns_have_a_value_per_opinion(self, problem, request):
+    def test_weights_sum_to_one_and_all_columns_have_a_value_per_member(self, problem, request):
         data = request.getfixturevalue(problem)
         table = CMVMED(views=WIDTHS).fit(data.X, data.y).members_
         assert list(table) == ["name", "weight", "accuracy", "log_loss"]
@@ -242,10 +242,8 @@ class TestGroups:
 
     def test_groups_of_one_row_are_no_groups(self):
         X, y, _ = clusters()
-        first, second = (
-            CMVMED(views=[3, 3], members="linear").fit(X, y, groups=own) for own in (None, np.arange(len(y)))
-        )
-        found, expected = (model.predict_proba_by_member(X)["linear"] for model in (second, first))
+        first, second = (CMVMED(views=[3, 3], members="lda").fit(X, y, groups=own) for own in (None, np.arange(len(y))))
+        found, expected = (model.predict_proba_by_member(X)["lda"] for model in (second, first))
         np.testing.assert_allclose(found, expected, atol=1e-10)  # the folds of the calibration differ
 
     @pytest.mark.parametrize(
@@ -358,7 +356,7 @@ class TestAccuracyEstimate:
         )
         X = np.hstack([moons, moons]) + 0.03 * np.random.default_rng(1).normal(size=(400, 4))
         y = np.where(np.arange(400) < 40, truth, -1)
-        model = CMVMED(views=[2, 2], members=["linear", "graph"]).fit(X, y)
+        model = CMVMED(views=[2, 2], members=["lda", "view_graphs"]).fit(X, y)
         assert "the unlabeled rows helped" in str(model.accuracy_estimate())
         assert model.score(X, truth) > 0.95
 
@@ -457,8 +455,7 @@ class TestSymmetries:
         counts[np.unique(y, return_index=True)[1]] = 1  # a label of each class
         counts[y.max() + 1 : 2 * y.max() + 2] = 2  # and another
         groups = rng.integers(0, 25, len(y)) if grouped else None
-        prior = "labels" if y.max() == 1 else "auto"  # anchors, of two classes, leave a row out with all of its weight
-        model, repeated = CMVMED(views=[3, 3], class_prior=prior, **settings), np.repeat(np.arange(len(y)), counts)
+        model, repeated = CMVMED(views=[3, 3], **settings), np.repeat(np.arange(len(y)), counts)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Class .* has labeled rows of one group")
             weighted = model.fit(X, y, sample_weight=counts, groups=groups).predict_proba(X)
@@ -481,8 +478,7 @@ class TestManyRows:
         X, y, truth, views = gaussian_task(2100, 30, n_classes=3)
         model = CMVMED(views=views, n_stages=2).fit(X, y)
         assert model.approximation_["kind"] == "nystroem"
-        assert model.members_["name"][0] == "linear"
-        assert model.neighbor_weight_ == 0.0
+        assert model.members_["name"][2] == "lda"
         check_training_rows(model, X, y, atol=1e-5)
         assert model.score(X, truth) > 0.8
 
@@ -498,7 +494,7 @@ class TestManyRows:
         assert model.score(X, truth) > 0.8
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("members", ["auto", ["linear", "graph"]])
+    @pytest.mark.parametrize("members", ["auto", ["lda", "view_graphs"]])
     def test_a_file_of_many_rows(self, members, tmp_path):
         X, y, truth, views = gaussian_task(6000, 40)
         np.save(tmp_path / "rows.npy", X)
@@ -510,9 +506,9 @@ class TestManyRows:
         check_training_rows(model, X, y, atol=1e-5)
         assert model.score(X, truth) > 0.8
 
-    def test_more_labels_than_opinions_learn_from(self):
+    def test_more_labels_than_members_learn_from(self):
         X, y, truth, views = gaussian_task(1300, 1100)
-        model = CMVMED(views=views, members=["linear", "rbf"]).fit(X, y)
+        model = CMVMED(views=views, members=["views", "lda"]).fit(X, y)
         assert model.accuracy_estimate().n_held_out <= 1000.0
         assert abs(model.accuracy_estimate().mean - model.score(X[y == -1], truth[y == -1])) < 0.1
         check_training_rows(model, X, y)
@@ -559,7 +555,7 @@ def test_a_fit_that_is_stopped_has_the_prior_weights(partly):
         model.accuracy_estimate()
 
 
-def test_probabilities_by_opinion_are_those_that_are_pooled():
+def test_probabilities_by_member_are_those_that_are_pooled():
     """Each is a distribution; the one member of a model with a single one is, up to its scale and shares, the model."""
     X, y, _ = clusters()
     model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
@@ -569,11 +565,11 @@ def test_probabilities_by_opinion_are_those_that_are_pooled():
         np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
     consensus = CMVMED(views=WIDTHS_OF_CLUSTERS, members="consensus").fit(X, y)
     np.testing.assert_allclose(consensus.predict_proba_by_member(X)["consensus"], consensus.predict_proba(X))
-    alone = CMVMED(views=WIDTHS_OF_CLUSTERS, members=["rbf"], class_prior=None).fit(X, y)
-    assert (alone.predict_proba_by_member(X)["rbf"].argmax(axis=1) == alone.predict_proba(X).argmax(axis=1)).all()
+    alone = CMVMED(views=WIDTHS_OF_CLUSTERS, members=["lda"], class_prior=None).fit(X, y)
+    assert (alone.predict_proba_by_member(X)["lda"].argmax(axis=1) == alone.predict_proba(X).argmax(axis=1)).all()
 
 
-def test_a_row_without_any_view_has_the_class_prior_by_every_opinion():
+def test_a_row_without_any_view_has_the_class_prior_by_every_member():
     X, y, _ = clusters()
     model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
     with pytest.warns(UserWarning, match="no view present"):

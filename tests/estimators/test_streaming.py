@@ -419,7 +419,7 @@ def test_what_is_learned_beside_the_sweeps_follows_the_sample(many, many_enough)
     """Class prior, members and calibration are of the annealed sample, whatever the other rows are."""
     X, y = many
     models = [CMVMED(views=[WIDTH, WIDTH], rows_tol=rows_tol, **ROUGH).fit(X, y) for rows_tol in (0.01, 0)]
-    for name in ("class_prior_", "probability_scale_"):
+    for name in ("class_prior_", "held_out_proba_"):
         np.testing.assert_array_equal(*(getattr(model, name) for model in models))
     np.testing.assert_array_equal(*(model.members_["weight"] for model in models))
     assert models[0].approximation_["n_swept"] < models[1].approximation_["n_swept"]

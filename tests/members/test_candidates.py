@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from cmvmed.members.candidates import KINDS, row_factors
+
 from cmvmed.model.graph_votes import graph_vote
 from tests.auto.factories import TUNING, draw_rows, draw_training, read_training
 from tests.core.factories import rejects

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from cmvmed.members.mixture import MixtureInputs, combine, opinions_table
 from scipy.special import log_softmax, softmax
 
 from cmvmed.auto.cross_fitting import consensus_logits
@@ -13,7 +14,6 @@ from cmvmed.auto.plan import ChosenPlan, PlanSettings, choose_plan
 from cmvmed.core.annealing import AnnealingResult, anneal, supervised_start
 from cmvmed.core.surrogates import Bohning
 from cmvmed.members.accuracy import share_offset
-from cmvmed.members.mixture import MixtureInputs, combine, opinions_table
 from cmvmed.members.pool import SupervisedFit, fit_supervised
 from tests.auto.factories import TUNING, Training, draw_training
 from tests.core.factories import rejects

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cmvmed.members.candidates import USES_UNLABELED
 from scipy.special import log_softmax
 
 from cmvmed.auto.class_prior import empirical_bayes_share, label_share
-from cmvmed.members.candidates import USES_UNLABELED
 from cmvmed.members.pool import fit_opinion, fit_supervised
 from cmvmed.members.shares import infer_shares
 from cmvmed.members.stacking import log_linear_pool

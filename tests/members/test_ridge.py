@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from cmvmed.members.ridge import RidgeFit, fit_ridge, inverse, without_rows
+
 from tests.core.factories import rejects
 
 N, K, RIDGE = 14, 3, 0.3

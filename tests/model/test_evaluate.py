@@ -11,10 +11,9 @@ from scipy import sparse
 from cmvmed import CMVMED, config_context
 from cmvmed._config import configured_memory_limit, configured_prediction_dtype
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.members.stacking import log_linear_pool
 from cmvmed.model.evaluate import member_logits
 from cmvmed.model.terms import covers
-from cmvmed.numerics.softmax import log_softmax, softmax
+from cmvmed.numerics.softmax import softmax
 from tests.core.factories import rejects
 
 
@@ -57,15 +56,14 @@ def test_terms_that_share_distances_have_the_scores_that_each_has_alone(fitted, 
 @pytest.mark.parametrize("kind", ["whole", "without views", "with gaps", "equal to training rows"])
 @pytest.mark.parametrize("n_rows", [1, 7, 300])
 def test_probabilities_are_those_of_the_members_one_by_one(fitted, kind, n_rows):
-    """Members are pooled log-linearly, brought to the class shares, and mixed with the consensus."""
+    """The product of the members' probabilities, each to the power of its weight, brought to the class shares."""
     estimator, X = fitted
     model, rows = estimator._model, new_rows(X, kind)[:n_rows]
     matrices = model.schema.layout.split(rows)
     present = model.row_check.present(0, matrices)
-    logits, mixing = logits_one_by_one(model, matrices, present), model.mixing
-    pool = log_linear_pool(log_softmax(logits[:-1]), mixing.pooling[0, :-1]) + mixing.offsets[0]
-    p = [softmax(scale * z) for scale, z in zip(mixing.scales, (pool, logits[-1]), strict=True)]
-    expected = softmax(mixing.scale * np.log(mixing.weights[0] * p[0] + mixing.weights[1] * p[1]))
+    p, pool = softmax(logits_one_by_one(model, matrices, present)), model.pool
+    product = np.prod(p ** pool.weights[:, None, None], axis=0) * np.exp(pool.offset)
+    expected = product / product.sum(axis=1, keepdims=True)
     has_view = np.any(present, axis=0)
     found = estimator.predict_proba(rows)
     np.testing.assert_allclose(found[has_view], expected[has_view], rtol=1e-9, atol=1e-12)
@@ -102,9 +100,9 @@ def test_a_form_with_a_narrower_clip_is_the_other_clipped(fitted):
 
 def test_a_member_without_weight_is_left_out(fitted):
     model = fitted[0]._model
-    pooling = model.mixing.pooling.copy()
-    pooling[0, 1] = 0.0
-    others = replace(model, mixing=replace(model.mixing, pooling=pooling))
+    weights = model.pool.weights.copy()
+    weights[1] = 0.0
+    others = replace(model, pool=replace(model.pool, weights=weights))
     every, fewer = (sum(len(f.terms) for f in own.evaluator()._sums.functions) for own in (model, others))
     assert fewer == every - len(model.members[1].terms)
 
@@ -178,7 +176,7 @@ def test_a_changed_model_has_other_predictions(fitted):
     model, X = fitted
     before = model.predict_proba(X[:5])
     changed = copy(model)
-    changed._model = replace(model._model, members=(model._model.consensus,), mixing=None)
+    changed._model = replace(model._model, members=(model._model.consensus,), pool=None)
     assert np.abs(changed.predict_proba(X[:5]) - before).max() > 1e-4
     np.testing.assert_array_equal(model.predict_proba(X[:5]), before)
     assert model._model.evaluator() is model._model.evaluator()

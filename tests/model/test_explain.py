@@ -16,8 +16,8 @@ from cmvmed.model.explain import shapley_weights
 
 SETTINGS = {
     "default": {},
-    "no neighbors": {"members": ["linear", "rbf", "views", "consensus"]},
-    "graphs": {"members": ["graph", "view_graphs", "consensus"]},
+    "no graphs and trees": {"members": ["views", "lda", "consensus"]},
+    "graphs": {"members": ["view_graphs", "consensus"]},
     "one member": {"members": "views"},
     "consensus": {"members": "consensus"},
     "not calibrated": {"members": None},
@@ -88,12 +88,6 @@ def test_shares_add_up_to_the_score(settings, n_views, n_classes, missing_rate):
 @pytest.mark.parametrize(("n_views", "n_classes"), [(1, 2), (5, 2), (5, 4)])
 def test_shares_of_one_and_five_views_add_up(n_views, n_classes):
     assert_adds_up(default(n_views, n_classes, 0.2), data(n_views, n_classes, 0.2).data)
-
-
-def test_neighbors_take_part_in_some_of_these_models():
-    models = [default(2, 2), default(5, 2, 0.2), default(3, 3, 0.2)]
-    assert [model.neighbor_weight_ > 0.0 for model in models] == [True, True, False]
-    assert all(len(model._model.members) > 1 for model in models)
 
 
 @pytest.mark.filterwarnings("ignore:.*rows have no view present")
@@ -193,7 +187,7 @@ def test_weights_of_sets_of_views(n_views):
 
 def test_many_views_are_explained_by_random_orders(monkeypatch):
     bunch = data(9, 2)
-    model, X = fitted(bunch, members=["rbf", "views"]), bunch.data[:15]
+    model, X = fitted(bunch, members=["views", "lda"]), bunch.data[:15]
     shares = assert_adds_up(model, X)
     again = model.explain(X)
     assert all((shares[name] == again[name]).all() for name in shares)

@@ -9,7 +9,7 @@ A :class:`Plan` holds every decision; nothing in :func:`anneal` decides anything
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Protocol, TypeVar

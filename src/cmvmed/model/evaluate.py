@@ -20,8 +20,8 @@ from cmvmed.model.terms import Centers, Present, Term
 from cmvmed.numerics.kernel_expansions import (
     BLOCK_ROWS,
     MAX_SUM,
-    KernelExpansion,
     FormedRows,
+    KernelExpansion,
     KernelSum,
     blocks_of_rows,
     kernel_sum,
