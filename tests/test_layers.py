@@ -279,7 +279,7 @@ def test_modules_are_read(modules):
     assert {"numerics.linalg", "core.annealing", "estimators._base", "datasets.bunch", "cli", ROOT} <= set(modules)
     graph = import_graph(modules)
     assert {"core.consensus", "auto.plan", "estimators._base", "scale.sampling"} <= graph["estimators.cmvmed"]
-    assert {"core.consensus", "auto.tuning", "members.stacking"} <= graph["members.accuracy"]
+    assert {"auto.plan", "auto.tuning", "members.stacking"} <= graph["members.pool"]
     assert "estimators.cmvmed" in graph["estimators._settings"]  # for types
     assert "estimators.cmvmed" not in import_graph(modules, for_types=False)["estimators._settings"]
 
@@ -335,7 +335,7 @@ def test_each_part_imports_only_what_it_may(modules):
         ("model.encoding", "from cmvmed.estimators import MED"),
         ("model.encoding", "CLASS = 'cmvmed.estimators.med.MED'"),
         ("model.file", "from cmvmed.scale.passes import GramPass"),
-        ("model.terms", "from cmvmed.members.pool import SupervisedPool"),
+        ("model.terms", "from cmvmed.members.pool import PoolFit"),
         ("model.uncertainty", "from cmvmed.auto.tuning import Tuning"),
         ("core.problem", "def f():\n    return import_module('cmvmed.data.labels')"),
         ("datasets.bunch", "from cmvmed.estimators import MED"),

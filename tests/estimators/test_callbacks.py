@@ -81,6 +81,15 @@ def test_the_model_of_a_stage_is_that_of_a_fit_which_ends_there(partly):
         assert stage.n_iter_ == shorter.n_iter_
 
 
+def test_the_model_of_a_stage_cannot_compare_new_rows(partly):
+    model, recorder = recorded(partly)
+    stage = recorder.stages()[-1]
+    for method in (stage.sensor_health, stage.novelty):
+        with pytest.raises(ValueError, match="one stage of a fit: use the model at its end"):
+            method(partly.X)
+    assert set(model.novelty(partly.X)) == {"view0", "view1"}
+
+
 def test_the_last_stage_is_the_fitted_model(partly):
     model, recorder = recorded(partly)
     for fitted in (recorder.stages()[-1], recorder.models[-1][1]):

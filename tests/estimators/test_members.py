@@ -425,7 +425,7 @@ class TestSymmetries:
         return np.round(X) if grid else X, y
 
     @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-    def test_the_order_of_rows_classes_and_views(self, task, settings):
+    def test_the_order_of_rows_and_classes(self, task, settings):
         X, y = task
         rng, model = np.random.default_rng(0), CMVMED(**settings)
         views = [X[:, :3], X[:, 3:]]
@@ -435,7 +435,21 @@ class TestSymmetries:
         other = rng.permutation(y.max() + 1)
         exchanged = model.fit(views, np.where(y == -1, -1, other[y])).predict_proba(views)
         assert_same_probabilities(exchanged[:, other], expected)
+
+    @pytest.mark.parametrize("settings", SETTINGS, ids=str)
+    def test_the_order_of_views(self, task, settings):
+        X, y = task
+        views, model = [X[:, :3], X[:, 3:]], CMVMED(members=WITHOUT_TREES, **settings)
+        expected = model.fit(views, y).predict_proba(views)
         assert_same_probabilities(model.fit(views[::-1], y).predict_proba(views[::-1]), expected)
+
+    def test_the_order_of_views_changes_few_classes_by_trees(self, task):
+        """Trees draw columns and thresholds by the numbers of columns."""
+        X, y = task
+        views, model = [X[:, :3], X[:, 3:]], CMVMED()
+        first, second = (model.fit(own, y).predict_proba(own) for own in (views, views[::-1]))
+        assert (first.argmax(axis=1) == second.argmax(axis=1)).mean() > 0.95
+        assert np.abs(first - second).mean() < 0.03
 
     @pytest.mark.parametrize("settings", SETTINGS, ids=str)
     def test_scale_and_container(self, task, settings):

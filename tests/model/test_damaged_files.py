@@ -25,7 +25,7 @@ from cmvmed.workbench import Project, TrainedProject, ViewSettings, init
 from tests.model.models import Example, example, labels, two_views
 from tests.workbench.jobs import write_tickets
 
-ACCURACY = ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor")
+ACCURACY = ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "confidence_labels", "interval_labels")
 LIMIT = 32 << 20  # bytes that a file may take here
 FORBIDDEN = (
     "pickle.find_class",

@@ -364,7 +364,9 @@ def test_array_libraries_give_the_same_probabilities(xp, settings):
 
 def test_filled_rows_are_those_that_a_forest_is_fitted_to():
     X = with_gaps(two_views())
-    rows = filled(split(X), present(split(X)), FILL)
+    has = present(split(X))
+    points = [np.where(h[:, None], raw.transform(v), 0.0) for h, raw, v in zip(has, RAW, split(X), strict=True)]
+    rows = filled(points, has, FILL)
     expected = np.where(np.isnan(X), np.concatenate(FILL), X).astype(np.float32)
     np.testing.assert_array_equal(rows, expected)
     assert rows.dtype == np.float32

@@ -204,7 +204,7 @@ def test_what_is_shared_is_written_once(fitted, tmp_path):
     model = of_cmvmed(members=["views", "view_graphs", "consensus"], scaling="unit").model
     model.save(tmp_path / "m")
     loaded = cmvmed.load(tmp_path / "m")._model
-    alone, graph = loaded.members[0].terms[0], loaded.members[-2].terms[0]
+    alone, graph = loaded.members[0].terms[1], loaded.members[-2].terms[0]
     assert alone.rows.rows is loaded.view_terms[0].rows.rows
     assert graph.centers[0].rows is loaded.view_terms[0].rows.rows
 

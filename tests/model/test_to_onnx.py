@@ -253,8 +253,8 @@ def test_only_standard_operators_and_metadata():
     model = CMVMED(views={"a": "a__", "b": "b__"}).fit(frame, labels()[1])
     proto = model.to_onnx()
     onnx.checker.check_model(proto, full_check=True)
-    assert [(opset.domain, opset.version) for opset in proto.opset_import] == [("", OPSET)]
-    assert {node.domain for node in proto.graph.node} == {""}
+    assert [(opset.domain, opset.version) for opset in proto.opset_import] == [("", OPSET), ("ai.onnx.ml", 2)]
+    assert {node.domain for node in proto.graph.node} == {"", "ai.onnx.ml"}  # the latter for trees
     assert (proto.producer_name, proto.producer_version) == ("cmvmed", cmvmed.__version__)
     properties = {entry.key: json.loads(entry.value) for entry in proto.metadata_props}
     assert properties == {

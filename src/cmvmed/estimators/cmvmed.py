@@ -399,9 +399,10 @@ class CMVMED(
         return {name: value for name, value in state.items() if name != "_row_cache"}
 
     def predict_proba(self, X: object) -> Any:
-        """Probability of the classes of each row: the product of those of the members, each to the power of its weight, with the offset of the class shares.
+        """Probability of the classes of each row.
 
-        Of the consensus alone, softmax of its calibrated scores.
+        It is the product of those of the members, each to the power of its weight, with the offset of the class shares,
+        normalized; of the consensus alone, softmax of its calibrated scores.
 
         Parameters
         ----------
@@ -662,8 +663,8 @@ class CMVMED(
         if not hasattr(self, "_reference"):
             if not hasattr(self, "_reference_rows"):
                 raise ValueError(
-                    "This model keeps nothing that new rows could be compared with, since it is of an earlier release: fit it "
-                    "again."
+                    "This model keeps nothing that new rows could be compared with, since it is that of one stage of a fit: use "
+                    "the model at its end."
                 )
             with numerical_errors():
                 self._reference = self._reference_rows.build(self._model.preprocessors)
