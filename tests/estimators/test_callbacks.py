@@ -125,7 +125,7 @@ def test_a_failed_fit_tears_the_callback_down(partly, monkeypatch):
     def refuse(*arguments, **settings):
         raise ArithmeticError("no calibration")
 
-    monkeypatch.setattr("cmvmed.estimators.cmvmed.combine", refuse)
+    monkeypatch.setattr("cmvmed.estimators.cmvmed.fit_pool", refuse)
     recorder = Recorder()
     model = CMVMED(views=WIDTHS, n_stages=1).set_callbacks(recorder)
     with pytest.raises(ArithmeticError, match="no calibration"):

@@ -349,7 +349,7 @@ def test_weights_of_med(partly):
 RAW = {"kernel": "linear", "scaling": None, "prior_variance": 0.01}  # nothing here is estimated from weighted rows
 
 
-@pytest.mark.parametrize("model", [MED(**RAW), consensus(views=VIEWS, class_prior=0.5, **RAW)])
+@pytest.mark.parametrize("model", [MED(**RAW), CMVMED(views=VIEWS, class_prior=0.5, members=None, n_stages=3, **RAW)])
 def test_equal_weights_of_labeled_rows_multiply_C(model, partly):
     weights = np.where(partly.y >= 0, 3.0, 1.0)
     weighted = clone(model).fit(partly.X, partly.y, sample_weight=weights)

@@ -169,12 +169,14 @@ def _no_signal(chosen: ChosenPlan, pool: PoolFit) -> Iterator[str]:
         return
     counts = of_labels.rows.counts(np.ones(of_labels.rows.codes.size, dtype=bool))
     most, largest = counts.max() / counts.sum(), float(plan.class_prior.max())
+    if not of_labels.per_class:  # the labels show the shares, too
+        largest = max(largest, most)
     agreement = mean_agreement(plan.start.agreement, plan.view_weights)
     if found.hits <= most and agreement < NO_AGREEMENT:
         yield (
-            f"Held-out labels are predicted correctly no more often ({found.hits:.0%}) than by always naming the most frequent class "
-            f"({most:.0%}), and the views do not agree: nothing was learned; check that rows of X and y belong together, or "
-            "use other features."
+            f"Held-out labels are predicted correctly no more often ({found.hits:.0%}) than by always naming the most "
+            f"frequent class ({most:.0%}), and the views do not agree: nothing was learned; check that rows of X and y belong "
+            "together, or use other features."
         )
     elif found.estimate(0.9).mean <= largest < NEARLY_ALL:
         yield (
