@@ -4,7 +4,8 @@ Set CMVMED_DATA to the folder of the data files. For each task and split, all ro
 are fitted exactly and with the default number of landmarks. The table shows the difference of accuracy on the
 unlabeled rows in points (goal 0.5) and the mean absolute difference of the class probabilities (goal 0.02). The last
 column is the largest difference of any probability for 400 unlabeled rows with all rows as landmarks, where nothing
-is approximated (goal 1e-6). Both fits are without graphs and trees, which are the same in both; ``benchmarks.landmarks`` compares all members.
+is approximated (goal 1e-6). Both fits are without graphs and trees;
+``benchmarks.landmarks`` compares all members.
 """
 
 import argparse
