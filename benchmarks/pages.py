@@ -202,7 +202,7 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "reproduction.md", "prior_shift", (RESULTS / "prior_shift.md").read_text())
     for mark in ("spectrum", "difficulty"):
         fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
-    for mark in ("recordings", "feature_cost"):
+    for mark in ("recordings", "raw_recordings", "feature_cost"):
         fill(ROOT / "docs" / "features.md", mark, (RESULTS / f"{mark}.md").read_text())
     for mark in ("figure1", "bounds"):
         fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())

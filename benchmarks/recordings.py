@@ -35,7 +35,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.suite.methods import Answer, boosting, cmvmed, label_spreading, logistic, self_training
 from benchmarks.suite.run import code_checksum
 from benchmarks.suite.scores import accuracy
-from benchmarks.suite.sets import DataSet, data_folder
+from benchmarks.suite.sets import HYDRAULIC, DataSet, data_folder
 from benchmarks.suite.splits import BUDGETS, Cell, Split, draw
 from benchmarks.suite.store import Key, Store
 from cmvmed.datasets import make_body_motion, make_footsteps
@@ -49,12 +49,6 @@ from experiments.datasets import make_machine_vibration
 N_ROWS, SEED = 400, 0
 RIDGE_PENALTIES = np.logspace(-3, 3, 10)  # as in aeon
 MAX_CONVOLVED_SAMPLES = 1000  # for MultiRocket and Hydra
-HYDRAULIC = {
-    "pressure": ["PS1", "PS2", "PS3", "PS4", "PS5", "PS6"],
-    "flow": ["FS1", "FS2", "EPS1"],
-    "temperature": ["TS1", "TS2", "TS3", "TS4"],
-    "vibration": ["VS1", "CE", "CP", "SE"],
-}
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def report(rows: Sequence[Row], methods: Sequence[Method], on: str, start: str =
     for kind, of_kind in by_kind(kept).items():
         for side in SIDES:
             parts += [f"### By set: {kind}, {side.replace('_', ' ')} rows", set_table(of_kind, methods, side)]
-    return "\n\n".join([*parts, *_notes(rows, methods)])
+    return "\n\n".join([*parts, *notes(rows, methods)])
 
 
 def _heading(rows: Sequence[Row], kept: Sequence[Row], on: str, start: str) -> str:
@@ -115,15 +115,16 @@ def set_table(rows: Sequence[Row], methods: Sequence[Method], on: str) -> str:
     return markdown([["set", *columns], *lines])
 
 
-def _notes(rows: Sequence[Row], methods: Iterable[Method]) -> list[str]:
-    notes = []
+def notes(rows: Sequence[Row], methods: Iterable[Method]) -> list[str]:
+    """Failures, and rows of several states of the library."""
+    found = []
     for method in methods:
         own = [row for row in rows if row["method"] == method.name]
-        notes += _failures(method.name, own)
+        found += _failures(method.name, own)
         codes = sorted({row["code"] for row in own})
         if not method.is_peer and len(codes) > 1:
-            notes.append(f"**{method.name}**: rows of {len(codes)} states of the library ({', '.join(codes)}).")
-    return notes
+            found.append(f"**{method.name}**: rows of {len(codes)} states of the library ({', '.join(codes)}).")
+    return found
 
 
 def _failures(name: str, rows: Sequence[Row]) -> list[str]:

@@ -3,7 +3,9 @@
 Files are looked for in the folder of the environment variable ``CMVMED_DATA``, else in ``shared/data`` beside the
 repository. The 24 sets of its subfolder ``suite`` are described in the README there. Nothing is downloaded.
 
-Twelve sets are measured by several sensors and are reported apart from the others (texts, links, images, biology).
+Twelve sets are measured by several sensors and are reported apart from the others (texts, links, images, biology). Of
+some of them ``suite`` also has the recordings (``SERIES``), which are no part of the suite itself: their X has channels
+and samples, and a view is a range of channels.
 """
 
 import os
@@ -68,6 +70,12 @@ SENSORS = (
     "sensit",
 )
 KINDS = ("sensors", "others")
+HYDRAULIC = {  # the channels of each group of sensors
+    "pressure": ("PS1", "PS2", "PS3", "PS4", "PS5", "PS6"),
+    "flow": ("FS1", "FS2", "EPS1"),
+    "temperature": ("TS1", "TS2", "TS3", "TS4"),
+    "vibration": ("VS1", "CE", "CP", "SE"),
+}
 
 
 @dataclass(frozen=True)
@@ -77,8 +85,8 @@ class DataSet:
     Attributes
     ----------
     name : str
-    X : array or CSR matrix of shape (n_rows, n_columns)
-    views : dict from view name to slice of columns
+    X : array or CSR matrix of shape (n_rows, n_columns), or array of shape (n_rows, n_channels, n_samples)
+    views : dict from view name to slice of columns or channels
     y : ndarray of shape (n_rows,)
         Classes 0, ..., K - 1.
     groups : ndarray of shape (n_rows,) or None
@@ -99,7 +107,7 @@ class DataSet:
 
 def kind_of(name: str) -> str:
     """Whether a set is one of the "sensors" or of the "others"."""
-    return "sensors" if name in SENSORS else "others"
+    return "sensors" if name in SENSORS or name in SERIES else "others"
 
 
 def data_folder() -> Path:
@@ -110,13 +118,17 @@ def data_folder() -> Path:
 
 def read_suite_file(name: str) -> Any:
     """Views, target and groups (None if there are none) from ``suite/NAME.npz``."""
+    with np.load(_suite_path(name)) as file:
+        return read_views(file), file["y"], file.get("groups")
+
+
+def _suite_path(name: str) -> Path:
     path = data_folder() / "suite" / f"{name}.npz"
     if not path.is_file():
         raise DatasetNotFoundError(
             f"{path} does not exist; set CMVMED_DATA to the folder that holds suite/{path.name}."
         )
-    with np.load(path) as file:
-        return read_views(file), file["y"], file.get("groups")
+    return path
 
 
 def read_views(file: Any) -> dict[str, Any]:
@@ -135,6 +147,19 @@ def _of_suite(name: str) -> DataSet:
     views, target, groups = read_suite_file(name)
     columns = column_slices({view: matrix.shape[1] for view, matrix in views.items()})
     return _coded(name, concatenate_views(list(views.values())), columns, target, groups)
+
+
+def _of_series(name: str, widths: dict[str, int]) -> DataSet:
+    """Recordings under the name of the set of their features, whose rows are the same: so are the splits."""
+    with np.load(_suite_path(f"{name}_series")) as file:
+        return _coded(name, file["X"], column_slices(widths), file["y"])
+
+
+def _of_hydraulic(name: str, target: str) -> DataSet:
+    with np.load(_suite_path("hydraulic_series")) as file:
+        signals = np.stack([file[channel] for channels in HYDRAULIC.values() for channel in channels], axis=1)
+        widths = {view: len(channels) for view, channels in HYDRAULIC.items()}
+        return _coded(name, signals, column_slices(widths), file[target])
 
 
 def _of_bunch(name: str, load: Callable[..., Any], **arguments: Any) -> DataSet:
@@ -164,9 +189,16 @@ LOADERS: dict[str, Callable[[], DataSet]] = {
     "digits": partial(_of_bunch, "digits", load_digits_views),
     "breast_cancer": partial(_of_bunch, "breast_cancer", load_breast_cancer_views),
 }
+SERIES: dict[str, Callable[[], DataSet]] = {
+    "natops_series": partial(_of_series, "natops", dict.fromkeys(("hand_tips", "elbows", "wrists", "thumbs"), 6)),
+    "epilepsy_series": partial(_of_series, "epilepsy", {"x": 1, "y": 1, "z": 1}),
+    "racketsports_series": partial(_of_series, "racketsports", {"accelerometer": 3, "gyroscope": 3}),
+    "hyd_pump_series": partial(_of_hydraulic, "hyd_pump", "pump"),
+    "hyd_accu_series": partial(_of_hydraulic, "hyd_accu", "accumulator"),
+}
 
 
 @cache
 def load(name: str) -> DataSet:
     """The data set of this name; a DatasetError or ImportError says why it cannot be had."""
-    return LOADERS[name]()
+    return (LOADERS | SERIES)[name]()

@@ -56,7 +56,7 @@ class Split:
     truth : ndarray of shape (n_train,)
         The classes of all training rows.
     y_test : ndarray of shape (n_test,)
-    views : dict from view name to slice of columns
+    views : dict from view name to slice of columns or channels
     groups : ndarray of shape (n_train,) or None
     """
 

@@ -43,6 +43,7 @@ def part(page, mark):
         ("docs/inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text()),
         ("docs/inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text()),
         ("docs/features.md", "recordings", (RESULTS / "recordings.md").read_text()),
+        ("docs/features.md", "raw_recordings", (RESULTS / "raw_recordings.md").read_text()),
         ("docs/features.md", "feature_cost", (RESULTS / "feature_cost.md").read_text()),
         ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
         ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),

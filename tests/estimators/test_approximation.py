@@ -17,6 +17,7 @@ from cmvmed.data.validation import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
 from cmvmed.model_selection import hide_labels
 from cmvmed.scale import sampling
+from cmvmed.views import view_kernel
 
 
 def draw_task(seed=0, n=260, n_labeled=20, n_classes=2):
@@ -111,12 +112,12 @@ def test_few_landmarks_stay_close_and_report_their_error():
         assert 0.0 < low_rank.approximation_["residual"][name] < coarse.approximation_["residual"][name] < 1.0
 
 
-def test_single_precision_changes_no_probability_by_much():
+def test_single_precision_changes_no_probability_by_much(monkeypatch):
     X, y, _, views = draw_task(n=500)
     model = CMVMED(views=views, approximation=100)
     double = clone(model).fit(X, y)
-    with tuning_context(replace(Tuning(), double_precision_rows=0)):
-        single = clone(model).fit(X, y)
+    monkeypatch.setattr(view_kernel, "DOUBLE_PRECISION_ROWS", 0)
+    single = clone(model).fit(X, y)
     difference = np.abs(single.label_distributions_ - double.label_distributions_).max()
     assert 0.0 < difference < 1e-5
     np.testing.assert_allclose(single.predict_proba(X), double.predict_proba(X), rtol=0.0, atol=1e-5)

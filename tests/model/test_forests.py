@@ -72,17 +72,21 @@ def test_scores_are_logs_of_the_smoothed_votes(settings, few_numbers, monkeypatc
     term.check(K, [5, 7])
 
 
+def at_thresholds(term, X):
+    """Rows of which one cell is a threshold, the next number of single precision, or a number between both."""
+    columns = np.concatenate([term.columns[0], 5 + term.columns[1]])[term.trees.feature[term.trees.inner]]
+    threshold = term.trees.threshold
+    following, found = np.nextafter(threshold, np.float32(np.inf)), []
+    for values in (threshold, following, 0.5 * threshold.astype(np.float64) + 0.5 * following):
+        rows = X[np.random.default_rng(0).integers(0, len(X), columns.size)]
+        rows[np.arange(columns.size), columns] = values
+        found.append(rows)
+    return np.vstack(found)
+
+
 def test_leaves_are_those_of_scikit_learn_also_at_thresholds():
     forest, term = fitted()
-    X, rng = two_views(seed=2), np.random.default_rng(0)
-    for own in forest.estimators_:
-        tree = own.tree_
-        nodes = np.flatnonzero(tree.feature >= 0)
-        single = rounded_down(tree.threshold[nodes])
-        for step in (single, np.nextafter(single, np.float32(np.inf)), tree.threshold[nodes]):
-            rows = X[rng.integers(0, len(X), nodes.size)]
-            rows[np.arange(nodes.size), tree.feature[nodes]] = step
-            X = np.vstack([X, rows])
+    X = at_thresholds(term, two_views(seed=2))
     used = np.concatenate([term.columns[0], 5 + term.columns[1]])
     assert used.tolist() == list(range(12))
     own = term.trees.leaves(X.astype(np.float32))
@@ -143,8 +147,8 @@ def test_many_rows_in_blocks(monkeypatch):
     _, term = fitted()
     matrices = split(two_views(seed=4))
     whole = term.scores(matrices, present(matrices))
-    for module in ("model.forests", "numerics.trees"):
-        monkeypatch.setattr(f"cmvmed.{module}.row_blocks", lambda n, m: (slice(i, i + 7) for i in range(0, n, 7)))
+    monkeypatch.setattr("cmvmed.model.forests.NUMBERS_AT_A_TIME", 17 * term.n_kept)
+    monkeypatch.setattr("cmvmed.numerics.trees.row_blocks", lambda n, m: (slice(i, i + 7) for i in range(0, n, 7)))
     np.testing.assert_allclose(term.scores(matrices, present(matrices)), whole, rtol=1e-14)
 
 
@@ -218,6 +222,7 @@ TREES = {
 TERMS = {
     "columns that are not there": lambda t: {"columns": (t.columns[0] + 1, t.columns[1])},
     "negative columns": lambda t: {"columns": (t.columns[0] - 1, t.columns[1])},
+    "columns in another order": lambda t: {"columns": (t.columns[0][::-1].copy(), t.columns[1])},
     "columns of one view": lambda t: {"columns": t.columns[:1]},
     "a fill value that is not finite": lambda t: {"fill": (changed(t.fill[0], 1, np.inf), t.fill[1])},
     "too few fill values": lambda t: {"fill": (t.fill[0][1:], t.fill[1])},
@@ -257,7 +262,13 @@ def with_forest(n_classes=K, n_trees=20, members=("views", "lda", "view_graphs",
     return estimator, X
 
 
-FORESTS = {"three classes": {}, "two classes": {"n_classes": 2}, "impure leaves": IMPURE, "many": {"n_trees": 150}}
+FORESTS = {
+    "three classes": {},
+    "two classes": {"n_classes": 2},
+    "impure leaves": IMPURE,
+    "many": {"n_trees": 150},
+    "single leaves": {"min_samples_leaf": 40},
+}
 quiet = pytest.mark.filterwarnings("ignore:.*no view present")
 
 
@@ -327,7 +338,8 @@ def test_shapley_values_add_up_to_the_score(n_classes):
 def test_onnx_models_have_the_same_probabilities(settings, dtype):
     comparison = pytest.importorskip("tests.model.onnx_comparison")
     model, X = with_forest(**settings)
-    comparison.check_same(model, with_gaps(X), dtype=dtype)
+    term = model._model.members[0].terms[0]
+    comparison.check_same(model, np.vstack([with_gaps(X), at_thresholds(term, X)[::7]]), dtype=dtype)
 
 
 def test_only_onnx_models_with_trees_need_their_operators():
@@ -356,7 +368,7 @@ def test_votes_as_digits_are_exact(n_trees):
 @pytest.mark.parametrize("settings", FORESTS.values(), ids=FORESTS)
 def test_array_libraries_give_the_same_probabilities(xp, settings):
     model, X = with_forest(**settings)
-    rows = with_gaps(X)
+    rows = np.vstack([with_gaps(X), at_thresholds(model._model.members[0].terms[0], X)[::7]])
     found = model.predict_proba(put(xp, rows))
     assert type(found) is type(put(xp, rows))
     np.testing.assert_allclose(on_host(found), model.predict_proba(rows), rtol=1e-10, atol=1e-12)

@@ -98,7 +98,7 @@ def test_residual_falls_with_landmarks_and_vanishes_with_all_rows():
 
 def chosen_landmarks(rows, weights, n_components, rng=None):
     rng = np.random.default_rng(0) if rng is None else rng
-    return choose_landmarks(rows, weights, n_components, rng, rounds=10, candidates=20)
+    return choose_landmarks(rows, weights, n_components, rng)
 
 
 @pytest.mark.parametrize("kind", ["rbf", "sparse rbf", "precomputed"])

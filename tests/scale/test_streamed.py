@@ -80,7 +80,6 @@ def view_settings(name, gamma):
         clip=TUNING.clip,
         sparse_density=TUNING.sparse_density,
         median_sample=TUNING.median_sample,
-        double_precision_rows=TUNING.double_precision_rows,
     )
 
 

@@ -74,12 +74,12 @@ def test_rows_of_a_view_are_scaled_rows_of_the_table():
 def test_features_are_those_of_the_labeled_and_unlabeled_rows():
     training = mixed_training()
     view, cache = training.views[0], training.data.cache
-    basis = view_basis(view, cache, view.rows.size, 0, rounds=1, candidates=1)
+    basis = view_basis(view, cache, view.rows.size, 0)
     model = low_rank_model(view, basis, cache)
     Z_L, Z_U = (basis.features(view.train[own]) for own in (view.L, view.U))
     np.testing.assert_allclose(model.blocks.LL, Z_L @ Z_L.T, atol=1e-9)
     np.testing.assert_allclose(model.blocks.diagonal_U, (Z_U**2).sum(axis=1), atol=1e-9)
     np.testing.assert_array_equal(model.blocks.weights, training.problem.models[0].blocks.weights)
-    bases = [basis, view_basis(training.views[1], cache, 5, 0, rounds=1, candidates=1)]
+    bases = [basis, view_basis(training.views[1], cache, 5, 0)]
     problem = build_problem(training.data, training.views, bases, shared_curvature=True)
     np.testing.assert_allclose(problem.models[0].blocks.diagonal_U, model.blocks.diagonal_U, rtol=1e-12)

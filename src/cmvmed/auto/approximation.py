@@ -74,7 +74,6 @@ def view_bases(
     seeds = check_random_state(random_state).randint(2**31, size=len(views))
 
     def basis(i: int) -> Basis:
-        rounds, candidates = tuning.landmark_rounds, tuning.candidates_per_landmark
-        return view_basis(views[i], cache, n_components, int(seeds[i]), rounds=rounds, candidates=candidates)
+        return view_basis(views[i], cache, n_components, int(seeds[i]))
 
     return list(map_views(basis, range(len(views))))

@@ -5,14 +5,16 @@ import numpy as np
 from cmvmed.auto.tuning import Tuning
 from cmvmed.numerics.types import Array, BoolArray
 
+MIN_AGREEMENT = 1e-3  # of a correlation between views, which makes the leading eigenvector unique
 
-def agreement_weights(R: Array, known: BoolArray, tuning: Tuning) -> Array:
+
+def agreement_weights(R: Array, known: BoolArray) -> Array:
     """View weights (V,) that sum to 1: the leading eigenvector of the agreement R (V, V) of the ``known`` views.
 
     A view of pure noise agrees with no other view and gets almost no weight; two views are weighted equally by
     symmetry. A view that no training row has is not known and gets none.
     """
-    among = np.maximum(R[np.ix_(known, known)], tuning.min_agreement)
+    among = np.maximum(R[np.ix_(known, known)], MIN_AGREEMENT)
     leading = np.zeros(known.size)
     leading[known] = np.abs(np.linalg.eigh(among)[1][:, -1])
     return np.asarray(leading / leading.sum())

@@ -48,9 +48,14 @@ class ChosenPlan:
         """The shares to impose on a fit to other labels, with these counts (K,) and their own estimate ``inferred``."""
         return None if self.plan.shares is None else _known_shares(self.settings, counts, inferred)
 
-    def tau(self, n_classes: int, tuning: Tuning) -> float:
-        """How far the pool of members may be brought to the shares: all the way if they were given."""
-        return tuning.share_offset * n_classes if self.settings.infers_shares else np.inf
+    def tau(self, n_rows: float, n_classes: int, tuning: Tuning) -> float:
+        """How far the pool of members may be brought to the shares: all the way if they were given.
+
+        Else the less, the fewer rows there are, whose own shares differ from those of all rows by chance.
+        """
+        if not self.settings.infers_shares:
+            return np.inf
+        return tuning.share_offset * n_classes * n_rows / (n_rows + n_classes)
 
 
 def choose_plan(
@@ -59,7 +64,7 @@ def choose_plan(
     """Decide view weights, λ and class shares; ``inferred`` are those (K,) that other members found, None if there are none."""
     start = supervised_start(problem)
     if isinstance(settings.view_weights, str):
-        weights = agreement_weights(start.agreement, problem.known_views, tuning)
+        weights = agreement_weights(start.agreement, problem.known_views)
     else:
         weights = settings.view_weights
     lam = settings.consensus_weight
@@ -67,6 +72,8 @@ def choose_plan(
         lam = auto_consensus_weight(mean_agreement(start.agreement, weights), tuning)
     prior = _known_shares(settings, training.partition.counts, inferred)
     shares = None if settings.class_prior is None else prior
+    if not settings.infers_shares and problem.weights_U.sum() * prior.min() < 1.0:
+        shares = None  # not one row of the rarest class is expected
     return ChosenPlan(
         Plan(problem, start, settings.surrogate, settings.schedule(lam), weights, prior, shares), settings
     )

@@ -34,8 +34,6 @@ class Tuning:
     """λ where the views agree."""
     full_agreement: float = 0.25
     """Mean correlation of the independent views' scores from which on λ is taken in full."""
-    min_agreement: float = 1e-3
-    """Lower bound of a correlation between views, which makes the leading eigenvector unique. Not compared."""
 
     # Graphs of nearest rows (members/kernel_members.py).
     n_neighbors: int = 5
@@ -51,17 +49,17 @@ class Tuning:
     graph_ridge: float = 0.1
     """Ridge of the graph kernels."""
     ridge_scale: float = 10.0
-    """Scale from scores of ridge regression to logits before labels were held out: they differ by some tenths between the classes."""
+    """Scale from scores of ridge regression to logits before any label was held out: scores differ by some tenths."""
     n_trees: int = 100
     """Trees of each forest, dealt to the folds."""
     max_split_columns: int = 600
     """Columns that a split of ``trees_all`` looks at, at most: bounds the time for wide views. Not compared."""
     vote_smoothing: float = 0.05
-    """Equal votes beside those of a forest's trees, so that no class has a probability of zero: .02, .05 and .2 differ by .04 points."""
+    """Equal votes beside those of the trees, so that no class has a probability of zero: .02, .05, .2 differ by .04 points."""
     share_shrinkage: float = 2.0
     """c in 1/(1 + c (K/N)²), the trust in class shares estimated with N labels of K classes: 2 and 5 differ by .02 points."""
     share_offset: float = 3.0
-    """τ/K: an offset of one logit costs as much as a third of an equal class share; 1, 3 and 10 differ by .1 points."""
+    """τ/K for many rows: an offset of one logit costs as much as a third of an equal class share; 1, 3 and 10 differ by .1 points."""
     confidence_labels: float = 20.0
     """Held-out labels that the mean largest probability counts as in the expected accuracy."""
     interval_labels: tuple[float, float] = (0.3, 4.0)
@@ -104,12 +102,6 @@ class Tuning:
     """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.agreement)."""
     max_components: int = 1000
     """Largest default number of landmarks (benchmarks.scale)."""
-    landmark_rounds: int = 10
-    """Rounds in which landmarks are drawn. Not compared."""
-    candidates_per_landmark: int = 20
-    """Rows among which a landmark is drawn. Not compared."""
-    double_precision_rows: int = 2000
-    """Unlabeled rows up to which features are kept in double precision; single precision is right to about 1e-6."""
     sample_rows: int = 5000
     """Unlabeled rows that are annealed in memory if there are more (benchmarks.scale)."""
     max_row_weight: float = 3.0

@@ -174,9 +174,9 @@ def _no_signal(chosen: ChosenPlan, pool: PoolFit) -> Iterator[str]:
     agreement = mean_agreement(plan.start.agreement, plan.view_weights)
     if found.hits <= most and agreement < NO_AGREEMENT:
         yield (
-            f"Held-out labels are predicted correctly no more often ({found.hits:.0%}) than by always naming the most "
-            f"frequent class ({most:.0%}), and the views do not agree: nothing was learned; check that rows of X and y belong "
-            "together, or use other features."
+            f"Held-out labels are predicted correctly no more often ({found.hits:.0%}) than by always naming the most frequent "
+            f"class ({most:.0%}), and the views do not agree: nothing was learned; check that rows of X and y belong together, or "
+            "use other features."
         )
     elif found.estimate(0.9).mean <= largest < NEARLY_ALL:
         yield (

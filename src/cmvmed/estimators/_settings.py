@@ -128,7 +128,6 @@ def _view_settings(view: str, given: dict[str, Any], n_classes: int, tuning: Tun
         clip=tuning.clip,
         sparse_density=tuning.sparse_density,
         median_sample=tuning.median_sample,
-        double_precision_rows=tuning.double_precision_rows,
         wide_clip=tuning.wide_clip,
     )
 

@@ -110,11 +110,11 @@ class CMVMED(
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     members : "auto", None, str or list of str, default="auto"
         Which classifiers take part: "views" (each view alone), "lda" (linear discriminant analysis of all views together),
-        "view_graphs" (graphs of nearest rows by each view), "trees" and "trees_all" (randomized trees on all columns, whose
-        splits look at a few columns or at all) and "consensus" (the paper's). "auto" is all of them. Labels that are held out
-        in five folds turn their scores into probabilities and set their weights in the pool, which ``members_`` shows. Views
-        with a callable or precomputed kernel have no columns, so that only "views" and "consensus" take part. None is the
-        consensus alone without held-out labels, as in the paper.
+        "graph" and "view_graphs" (graphs of nearest rows by all views together and by each), "trees" and "trees_all"
+        (randomized trees on all columns, whose splits look at a few columns or at all) and "consensus" (the paper's).
+        "auto" is all of them. Labels that are held out in five folds turn their scores into probabilities and set their
+        weights in the pool, which ``members_`` shows. Views with a callable or precomputed kernel have no columns, so that
+        only "views" and "consensus" take part. None is the consensus alone without held-out labels, as in the paper.
     labels_drawn : {"unknown", "random", "per_class", "chosen"}, default="unknown"
         How the labeled rows were chosen. "random": each row with the same probability, so that the labels say
         something of the class shares. "per_class": a number of rows of each class, so that they do not. "chosen": by a
@@ -172,7 +172,7 @@ class CMVMED(
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
         Probability of the classes of these rows by fits that did not use their labels.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class that was imposed: that of the labels if ``class_prior=None``. It is reported but not imposed
+        Share of each class that was imposed: that of the labels if ``class_prior=None``. Given shares are not imposed
         if less than one unlabeled row of the rarest class is expected.
     consensus_weight_ : float
         λ of the last stage.
@@ -401,8 +401,8 @@ class CMVMED(
     def predict_proba(self, X: object) -> Any:
         """Probability of the classes of each row.
 
-        It is the product of those of the members, each to the power of its weight, with the offset of the class shares,
-        normalized; of the consensus alone, softmax of its calibrated scores.
+        That of the pool: the product of the members' probabilities, each to the power of its weight, with the offset of the
+        class shares. Of the consensus alone, the softmax of its calibrated scores.
 
         Parameters
         ----------

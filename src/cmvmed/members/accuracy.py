@@ -1,7 +1,7 @@
 """The accuracy to expect.
 
-Two estimates err in opposite ways: the share of hits among held-out labels, which is unbiased but has a large variance, and
-the mean largest probability of the unlabeled rows. The latter counts as a number of held-out labels.
+Two estimates err in opposite ways: the share of hits among held-out labels, which is unbiased but has a large variance, and the
+mean largest probability of the unlabeled rows. The latter counts as a number of held-out labels.
 """
 
 from dataclasses import dataclass

@@ -3,6 +3,7 @@
 ==============  ========================================================================================
 views           each view alone, with its own kernel; ridge regression
 lda             all views together, linear kernels; discriminant analysis
+graph           the graph of nearest rows by all views together; ridge regression
 view_graphs     the graphs of nearest rows by each view, their kernels together; ridge regression
 ==============  ========================================================================================
 
@@ -116,12 +117,20 @@ class KernelMembers:
         coefficients, intercepts = (np.stack(part) for part in zip(*fits, strict=True))
         return [self._scored("lda", "lda", summed, coefficients, intercepts)]
 
+    def graph(self) -> list[MemberScores]:
+        """The graph by all views together."""
+        return [self._graphs("graph", [self.inputs.features])]
+
     def view_graphs(self) -> list[MemberScores]:
-        """The graphs by each view."""
-        kernels = tuple(self._graph_kernel(i, data) for i, data in self.inputs.features.items())
+        """The graphs by each view; of one view it is the one graph by all."""
+        by_view = [{i: data} for i, data in self.inputs.features.items()]
+        return [self._graphs("view_graphs", by_view)] if len(by_view) > 1 else []
+
+    def _graphs(self, kind: str, graphs: Sequence[dict[int, ViewData]]) -> MemberScores:
+        """Graphs, each by some views, their kernels together."""
+        kernels = tuple(self._graph_kernel(views) for views in graphs)
         summed = SumOfKernels(kernels, self.labeled, normalized=True, constant=float(self.inputs.per_class))
-        member = self._ridge("view_graphs", "view_graphs", summed, self.tuning.graph_ridge)
-        return [replace(member, uses_unlabeled=True)]
+        return replace(self._ridge(kind, kind, summed, self.tuning.graph_ridge), uses_unlabeled=True)
 
     def _ridge(self, kind: str, name: str, kernel: SumOfKernels, ridge: float) -> MemberScores:
         """Ridge regression to the classes, as differences from their shares."""
@@ -135,8 +144,8 @@ class KernelMembers:
         self, kind: str, name: str, kernel: SumOfKernels, coefficients: Array, intercepts: Array
     ) -> MemberScores:
         """The scores for the coefficients (1 + S, l, K) and intercepts (1 + S, K) of all fits, the first to all labels."""
-        F, l, K = coefficients.shape
-        scores = kernel.scores(coefficients.transpose(1, 0, 2).reshape(l, F * K)).reshape(-1, F, K).transpose(1, 0, 2)
+        F, n, K = coefficients.shape
+        scores = kernel.scores(coefficients.transpose(1, 0, 2).reshape(n, F * K)).reshape(-1, F, K).transpose(1, 0, 2)
         scores = scores + intercepts[:, None]
         return MemberScores(kind, kernel.member(name, coefficients[0], intercepts[0]), scores[0], scores[1:])
 
@@ -152,11 +161,12 @@ class KernelMembers:
         rows = view_rows(i, data, self.labeled, self.inputs.n_rows)
         return center(rows, data, kernel, mean, self.inputs.rows.weights)
 
-    def _graph_kernel(self, i: int, data: ViewData) -> GraphKernel:
+    def _graph_kernel(self, views: dict[int, ViewData]) -> GraphKernel:
         def compute() -> Nodes:
-            return find_nodes([data], [i], self.weights, self.tuning.n_neighbors)
+            return find_nodes(list(views.values()), list(views), self.weights, self.tuning.n_neighbors)
 
-        nodes = self.inputs.training.cache.get(("nodes", i, data.settings.key), compute)
+        key = ("nodes", tuple(views), *(view.settings.key for view in views.values()))
+        nodes = self.inputs.training.cache.get(key, compute)
         kernel = graph_kernel(nodes, self.labeled, self.inputs.rows.weights, self.tuning.graph_regularization)
         return replace(kernel, compared=self._compared_nodes(nodes))
 

@@ -28,7 +28,7 @@ from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.members.forest_members import fit_forest
 from cmvmed.members.kernel_members import KernelMembers
 from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset
-from cmvmed.members.stacking import fit_logits, pool, pool_weights, prior_weights
+from cmvmed.members.stacking import fit_logits, pool, pool_weights
 from cmvmed.model.fitted_model import Member
 from cmvmed.model.uncertainty import HeldOutScores
 from cmvmed.numerics.softmax import log_softmax
@@ -38,7 +38,7 @@ from cmvmed.views.training_data import TrainingData, generator
 from cmvmed.views.view_rows import ViewData
 
 CONSENSUS = "consensus"
-KINDS = ("views", "lda", "view_graphs", "trees", "trees_all")  # of members that are learned from the labels
+KINDS = ("views", "lda", "graph", "view_graphs", "trees", "trees_all")  # of members that are learned from the labels
 GIVEN_KERNELS = ("views",)  # those that views with callable or precomputed kernels have
 
 
@@ -163,8 +163,8 @@ def fit_kind(inputs: MemberInputs, kind: str) -> list[MemberScores]:
     """The members of a kind."""
     if kind in ("trees", "trees_all"):
         return [fit_forest(inputs, kind)]
-    kernels = KernelMembers(inputs)
-    return {"views": kernels.views, "lda": kernels.lda, "view_graphs": kernels.view_graphs}[kind]()
+    of_kind: list[MemberScores] = getattr(KernelMembers(inputs), kind)()
+    return of_kind
 
 
 @dataclass(frozen=True)
@@ -259,13 +259,13 @@ def fit_pool(
     K = rows.n_classes
     consensus, coverage = consensus_logits(chosen.plan, result, of_labels.partition)
     parts = [of_labels.calibrated] if of_labels.parts else []
+    seen = judged if judge else np.zeros_like(judged)
     if of_labels.with_consensus:
         held = np.zeros((rows.codes.size, K))
         if judge:
             counts = [rows.counts(~fold) for fold in of_labels.folds]
             shares = [chosen.shares(s, n) for s, n in zip(of_labels.shares[1], counts, strict=True)]
             held = cross_fit(chosen.plan, result, rows, of_labels.folds, shares, tuning, map_folds)
-        seen = judged if judge else np.zeros_like(judged)
         parts.append(calibrate(consensus[None], held[None], rows, seen, np.zeros(K), np.ones(1), tuning))
     found = Calibrated(
         np.concatenate([part.scales for part in parts]),
@@ -274,14 +274,13 @@ def fit_pool(
         np.concatenate([part.held_out for part in parts]),
     )
     fit = PoolFit(of_labels, found, np.ones(len(found.scales)), np.zeros(K), judge, None)
-    if judge:
-        weights = pool_weights(found.held_out, rows.codes, judged, fit.kinds, tuning)
-    else:
-        weights = prior_weights(fit.kinds)
+    weights = pool_weights(found.held_out, rows.codes, seen, fit.kinds, tuning)
     mass = of_labels.partition.unlabeled_weights * coverage
     offset = np.zeros(K)
     if judge or of_labels.parts:  # the consensus alone keeps the shares already
-        offset = share_offset(pool(found.log_p, weights), mass, chosen.plan.shares, chosen.tau(K, tuning))
+        offset = share_offset(
+            pool(found.log_p, weights), mass, chosen.plan.shares, chosen.tau(float(mass.sum()), K, tuning)
+        )
     fit = replace(fit, weights=weights, offset=offset)
     return replace(fit, accuracy=_accuracy(fit, mass)) if judge else fit
 

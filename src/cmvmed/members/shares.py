@@ -8,8 +8,8 @@ Predictions follow the shares by an offset b of the log-probabilities that minim
 
     mean_i log Σ_k exp(log p_ik + b_k) - r·b + ‖b‖²/2τ,
 
-which is convex. At the minimum the mean prediction differs from the shares r by b/τ. Shares that the user gives are met exactly, with
-τ = ∞; τ = 0 imposes nothing. Between them an offset has its price: rows of which the members are sure stay where they are.
+which is convex. At the minimum the mean prediction differs from the shares r by b/τ. Shares that the user gives are met exactly,
+with τ = ∞; τ = 0 imposes nothing. Between them an offset has its price: rows of which the members are sure stay where they are.
 """
 
 import numpy as np

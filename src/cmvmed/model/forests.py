@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmvmed.model.terms import Centers, FewerRows, Present, are_finite, are_indices, check_that
-from cmvmed.numerics.kernels import row_blocks
+from cmvmed.numerics.kernel_expansions import blocks_of_rows
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.pickled_fields import PickledByFields
 from cmvmed.numerics.trees import LARGEST, Trees, trees_of_forest
@@ -20,6 +20,8 @@ from cmvmed.views.view_rows import ViewPreprocessor
 if TYPE_CHECKING:
     from cmvmed.model.evaluate import FusedSums
     from cmvmed.model.formulas import Formulas, Tensor
+
+NUMBERS_AT_A_TIME = 2**21  # of filled rows
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Forest(PickledByFields):
         """(n, K), of rows given by view; zero for rows that have none of the views."""
         n, has = matrices[0].shape[0], [present[view] for view in self.views]
         scores = np.empty((n, self.trees.votes.shape[1]))
-        for block in row_blocks(n, self.n_kept):
+        for block in blocks_of_rows(n, max(1, NUMBERS_AT_A_TIME // self.n_kept)):
             here = [own[block] for own in has]
             scores[block] = self.of_points(self._points([matrix[block] for matrix in matrices], here), here)
         return scores
@@ -139,7 +141,8 @@ class Forest(PickledByFields):
         n_views = {len(own) for own in (self.views, self.preprocessors, self.columns, self.fill)}
         check_that(len(n_views) == 1, "a forest lacks some of its views")
         for view, _, columns, fill in self._parts():
-            check_that(are_indices(columns, widths[view]), "a forest uses columns that its views do not have")
+            ascending = are_indices(columns, widths[view]) and bool((np.diff(columns) > 0).all())
+            check_that(ascending, "a forest uses columns that its views do not have")
             check_that(are_finite(fill, columns.shape), "a forest cannot fill all columns")
         check_that(
             self.n_kept > 0 and self.trees.is_sound(self.n_kept, n_classes), "the nodes of a forest are no trees"
@@ -184,7 +187,7 @@ def log_votes(votes: Array, smoothing: float) -> Array:
 
 
 def _columns_of(matrix: Matrix, columns: IntArray) -> Matrix:
-    return matrix if np.array_equal(columns, np.arange(matrix.shape[1])) else matrix[:, columns]
+    return matrix if columns.size == matrix.shape[1] else matrix[:, columns]  # ascending
 
 
 def _as_dense(matrix: Matrix) -> Array:

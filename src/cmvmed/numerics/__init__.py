@@ -1,1 +1,1 @@
-"""Linear algebra, kernels, landmarks, threads: nothing of the method."""
+"""Linear algebra, kernels, landmarks, trees, threads: nothing of the method."""

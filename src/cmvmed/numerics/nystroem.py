@@ -20,6 +20,8 @@ from cmvmed.numerics.linalg import is_sparse, whitening
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
 RANK_TOLERANCE = 1e-10  # what is left of K_ZZ below this share of its trace is rounding
+ROUNDS = 10  # in which landmarks are drawn, each with those before it known
+CANDIDATES = 20  # rows for each landmark, among which it is drawn
 
 
 @dataclass(frozen=True)
@@ -178,9 +180,7 @@ def residual(diagonal: Array, kept: Array) -> float:
     return max(whole - float(kept.sum()), 0.0) / whole if whole > 0.0 else 0.0
 
 
-def choose_landmarks(
-    rows: TrainingRows, weights: Array, n_components: int, rng: np.random.Generator, *, rounds: int, candidates: int
-) -> IntArray:
+def choose_landmarks(rows: TrainingRows, weights: Array, n_components: int, rng: np.random.Generator) -> IntArray:
     """Numbers of the landmark rows, at most ``n_components``, ascending.
 
     They are drawn in rounds among some candidates, each as often as its weight says, and rows far from those already
@@ -189,14 +189,12 @@ def choose_landmarks(
     Parameters
     ----------
     weights : (n,), sample weight of each row of the view
-    rounds : rounds in which landmarks are drawn
-    candidates : rows per landmark among which it is drawn
     """
     every = np.flatnonzero(weights > 0.0)
     if every.size <= n_components:
         return every
-    possible = weighted_sample(every, weights[every], candidates * n_components, rng)
-    return _kmeans_pp(rows, possible, weights[possible], n_components, rounds, rng)
+    possible = weighted_sample(every, weights[every], CANDIDATES * n_components, rng)
+    return _kmeans_pp(rows, possible, weights[possible], n_components, rng)
 
 
 def weighted_sample(rows: IntArray, mass: Array, n: int, rng: np.random.Generator) -> IntArray:
@@ -208,14 +206,12 @@ def weighted_sample(rows: IntArray, mass: Array, n: int, rng: np.random.Generato
     return rows[np.sort(chosen)]
 
 
-def _kmeans_pp(
-    rows: TrainingRows, possible: IntArray, mass: Array, n: int, rounds: int, rng: np.random.Generator
-) -> IntArray:
+def _kmeans_pp(rows: TrainingRows, possible: IntArray, mass: Array, n: int, rng: np.random.Generator) -> IntArray:
     """Rows drawn in rounds, with probabilities in the ratio of their squared distance to the nearest landmark so far."""
     own = rows.diagonal(possible)
     distance = np.full(possible.size, np.inf)
     chosen, batch = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
-    for left in range(rounds, 0, -1):
+    for left in range(ROUNDS, 0, -1):
         if batch.size:
             to_batch = own[:, None] + rows.diagonal(batch) - 2.0 * rows.cross(possible, batch)
             distance = np.minimum(distance, np.maximum(to_batch.min(axis=1), 0.0))

@@ -18,6 +18,7 @@ from cmvmed.numerics.types import Array, BoolArray, IntArray, Single
 
 LARGEST = float(np.finfo(np.float32).max)
 SUM_TOLERANCE = 1e-6  # of the shares of a vote
+STEPS = 8  # after which those that have reached a leaf are left out
 FEW_NUMBERS = 1 << 14  # up to which votes are gathered, which costs less than a sparse matrix
 
 
@@ -92,12 +93,20 @@ class Trees(PickledByFields):
 
     def leaves(self, rows: Single) -> IntArray:
         """The leaf of each tree that each row reaches, (n, trees), of rows (n, d) without NaN."""
-        values, start = rows.ravel(), np.arange(0, rows.size, rows.shape[1])[:, None]
-        node = np.tile(np.arange(self.n_trees), (len(rows), 1))
-        for _ in range(self.depth):
+        n, values = len(rows), rows.ravel()
+        found, start = np.tile(np.arange(self.n_trees), n), np.repeat(np.arange(n) * rows.shape[1], self.n_trees)
+        node, active = found, np.arange(found.size)
+        for step in range(1, self.depth + 1):
             above = values.take(self.column.take(node) + start) > self.bound.take(node)
             node = self.child.take(node) + above
-        return node
+            if step % STEPS == 0:
+                found[active] = node
+                left = np.flatnonzero(self.inner.take(node))
+                active, node, start = active[left], node[left], start[left]
+                if not left.size:
+                    break
+        found[active] = node
+        return found.reshape(n, self.n_trees)
 
     def mean_votes(self, rows: Single) -> Array:
         """The mean over trees of the class shares of the leaves, (n, K)."""

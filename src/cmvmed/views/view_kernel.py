@@ -20,6 +20,7 @@ from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_rows import ViewData
 
 FEATURE_ROWS = 512  # rows whose features are computed at a time
+DOUBLE_PRECISION_ROWS = 2000  # up to which features are in double precision; single precision is right to about 1e-6
 
 
 def build_problem(
@@ -78,12 +79,12 @@ def kernel_blocks(
     )
 
 
-def view_basis(view: ViewData, cache: RowCache, n_components: int, seed: int, *, rounds: int, candidates: int) -> Basis:
+def view_basis(view: ViewData, cache: RowCache, n_components: int, seed: int) -> Basis:
     """Low-rank features of a view, with some of its rows as landmarks."""
 
     def compute() -> Basis:
         rows, rng = view.training_rows, np.random.default_rng(seed)
-        chosen = choose_landmarks(rows, view.weights, n_components, rng, rounds=rounds, candidates=candidates)
+        chosen = choose_landmarks(rows, view.weights, n_components, rng)
         return fit_basis(rows, chosen, view.bias)
 
     return cache.get(("basis", view.settings.key, n_components, seed), compute)
@@ -101,4 +102,4 @@ def low_rank_model(view: ViewData, basis: Basis, cache: RowCache) -> LowRankView
 def _features(view: ViewData, basis: Basis) -> Features:
     n = view.rows.size
     parts = (basis.features(view.train[start : start + FEATURE_ROWS]) for start in range(0, n, FEATURE_ROWS))
-    return gather_features(parts, view.weights, basis.rank, single=n > view.settings.double_precision_rows)
+    return gather_features(parts, view.weights, basis.rank, single=n > DOUBLE_PRECISION_ROWS)

@@ -27,7 +27,6 @@ class ViewSettings:
     clip: float  # see :class:`cmvmed.auto.tuning.Tuning` for this and the following
     sparse_density: float
     median_sample: int
-    double_precision_rows: int
     wide_clip: float = np.inf
 
     @property
