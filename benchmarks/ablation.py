@@ -30,7 +30,7 @@ VARIANTS: dict[str, CMVMED | Callable[[Split], CMVMED]] = {
     "defaults": CMVMED(),
     "without the consensus": CMVMED(members=list(KINDS)),
     "the consensus alone": CMVMED(members="consensus"),
-    "without trees": CMVMED(members=["views", "lda", "view_graphs", "consensus"]),
+    "without trees": CMVMED(members=["views", "lda", "graph", "view_graphs", "consensus"]),
     "without graphs": CMVMED(members=["views", "lda", "trees", "trees_all", "consensus"]),
     "the consensus, not calibrated": CMVMED(members=None),
     "class prior of the labels": CMVMED(class_prior="labels"),

@@ -69,7 +69,7 @@ STEPS = (
         {"members": ["views", "lda", "consensus"]},
     ),
     Step("+ class prior learned from all rows", "ours", {"class_prior": "auto"}),
-    Step("+ graphs of nearest rows", "ours", {"members": ["views", "lda", "view_graphs", "consensus"]}),
+    Step("+ graphs of nearest rows", "ours", {"members": ["views", "lda", "graph", "view_graphs", "consensus"]}),
     Step("+ randomized trees = CMVMED()", "ours", {"members": "auto"}),
 )
 

@@ -34,6 +34,7 @@ VALID: dict[str, dict[str, list[Any]]] = {
             "consensus",
             "views",
             "lda",
+            "graph",
             "view_graphs",
             "trees",
             "trees_all",

@@ -22,7 +22,7 @@ from benchmarks.faults.errors import check_clear
 CASES = {"ci": 95, "nightly": 5000}
 N_ROWS = 40
 EXACT, NUMERICAL = 0.0, 1e-6  # largest difference of probabilities
-WITHOUT_TREES = ["views", "lda", "view_graphs", "consensus"]  # thresholds of trees are drawn by the number of a column
+WITHOUT_TREES = ["views", "lda", "graph", "view_graphs", "consensus"]  # which draw thresholds by the number of a column
 
 ESTIMATORS: dict[str, Callable[[], Any]] = {
     "CMVMED": lambda: cmvmed.CMVMED(n_stages=3),

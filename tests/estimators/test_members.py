@@ -19,8 +19,9 @@ from cmvmed.model_selection import hide_labels
 
 WIDTHS = [3, 2]
 WIDTHS_OF_CLUSTERS = [3, 3]
-ALL = ["views", "lda", "view_graphs", "trees", "trees_all", "consensus"]
-WITHOUT_TREES = ["views", "lda", "view_graphs", "consensus"]
+ALL = ["views", "lda", "graph", "view_graphs", "trees", "trees_all", "consensus"]
+WITHOUT_TREES = ["views", "lda", "graph", "view_graphs", "consensus"]
+OF_ONE_VIEW = ["view view0", "lda", "graph", "trees", "trees_all", "consensus"]
 NAMES = {name: [name] for name in ALL} | {"views": ["view view0", "view view1"]}
 
 
@@ -85,9 +86,9 @@ class TestWhichTakePart:
         with pytest.raises(ValueError, match="members"):
             CMVMED(views=WIDTHS, members=given).fit(partly.X, partly.y)
 
-    def test_a_single_view_is_one_member(self, partly):
+    def test_a_single_view_has_one_graph(self, partly):
         model = CMVMED().fit(partly.X, partly.y)
-        assert model.members_["name"] == ["view view0", *names_of(ALL)[2:]]
+        assert model.members_["name"] == OF_ONE_VIEW
 
     @pytest.mark.parametrize("given", ["callable", "precomputed"])
     def test_given_kernels_have_views_and_consensus_alone(self, given, partly, assert_finite):
@@ -100,7 +101,7 @@ class TestWhichTakePart:
 
     def test_a_view_of_no_weight_takes_part_in_no_member(self, partly):
         model = CMVMED(views=WIDTHS, view_weights=[1.0, 0.0]).fit(partly.X, partly.y)
-        assert model.members_["name"] == ["view view0", *names_of(ALL)[2:]]
+        assert model.members_["name"] == OF_ONE_VIEW
         X = partly.X.copy()
         X[:, 3:] += 100.0
         np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(partly.X))
@@ -131,7 +132,7 @@ class TestTable:
         assert ((table["accuracy"] >= 0.0) & (table["accuracy"] <= 1.0)).all()
         assert (table["log_loss"] > 0.0).all()
         frame = pd.DataFrame(table)
-        assert frame.shape == (7, 4)
+        assert frame.shape == (8, 4)
         assert frame.notna().all(axis=None)
 
     def test_a_view_of_noise_hardly_counts(self):
@@ -567,7 +568,7 @@ def test_many_views(assert_finite):
     views = np.hstack([clusters(seed=seed)[0][:, :1] for seed in range(12)])
     _, y, truth = clusters()
     model = CMVMED(views=[1] * 12).fit(views, y)
-    assert len(model.members_["name"]) == 17
+    assert len(model.members_["name"]) == 18
     assert_finite(model, views)
     assert model.score(views, truth) > 0.9
 
@@ -581,7 +582,7 @@ def test_a_fit_that_is_stopped_has_the_prior_weights(partly):
             return context.task_name == "stage"
 
     model = CMVMED(views=WIDTHS).set_callbacks(Stop()).fit(partly.X, partly.y)
-    expected = [1 / 12, 1 / 12, *[1 / 6] * 5]  # equal for all kinds, and among the two views
+    expected = [1 / 14, 1 / 14, *[1 / 7] * 6]  # equal for all kinds, and among the two views
     np.testing.assert_allclose(model.members_["weight"], expected, rtol=1e-12)
     assert model.history_["stage"].max() == 1
     with pytest.raises(ValueError, match="let the fit run to its end"):

@@ -91,7 +91,7 @@ def test_the_reported_change_is_that_of_predictions_of_training_rows():
 
 
 def test_a_graph_keeps_so_many_nodes_with_mean_scores():
-    model, _ = fitted(members=["view_graphs", "consensus"])
+    model, _ = fitted(members=["graph", "consensus"])
     graph = model._model.members[0].terms[0]
     small = compact_model(model._model, 120).model.members[0].terms[0]
     assert small.size == 120

@@ -12,7 +12,6 @@ from cmvmed import CMVMED, config_context
 from cmvmed._config import configured_memory_limit, configured_prediction_dtype
 from cmvmed.datasets import make_multiview_gaussian
 from cmvmed.model.evaluate import member_logits
-from cmvmed.model.graph_votes import GraphVote
 from cmvmed.model.terms import covers
 from cmvmed.numerics.softmax import softmax
 from tests.core.factories import rejects
@@ -82,7 +81,7 @@ def test_a_row_alone_has_the_probabilities_that_it_has_among_others(fitted, kind
 def test_each_distance_and_kernel_value_is_computed_once(fitted):
     sums = fitted[0]._model.evaluator()._sums
     assert len(sums.functions) == 3  # the logits of the pool, a mean over views or not, and the consensus
-    assert [len(graphs.graphs) for graphs in sums.graphs] == [3]  # one by each view
+    assert [len(graphs.graphs) for graphs in sums.graphs] == [4]  # one by all views, and one by each
     assert [len(graphs.distances) for graphs in sums.graphs] == [3]
     gaussians = [len(own.sum.gaussians) for own in sums.kernels if own.sum.gaussians]
     assert gaussians == [2, 2, 2]  # of the view as a member, with all rows as its mean, and of the consensus
@@ -192,11 +191,11 @@ def test_each_precision_has_its_own_sums(fitted):
 
 
 def test_rows_without_a_view_that_nodes_have_are_not_covered(fitted):
-    vote = next(term for own in fitted[0]._model.members for term in own.terms if isinstance(term, GraphVote))
+    vote = next(own.terms[0] for own in fitted[0]._model.members if own.name == "graph")
     present = [np.array([True, False, False]), np.array([True, True, False]), np.array([False, False, False])]
-    assert covers(vote, present).tolist() == [True, False, False]
-    lacking = replace(vote, place=(np.full_like(vote.place[0], -1),))
-    assert covers(lacking, present).tolist() == [False, False, False]
+    assert covers(vote, present).tolist() == [True, True, False]
+    lacking = replace(vote, place=(vote.place[0], np.full_like(vote.place[1], -1), *vote.place[2:]))
+    assert covers(lacking, present).tolist() == [True, False, False]
 
 
 def test_values_that_are_too_large_are_an_error_that_names_the_view():

@@ -14,11 +14,11 @@ from cmvmed.datasets import make_multiview_gaussian
 from cmvmed.model import explain as explanation
 from cmvmed.model.explain import shapley_weights
 
-WITHOUT_TREES = ["views", "lda", "view_graphs", "consensus"]
+WITHOUT_TREES = ["views", "lda", "graph", "view_graphs", "consensus"]
 SETTINGS = {
     "default": {},
     "no graphs and trees": {"members": ["views", "lda", "consensus"]},
-    "graphs": {"members": ["view_graphs", "consensus"]},
+    "graphs": {"members": ["graph", "view_graphs", "consensus"]},
     "one member": {"members": "views"},
     "consensus": {"members": "consensus"},
     "not calibrated": {"members": None},

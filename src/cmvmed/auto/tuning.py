@@ -59,7 +59,7 @@ class Tuning:
     share_shrinkage: float = 2.0
     """c in 1/(1 + c (K/N)²), the trust in class shares estimated with N labels of K classes: 2 and 5 differ by .02 points."""
     share_offset: float = 3.0
-    """τ/K for many rows: an offset of one logit costs as much as a third of an equal class share; 1, 3 and 10 differ by .1 points."""
+    """τ/K for many rows: an offset of one logit costs a third of an equal class share; 1, 3 and 10 differ by .1 points."""
     confidence_labels: float = 20.0
     """Held-out labels that the mean largest probability counts as in the expected accuracy."""
     interval_labels: tuple[float, float] = (0.3, 4.0)
