@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[audio,plot]'
+	$(BIN)/python -m pip install --quiet --editable '.[audio,plot,workbench]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml

@@ -1,8 +1,7 @@
 """The commands of the first guide and the lines of Python of README.md: ``python -m benchmarks.walkthrough``.
 
-Generated windows of an accelerometer and a gyroscope, 600 with 30 labels, and 200 new ones, of which some lack the
-gyroscope. Commands and Python are run as a user runs them; benchmarks/results/walkthrough.txt and python_lines.md hold
-them and what they print.
+They are run on the bundled table of a room's sensors as a user runs them; benchmarks/results/walkthrough.txt and
+python_lines.md hold them and what they print.
 """
 
 import os
@@ -14,34 +13,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.pages import RESULTS
-from benchmarks.workbench import generated
+from cmvmed.datasets import write_room
 
-N_ROWS, N_LABELS, N_NEW = 600, 30, 200
 PYTHON_LINES = """\
 import pandas as pd
 from cmvmed import CMVMED
 
-table = pd.read_csv("windows.csv")  # subject, acc_*, gyr_*, and stroke, empty in most rows
-sensors = {"accelerometer": "acc_", "gyroscope": "gyr_"}  # views, and how names of their columns begin
-model = CMVMED(views=sensors).fit(table.filter(regex="acc_|gyr_"), table["stroke"], groups=table["subject"])
+table = pd.read_csv("room.csv")  # time, columns of five sensors, and people, which is empty in most rows
+sensors = {name: f"{name}_" for name in ("temperature", "light", "sound", "co2", "motion")}  # how their columns begin
+model = CMVMED(views=sensors).fit(table.drop(columns=["time", "people"]), table["people"])
 print(model.accuracy_estimate())
-print(model.predict(pd.read_csv("new.csv"))[:5])
+print(model.predict(pd.read_csv("room_new.csv"))[:5])
 """
-
-
-def write_data(folder: Path) -> None:
-    """windows.csv, and new.csv without labels."""
-    generated(N_ROWS, 1, N_LABELS).to_csv(folder / "windows.csv", index=False)
-    generated(N_NEW, 2, 0).drop(columns="stroke").to_csv(folder / "new.csv", index=False)
 
 
 def commands() -> list[list[str]]:
     """The commands of the walk-through."""
     lines = [
-        ["cmvmed", "init", "windows.csv"],
+        ["cmvmed", "init", "--example"],
         ["cmvmed", "check"],
         ["cmvmed", "train"],
-        ["cmvmed", "predict", "new.csv", "-o", "predictions.csv"],
+        ["cmvmed", "predict", "room_new.csv", "-o", "predictions.csv"],
         ["head", "-n", "3", "predictions.csv"],
     ]
     return [*lines, ["cmvmed", "suggest", "-n", "3"]]
@@ -63,7 +55,8 @@ def transcript(folder: Path, lines: Sequence[Sequence[str]]) -> str:
 
 
 def python_lines(folder: Path) -> str:
-    """The lines of Python and what they print, as blocks of a page."""
+    """The lines of Python and what they print in a folder with the tables, as blocks of a page."""
+    write_room(folder)
     program = [sys.executable, "-W", "error", "-c", PYTHON_LINES]
     done = subprocess.run(program, cwd=folder, check=True, capture_output=True, text=True)
     printed = "\n".join(textwrap.fill(line, 108) for line in done.stdout.splitlines())
@@ -72,8 +65,8 @@ def python_lines(folder: Path) -> str:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        write_data(Path(folder))
-        text, lines = transcript(Path(folder), commands()), python_lines(Path(folder))
+        text = transcript(Path(folder), commands())
+        lines = python_lines(Path(folder))
     print(text, lines, sep="\n")
     (RESULTS / "walkthrough.txt").write_text(text)
     (RESULTS / "python_lines.md").write_text(lines)

@@ -174,7 +174,7 @@ def dask_executor(address: str) -> Executor:
         try:
             distributed = import_module("distributed")
         except ImportError as error:
-            raise ImportError("A Dask cluster needs dask.distributed: pip install 'cmvmed[dask]'") from error
+            raise ImportError("A Dask cluster needs dask.distributed: pip install --editable '.[dask]'") from error
         with distributed.Client(address, timeout="10s", set_as_default=False) as client:
             try:
                 client.wait_for_workers(1, timeout=WORKER_SECONDS)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cmvmed._optional import install_command
 from cmvmed.cli.main import main
 from tests.estimators.test_docs import NOT_RUN
 
@@ -13,6 +14,7 @@ GUIDES = sorted(
     path for path in (Path(__file__).parent.parent / "docs" / "guides").glob("*.md") if path.stem != "index"
 )
 BLOCK = re.compile(r"^(?P<before>[^\n]*)\n```(?P<kind>python|bash)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
+README = GUIDES[0].parents[2] / "README.md"
 NEEDS = {"recordings_folder": ["soundfile", "librosa"], "many_rows": ["pyarrow"], "label_with_the_page": ["starlette"]}
 
 
@@ -28,7 +30,7 @@ def blocks(text):
 def run_commands(code):
     """Run the lines of a block with ``cmvmed``; a line with pip is for a new machine, any other is a mistake."""
     for line in code.splitlines():
-        program, *arguments = shlex.split(line)
+        program, *arguments = shlex.split(line, comments=True)
         assert program in ("cmvmed", "pip"), line
         if program == "cmvmed":
             main(arguments, standalone_mode=False)
@@ -49,6 +51,26 @@ def test_a_guide_runs(page, tmp_path, monkeypatch):
         else:
             run_commands(code)
     assert len(found) >= 3
+
+
+def test_the_lines_of_the_readme_run_as_printed(tmp_path, monkeypatch, capsys):
+    """In one folder and in order: the commands, then the lines of Python; what must not be run is compared."""
+    pytest.importorskip("pandas")
+    (make, commands), (python,) = (
+        [code for kind, _, code in blocks(README.read_text(encoding="utf-8")) if kind == wanted]
+        for wanted in ("bash", "python")
+    )
+    monkeypatch.chdir(README.parent)
+    install = commands.splitlines()[0]
+    assert shlex.split(install, comments=True)[1:] == shlex.split(install_command("workbench,label"))[-3:]
+    targets = re.findall(r"^(\w+):", Path("Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert {line.split()[1] for line in make.splitlines()} <= set(targets)
+    monkeypatch.chdir(tmp_path)
+    run_commands(commands)
+    assert {path.name for path in tmp_path.iterdir()} >= {"room.csv", "report.html", "predictions.csv"}
+    capsys.readouterr()
+    exec(python, {"__name__": "__page__"})
+    assert "Expected accuracy" in capsys.readouterr().out
 
 
 def test_a_wrong_command_of_a_guide_is_noticed():

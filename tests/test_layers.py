@@ -279,7 +279,7 @@ def test_modules_are_read(modules):
     assert {"numerics.linalg", "core.annealing", "estimators._base", "datasets.bunch", "cli", ROOT} <= set(modules)
     graph = import_graph(modules)
     assert {"core.consensus", "auto.plan", "estimators._base", "scale.sampling"} <= graph["estimators.cmvmed"]
-    assert {"auto.plan", "auto.tuning", "members.stacking"} <= graph["members.pool"]
+    assert {"core.annealing", "auto.tuning", "members.stacking"} <= graph["members.pool"]
     assert "estimators.cmvmed" in graph["estimators._settings"]  # for types
     assert "estimators.cmvmed" not in import_graph(modules, for_types=False)["estimators._settings"]
 

@@ -10,7 +10,13 @@ from pathlib import Path
 MAX_VALUE_BYTES = 10_000_000  # of one text; longer ones are refused before they are read
 MAX_FILE_BYTES = 2**31  # of a file that is read into memory as a whole
 MAX_SHOWN = 60  # characters of a text of the file in a message
-_FULL, _IO_ERROR, _READ_ONLY, _BUSY = 13, 10, 8, 5  # primary result codes of SQLite, the lowest byte of a code
+_CANNOT_OPEN, _FULL, _IO_ERROR, _READ_ONLY, _BUSY = (
+    14,
+    13,
+    10,
+    8,
+    5,
+)  # primary result codes of SQLite, the lowest byte of a code
 
 
 def row_checksum(values: Iterable[object]) -> str:
@@ -82,6 +88,7 @@ def advice_on(error: sqlite3.Error) -> str:
     """What to do about an error of writing or reading."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return {
+        _CANNOT_OPEN: "Its folder does not exist or is read-only: allow writing there, or copy the project to another folder",
         _FULL: "The disk is full: free some space",
         _IO_ERROR: "The disk or the network folder reports an error: free some space, or use another folder",
         _READ_ONLY: "The file or its folder is read-only: allow writing, or use another file",

@@ -1,4 +1,4 @@
-"""Figures of recordings. Needs matplotlib: ``pip install 'cmvmed[plot]'``."""
+"""Figures of recordings. Needs matplotlib, which the extra ``plot`` installs."""
 
 from __future__ import annotations
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from cmvmed.members.candidates import KINDS, build_candidates
 
 from cmvmed.auto.labeled_rows import held_out_folds, read_labeled_rows
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.problem import Problem, partition_rows
 from cmvmed.data.labels import Labels
 from cmvmed.graphs.nodes import find_nodes
-from cmvmed.members.pool import fit_supervised
+from cmvmed.members.contract import MemberInputs
+from cmvmed.members.pool import CONSENSUS, KINDS, fit_label_members
 from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_kernel import build_problem
 from cmvmed.views.view_rows import ViewData, ViewSettings
@@ -50,11 +50,6 @@ class Training:
     def weights(self):
         return self.partition.weights[self.block]
 
-    @property
-    def mass(self):
-        """Weights of the unlabeled training rows; zero for others."""
-        return np.where(np.isin(self.block, self.partition.block_L), 0.0, self.weights)
-
     def nodes(self, n_neighbors=5):
         """The nodes of the graph by all views together."""
         return view_nodes(self.views, self.weights, n_neighbors)
@@ -65,24 +60,30 @@ class Training:
     def folds(self, rows, n_folds=TUNING.n_folds):
         return held_out_folds(self.problem, rows, n_folds, grouped=self.data.groups is not None)
 
-    def candidates(self, kinds=KINDS, tuning=TUNING, used=None, *, per_class=False, max_compared_nodes=None):
-        used = np.ones(len(self.views), dtype=bool) if used is None else np.asarray(used)
-        rows = self.labeled_rows(tuning)
-        return build_candidates(
-            self.data,
-            self.views,
-            rows,
-            used,
-            kinds,
-            max_compared_nodes,
-            0,
-            tuning,
-            per_class=per_class,
+    def inputs(self, tuning=TUNING, used=None, *, per_class=False, max_compared_nodes=None, random_state=0):
+        """What members are fitted to."""
+        used, rows = self.used(used), self.labeled_rows(tuning)
+        folds = self.folds(rows, tuning.n_folds)
+        return MemberInputs(
+            self.data, self.views, used, rows, folds, per_class, max_compared_nodes, random_state, tuning
         )
 
-    def supervised(self, kinds=KINDS, tuning=TUNING, *, per_class=False):
-        candidates = self.candidates(kinds, tuning=tuning, per_class=per_class)
-        return fit_supervised(candidates, self.folds(candidates.rows), self.mass, per_class=per_class, tuning=tuning)
+    def label_members(self, kinds=(*KINDS, CONSENSUS), tuning=TUNING, used=None, *, labels_drawn="unknown"):
+        return fit_label_members(
+            self.data,
+            self.problem,
+            self.views,
+            self.used(used),
+            kinds,
+            labels_drawn=labels_drawn,
+            max_compared_nodes=None,
+            random_state=0,
+            tuning=tuning,
+        )
+
+    def used(self, used=None):
+        """Which views take part, all if it is left out."""
+        return np.ones(len(self.views), dtype=bool) if used is None else np.asarray(used)
 
 
 def view_nodes(views, weights, n_neighbors):
@@ -103,7 +104,7 @@ def read_training(
     partition = partition_rows(codes, n_classes, present, weights)
     data = TrainingData(None, list(matrices), present, Labels(np.arange(n_classes), codes), partition, groups)
     views = [
-        data.view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000, 2000), 0)
+        data.view(i, ViewSettings(f"view{i}", kernel, "median", scaling, 2.0, 1.0, 0.1, 2.0, 0.25, 1000), 0)
         for i in range(len(matrices))
     ]
     return Training(data, views, build_problem(data, views, shared_curvature=shared_curvature))

@@ -1,4 +1,4 @@
-"""The class prior from the labels: label shares, empirical Bayes, intervals, and shares with a variance."""
+"""The class prior from the labels: label shares, and empirical Bayes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, dirichlet_multinomial
 
-from cmvmed.auto.class_prior import (
-    ShareEstimate,
-    empirical_bayes_share,
-    label_interval,
-    label_share,
-    share_estimate,
-)
+from cmvmed.auto.class_prior import empirical_bayes_share, label_share
 from tests.core.factories import rejects
 
 COUNTS = st.lists(st.integers(0, 30), min_size=2, max_size=6).map(lambda counts: np.array(counts, dtype=float))
@@ -68,46 +62,3 @@ def test_empirical_bayes_shrinks_towards_equal_classes_as_much_as_the_counts_all
     assert np.abs(alike - 0.25).max() < 0.5 * np.abs(np.array([5.0, 6.0, 4.0, 5.0]) / 20.0 - 0.25).max()
     apart = empirical_bayes_share(np.array([170.0, 10.0, 10.0, 10.0]))
     np.testing.assert_allclose(apart, [0.85, 0.05, 0.05, 0.05], rtol=0.0, atol=0.02)
-
-
-def check_interval(interval_of):
-    """Each share lies below the interval with probability 2.5 % and above it with 2.5 %, given the counts."""
-    counts = np.array([2.0, 5.0, 13.0])
-    lower, upper = interval_of(counts)
-    posterior = beta(counts + 0.5, counts.sum() - counts + 0.5)
-    np.testing.assert_allclose(posterior.cdf(lower), 0.025, rtol=1e-9)
-    np.testing.assert_allclose(posterior.sf(upper), 0.025, rtol=1e-9)
-    assert ((lower < counts / counts.sum()) & (counts / counts.sum() < upper)).all()
-
-
-def test_label_interval():
-    check_interval(lambda counts: label_interval(counts, 0.95))
-    rejects(check_interval, lambda counts: label_interval(counts, 0.9))
-    rejects(check_interval, lambda counts: label_interval(counts, 0.95)[::-1])
-    rejects(check_interval, lambda counts: label_interval(counts.sum() - counts, 0.95))
-
-
-def test_the_share_of_the_labels_has_the_moments_of_the_jeffreys_posterior():
-    counts, posterior = np.array([12.0, 3.0]), beta(3.5, 12.5)
-    estimate = share_estimate(label_share(counts), counts)
-    np.testing.assert_allclose((estimate.mean, estimate.variance), (posterior.mean(), posterior.var()), rtol=1e-14)
-
-
-def check_combined(combine):
-    """The product of two normal densities has its maximum there."""
-    first, second = ShareEstimate(0.2, 0.01), ShareEstimate(0.5, 0.04)
-    shares = np.linspace(0.0, 1.0, 100_001)
-    log_density = -((shares - 0.2) ** 2) / 0.02 - (shares - 0.5) ** 2 / 0.08
-    np.testing.assert_allclose(combine(first, second), shares[log_density.argmax()], atol=1e-5)
-    np.testing.assert_allclose(combine(second, first), combine(first, second), rtol=1e-14)
-
-
-def test_estimates_are_combined_by_precision():
-    check_combined(ShareEstimate.combined)
-    rejects(check_combined, lambda first, second: 0.5 * (first.mean + second.mean))
-    rejects(
-        check_combined,
-        lambda first, second: ShareEstimate(first.mean, second.variance).combined(
-            ShareEstimate(second.mean, first.variance)
-        ),
-    )

@@ -21,7 +21,7 @@ TUNING = Tuning()
 
 
 def weights_by_agreement(means, rows, n_rows):
-    return agreement_weights(agreement(means, rows, np.ones(n_rows)), np.full(len(means), True), TUNING)
+    return agreement_weights(agreement(means, rows, np.ones(n_rows)), np.full(len(means), True))
 
 
 def check_noise_gets_little_weight(weights_of):
@@ -83,7 +83,7 @@ def test_views_are_compared_on_their_common_rows():
 def test_views_that_no_row_has_get_no_weight():
     means, rows = noisy_scores(6, 4)
     R = agreement([*means, np.empty((0, 1))], [*rows, np.empty(0, dtype=int)], np.ones(100))
-    weights = agreement_weights(R, np.array([True, True, True, True, False]), TUNING)
+    weights = agreement_weights(R, np.array([True, True, True, True, False]))
     assert weights[-1] == 0.0
     np.testing.assert_allclose(weights[:-1], weights_by_agreement(means, rows, 100), rtol=1e-12)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.pages import RESULTS, ROOT
-from benchmarks.walkthrough import commands, python_lines, transcript, write_data
+from benchmarks.walkthrough import commands, python_lines, transcript
 
 
 def steady(text):
@@ -15,7 +15,6 @@ def steady(text):
 
 @pytest.mark.slow
 def test_the_commands_print_what_the_page_shows(tmp_path):
-    write_data(tmp_path)
     text = transcript(tmp_path, commands())
     shown = (RESULTS / "walkthrough.txt").read_text()
     assert steady(text) == steady(shown)
@@ -24,8 +23,6 @@ def test_the_commands_print_what_the_page_shows(tmp_path):
 
 @pytest.mark.slow
 def test_the_lines_of_python_print_what_the_pages_show(tmp_path):
-    """README.md and docs/index.md, whose lines need the two tables."""
-    write_data(tmp_path)
     shown = (RESULTS / "python_lines.md").read_text()
     assert steady(python_lines(tmp_path)) == steady(shown)
     assert all((ROOT / page).read_text().count("```python\n") == 1 for page in ("README.md", "docs/index.md"))

@@ -46,7 +46,7 @@ def test_sentences(job):
     assert shown.output.startswith(f"{n_rows} rows, ")
     for name, count in absent.items():
         (line,) = (line for line in shown.output.splitlines() if line.startswith(f"  view {name}: "))
-        assert f"absent in {count} rows" in line
+        assert f"absent in {count} row{'' if count == 1 else 's'}, " in line
 
 
 def test_an_error_gives_exit_code_1(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from cmvmed.cli.main import main
+from cmvmed.datasets import load_room
 from cmvmed.workbench.project_file import parse_project
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 
@@ -62,6 +63,33 @@ def test_a_project_file_is_replaced_by_force_only(job, tmp_path):
     assert (tmp_path / "cmvmed.toml").read_text(encoding="utf-8") != "mine"
 
 
+def test_the_example_is_written_and_looked_at(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = run("--example")
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("room.csv, room_new.csv, cmvmed.toml were written.")
+    settings = parse_project((tmp_path / "cmvmed.toml").read_text(encoding="utf-8"))
+    assert (settings.data.path, settings.data.labels, settings.data.ignore) == ("room.csv", "people", ("time",))
+    assert [view.name for view in settings.views] == list(load_room().views)
+    (tmp_path / "cmvmed.toml").unlink()
+    (tmp_path / "room.csv").write_text("mine", encoding="utf-8")
+    assert "room.csv exists and was not changed" in run("--example").output
+    assert (tmp_path / "room.csv").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_line_for_several_guesses_is_shown_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"{i // 2},2024-05-01 00:{i:02d},7,{i / 7:.2f},{i / 9:.2f},{i / 3:.2f},{i / 5:.2f},{'ab'[i % 2]}"
+        for i in range(40)
+    ]
+    (tmp_path / "x.csv").write_text("\n".join(["id,when,firmware,a_x,a_y,b_x,b_y,label", *lines]), encoding="utf-8")
+    shown = run("x.csv").output
+    assert "20 rows repeat one" in shown
+    assert "constant, or words, and of no sensor" in shown
+    assert shown.count('ignore = ["id", "when", "firmware"]') == 1
+
+
 def test_paths_are_relative_to_the_project_file(tmp_path, monkeypatch):
     write_windows(tmp_path)
     (tmp_path / "sub").mkdir()
@@ -73,7 +101,13 @@ def test_paths_are_relative_to_the_project_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"), [(["nowhere.csv"], 1, "no file or folder"), ([], 2, "Missing argument")]
+    ("arguments", "code", "words"),
+    [
+        (["nowhere.csv"], 1, "no file or folder"),
+        ([], 2, "Give the path of your data, or --example"),
+        (["room.csv", "--example"], 2, "Give the path of your data, or --example"),
+        (["--example", "--dry-run"], 2, "without --dry-run"),
+    ],
 )
 def test_errors(tmp_path, monkeypatch, arguments, code, words):
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import socket
+import sqlite3
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -48,6 +49,28 @@ def test_all_commands_use_the_labels(run):
     checked = CliRunner().invoke(main, ["check"])
     assert "3 labels of the labeling page (cmvmed.labels.sqlite)." in checked.output
     assert "12 rows, 3 labeled" in checked.output
+
+
+def test_one_label_is_spoken_of_as_one(run, tmp_path):
+    (tmp_path / "own.csv").write_text("id,label\nr1,left\n")
+    shown = run("--import", "own.csv", "--export", "out.csv").stdout
+    assert shown == "1 label of own.csv was added or changed.\n1 label was written to out.csv.\n"
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_named(run, monkeypatch):
+    """SQLite says that it cannot open the file, whose copy would be of no use."""
+
+    def refuse(*_, **__):
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
+
+    monkeypatch.setattr(sqlite3, "connect", refuse)
+    shown = run("--export", "out.csv")
+    assert shown.exit_code == 1
+    assert "cmvmed.labels.sqlite cannot be read or written" in shown.stderr
+    assert "read-only: allow writing there, or copy the project to another folder" in shown.stderr
+    assert "Restore" not in shown.stderr
 
 
 def test_files_are_replaced_with_force_only(run, tmp_path):

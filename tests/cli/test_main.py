@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import subprocess
 import sys
@@ -77,7 +79,7 @@ def test_help_of_every_command_has_the_exit_codes(name):
 def test_without_arguments_the_commands_for_users_come_first():
     shown = run().output
     assert "Usage:" in shown
-    own, simulated = shown.index("Your data:"), shown.index("Simulated data:")
+    own, simulated = shown.index("Your data:"), shown.index("Without data of your own:")
     assert own < shown.index("\n  export ") < simulated < shown.index("\n  demo ")
     names = ["init", "check", "train", "predict", "suggest", "label", "report", "export"]
     assert list(cli.SECTIONS["Your data"]) == names
@@ -114,6 +116,22 @@ def test_user_error_is_one_line(failing, error):
     failing(error)
     shown = run("check")
     assert (shown.exit_code, shown.output) == (1, "Error: no such view\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "Error: out.csv: No space left on device. Free some space"),
+        (errno.EACCES, "Error: out.csv: Permission denied. Allow writing there"),
+        (errno.EIO, "Error: out.csv: Input/output error. Check the file"),
+    ],
+)
+def test_errors_of_the_system_name_the_file_and_what_to_do(failing, number, words):
+    failing(OSError(number, os.strerror(number), "out.csv"))
+    shown = run("check")
+    assert shown.exit_code == 1
+    assert shown.output.startswith(words)
+    assert "Errno" not in shown.output
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "check"], ["check", "--debug"]])

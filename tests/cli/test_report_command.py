@@ -29,7 +29,7 @@ def test_the_report_of_a_model(monkeypatch):
 
 
 @pytest.mark.usefixtures("inside")
-@pytest.mark.parametrize("command", [["report"], ["export", "model.onnx"]])
+@pytest.mark.parametrize("command", [["report"], ["export"]])
 def test_a_missing_model_and_an_existing_file(command):
     Path("report.html").write_text("precious")
     Path("model.onnx").write_text("precious")
@@ -43,7 +43,7 @@ def test_a_missing_model_and_an_existing_file(command):
 @pytest.mark.usefixtures("inside")
 def test_an_exported_model_predicts_the_same():
     runtime = pytest.importorskip("onnxruntime")
-    shown = run("export", "model.onnx")
+    shown = run("export", "-o", "model.onnx")
     assert shown.exit_code == 0, shown.output
     assert "  acc: acc_x, acc_y, acc_z\n  gyr: gyr_x, gyr_y, gyr_z\n" in shown.stdout
     trained = TrainedProject.load("model.cmvmed")
@@ -56,6 +56,6 @@ def test_an_exported_model_predicts_the_same():
 
 @pytest.mark.usefixtures("inside")
 def test_the_ending_of_an_exported_model():
-    shown = run("export", "model.bin")
+    shown = run("export", "-o", "model.bin")
     assert shown.exit_code == 2
     assert "ends in .onnx" in shown.stderr

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from cmvmed import CMVMED
+from cmvmed.cli import train_command
 from cmvmed.cli.train_command import STEPS, StageProgress, progress_bar
 from cmvmed.workbench import TrainedProject
 from tests.cli.commands import run
@@ -131,6 +134,27 @@ def test_nothing_is_left_after_an_interruption(windows, monkeypatch):
 
 
 @pytest.mark.usefixtures("no_refits")
+def test_a_quick_look_takes_some_rows_and_draws_no_curve(windows, monkeypatch):
+    monkeypatch.setattr(train_command, "QUICK_ROWS", 60)
+    monkeypatch.setattr("cmvmed.workbench.report.learning_curve._refit", lambda *_: pytest.fail("refits"))
+    shown = run("train", "--quick", "--json", *QUICK)
+    assert shown.exit_code == 0, shown.output
+    results = json.loads(shown.stdout)
+    assert 55 <= results["rows"] <= 65
+    assert f"A quick look: {results['rows']} of 200 rows." in results["messages"]
+    assert "rows.part(60)" in run("train", "--quick", "--print-python").output
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.0, "some seconds."), (20.0, "about 28 s; --quick"), (1000.0, "about 23 minutes; --quick")]
+)
+def test_the_expected_time_is_said(monkeypatch, capsys, seconds, said):
+    table = SimpleNamespace(ids=np.arange(9000))
+    project = SimpleNamespace(expected_seconds=lambda table: seconds)
+    train_command._show_time(project, table, with_curve=True)
+    assert capsys.readouterr().err.startswith(f"Expected time: {said}")
+
+
 def test_the_printed_python_does_the_same(windows):
     Path("more.csv").write_text("window_id,label\nw000,crawl\n")
     options = [*QUICK, "--labels", "more.csv", "--set", "data.labels_drawn=random"]
@@ -154,7 +178,7 @@ def test_labels_of_the_command_line_come_after_those_of_the_file(windows):
     shown = run("train", *QUICK, "--labels", "folder/b.csv", "--dry-run")
     assert shown.exit_code == 0, shown.output
     assert "note: 2 labels of a.csv were taken." in shown.stderr
-    assert "note: 1 label of b.csv replace other labels" in shown.stderr
+    assert "note: 1 label of b.csv replaces another label" in shown.stderr
 
 
 @pytest.mark.parametrize(

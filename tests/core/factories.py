@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from cmvmed.auto.consensus_weight import agreement_weights
-from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, step_view, supervised_start
 from cmvmed.core.consensus import update_consensus
 from cmvmed.core.full_kernel import CholeskyView, KernelBlocks, SpectralView
@@ -141,12 +140,11 @@ def make_plan(
     surrogate=None,
     view_weights=None,
     shares=None,
-    chosen=(),
 ):
     """A plan for a small problem; the views are weighted by their agreement if no weights are given."""
     start = supervised_start(problem)
     if view_weights is None:
-        view_weights = agreement_weights(start.agreement, problem.known_views, Tuning())
+        view_weights = agreement_weights(start.agreement, problem.known_views)
     return Plan(
         problem=problem,
         start=start,
@@ -155,7 +153,6 @@ def make_plan(
         view_weights=np.asarray(view_weights, dtype=float),
         class_prior=np.full(problem.n_classes, 1.0 / problem.n_classes) if shares is None else shares,
         shares=shares,
-        chosen=frozenset(chosen),
     )
 
 

@@ -168,6 +168,17 @@ def test_balance_of_rare_classes_equal_scores_and_any_start(n_classes):
             np.testing.assert_allclose(class_shares(soft_labels(scores, offset, 0.5), mass), prior, rtol=0.0, atol=1e-8)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_balance_is_found_where_one_class_has_almost_all_rows(seed):
+    rng = np.random.default_rng(seed)
+    K, start_size = int(rng.integers(3, 11)), rng.choice([0.0, 10.0])
+    scores = 10.0 ** rng.uniform(-2.0, 2.0) * rng.normal(size=(60, K)) + 20.0 * np.eye(K)[0] + rng.normal(size=K)
+    prior = np.maximum(rng.dirichlet(np.full(K, 0.3)), 1e-6)
+    prior /= prior.sum()
+    offset = balancing_offset(scores, np.ones(60), prior, 0.5, start_size * rng.normal(size=K))
+    np.testing.assert_allclose(soft_labels(scores, offset, 0.5).mean(axis=0), prior, rtol=0.0, atol=1e-9)
+
+
 def test_balance_is_unique_and_follows_a_permutation_of_classes():
     scores, mass, prior = draw_scores(3, 4)
     first = balancing_offset(scores, mass, prior, 0.5, np.zeros(4))

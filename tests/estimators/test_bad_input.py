@@ -1,5 +1,6 @@
 """Bad input: one clear error that names the view or the parameter, and what to do."""
 
+import re
 import sys
 import warnings
 
@@ -10,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from cmvmed import CMVMED, MED
+from cmvmed._optional import install_command
 
 VIEWS = {"audio": slice(0, 3), "video": slice(3, 5)}
 COLUMNS = ["a_0", "a_1", "a_2", "b_0", "b_1"]
@@ -404,7 +406,7 @@ def test_a_missing_file_is_reported_also_without_pyarrow(model, partly, monkeypa
     with pytest.raises(FileNotFoundError, match=r"no file or folder .*nowhere.parquet"):
         model.predict(str(tmp_path / "nowhere.parquet"))
     (tmp_path / "here.parquet").touch()
-    with pytest.raises(ImportError, match=r"needs pyarrow. Install it with: pip install 'cmvmed\[files\]'"):
+    with pytest.raises(ImportError, match=re.escape(f"needs pyarrow. Install it with: {install_command('files')}")):
         model.predict(str(tmp_path / "here.parquet"))
 
 

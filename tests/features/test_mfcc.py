@@ -1,4 +1,5 @@
 import pickle
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -16,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+from cmvmed._optional import install_command
 from cmvmed.features import MFCC
 from cmvmed.features.mfcc import average_frames, mel_cepstra
 
@@ -356,7 +358,7 @@ def test_invalid_inputs_are_named(segments, message):
 
 def test_missing_librosa_says_how_to_install_it(noise, monkeypatch):
     monkeypatch.setitem(sys.modules, "librosa", None)
-    with pytest.raises(ImportError, match=r"pip install 'cmvmed\[audio\]'"):
+    with pytest.raises(ImportError, match=re.escape(install_command("audio"))):
         MFCC(RATE).fit(noise)
 
 

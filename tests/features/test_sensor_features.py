@@ -85,7 +85,7 @@ def test_choices_are_reported(monkeypatch):
 def test_without_aeon_the_user_is_told_once(monkeypatch):
     monkeypatch.setattr(module, "is_available", lambda kind: kind in ("ranks", "mfcc"))
     made = motion()
-    with pytest.warns(UserWarning, match=r"cmvmed\[timeseries\]") as told:
+    with pytest.warns(UserWarning, match=r"install .*\[timeseries\]") as told:
         features = SensorFeatures(sampling_rate=made.sampling_rates).fit(made.signals, hidden(made.target))
     assert features.kinds_ == dict.fromkeys(made.signals, "ranks")
     assert len(told) == 1

@@ -26,6 +26,12 @@ def test_labels_are_the_same_after_a_round_trip(form):
     assert essence(found) == essence(ROWS)
 
 
+def test_csv_keeps_the_names_of_annotators():
+    rows = [LabeledRow("seg1", "human", annotator="=anna"), LabeledRow("seg3", None)]
+    found = import_rows(export_rows(rows, "csv"), "labels.csv", [])
+    assert [row.annotator for row in found] == ["=anna", ""]
+
+
 @pytest.mark.parametrize("form", ["csv", "labelstudio"])
 def test_names_that_track_files_cannot_hold_survive_in_csv_and_json(form):
     rows = [LabeledRow("a\tb", 'x"\n,y'), LabeledRow("../../etc", "ok")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from contextlib import contextmanager
 
@@ -20,6 +21,9 @@ from tests.labeling.driven import JOBS, Page, serving
 from tests.pages.browser import MARKS, SCREENS, chromium, overflow
 
 pytestmark = MARKS
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 HOSTILE = "<img src=x onerror=window.hacked=1>"
 
 
@@ -97,7 +101,7 @@ def test_the_page_says_how_good_the_model_is_and_whether_to_go_on(job):
     page.wait(lambda: page.text("accuracy") == f"{100 * e['mean']:.1f} %")
     assert page.text("count") == f"{n_given + 30} of {status['rows']} rows"
     assert page.text("interval") == f"90 % interval {100 * e['low']:.1f}–{100 * e['high']:.1f} %"
-    assert page.text("held-out") == f"{100 * e['held_out']:.1f} % predicted"
+    assert page.text("held-out") == f"{100 * e['held_out']:.1f} % predicted correctly"
     assert page.text("labels-only") == f"{100 * e['labels_only']:.1f} % by the labels alone"
     assert page.text("advice") == status["advice"]
     n, low, high = e["n_held_out"], 100 * e["held_out_low"], 100 * e["held_out_high"]
@@ -288,6 +292,51 @@ def test_names_and_texts_are_shown_as_text_and_nothing_else_is_requested(browser
         assert len(sent) > 10
         assert {address for address in sent if not address.startswith((server.origin, "data:,", "about:"))} == set()
         assert browser.get_log("browser") == []  # no violation of the content policy either
+
+
+def test_context_numbers_and_two_annotators(browser, tmp_path):
+    """A link, a picture and medians are shown; Ann and Ben label the same row, disagree, and the review settles it."""
+    lines = [f"w{i},https://example.org/{i},p.png,{i % 5}.5,{i % 3}.25," for i in range(30)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,video,photo,acc_x,gyr_x,label", *lines]), encoding="utf-8")
+    (tmp_path / "p.png").write_bytes(PIXEL)
+    (tmp_path / "cmvmed.toml").write_text(
+        '[data]\npath = "rows.csv"\nid = "id"\nlabels = "label"\ncontext = ["video", "photo"]\n'
+        'ignore = ["video", "photo"]\n[views.acc]\ncolumns = "acc_*"\n[views.gyr]\ncolumns = "gyr_*"\n'
+    )
+
+    def choose(strategy):
+        page.script(
+            "const s = document.getElementById('strategy'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))",
+            strategy,
+        )
+
+    def be(name):
+        page.script(
+            "const n = document.getElementById('annotator'); n.value = arguments[0]; n.dispatchEvent(new Event('change'))",
+            name,
+        )
+
+    with serving(tmp_path) as server:
+        browser.get("about:blank")
+        page = Page(browser, server.address, 390)
+        page.wait(lambda: page.script("return document.querySelector('#context img')?.naturalWidth") == 1)
+        assert page.script("return document.querySelector('#context a').rel") == "noopener noreferrer"
+        assert "from the mean" in page.text("panels")
+        be("Ann")
+        first = page.text("row-title")
+        page.label_as("walk")
+        be("Ben")
+        choose("second")
+        page.wait(lambda: page.text("row-title") == first)
+        assert page.text("current") == "Not labeled yet"
+        page.add_class("run")
+        page.press("2")
+        page.wait(lambda: page.text("agreement") == "Ann and Ben agree on 0 of 1 row (kappa 0.00). To review: 1.")
+        choose("disputed")
+        page.wait(lambda: "Ann says 'walk', Ben says 'run'" in page.text("reason"))
+        page.press("1")
+        page.wait(lambda: page.text("agreement").endswith("Nothing to review."))
+        assert overflow(browser) <= 0
 
 
 def test_another_page_cannot_read_the_rows(browser, table, tmp_path):

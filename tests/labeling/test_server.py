@@ -59,6 +59,21 @@ def test_a_second_window_gets_a_conflict_with_the_current_label(client):
     assert answer.json()["current"]["label"] == "right"
 
 
+def test_a_second_opinion_does_not_see_the_first(client, session):
+    body = {"row": 3, "action": "label", "chosen_by": "random", "seen": None, "window": "one", "annotator": "anna"}
+    assert send(client, "/api/labels", **body, label="right").status_code == 200
+    row = send(client, "/api/next", strategy="second", window="two", annotator="ben").json()
+    assert (row["id"], row["label"], row["opinions"]) == ("r3", None, None)
+    assert "right" not in row["reason"]
+    assert send(client, "/api/next", strategy="second", window="two", annotator="anna").json() == {"row": None}
+    assert session.store.current()["r3"].annotator == "anna"
+    assert send(client, "/api/labels", **{**body, "annotator": 7}, label="left").status_code == 400
+
+
+def test_no_picture_is_read_that_the_data_do_not_name(client):
+    assert client.get("/api/picture/1", params={"column": "note"}).status_code == 400
+
+
 def test_rows_are_found_by_a_part_of_their_id(client):
     assert [row["id"] for row in client.get("/api/search", params={"q": "R1"}).json()["rows"]] == ["r1", "r10", "r11"]
 
@@ -71,7 +86,9 @@ def test_labels_are_exported(client):
     assert client.get("/api/export", params={"format": "raven"}).status_code == 400
 
 
-@pytest.mark.parametrize("path", ["/api/status", "/api/rows/1", "/api/sound/1?column=x", "/api/export?format=csv"])
+@pytest.mark.parametrize(
+    "path", ["/api/status", "/api/rows/1", "/api/sound/1?column=x", "/api/picture/1?column=x", "/api/export?format=csv"]
+)
 @pytest.mark.parametrize("given", [None, "Bearer wrong", "Bearer ", "Bearer \u00e9"])
 def test_no_data_without_the_token(client, path, given):
     client.headers.pop("Authorization")

@@ -1,9 +1,13 @@
 """A session: which row comes next, what a row shows, and what labels do."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from cmvmed.labeling import LabeledRow, LabelingSession
+from cmvmed.labeling.content import unit_of
 from cmvmed.labeling.learner import Learned
 from cmvmed.labeling.progress import last_change
 from cmvmed.workbench.label_store import Conflict, LabelStore
@@ -128,9 +132,153 @@ def test_cleared_rows_are_open_again(session):
 def test_a_row_shows_cells_texts_and_opinions_as_text(session):
     learned(session, np.full(N_ROWS, 0.25))
     row = session.row(3)
-    assert row["panels"][0] == {"view": "acc", "parts": [{"kind": "table", "cells": [["acc_x", "3.5"]], "n_more": 0}]}
+    (part,) = row["panels"][0]["parts"]
+    assert [(cell["name"], cell["value"]) for cell in part["cells"]] == [("acc_x", "3.5")]
     assert row["panels"][2]["parts"][0]["text"] == "note <b>3</b>, long 3"
     assert row["opinions"]["consensus"] == [0.75, 0.25]
+
+
+def test_numbers_have_their_distance_from_the_mean_and_the_medians_of_the_classes(session):
+    values = np.arange(N_ROWS) + 0.5
+    label(session, 2), label(session, 7), label(session, 4, "right")
+    (part,) = session.row(3)["panels"][0]["parts"]
+    assert part["classes"] == ["left"]  # a single label of "right" is no median
+    (cell,) = part["cells"]
+    assert cell["z"] == pytest.approx((3.5 - values.mean()) / values.std(), abs=0.005)
+    assert cell["medians"] == [f"{np.median(values[[0, 2, 7]]):.4g}"]
+    label(session, 9, "right")
+    (part,) = session.row(3)["panels"][0]["parts"]
+    assert part["cells"][0]["medians"] == ["2.5", f"{np.median(values[[4, 9]]):.4g}"]
+
+
+def test_one_sensor_has_no_opinion_beside_that_of_the_model(session):
+    p = np.full((N_ROWS, 2), 0.5, dtype=np.float32)
+    learned(session, np.full(N_ROWS, 0.87), by_view={"sound": p})
+    assert session.row(3)["opinions"]["views"] == {}
+    learned(session, np.full(N_ROWS, 0.87), by_view={"sound": p, "acc": p})
+    assert list(session.row(3)["opinions"]["views"]) == ["sound", "acc"]
+
+
+def with_learner(session, monkeypatch, *, busy):
+    monkeypatch.setattr(
+        session, "_learner", SimpleNamespace(busy=busy, request=lambda *_, **__: None, close=lambda: None)
+    )
+
+
+def test_a_reason_names_its_fit_while_the_next_one_runs(session, monkeypatch):
+    learned(session, np.full(N_ROWS, 0.5), suggested=(7, 3), reasons=("a", "b"), n_labels=1)
+    with_learner(session, monkeypatch, busy=True)
+    assert session.next_row("suggest", "w").reason == "a (by the fit to 1 label; the next one runs)"
+    with_learner(session, monkeypatch, busy=False)
+    assert session.next_row("suggest", "w").reason == "a"
+
+
+def test_what_is_missing_for_an_estimate_is_not_that_of_the_fit_before(session, monkeypatch):
+    assert session.status()["no_estimate"] == "needs labels of two classes"
+    session._on_result(Learned(1, problem="A first fit needs labels of two classes."))
+    label(session, 1, "right")
+    with_learner(session, monkeypatch, busy=True)
+    assert session.status()["no_estimate"] == "learning…"
+    assert session.status()["problem"] is None
+    with_learner(session, monkeypatch, busy=False)
+    assert "first fit" in session.status()["no_estimate"]
+    learned(session, np.full(N_ROWS, 0.5))
+    assert session.status()["no_estimate"] == "needs two labels of a class"
+
+
+def contexts(project, **changes):
+    """Rows with a subject, a time, a link and pictures, which is what ``context`` may name."""
+    frame = pd.read_csv(project.with_name("rows.csv"))
+    frame["subject"] = [f"s{i % 3}" for i in range(N_ROWS)]
+    frame["recorded"] = [f"2025-03-01 10:{i:02d}:00" for i in range(N_ROWS)]
+    frame["truth"] = ["left", "right"] * (N_ROWS // 2)
+    frame["video"] = [f"https://example.org/{i}" if i else "javascript:alert(1)" for i in range(N_ROWS)]
+    frame["photo"] = ["a.png", "../secret.png", "gone.png", "rows.csv"] * (N_ROWS // 4)
+    frame.to_csv(project.with_name("rows.csv"), index=False)
+    project.with_name("a.png").write_bytes(b"picture")
+    project.parent.with_name("secret.png").write_bytes(b"secret")
+    added = "".join(f"{key} = {value}\n" for key, value in changes.items())
+    text = project.read_text().replace("[data]\n", f'[data]\ngroups = "subject"\n{added}')
+    project.write_text(text)
+    return LabelingSession(project, LabelStore(project.with_name("labels.sqlite")), learn=False)
+
+
+def test_the_context_of_a_row_is_its_group_and_times_and_never_another_column(project):
+    session = contexts(project)
+    assert [(cell["name"], cell["text"]) for cell in session.row(4)["context"]] == [
+        ("subject", "s1"),
+        ("recorded", "2025-03-01 10:04:00"),
+    ]
+    session.close()
+
+
+def test_chosen_columns_are_texts_links_and_pictures_of_the_data(project):
+    session = contexts(project, context='["video", "photo", "acc_x"]')
+    kinds = [{cell["name"]: cell["kind"] for cell in session.row(row)["context"]} for row in range(4)]
+    assert [kind["video"] for kind in kinds] == ["text", "link", "link", "link"]
+    assert [kind["photo"] for kind in kinds] == ["picture", "text", "text", "text"]
+    assert session.picture(0, "photo") == (b"picture", "image/png")
+    for row, column in ((1, "photo"), (2, "photo"), (3, "photo"), (0, "video"), (0, "truth")):
+        with pytest.raises(ValueError, match="no such picture"):
+            session.picture(row, column)
+    session.close()
+
+
+def test_a_column_of_the_context_that_does_not_exist_is_named(project):
+    with pytest.raises(ProjectError, match=r"no column 'vidoe', .*Did you mean 'video'"):
+        contexts(project, context='["vidoe"]')
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("acc_x [m/s²]", "m/s²"), ("temp (°C)", "°C"), ("acc_x", ""), ("a (b) c", "")]
+)
+def test_units_are_those_in_the_names_of_columns(name, unit):
+    assert unit_of(name) == unit
+
+
+def test_annotators_agree_disagree_and_are_reviewed(session):
+    """Cohen's kappa: 3 of 4 labels are equal, 0.5 by chance."""
+    said = {"anna": ["left", "left", "right", "right"], "ben": ["left", "left", "right", "left"]}
+    for name, labels in said.items():
+        for row, of_row in enumerate(labels, 1):
+            seen = session.row(row)["revision"]
+            label(session, row, of_row, seen=seen, annotator=name, window=name)
+    (pair,) = session.status()["agreement"]
+    assert (pair["first"], pair["second"], pair["n_rows"], pair["n_equal"]) == ("anna", "ben", 4, 3)
+    by_chance = (2 * 3 + 2 * 1) / 16
+    assert pair["kappa"] == pytest.approx((0.75 - by_chance) / (1 - by_chance))
+    choice = session.next_row("disputed", "w")
+    assert (choice.row, choice.reason) == (4, "anna says 'right', ben says 'left'")
+    label(session, 4, "right", seen=session.row(4)["revision"], annotator="carl", chosen_by="disputed")
+    assert session.next_row("disputed", "w") is None
+    assert session.status()["disputed"] == 0
+    assert session.status()["agreement"] == [pair]  # a review is no opinion of its own
+    before = session._by_annotator
+    session._read_store()
+    assert session._by_annotator == before
+    assert {row.annotator for row in session.labeled_rows()} == {"ben", "carl"}
+
+
+def test_a_second_opinion_is_asked_of_those_who_have_not_given_one(session):
+    label(session, 3, annotator="anna"), label(session, 5, annotator="anna"), label(session, 6, annotator="ben")
+    assert set(walk(session, "second", 9, annotator="ben")) == {3, 5}
+    assert set(walk(session, "second", 9, annotator="anna")) == {6}
+    assert set(walk(session, "second", 9)) == {3, 5, 6}
+
+
+def test_what_an_annotator_took_back_is_no_opinion(session):
+    label(session, 3, "left", annotator="anna", window="a")
+    label(session, 3, "right", annotator="ben", window="b", seen=session.row(3)["revision"])
+    assert session.status()["disputed"] == 1
+    session.undo("b")
+    assert (session.status()["disputed"], session.status()["agreement"]) == (0, [])
+    assert session.label_of(3) == "left"
+
+
+@pytest.mark.parametrize("name", ["a" * 101, "a\nb", 7, None])
+def test_names_of_annotators_that_cannot_be_shown_are_refused(session, name):
+    with pytest.raises(ValueError, match="annotator"):
+        label(session, 3, annotator=name)
 
 
 @pytest.mark.parametrize("row", [-1, N_ROWS, "1", 1.0, True, None])

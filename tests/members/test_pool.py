@@ -1,200 +1,318 @@
-"""The pool of members: held-out labels decide, and no fold's own labels do."""
+"""The pool of members and consensus: one rule, set by labels that were held out."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from cmvmed.members.candidates import USES_UNLABELED
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
+from cmvmed import CMVMED
 from cmvmed.auto.class_prior import empirical_bayes_share, label_share
-from cmvmed.members.pool import fit_opinion, fit_supervised
-from cmvmed.members.shares import infer_shares
-from cmvmed.members.stacking import log_linear_pool
+from cmvmed.auto.cross_fitting import consensus_logits, cross_fit
+from cmvmed.auto.plan import ChosenPlan, PlanSettings, choose_plan
+from cmvmed.core.annealing import AnnealingResult, anneal
+from cmvmed.core.surrogates import Bohning
+from cmvmed.members.pool import CONSENSUS, KINDS, LabelMembers, fit_pool
+from cmvmed.members.shares import estimate_shares, share_offset
+from cmvmed.members.stacking import fit_logits, pool, pool_weights, prior_weights
 from cmvmed.model.evaluate import member_logits
-from tests.auto.factories import TUNING, draw_rows, draw_training, read_training
+from tests.auto.factories import TUNING, Training, draw_rows, draw_training, read_training
 from tests.core.factories import rejects
 
-
-def check_refits(left_out, training, candidates, kept):
-    """Scores of a label by an member fitted to the kept labels without it, each solved anew."""
-    rows = candidates.rows
-    targets = np.eye(rows.n_classes)[rows.codes] - empirical_bayes_share(rows.counts(kept))
-    for j, member in enumerate(candidates.members):
-        matrix = member.gram(candidates.rows.index)
-        ridge = np.diag(member.ridge / rows.weights)
-        for i in np.flatnonzero(kept):
-            others = kept & (rows.groups != rows.groups[i])
-            alpha = np.linalg.solve((matrix + ridge)[np.ix_(others, others)], targets[others])
-            np.testing.assert_allclose(left_out[j][i], matrix[i, others] @ alpha, atol=1e-7)
+FEW = replace(TUNING, n_trees=20)
+SETTINGS = PlanSettings(Bohning(), 0.3, 0.2, 2, 20, 1e-3, "auto", "agreement")
+KERNELS = ("views", "lda", "view_graphs")
 
 
+@dataclass(frozen=True)
+class Fit:
+    """All that is put together."""
+
+    training: Training
+    of_labels: LabelMembers
+    chosen: ChosenPlan
+    result: AnnealingResult
+
+    def pooled(self, *, judge=True):
+        return fit_pool(self.of_labels, self.chosen, self.result, judge=judge)
+
+    @property
+    def consensus(self):
+        """Logits of the consensus, and the unlabeled weights that shares are imposed on."""
+        logits, coverage = consensus_logits(self.chosen.plan, self.result, self.training.partition)
+        return logits, self.training.partition.unlabeled_weights * coverage
+
+    @property
+    def tau(self):
+        return self.chosen.tau(self.consensus[1].sum(), self.of_labels.rows.n_classes, FEW)
+
+
+def fit_all(kinds=(*KINDS, CONSENSUS), *, training=None, settings=SETTINGS, labels_drawn="random", n_classes=2):
+    training = draw_training(n_classes=n_classes, n_labeled=20, missing=0.2) if training is None else training
+    of_labels = training.label_members(kinds, FEW, labels_drawn=labels_drawn)
+    chosen = choose_plan(training.problem, training.data, settings, FEW, of_labels.shares[0])
+    return Fit(training, of_labels, chosen, anneal(chosen.plan))
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def fitted(request):
+    return fit_all(n_classes=request.param)
+
+
+def judged_logits(fit):
+    """Held-out scores (J, l, K) of all members, not calibrated: the consensus is the last."""
+    of = fit.of_labels
+    shares = [fit.chosen.shares(s, of.rows.counts(~fold)) for s, fold in zip(of.shares[1], of.folds, strict=True)]
+    consensus = cross_fit(fit.chosen.plan, fit.result, of.rows, of.folds, shares, FEW)
+    return np.stack([*(part.held_out(of.rows, of.folds) for part in of.parts), consensus])
+
+
+def check_calibrated(calibrated, fit):
+    """Each member is softmax(c s + b) with c and b of its own held-out labels; b of the consensus has no label shares."""
+    of, scores = fit.of_labels, judged_logits(fit)
+    log_r = np.log(label_share(of.rows.counts(np.ones(of.rows.codes.size, dtype=bool))))
+    of_rows = [*(part.scores for part in of.parts), fit.consensus[0]]
+    for j, own in enumerate(scores):
+        is_consensus = j == len(of.parts)
+        center, log_prior = (1.0, 0.0 * log_r) if is_consensus else (of.parts[j].scale, log_r)
+        c, b = fit_logits(own[None], of.rows.codes, of.judged, log_prior, np.array([center]), FEW)
+        held, every = (log_softmax(c[0] * s + b[0] + log_prior, axis=1) for s in (own, of_rows[j]))
+        np.testing.assert_allclose(calibrated.held_out[j], held, atol=1e-6)
+        np.testing.assert_allclose(calibrated.log_p[j], every, atol=1e-6)
+
+
+def test_members_are_calibrated_by_held_out_labels(fitted):
+    found = fitted.pooled()
+    assert found.kinds == ["views", "views", *KINDS[1:], "consensus"]
+    check_calibrated(found.calibrated, fitted)
+    rejects(check_calibrated, replace(found.calibrated, log_p=found.calibrated.log_p[::-1]), fitted)
+    rejects(check_calibrated, replace(found.calibrated, held_out=found.calibrated.held_out[::-1]), fitted)
+
+
+def check_pooled(found, fit, tau):
+    """log p = Σ_j v_j log p_j + b with weights of held-out labels, and b that brings it towards the class shares."""
+    of, own = fit.of_labels, found.calibrated
+    v = pool_weights(own.held_out, of.rows.codes, of.judged, found.kinds, FEW)
+    b = share_offset(pool(own.log_p, v), fit.consensus[1], fit.chosen.plan.shares, tau)
+    np.testing.assert_allclose(found.log_p, log_softmax(np.tensordot(v, own.log_p, 1) + b, axis=1), atol=1e-9)
+    np.testing.assert_allclose(found.held_out, log_softmax(np.tensordot(v, own.held_out, 1) + b, axis=1), atol=1e-9)
+
+
+def test_members_are_pooled_by_weight_and_brought_towards_the_shares(fitted):
+    found, tau = fitted.pooled(), fitted.tau
+    check_pooled(found, fitted, tau)
+    rejects(check_pooled, found, fitted, np.inf)
+    rejects(check_pooled, replace(found, weights=found.weights[::-1]), fitted, tau)
+
+
+def test_class_shares_are_those_of_the_pool_of_the_label_members(fitted):
+    of = fitted.of_labels
+    mass, weights = fitted.training.partition.unlabeled_weights, of.weights()
+    whole, by_fold = of.shares
+    everything = np.ones(of.rows.codes.size, dtype=bool)
+    expected = estimate_shares(pool(of.calibrated.log_p, weights), mass, of.rows.counts(everything), False, FEW)
+    np.testing.assert_allclose(whole, expected, rtol=1e-12)
+    np.testing.assert_array_equal(fitted.chosen.plan.shares, whole)
+    for i, (fold, found) in enumerate(zip(of.folds, by_fold, strict=True)):
+        scores = np.stack([part.fold_scores[i] for part in of.parts])
+        log_p = log_softmax(of.calibrated.scales[:, None, None] * scores + of.calibrated.offsets[:, None], axis=2)
+        expected = estimate_shares(pool(log_p, weights), mass, of.rows.counts(~fold), False, FEW)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_new_rows_that_equal_training_rows_have_their_logits(missing):
+    fit = fit_all(training=draw_training(n_classes=3, n_labeled=20, missing=missing))
+    found = fit.pooled()
+    logits = member_logits(found.members(), fit.training.matrices, fit.training.present)
+    np.testing.assert_allclose(log_softmax(logits, axis=2), found.calibrated.log_p[:-1], atol=1e-7)
+
+
+@pytest.mark.parametrize("kinds", [(CONSENSUS,), KINDS, ("lda", CONSENSUS), ("trees",)])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_left_out_scores_are_those_of_refits(n_classes):
-    training = draw_training(n_classes=n_classes, missing=0.2, weights=np.random.default_rng(0).uniform(0.5, 2.0, 75))
-    candidates = training.candidates()
-    everything, without = np.ones(15, dtype=bool), np.arange(15) % 5 != 0
-    fits = [
-        fit_opinion(candidates, j, [everything, without], training.block.size) for j in range(len(candidates.members))
-    ]
-    for s, kept in enumerate((everything, without)):
-        check_refits([fit.left_out[s] for fit in fits], training, candidates, kept)
-    rejects(check_refits, [fit.left_out[0] for fit in fits], training, candidates, without)
-    rejects(check_refits, [fit.scores[0][:15] for fit in fits], training, candidates, everything)
+def test_training_rows_have_the_probabilities_of_new_rows(n_classes, kinds):
+    matrices, codes, _ = draw_rows(n_classes=n_classes, n_labeled=20, missing=0.2)
+    X, views = np.hstack(matrices), {"first": slice(0, 3), "second": slice(3, 6)}
+    model = CMVMED(views=views, members=kinds, n_stages=2).fit(X, codes)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p[codes < 0], model.label_distributions_[codes < 0], atol=1e-8)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9)
+    assert p.max() > 0.8
 
 
-def test_equal_rows_and_given_groups_are_left_out_together():
-    matrices, codes, _ = draw_rows(n_labeled=12)
-    for matrix in matrices:
-        matrix[[10, 11]] = matrix[[0, 1]]
-    for groups in (None, np.arange(codes.size) // 3):
-        training = read_training(matrices, codes, groups=groups)
-        candidates = training.candidates(["rbf"])
-        fit = fit_opinion(candidates, 0, [np.ones(12, dtype=bool)], training.block.size)
-        check_refits(fit.left_out, training, candidates, np.ones(12, dtype=bool))
+def test_the_consensus_alone_is_calibrated_and_otherwise_left_as_it_is():
+    fit = fit_all((CONSENSUS,), n_classes=3)
+    assert fit.of_labels.shares == (None, [None] * 5)
+    found, left = fit.pooled(), fit.pooled(judge=False)
+    assert found.members() == []
+    assert found.kinds == ["consensus"]
+    check_pooled(found, fit, fit.tau)
+    unlabeled = fit.training.partition.U
+    np.testing.assert_allclose(np.exp(left.log_p[unlabeled]), fit.result.consensus.q, atol=1e-9)
+    np.testing.assert_array_equal(left.offset, 0.0)
+    assert left.accuracy is None
+    assert left.held_out_probabilities() is None
+    assert left.held_out_scores(np.full(3, 1 / 3)) is None
+    assert np.isnan(found.accuracy.labels_only)
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    training = draw_training(n_classes=3, n_labeled=24, missing=0.2)
-    return training, training.supervised()
+def test_the_consensus_takes_part_if_nothing_else_can():
+    matrices, codes, _ = draw_rows()
+    training = read_training(matrices, codes, kernel=lambda A, B: A @ B.T)
+    assert training.label_members(["lda", "trees"]).with_consensus
+    assert not training.label_members(["views", "trees"]).with_consensus
 
 
-def test_the_pool_is_made_of_its_parts(fitted):
-    """Logits c M + b of the fits' scores, pooled by the weights."""
-    training, supervised = fitted
-    pool, candidates = supervised.pool, supervised.candidates
-    rows, n = candidates.rows, training.block.size
-    everything = np.ones(24, dtype=bool)
-    fits = [fit_opinion(candidates, j, [everything], n) for j in range(len(candidates.members))]
-    every, out = (
-        np.stack(
-            [
-                log_softmax(pool.scales[j] * values[0] + pool.offsets[j], axis=1)
-                for j, values in enumerate(getattr(fit, name) for fit in fits)
-            ]
-        )
-        for name in ("scores", "left_out")
-    )
-    np.testing.assert_allclose(pool.log_p, log_linear_pool(every, pool.weights), atol=1e-9)
-    np.testing.assert_allclose(np.exp(pool.log_p).sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(pool.likelihood.T, np.exp(out)[:, np.arange(24), rows.codes], atol=1e-9)
-    np.testing.assert_array_equal(pool.hits.T, out.argmax(axis=2) == rows.codes)
-    np.testing.assert_allclose(pool.weights.sum(), 1.0, rtol=1e-9)
-    unlabeled, counts = training.mass > 0.0, rows.counts(everything)
-    expected = infer_shares(
-        log_linear_pool(out, pool.weights),
-        pool.log_p[unlabeled],
-        training.mass[unlabeled],
-        rows.codes,
-        pool.judged,
-        counts,
-        False,
-        TUNING,
-    )
-    np.testing.assert_allclose(pool.share, expected, rtol=1e-9)
+def test_without_the_consensus_the_members_are_pooled_alone():
+    both, alone = fit_all((*KERNELS, CONSENSUS)), fit_all(KERNELS)
+    found = alone.pooled()
+    assert found.kinds == both.pooled().kinds[:-1]
+    check_pooled(found, alone, alone.tau)
+    np.testing.assert_allclose(found.calibrated.log_p, both.pooled().calibrated.log_p[:-1], atol=1e-12)
 
 
-def test_offsets_and_scales_are_those_of_the_prior_if_no_label_can_be_left_out():
+def test_without_judgment_members_have_their_prior_weights(fitted):
+    found = fitted.pooled(judge=False)
+    np.testing.assert_array_equal(found.weights, prior_weights(found.kinds))
+    assert found.accuracy is None
+    assert found.calibrated.scales[-1] == 1.0
+    assert np.isnan(found.table()["accuracy"]).all()
+
+
+def test_offsets_scales_and_weights_are_those_of_the_prior_if_no_label_can_be_held_out():
     matrices, codes, _ = draw_rows(n_labeled=2)
-    supervised = read_training(matrices, codes).supervised()
-    assert supervised.folds == []
-    pool = supervised.pool
-    assert not pool.judged.any()
-    np.testing.assert_allclose(pool.scales, TUNING.opinion_scale)
-    np.testing.assert_allclose(pool.offsets, np.broadcast_to(np.log(label_share(np.ones(2))), pool.offsets.shape))
-    np.testing.assert_allclose(pool.weights, [member.prior for member in supervised.candidates.members])
+    fit = fit_all(training=read_training(matrices, codes))
+    of, found = fit.of_labels, fit.pooled()
+    assert of.folds == []
+    assert not of.judged.any()
+    np.testing.assert_allclose(found.calibrated.scales, [*(part.scale for part in of.parts), 1.0])
+    log_r = np.log(label_share(np.ones(2)))
+    np.testing.assert_allclose(found.calibrated.offsets[:-1], np.broadcast_to(log_r, (len(of.parts), 2)))
+    np.testing.assert_allclose(found.weights, prior_weights(found.kinds))
+    assert found.accuracy.n_held_out == 0.0
+    assert "No label could be held out" in str(found.accuracy.estimate(0.9))
+    assert np.isnan(found.table()["accuracy"]).all()
+    assert found.held_out_scores(np.full(2, 0.5)) is None
+    assert np.isfinite(found.log_p).all()
 
 
-def test_the_opinions_that_learn_from_labels_alone_ignore_the_graphs():
-    training = draw_training()
-    whole, without = training.supervised(), training.supervised(["linear", "rbf", "views"])
-    np.testing.assert_allclose(whole.pool.labels_only, without.pool.log_p, atol=1e-7)
-    assert without.pool.labels_only is without.pool.log_p
-    assert np.abs(whole.pool.log_p - whole.pool.labels_only).max() > 1e-3
+def test_rows_in_no_fold_are_not_judged():
+    matrices, codes, _ = draw_rows(n_classes=3, n_labeled=20)
+    codes[:20] = np.append(np.arange(19) % 2, 2)
+    of = read_training(matrices, codes, weights=np.arange(1.0, 81.0)).label_members(["lda"], FEW)
+    np.testing.assert_array_equal(of.judged, [*range(1, 20), 0.0])
 
 
-def check_same_pool(first, second):
-    np.testing.assert_allclose(first.log_p, second.log_p, atol=1e-7)
-    np.testing.assert_allclose(first.labels_only, second.labels_only, atol=1e-7)
-    np.testing.assert_allclose(first.weights, second.weights, atol=1e-8)
-    np.testing.assert_allclose(first.share, second.share, atol=1e-8)
+@pytest.mark.parametrize("given", [np.array([0.2, 0.8]), np.array([0.6, 0.3, 0.1])])
+@pytest.mark.parametrize("kinds", [(*KINDS, CONSENSUS), KERNELS, (CONSENSUS,)])
+def test_given_shares_are_met_exactly_over_the_unlabeled_rows(kinds, given):
+    matrices, codes, _ = draw_rows(n_classes=given.size, n_labeled=20)
+    X, views = np.hstack(matrices), {"first": slice(0, 3), "second": slice(3, 6)}
+    model = CMVMED(views=views, members=kinds, class_prior=given, n_stages=2).fit(X, codes)
+    np.testing.assert_allclose(model.predict_proba(X)[codes < 0].mean(axis=0), given, atol=1e-7)
 
 
-def test_a_fold_does_not_use_its_own_labels(fitted):
-    """Other classes of the rows in a fold change its pool in nothing, but that of all labels."""
-    training, supervised = fitted
-    for i, fold in enumerate(supervised.folds):
-        rows = supervised.rows
-        others = replace(rows, codes=np.where(fold, (rows.codes + 1) % 3, rows.codes))
-        changed = fit_supervised(
-            replace(supervised.candidates, rows=others), [fold], training.mass, per_class=False, tuning=TUNING
-        )
-        check_same_pool(changed.fold_pools[0], supervised.fold_pools[i])
-        rejects(check_same_pool, changed.pool, supervised.pool)
-        rejects(check_same_pool, supervised.pool, supervised.fold_pools[i])
+def test_no_class_prior_imposes_nothing():
+    fit = fit_all(settings=replace(SETTINGS, class_prior=None))
+    np.testing.assert_array_equal(fit.pooled().offset, 0.0)
 
 
-def test_a_fold_judges_only_the_other_labels(fitted):
-    _, supervised = fitted
-    for fold, pool in zip(supervised.folds, supervised.fold_pools, strict=True):
-        np.testing.assert_array_equal(pool.judged, supervised.rows.judged(~fold))
-        assert not pool.judged[fold].any()
+def test_inferred_shares_are_imposed_on_the_consensus_but_not_all_the_way_on_the_pool(fitted):
+    shares, (_, mass), found = fitted.chosen.plan.shares, fitted.consensus, fitted.pooled()
+    mean = np.average(np.exp(found.log_p), weights=mass, axis=0)
+    np.testing.assert_allclose(mean + found.offset / fitted.tau, shares, atol=1e-9)
+    assert np.abs(mean - shares).max() > 1e-6
 
 
-def check_new_rows(by_opinion, weights, log_p):
-    np.testing.assert_allclose(log_linear_pool(np.stack(by_opinion), weights), log_p, atol=1e-7)
+def test_chosen_labels_say_nothing_of_shares_and_accuracy():
+    training = draw_training(n_labeled=20)
+    chosen, drawn = (fit_all(training=training, labels_drawn=own) for own in ("chosen", "random"))
+    of = chosen.of_labels
+    assert of.per_class
+    assert of.chosen
+    assert not drawn.of_labels.per_class
+    predictions = pool(of.calibrated.log_p, of.weights())
+    expected = estimate_shares(predictions, training.partition.unlabeled_weights, training.partition.counts, True, FEW)
+    np.testing.assert_allclose(of.shares[0], expected, rtol=1e-12)
+    found = chosen.pooled()
+    largest = np.exp(found.log_p[training.partition.U]).max(axis=1).mean()
+    assert found.accuracy.estimate(0.9).mean == pytest.approx(largest)
 
 
-def test_new_rows_that_equal_training_rows_have_their_probabilities(fitted):
-    training, supervised = fitted
-    logits = member_logits(supervised.members(), training.matrices, training.present)
-    check_new_rows(log_softmax(logits, axis=2), supervised.pool.weights, supervised.pool.log_p)
-    rejects(check_new_rows, log_softmax(logits[::-1], axis=2), supervised.pool.weights, supervised.pool.log_p)
+def test_without_unlabeled_rows_shares_are_those_of_the_labels():
+    fit = fit_all(("lda", CONSENSUS), training=draw_training(n_labeled=30, n_unlabeled=0))
+    np.testing.assert_array_equal(fit.of_labels.shares[0], empirical_bayes_share(fit.training.partition.counts))
+    found = fit.pooled()
+    np.testing.assert_array_equal(found.offset, 0.0)
+    assert found.accuracy.largest == found.accuracy.hits
 
 
-def by_table_row(training, supervised):
-    log_p = np.empty_like(supervised.pool.log_p)
-    log_p[training.block] = supervised.pool.log_p
-    return log_p
+def test_the_members_that_learn_from_labels_alone_ignore_the_graphs():
+    training = draw_training(n_labeled=20)
+    whole, without = training.label_members(KERNELS, FEW), training.label_members(("views", "lda"), FEW)
+    np.testing.assert_allclose(whole.labels_only(), without.labels_only(), atol=1e-7)
+    np.testing.assert_allclose(without.labels_only(), pool(without.calibrated.held_out, without.weights()), atol=1e-12)
+    assert np.abs(pool(whole.calibrated.held_out, whole.weights()) - whole.labels_only()).max() > 1e-3
+    assert training.label_members(["view_graphs"], FEW).labels_only() is None
 
 
-def check_same_rows(first, second):
-    np.testing.assert_allclose(first, second, atol=1e-5)
+def check_table(table, found):
+    own, rows, w = found.calibrated, found.of_labels.rows, found.of_labels.judged
+    assert table["name"] == [*(part.name for part in found.of_labels.parts), "consensus"]
+    np.testing.assert_allclose(table["weight"], found.weights / found.weights.sum())
+    np.testing.assert_allclose(table["weight"].sum(), 1.0, rtol=1e-12)
+    for j, log_p in enumerate(own.held_out):
+        np.testing.assert_allclose(table["accuracy"][j], np.average(log_p.argmax(axis=1) == rows.codes, weights=w))
+        loss = np.average(-log_p[np.arange(rows.codes.size), rows.codes], weights=w)
+        np.testing.assert_allclose(table["log_loss"][j], loss)
+
+
+def test_the_table_of_members(fitted):
+    found = fitted.pooled()
+    table = found.table()
+    check_table(table, found)
+    rejects(check_table, table | {"weight": table["weight"][::-1]}, found)
+    rejects(check_table, table | {"accuracy": 1.0 - table["accuracy"]}, found)
+
+
+def test_probabilities_and_scores_of_held_out_labels(fitted):
+    """With labels drawn per class, scores count each class by its share over that of the labels."""
+    found, rows = fitted.pooled(), fitted.of_labels.rows
+    numbers, p = found.held_out_probabilities()
+    np.testing.assert_array_equal(fitted.training.data.labels.codes[numbers], rows.codes)
+    np.testing.assert_allclose(p, softmax(found.held_out, axis=1))
+    prior = np.arange(1.0, rows.n_classes + 1.0) / np.arange(1.0, rows.n_classes + 1.0).sum()
+    scores = found.held_out_scores(prior)
+    np.testing.assert_allclose(scores.weights, rows.weights)
+    per_class = replace(found, of_labels=replace(fitted.of_labels, per_class=True)).held_out_scores(prior)
+    counts = np.bincount(rows.codes)
+    np.testing.assert_allclose(per_class.weights, (prior * counts.sum() / counts)[rows.codes])
+
+
+def by_table_row(training, of_labels):
+    log_p = pool(of_labels.calibrated.log_p, of_labels.weights())
+    found = np.empty_like(log_p)
+    found[training.block] = log_p
+    return found
 
 
 def test_a_row_of_weight_two_is_the_row_twice_and_the_order_does_not_matter():
-    matrices, codes, _ = draw_rows()
-    times = np.random.default_rng(3).integers(1, 3, size=75)
-    order = np.random.default_rng(4).permutation(np.repeat(np.arange(75), times))
+    matrices, codes, _ = draw_rows(n_labeled=20)
+    times = np.random.default_rng(3).integers(1, 3, size=80)
+    order = np.random.default_rng(4).permutation(np.repeat(np.arange(80), times))
     weighted = read_training(matrices, codes, weights=times * 1.0)
     repeated = read_training([matrix[order] for matrix in matrices], codes[order])
-    expected = by_table_row(weighted, weighted.supervised())
-    check_same_rows(by_table_row(repeated, repeated.supervised()), expected[order])
+    expected = by_table_row(weighted, weighted.label_members(tuning=FEW))
+    found = by_table_row(repeated, repeated.label_members(tuning=FEW))
+    np.testing.assert_allclose(found, expected[order], atol=1e-5)
     plain = read_training(matrices, codes)
-    rejects(check_same_rows, by_table_row(plain, plain.supervised()), expected)
+    other = by_table_row(plain, plain.label_members(tuning=FEW))
+    rejects(np.testing.assert_allclose, other, expected, atol=1e-5)
 
 
-def test_neighbors_have_the_weight_of_the_graphs_if_it_is_above_their_prior():
-    training = draw_training(n_labeled=40, n_unlabeled=160, clusters=True)
-    supervised = training.supervised()
-    members = supervised.candidates.members
-    graphs = np.array([member.kind in USES_UNLABELED for member in members])
-    evidence, prior = supervised.neighbor_evidence(), np.array([member.prior for member in members])
-    np.testing.assert_allclose(evidence.weight, supervised.pool.weights[graphs].sum())
-    assert evidence.weight > prior[graphs].sum()
-    (joint,) = (member for member in members if member.kind == "graph")
-    assert evidence.nodes is joint.kernels[0].nodes
-    for factor, found in ((0.9, False), (1.1, True)):
-        weights = np.where(graphs, factor * prior, prior)
-        changed = replace(supervised, pool=replace(supervised.pool, weights=weights))
-        assert (changed.neighbor_evidence() is not None) == found
-    assert training.supervised(["linear", "view_graphs"]).neighbor_evidence() is None
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_graphs_alone_are_no_evidence_for_neighbors(seed):
-    """Their weight is all there is, whatever the rounding of the sum."""
-    assert draw_training(seed, clusters=True).supervised(["graph", "view_graphs"]).neighbor_evidence() is None
+def test_only_known_kinds_are_fitted_in_the_order_asked_for():
+    found = draw_training().label_members(["trees", "unknown", "lda"], FEW, labels_drawn="per_class")
+    assert found.kinds == ["trees", "lda"]
+    assert found.per_class

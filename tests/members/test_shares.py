@@ -1,4 +1,4 @@
-"""The share of each class among the unlabeled rows."""
+"""The share of each class among the unlabeled rows, and the offset by which predictions follow it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,29 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax, softmax
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp, softmax
 
 from cmvmed.auto.class_prior import empirical_bayes_share, label_share
-from cmvmed.members.shares import consistent_shares, drawn_per_class, infer_shares
+from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset
 from tests.auto.factories import TUNING
-from tests.core.factories import rejects
+from tests.core.factories import rejects, uneven_prior
 
 TRUE = np.array([0.6, 0.3, 0.1])
-UNSHRUNK = replace(TUNING, share_prior_labels=0.0)
+UNSHRUNK = replace(TUNING, share_shrinkage=0.0)
+TAUS = [0.01, 0.3, 1.0, 10.0, 1e3]
 
 
-def draw_predictions(seed=0, *, certainty=12.0, n_labeled=30, n_unlabeled=400, shares=TRUE, errors=0.0):
-    """Log-probabilities of rows that favor the true class, with labels class by class: all that is needed for shares."""
+def draw_predictions(seed=0, *, certainty=3.0, n=400, shares=TRUE):
+    """Log-probabilities of rows that favor the true class, and their weights."""
     rng = np.random.default_rng(seed)
-    K = shares.size
-    codes = np.arange(n_labeled) % K
-    truth = np.repeat(np.arange(K), np.round(shares * n_unlabeled).astype(int))
-
-    def predicted(classes):
-        seen = np.where(rng.uniform(size=classes.size) < errors, rng.integers(K, size=classes.size), classes)
-        return np.asarray(log_softmax(certainty * np.eye(K)[seen] + 0.1 * rng.normal(size=(classes.size, K)), axis=1))
-
-    counts = np.bincount(codes, minlength=K).astype(float)
-    return predicted(codes), predicted(truth), np.ones(truth.size), codes, np.ones(codes.size), counts
+    truth = np.repeat(np.arange(shares.size), np.round(shares * n).astype(int))
+    scores = certainty * np.eye(shares.size)[truth] + 0.5 * rng.normal(size=(truth.size, shares.size))
+    return np.asarray(log_softmax(scores, axis=1)), rng.uniform(0.5, 2.0, truth.size)
 
 
-def infer(given, *, per_class=True, tuning=UNSHRUNK):
-    return infer_shares(*given, per_class, tuning)
+def estimate(given, counts, *, per_class=True, tuning=UNSHRUNK):
+    return estimate_shares(*given, np.array(counts, dtype=float), per_class, tuning)
 
 
 def check_true_shares(shares):
@@ -42,113 +37,60 @@ def check_true_shares(shares):
 
 def test_perfect_predictions_recover_the_shares():
     """The labels are drawn class by class, so that their own share is wrong."""
-    given = draw_predictions(certainty=50.0, n_unlabeled=2000)
-    check_true_shares(infer(given))
-    check_true_shares(consistent_shares(*given, TUNING))
-    rejects(check_true_shares, infer(given, per_class=False))
-    rejects(check_true_shares, label_share(given[-1]))
-    reversed_rows = (given[0], given[1][:, ::-1], *given[2:])
-    rejects(check_true_shares, infer(reversed_rows))
-
-
-def check_labels_are_left_out(shares_of):
-    """The counts of the labels matter unless they were drawn class by class; the consistent share uses them as a unit."""
-    given, fixed = draw_predictions(errors=0.2), replace(UNSHRUNK, share_row_weight=0.0)
-    more_of_last = (*given[:5], given[5] + [0.0, 0.0, 50.0])
-    before, after = (shares_of(case, fixed) for case in (given, more_of_last))
-    np.testing.assert_allclose(before, after, atol=1e-9)
+    given = draw_predictions(certainty=50.0, n=2000)
+    check_true_shares(estimate(given, [10, 10, 10]))
+    rejects(check_true_shares, estimate(given, [10, 10, 10], per_class=False))
+    rejects(check_true_shares, label_share(np.full(3, 10.0)))
+    rejects(check_true_shares, estimate((given[0][:, ::-1], given[1]), [10, 10, 10]))
 
 
 def test_per_class_leaves_the_labels_own_share_out():
-    check_labels_are_left_out(lambda given, tuning: infer(given, tuning=tuning))
-    rejects(check_labels_are_left_out, lambda given, tuning: infer(given, per_class=False, tuning=tuning))
-
-
-def check_geometric_mean(shares, given, *, per_class):
-    left_out, log_p_U, mass, codes, weights, counts = given
-    parts = [
-        np.average(np.exp(log_p_U), weights=mass, axis=0),
-        consistent_shares(left_out, log_p_U, mass, codes, weights, counts, TUNING),
-    ]
-    if not per_class:
-        parts.append(empirical_bayes_share(counts))
-    product = np.prod(parts, axis=0) ** (1.0 / len(parts))
-    np.testing.assert_allclose(shares, product / product.sum(), rtol=1e-9)
+    given = draw_predictions()
+    for per_class in (True, False):
+        found = [estimate(given, counts, per_class=per_class) for counts in ([10, 10, 10], [10, 10, 60])]
+        assert (np.abs(found[0] - found[1]).max() < 1e-12) == per_class
 
 
 @pytest.mark.parametrize("per_class", [False, True])
-def test_sources_are_combined_by_their_geometric_mean(per_class):
-    given = draw_predictions(certainty=3.0, errors=0.2)
-    check_geometric_mean(infer(given, per_class=per_class), given, per_class=per_class)
-    rejects(check_geometric_mean, infer(given, per_class=not per_class), given, per_class=per_class)
+def test_with_many_labels_shares_are_the_geometric_mean_of_their_sources(per_class):
+    given, counts = draw_predictions(), np.array([4e7, 5e7, 6e7])
+    parts = [np.average(np.exp(given[0]), weights=given[1], axis=0), empirical_bayes_share(counts)][: 2 - per_class]
+    product = np.prod(parts, axis=0) ** (1.0 / len(parts))
+    found = estimate(given, counts, per_class=per_class, tuning=TUNING)
+    np.testing.assert_allclose(found, product / product.sum(), rtol=1e-9)
+    other = estimate(given, counts, per_class=not per_class, tuning=TUNING)
+    rejects(np.testing.assert_allclose, other, product / product.sum(), rtol=1e-9)
 
 
-def check_shrinkage(shrunk, free, counts):
-    """log r = n/(n + 2K) log r of no shrinkage, up to a constant: equal shares count as two labels of each class."""
-    weight = counts.sum() / (counts.sum() + 2.0 * counts.size)
-    np.testing.assert_allclose(np.diff(np.log(shrunk)), weight * np.diff(np.log(free)), rtol=1e-9)
-
-
-def test_shares_are_shrunk_towards_equal_ones_while_labels_are_few():
-    for n_labeled in (6, 60):
-        given = draw_predictions(certainty=3.0, n_labeled=n_labeled)
-        check_shrinkage(infer(given, tuning=TUNING), infer(given), given[-1])
-        rejects(check_shrinkage, infer(given), infer(given), given[-1])
-
-
-def check_consistency(shares, given, ridge):
-    """r ∝ 1 + ω Σ_m mass_m Q_m, Q ∝ p r/r_labels, where p are the predictions recalibrated to left-out labels.
-
-    ``ridge`` is the scale of that recalibration, which is near 1 here because predictions are calibrated.
-    """
-    _, log_p_U, mass, _, _, counts = given
-    Q = softmax(ridge * log_p_U, axis=1) * shares / label_share(counts)
-    Q /= Q.sum(axis=1, keepdims=True)
-    total = 1.0 + TUNING.share_row_weight * mass @ Q
-    np.testing.assert_allclose(shares, total / total.sum(), atol=1e-6)
-
-
-def test_the_consistent_share_is_a_fixed_point():
-    """With left-out labels of no weight the predictions are taken as they are."""
-    given = draw_predictions(certainty=2.0, errors=0.3)
-    unweighted = (*given[:4], np.zeros(30), given[5])
-    check_consistency(consistent_shares(*unweighted, TUNING), unweighted, 1.0)
-    rejects(check_consistency, consistent_shares(*unweighted, TUNING), unweighted, 0.5)
-    rejects(check_consistency, TRUE, unweighted, 1.0)
-
-
-def test_overconfident_predictions_are_recalibrated_by_left_out_labels():
-    """Half of the predictions are of a random class, and all are certain; left-out labels show it."""
-    calibrated, raw = [], []
-    for seed in range(5):
-        given = draw_predictions(seed, certainty=8.0, errors=0.5, n_labeled=60, n_unlabeled=1000)
-        counted = replace(TUNING, share_row_weight=1.0, share_scale_sd=2.0)
-        calibrated.append(consistent_shares(*given, counted))
-        raw.append(consistent_shares(*given[:4], np.zeros(60), given[5], counted))
-    errors = [np.abs(np.mean(shares, axis=0) - TRUE).max() for shares in (calibrated, raw)]
-    assert errors[0] < 0.5 * errors[1]
+def test_with_few_labels_shares_are_equal_and_between_them_shrunk():
+    """log r is 1/(1 + c (K/N)²) of what it would be, up to a constant."""
+    given = draw_predictions()
+    np.testing.assert_allclose(estimate(given, np.full(3, 1e-6), tuning=TUNING), 1.0 / 3.0, atol=1e-9)
+    free = estimate(given, [3, 3, 3])
+    for n in (1.0, 5.0, 50.0):
+        trust = 1.0 / (1.0 + TUNING.share_shrinkage / n**2)
+        shrunk = estimate(given, [n, n, n], tuning=TUNING)
+        np.testing.assert_allclose(np.diff(np.log(shrunk)), trust * np.diff(np.log(free)), rtol=1e-9)
 
 
 def test_rows_count_as_often_as_their_weight():
-    left_out, log_p_U, mass, codes, weights, counts = draw_predictions(certainty=2.0)
-    times = np.random.default_rng(0).integers(0, 4, mass.size)
-    weighted = infer((left_out, log_p_U, times * 1.0, codes, weights, counts))
-    repeated = np.repeat(log_p_U, times, axis=0)
-    np.testing.assert_allclose(
-        weighted, infer((left_out, repeated, np.ones(len(repeated)), codes, weights, counts)), rtol=1e-9
-    )
+    log_p, _ = draw_predictions()
+    times = np.random.default_rng(0).integers(0, 4, len(log_p))
+    repeated = np.repeat(log_p, times, axis=0), np.ones(times.sum())
+    weighted = estimate((log_p, times * 1.0), [5, 5, 6])
+    np.testing.assert_allclose(weighted, estimate(repeated, [5, 5, 6]), rtol=1e-9)
+    assert np.abs(weighted - estimate((log_p, np.ones(len(log_p))), [5, 5, 6])).max() > 1e-4
 
 
 def test_without_unlabeled_rows_the_labels_decide():
-    left_out, log_p_U, mass, codes, weights, counts = draw_predictions()
+    log_p, mass = draw_predictions()
     for rows in (slice(0), slice(None)):
-        nothing = (left_out, log_p_U[rows], 0.0 * mass[rows], codes, weights, counts)
-        np.testing.assert_array_equal(infer(nothing), empirical_bayes_share(counts))
+        found = estimate((log_p[rows], 0.0 * mass[rows]), [3, 4, 9], tuning=TUNING)
+        np.testing.assert_array_equal(found, empirical_bayes_share(np.array([3.0, 4.0, 9.0])))
 
 
 def test_shares_are_positive_even_of_a_class_that_is_predicted_nowhere():
-    given = draw_predictions(shares=np.array([0.5, 0.5, 0.0]), certainty=1000.0)
-    share = infer(given)
+    share = estimate(draw_predictions(shares=np.array([0.5, 0.5, 0.0]), certainty=1000.0), [5, 5, 5])
     assert (share > 0.0).all()
     np.testing.assert_allclose(share.sum(), 1.0, rtol=1e-12)
 
@@ -161,7 +103,91 @@ def test_shares_are_positive_even_of_a_class_that_is_predicted_nowhere():
         ([5.0, 7.0], "unknown", False),
         ([5.0, 5.0], "random", False),
         ([1.0, 9.0], "per_class", True),
+        ([1.0, 9.0], "chosen", True),
     ],
 )
 def test_equal_counts_are_taken_for_labels_drawn_per_class(counts, drawn, expected):
     assert drawn_per_class(np.array(counts), drawn) is expected
+
+
+def draw_rows(n_classes, seed=0, *, scale=2.0, shift=0.0):
+    """Log-probabilities, weights of which some are zero, and shares; ``shift`` favors the first class."""
+    rng = np.random.default_rng(seed)
+    log_p = log_softmax(scale * rng.normal(size=(50, n_classes)) + shift * np.eye(n_classes)[0], axis=1)
+    return log_p, rng.uniform(0.1, 2.0, 50) * (np.arange(50) > 9), uneven_prior(n_classes)
+
+
+def mean_of(log_p, mass, offset):
+    return np.average(softmax(log_p + offset, axis=1), weights=mass, axis=0)
+
+
+def check_stationary(offset, log_p, mass, shares, tau):
+    """The mean prediction differs from the shares by b/τ, which has the mean zero."""
+    np.testing.assert_allclose(mean_of(log_p, mass, offset), shares - offset / tau, rtol=0.0, atol=1e-9)
+    assert offset.sum() == pytest.approx(0.0, abs=1e-9 * max(1.0, np.abs(offset).max()))
+
+
+@pytest.mark.parametrize("case", [{}, {"scale": 1e-2, "shift": 15.0}, {"scale": 30.0}, {"scale": 300.0}])
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_the_offset_solves_its_equation(n_classes, case):
+    for seed in range(3):
+        log_p, mass, shares = draw_rows(n_classes, seed, **case)
+        for tau in (*TAUS, np.inf):
+            offset = share_offset(log_p, mass, shares, tau)
+            check_stationary(offset, log_p, mass, shares, tau)
+            rejects(check_stationary, share_offset(log_p, mass, shares, 1.5 * min(tau, 1e3)), log_p, mass, shares, tau)
+        rejects(check_stationary, share_offset(log_p, np.ones(50), shares, np.inf), log_p, mass, shares, np.inf)
+
+
+@pytest.mark.parametrize("tau", TAUS)
+def test_the_offset_is_the_minimum_that_a_general_optimizer_finds(tau):
+    log_p, mass, shares = draw_rows(4)
+
+    def value(b):
+        return np.average(logsumexp(log_p + b, axis=1), weights=mass) - shares @ b + 0.5 * b @ b / tau
+
+    found = share_offset(log_p, mass, shares, tau)
+    best = minimize(value, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
+    np.testing.assert_allclose(found, best.x, atol=1e-5)
+
+
+def test_nothing_is_imposed_without_shares_freedom_or_rows():
+    log_p, mass, shares = draw_rows(3)
+    for given in ((mass, None, np.inf), (mass, shares, 0.0), (0.0 * mass, shares, 1.0), (0.0 * mass, shares, np.inf)):
+        np.testing.assert_array_equal(share_offset(log_p, *given), np.zeros(3))
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_more_freedom_the_closer_the_shares(n_classes):
+    log_p, mass, shares = draw_rows(n_classes, shift=3.0)
+    offsets = [share_offset(log_p, mass, shares, tau) for tau in (0.0, *TAUS, np.inf)]
+    apart = [np.linalg.norm(mean_of(log_p, mass, offset) - shares) for offset in offsets]
+    assert (np.diff(apart) < 0.0).all()
+    assert (np.diff([np.linalg.norm(offset) for offset in offsets]) > 0.0).all()
+    np.testing.assert_allclose(share_offset(log_p, mass, shares, 1e9), offsets[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_rows_of_which_all_members_are_sure_do_not_move(n_classes):
+    """‖b‖ is at most τ times the difference of the shares, so that certain rows stay; if shares are given, they do not."""
+    sure = log_softmax(200.0 * np.eye(n_classes)[np.arange(60) % n_classes], axis=1)
+    shares = uneven_prior(n_classes)
+    offset = share_offset(sure, np.ones(60), shares, TUNING.share_offset * n_classes)
+    assert 0.1 < np.abs(offset).max() <= TUNING.share_offset * n_classes
+    np.testing.assert_allclose(softmax(sure + offset, axis=1), np.exp(sure), atol=1e-12)
+    given = share_offset(sure, np.ones(60), shares, np.inf)
+    assert np.abs(softmax(sure + given, axis=1) - np.exp(sure)).max() > 0.1
+
+
+@pytest.mark.parametrize("scale", [0.5, 5.0, 100.0])
+@pytest.mark.parametrize("n_classes", [2, 6])
+def test_small_changes_change_the_offset_by_little(n_classes, scale):
+    """By at most τ times the change of a share, and of a mean prediction: the penalty makes it strongly convex."""
+    log_p, mass, shares = draw_rows(n_classes, scale=scale)
+    for tau in (1.0, 10.0):
+        offset = share_offset(log_p, mass, shares, tau)
+        step = 0.01 * (np.eye(n_classes)[0] - np.eye(n_classes)[-1])
+        moved = share_offset(log_p, mass, shares + step, tau)
+        assert 1e-4 < np.linalg.norm(moved - offset) <= tau * np.linalg.norm(step) + 1e-8
+        noise = 1e-6 * np.random.default_rng(1).uniform(-1.0, 1.0, log_p.shape)
+        assert np.linalg.norm(share_offset(log_p + noise, mass, shares, tau) - offset) <= tau * 1e-6 + 1e-8

@@ -91,3 +91,13 @@ def test_one_value_and_equal_values_can_be_drawn():
     assert "<circle" in dot_chart(CHART, [DotRow("a", "other", (Mark(5.0),))])
     flat = Series("flat", "complete", ((1.0, 50.0), (2.0, 50.0)))
     assert "nan" not in line_chart(CHART, [flat], [1.0, 2.0])
+
+
+def test_diagonal_has_equal_values_on_both_axes():
+    """A band from 30 to 100 makes the y range wider than the x range, 80 to 100."""
+    curve = Series("a", "complete", ((80.0, 80.0), (100.0, 100.0)), ((80.0, 30.0, 100.0), (100.0, 90.0, 100.0)))
+    svg = ElementTree.fromstring(line_chart(CHART, [curve], [80.0, 90.0, 100.0], diagonal=True))
+    diagonal = next(node for node in svg.iter("path") if node.get("class") == "diagonal")
+    ends = [tuple(map(float, point.split())) for point in diagonal.get("d")[1:].split("L")]
+    points = [(float(node.get("cx")), float(node.get("cy"))) for node in svg.iter("circle")]
+    assert ends == [pytest.approx(point, abs=0.02) for point in points]

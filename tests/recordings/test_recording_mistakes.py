@@ -198,5 +198,5 @@ def test_packages_of_formats_are_named(monkeypatch, tmp_path):
     for module, file in (("h5py", "a.h5"), ("pyedflib", "a.edf"), ("pymseed", "a.mseed")):
         monkeypatch.setitem(__import__("sys").modules, module, None)
         (tmp_path / file).write_bytes(b"x")
-        with pytest.raises(ImportError, match=rf"needs {module}.*cmvmed\[recordings\]"):
+        with pytest.raises(ImportError, match=rf"needs {module}.*install .*\[recordings\]"):
             read_recording(tmp_path / file)

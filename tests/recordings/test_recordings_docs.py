@@ -1,77 +1,39 @@
-"""The examples in docs/recordings.md run on made files, and each form leads to predictions in at most five lines."""
+"""The examples in docs/recordings.md make the data they need, and each form leads to predictions in at most five lines."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import h5py
 import numpy as np
-import pandas as pd
 import pytest
-import soundfile
 
 import cmvmed.recordings
 from cmvmed.features import MFCC, views_transformer
 from cmvmed.recordings.recording_files import RECORDING_FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-RNG = np.random.default_rng(0)
-Y = np.arange(40) % 2
-
-
-def noise(power, *shape):
-    """Noise whose power tells the class."""
-    return (1 + power) * RNG.normal(size=shape) / 20
-
-
-def sound(name, seconds, rate=4000):
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    soundfile.write(name, noise(0, round(seconds * rate)), rate)
+MADE, FIRST, SENSORS, LONG_TABLE, FILES, READERS, RECORDINGS, WINDOWS, LOG, PICTURES = re.findall(
+    r"```python\n(.*?)```", PAGE, flags=re.DOTALL
+)
+IS_FORE = np.arange(40) % 2
 
 
 @pytest.fixture(scope="module")
 def first_example(tmp_path_factory):
-    """Data under the names that the page uses, and what its first block makes of them."""
+    """The folder of the page's files, and the names that its first two blocks make."""
     folder = tmp_path_factory.mktemp("recordings")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        return folder, run(BLOCKS[0], make_data())
+        return folder, run(FIRST, run(MADE, {}))
 
 
 @pytest.fixture
 def names(first_example, monkeypatch):
-    """A copy of these names, in the folder of their files."""
+    """A copy of these names, in the folder of the files."""
     folder, made = first_example
     monkeypatch.chdir(folder)
     return dict(made)
-
-
-def make_data():
-    labels = [["back", "fore"][c] if i < 20 else "" for i, c in enumerate(Y)]
-    X = np.stack([noise(c, 6, 60) for c in Y])
-    lines = [":".join(",".join(map(str, s)) for s in case) for case in X]
-    Path("rackets.ts").write_text("@classLabel true\n@data\n" + "\n".join(
-        f"{line}:{label or '?'}" for line, label in zip(lines, labels, strict=True)))  # fmt: skip
-    with h5py.File("trials.h5", "w") as file:
-        file["acc"], file["gyr"], file["labels"] = X[:, :3], X[:, 3:], labels
-        file.attrs["sampling_rate"] = 50
-    for side in ("left", "right"):
-        for number in range(1, 5):
-            sound(f"steps/{side}/{number:03d}.wav", 1.0)
-    for file in ("monday_floor.wav", "monday_wall.flac", "tuesday_floor.wav"):
-        sound(file, 60, 500)
-    samples = pd.concat(
-        pd.DataFrame({"trial": i, "t": np.arange(60) / 50, "stroke": labels[i], "ax": x[0], "ay": x[1], "az": x[2],
-                      "force": x[3]}) for i, x in enumerate(X))  # fmt: skip
-    log = pd.concat(
-        pd.DataFrame({"day": day, "time": np.arange(3000) / 50, "ax": noise(0, 3000), "ay": noise(0, 3000),
-                      "activity": np.repeat(["walk", "run", None], 1000)}) for day in ("mon", "tue"))  # fmt: skip
-    return {
-        "X": X, "y": [label or None for label in labels], "samples": samples, "log": log,
-        "walk": noise(0, 3, 200), "rest": noise(0, 3, 180), "sound": noise(0, 14400),
-    }  # fmt: skip
 
 
 def run(code, names):
@@ -80,9 +42,8 @@ def run(code, names):
 
 
 def predictions(names):
-    """The predictions of the first block, for the cases that another one made."""
-    _, made, learned = BLOCKS[0].partition("labels=y)  # X: (cases, channels, samples)\n")
-    assert made
+    """The predictions of the first example, for the cases that another one made."""
+    learned = FIRST[FIRST.index("model = ") :]
     return run(learned, names)["predicted"]
 
 
@@ -91,33 +52,34 @@ def check_cases(cases, X, sensors):
     assert cases.columns == list(sensors)
     for name, channels in sensors.items():
         np.testing.assert_allclose(cases[name].to_array(), X[:, channels], rtol=1e-12)
-    assert cases.labels.tolist() == [["back", "fore"][c] if i < 20 else None for i, c in enumerate(Y)]
+    assert cases.labels.tolist() == [["back", "fore"][c] if i < 20 else None for i, c in enumerate(IS_FORE)]
 
 
 def test_the_first_example(names):
-    assert np.mean(names["predicted"] == np.array(["back", "fore"])[Y]) > 0.9
+    assert np.mean(names["predicted"] == np.array(["back", "fore"])[IS_FORE]) > 0.9
 
 
 def test_from_arrays_to_predictions_takes_at_most_five_lines():
-    (lines,) = [[line for line in BLOCKS[0].splitlines() if line and "import" not in line]]
+    (lines,) = [[line for line in FIRST.splitlines() if line and "import" not in line]]
     assert len(lines) <= 5
 
 
 def test_dict_of_sensors(names):
-    cases = run(BLOCKS[1], names)["cases"]
+    cases = run(SENSORS, names)["cases"]
     assert cases["mic"].present.tolist() == [False, True]
     assert cases.labels.tolist() == ["walk", None]
 
 
 def test_long_table(names):
-    run(BLOCKS[2], names)
+    run(LONG_TABLE, names)
     assert names["cases"].sampling_rates == {"acc": 50.0, "belt": 50.0}
     check_cases(names["cases"], names["X"], {"acc": [0, 1, 2], "belt": [3]})
 
 
 def test_files_of_cases(names):
     sensors = {"ts(": {"acc": [0, 1, 2], "gyr": [3, 4, 5]}, "hdf5(": {"acc": [0, 1, 2], "gyr": [3, 4, 5]}}
-    for line in BLOCKS[3].strip().splitlines():
+    run(FILES, names)
+    for line in READERS.strip().splitlines():
         cases = run(line, names)["cases"]
         for reader, expected in sensors.items():
             if reader in line:
@@ -130,8 +92,9 @@ def test_files_of_cases(names):
 @pytest.mark.filterwarnings("ignore:Held-out labels are predicted correctly no more often")  # the signals are noise
 def test_long_recordings(names):
     pytest.importorskip("pyedflib")
-    write_edf("night.edf")
-    days, night = BLOCKS[4].split("night = ")
+    run("import soundfile", names)
+    run(RECORDINGS, names)
+    days, night = WINDOWS.split("night = ")
     run(days, names)
     cases = names["cases"]
     assert set(cases.labels) == {"walk", "run", None}
@@ -146,19 +109,10 @@ def test_long_recordings(names):
     assert names["cases"].n == 30
 
 
-def write_edf(name):
-    import pyedflib
-
-    header = pyedflib.highlevel.make_signal_header
-    writer = pyedflib.EdfWriter(name, 2)
-    writer.setSignalHeaders([header("ecg", sample_frequency=100), header("resp", sample_frequency=10)])
-    writer.writeSamples([noise(0, 30000), noise(0, 3000)])
-    writer.close()
-
-
 def test_labels_in_a_long_table(names):
-    run(BLOCKS[4].splitlines()[0], names)
-    cases = run(BLOCKS[5], names)["cases"]
+    run("import pandas as pd", names)
+    run(WINDOWS.splitlines()[0], names)
+    cases = run(LOG, names)["cases"]
     assert set(cases.labels) == {"walk", "run", None}
     assert cases.n == 2 * 59
 
@@ -166,9 +120,20 @@ def test_labels_in_a_long_table(names):
 def test_pictures(names):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    figure = run(BLOCKS[6], names)["figure"]
+    figure = run(PICTURES, names)["figure"]
     assert len(figure.axes) == 9  # two sensors and the consensus
     matplotlib.pyplot.close("all")
+
+
+def test_the_page_runs_from_the_top(tmp_path, monkeypatch):
+    """Nothing but the page makes the names and files that it uses."""
+    pytest.importorskip("pyedflib")
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in (MADE, FIRST, SENSORS, LONG_TABLE, FILES, READERS, RECORDINGS, WINDOWS, LOG, PICTURES):
+        run(block, names)
+    assert len(names["figure"].axes) == 9
 
 
 def test_every_public_function_and_format_is_on_the_page():

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 import soundfile
 
-from cmvmed.workbench import Project
+from cmvmed.workbench import Project, TrainedProject
 from cmvmed.workbench.checks import gap_marker
 from cmvmed.workbench.label_checks import class_changes, determines
+from cmvmed.workbench.tables.join import otherwise_written
+from cmvmed.workbench.tables.row_labels import misspelt_classes, one_edit_apart
 from tests.workbench.jobs import write_recordings
 
 TOML = """
@@ -61,6 +63,16 @@ def planted(name):
         frame.loc[up & (frame["id"] % 3 == 0), "label"] = "UP"
     elif name == "single_label":
         frame.loc[frame.index[labeled][0], "label"] = "left"
+    elif name == "misspelt_class":
+        frame.loc[frame.index[frame["label"] == "down"][0], "label"] = "dwon"
+    elif name == "huge_number":
+        frame.loc[7, "acc_y"] = 1e300
+    elif name == "outlier":
+        frame.loc[7, "acc_y"] = -1e20
+    elif name == "bad_column":
+        frame.loc[7, "acc_y"] = np.inf
+    elif name == "leading_zeros":
+        frame["id"] = [f"{i:04d}" for i in frame["id"]]
     elif name == "all_labeled":
         frame = frame[labeled]
     elif name == "empty_column":
@@ -119,6 +131,11 @@ CODES = [
     "marker",
     "similar_classes",
     "single_label",
+    "misspelt_class",
+    "huge_number",
+    "outlier",
+    "bad_column",
+    "leading_zeros",
     "all_labeled",
     "empty_column",
     "constant_column",
@@ -173,6 +190,92 @@ def test_names_of_units_are_found_unless_they_are_groups(tmp_path):
 @pytest.mark.parametrize("name", CODES)
 def test_what_is_planted_is_found(tmp_path, name):
     assert name in codes(tmp_path, planted(name))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("wlk", "walk", True),
+        ("walkk", "walk", True),
+        ("wakl", "walk", True),
+        ("walt", "walk", True),
+        ("alk", "walk", True),
+        ("walk", "walk", False),
+        ("wk", "walk", False),
+        ("klaw", "walk", False),
+        ("wlka", "walk", False),
+        ("class 1", "class 2", False),
+        ("step", "step2", False),
+        ("abcd", "abdc", True),
+    ],
+)
+def test_one_letter_is_left_out_added_replaced_or_exchanged(one, other, expected):
+    assert one_edit_apart(one, other) is one_edit_apart(other, one) is expected
+
+
+def test_a_class_of_its_own_is_not_misspelt(tmp_path):
+    """As frequent as the other, listed, or named by the section [classes]."""
+    assert misspelt_classes({"walk": 30, "talk": 7}, []) == {}
+    assert misspelt_classes({"walk": 30, "talk": 6}, []) == {"talk": "walk"}
+    assert misspelt_classes({"walk": 30, "talk": 6}, ["talk", "walk"]) == {}
+    frame = planted("misspelt_class")
+    found = findings(tmp_path, frame)
+    assert next(f.message for f in found if f.code == "misspelt_class").count("dwon") == 2
+    assert "single_label" not in {f.code for f in found}
+    assert codes(tmp_path, frame, TOML + '[classes]\ndwon = "down"\n') == set()
+    assert "1 label is renamed by [classes]." in Project.load(tmp_path).rows().messages
+
+
+def test_labels_are_renamed_wherever_they_come_from(tmp_path):
+    """In the data, in a file of labels, in new rows and in the model file; "" makes a row unlabeled."""
+    frame = clean_frame().replace({"label": {"up": "hoch"}})
+    toml = TOML.replace("[data]", '[data]\nlabel_files = ["more.csv"]') + '[classes]\nhoch = "up"\n"?" = ""\n'
+    (tmp_path / "more.csv").write_text(f"id,label\n{frame.loc[frame.label == '', 'id'].iloc[0]},hoch\n1,?\n")
+    assert codes(tmp_path, frame, toml) == set()
+    project = Project.load(tmp_path)
+    labels = project.rows().labels
+    assert set(labels.counts) == {"up", "down"}
+    assert not labels.labeled[1]
+    table = project.read()
+    new = project.read_new(tmp_path / "x.csv")
+    assert {label for label in new.labels if label is not None} == {"up", "down"}
+    trained = project.train(table, n_stages=2)
+    trained.save(tmp_path / "m.cmvmed")
+    assert TrainedProject.load(tmp_path / "m.cmvmed").project.settings.renamed == {"hoch": "up", "?": ""}
+
+
+def test_identifiers_that_differ_in_leading_zeros_are_named(tmp_path):
+    frame = planted("leading_zeros")
+    assert [f.level for f in findings(tmp_path, frame) if f.code == "leading_zeros"] == ["note"]
+    frame.loc[5, "id"] = "1"
+    found = [f for f in findings(tmp_path, frame) if f.code == "leading_zeros"]
+    assert [f.level for f in found] == ["warning"]
+    assert "'0001' and '1' differ only in leading zeros (1 pair in all)" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "named"),
+    [
+        (["1", "2"], ["0001", "0002"], "'1' and '0001'"),
+        (["1,000"], ["1000"], "'1,000' and '1000'"),
+        (["w1"], ["w01"], None),
+        (["1"], ["10", "1"], None),
+        (["1.5"], ["15"], None),
+    ],
+)
+def test_identifiers_that_a_spreadsheet_changed_are_named(some, others, named):
+    found = otherwise_written(some, others)
+    assert (named in found) if named else found == ""
+
+
+def test_findings_beside_an_infinite_cell_are_not_lost(tmp_path):
+    frame = planted("bad_column").assign(gyr_y=3)
+    assert {"bad_column", "constant_column"} <= codes(tmp_path, frame)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_overflow_warn_of_nothing_else(tmp_path):
+    assert codes(tmp_path, planted("huge_number")) == {"huge_number"}
 
 
 def test_errors_come_first(tmp_path):

@@ -156,13 +156,135 @@ def test_a_table_beside_sound_files_is_taken_or_what_it_lacks_is_said(tmp_path, 
     assert ("log.csv needs columns named id and label, or recording, start, end and label" in said) is not taken
 
 
-def test_columns_of_a_view_without_a_common_name_are_listed(tmp_path):
+def write_table(folder, **columns):
+    """x.csv with two sensors, mic and scale, in 40 rows and further columns."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=["mic_a", "mic_b", "scale_a", "scale_b"])
-    frame["observer"] = rng.choice(["AK", "MS"], 40)
-    frame.assign(label=["u", "v", "", ""] * 10).to_csv(tmp_path / "x.csv", index=False)
-    said = " ".join(guess.what for guess in guessed(tmp_path, "x.csv").guesses)
-    assert "mic (2 columns), scale (2 columns), other (1 column: 'observer')" in said
+    frame = pd.DataFrame(rng.normal(size=(40, 4)).round(3), columns=["mic_a", "mic_b", "scale_a", "scale_b"])
+    frame.assign(**columns).to_csv(folder / "x.csv", index=False)
+
+
+def said_of(guesses):
+    return " ".join(guess.what for guess in guesses.guesses)
+
+
+LABELS = ["u", "v", "", ""] * 10
+
+
+def test_words_and_constants_of_no_sensor_are_left_out_and_said(tmp_path):
+    write_table(
+        tmp_path,
+        firmware=[2.1] * 40,
+        observer=["AK", "MS"] * 20,
+        heat=np.arange(40) / 7,
+        door=[True, False] * 20,
+        label=LABELS,
+    )
+    guesses = guessed(tmp_path, "x.csv")
+    assert views_of(guesses) == {"mic": ("mic_*",), "scale": ("scale_*",), "heat": ("heat",), "door": ("door",)}
+    assert guesses.settings.data.ignore == ("firmware", "observer")
+    assert "'firmware', 'observer' are not learned from: constant, or words, and of no sensor" in said_of(guesses)
+
+
+def test_repeated_identifiers_are_no_measurements(tmp_path):
+    write_table(tmp_path, id=[*range(1, 39), 38, 38], label=LABELS)
+    guesses = guessed(tmp_path, "x.csv")
+    assert (guesses.settings.data.id, guesses.settings.data.ignore) == (None, ("id",))
+    assert set(views_of(guesses)) == {"mic", "scale"}
+    assert "'id' is named like an identifier, but 2 rows repeat one, such as '38'" in said_of(guesses)
+    write_table(tmp_path, window=[1, 2, 3, 4] * 10, label=LABELS)  # a number that is often the same is no identifier
+    assert "window" in views_of(guessed(tmp_path, "x.csv"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "unlabeled"),
+    [
+        ([-1, 1] * 20, ("",)),
+        ([0, 1, -1, -1] * 10, ("-1",)),
+        ([0, 1, 0, -1] * 10, ("-1",)),
+        ([1, 2, "", ""] * 9 + [""] * 4, ("",)),
+        (["walk", "run", "rest", "run"] * 10, ("",)),
+    ],
+)
+def test_labels_are_found_by_what_they_look_like(tmp_path, cells, unlabeled):
+    write_table(tmp_path, state=cells)
+    data = guessed(tmp_path, "x.csv").settings.data
+    assert (data.labels, data.unlabeled) == ("state", unlabeled)
+
+
+def test_counts_and_one_of_several_words_are_no_labels(tmp_path):
+    write_table(tmp_path, steps=[0, 1, 2, 1] * 10)
+    assert guessed(tmp_path, "x.csv").settings.data.labels is None
+    write_table(tmp_path, observer=["AK", "MS"] * 20, weather=["sun", "rain"] * 20, heat=np.arange(40) / 7)
+    assert guessed(tmp_path, "x.csv").settings.data.labels is None
+
+
+def test_an_empty_sensor_is_said_and_its_neighbor_stays_one_view(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=["acc_x", "acc_y", "acc_z"])
+    frame.assign(gyr_x=None, gyr_y=None, label=LABELS).to_csv(tmp_path / "x.csv", index=False)
+    guesses = guessed(tmp_path, "x.csv")
+    assert views_of(guesses) == {"acc": ("acc_*",)}
+    assert guesses.settings.data.ignore == ("gyr_x", "gyr_y")
+    assert "all columns of 'gyr' are empty ('gyr_x', 'gyr_y'), so that it is no view" in said_of(guesses)
+    frame.assign(gyr_x=None, gyr_y=frame["acc_x"] / 2, label=LABELS).to_csv(tmp_path / "x.csv", index=False)
+    guesses = guessed(tmp_path, "x.csv")
+    assert views_of(guesses) == {"acc": ("acc_*",), "gyr": ("gyr_y",)}
+    assert "'gyr_x' is empty and left out" in said_of(guesses)
+
+
+def test_what_is_ignored_is_one_line_of_the_file(tmp_path):
+    write_table(
+        tmp_path, id=[*range(39), 3], time=np.arange(40) * 60.0, firmware=[7] * 40, gap=[None] * 40, label=LABELS
+    )
+    guesses = guessed(tmp_path, "x.csv")
+    lines = {guess.line for guess in guesses.guesses if guess.line.startswith("ignore")}
+    assert lines == {'ignore = ["id", "time", "firmware", "gap"]'}
+    assert lines.pop() in guesses.text
+
+
+@pytest.mark.parametrize(("columns", "named"), [("id,state", False), ("id,observer,state", True)])
+def test_the_column_of_a_file_of_labels_is_said(tmp_path, columns, named):
+    pd.DataFrame({"id": range(30), "x": np.linspace(0, 1, 30)}).to_csv(tmp_path / "x.csv", index=False)
+    extra = ",AK" * named
+    lines = [f"{i}{extra},{'up' if i % 2 else 'down'}" for i in range(20)]
+    (tmp_path / "labels.csv").write_text("\n".join([columns, *lines]), encoding="utf-8")
+    guesses = guessed(tmp_path, "x.csv")
+    assert "the labels are in the column 'state' of the file labels.csv" in said_of(guesses)
+    assert guesses.settings.data.label_column == ("state" if named else None)
+    assert any(guess.line == 'label_column = "state"' for guess in guesses.guesses) is named
+
+
+def test_that_channels_of_one_array_are_views_is_said(tmp_path):
+    rng = np.random.default_rng(0)
+    label = np.array(["a", "b", "", ""] * 5)
+    np.savez(tmp_path / "x.npz", label=label, X=rng.normal(size=(20, 3, 30)))
+    guesses = guessed(tmp_path, "x.npz")
+    assert list(views_of(guesses)) == ["X_0", "X_1", "X_2"]
+    assert "each of the 3 channels of 'X' is a view, as if it were a sensor" in said_of(guesses)
+    np.savez(tmp_path / "x.npz", label=label, acc=rng.normal(size=(20, 3, 30)), gyr=rng.normal(size=(20, 3, 30)))
+    guesses = guessed(tmp_path, "x.npz")
+    assert list(views_of(guesses)) == ["acc", "gyr"]
+    assert "channels of" not in said_of(guesses)
+
+
+def write_below(folder, first):
+    """x.csv with a first line and twenty rows below it."""
+    lines = [f"w{i + 2},{i / 7:.3f},{i / 3:.2f},{i % 5},{'walk' if i % 2 else 'run'}" for i in range(20)]
+    (folder / "x.csv").write_text("\n".join([first, *lines]), encoding="utf-8")
+
+
+# The second is in order by chance, but its class occurs below.
+@pytest.mark.parametrize("first", ["w1,0.13,0.72,0.3,walk", "w1,0.13,0.72,0.9,walk"])
+def test_a_row_in_place_of_the_names_is_an_error(tmp_path, first):
+    write_below(tmp_path, first)
+    with pytest.raises(ProjectError, match=r"first line of x\.csv looks like a row .* add a line of names"):
+        guessed(tmp_path, "x.csv")
+
+
+@pytest.mark.parametrize("first", ["id,a,b,c,label", "id,400.5,401.0,401.5,label"])
+def test_names_may_be_numbers_in_order_such_as_frequencies(tmp_path, first):
+    write_below(tmp_path, first)
+    assert guessed(tmp_path, "x.csv").settings.data.labels == "label"
 
 
 def test_a_file_of_labels_beside_the_table(tmp_path):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import soundfile
 
 from cmvmed.workbench import Project, ProjectError, init
+from cmvmed.workbench.tables.delimited import DelimitedOptions
+from cmvmed.workbench.tables.read import read_table
 
 ROWS = "id,a_x,a_y,b_x,b_y,label\n" + "".join(
     f"r{i},{i % 5}.5,{i % 7},{i % 3}.25,{i % 11},{'up' if i % 2 else 'down'}\n"
@@ -88,7 +91,7 @@ MISTAKES = {
     "wrong_folder": (toml(("rows.csv", "nowhere/rows.csv")), "Its folder", "does not exist either"),
     "pattern_of_files": (toml(("rows.csv", "days/*.csv")), "No file matches", "days/*.csv"),
     "unknown_format": ({**toml(("rows.csv", "rows.dat")), "rows.dat": "1 2"}, "ending of rows.dat is not known", ".parquet"),
-    "spreadsheet": ({**toml(("rows.csv", "rows.xlsx")), "rows.xlsx": b"PK\x03\x04"}, "spreadsheet", "save the sheet as csv"),
+    "spreadsheet": ({**toml(("rows.csv", "rows.ods")), "rows.ods": b"PK\x03\x04"}, "spreadsheet", "save the sheet as xlsx or csv"),
     "spreadsheet_named_csv": ({"rows.csv": b"PK\x03\x04\x00\x00"}, "rows.csv is a spreadsheet", "save it as csv"),
     "empty_file": ({"rows.csv": ""}, "rows.csv is empty"),
     "blank_file": ({"rows.csv": "\n  \n"}, "rows.csv is empty"),
@@ -134,6 +137,17 @@ MISTAKES = {
         "line 3",
     ),
     "empty_view": ({"rows.csv": HEADER + "".join(f"r{i},1,{i},,,up\n" for i in range(9))}, "View 'b'", "hold nothing"),
+    "renamed_to_a_number": ({"cmvmed.toml": TOML + "[classes]\nup = 1\n"}, "renames 'up' to 1", "must say a text"),
+    "renamed_twice": ({"cmvmed.toml": TOML + '[classes]\na = "b"\nb = "c"\n'}, "renames 'a' to 'b', which is renamed too"),
+    "labels_without_zeros": (
+        {
+            **toml(('labels = "label"', 'labels = "l.csv"'), ("[views.a]", 'ignore = ["label"]\n[views.a]')),
+            "rows.csv": ROWS.replace("\nr", "\n00"),
+            "l.csv": "id,label\n1,up\n2,down\n",
+        },
+        "'1' and '001' may be the same",
+        "leading zeros",
+    ),
     "infinite": (rows(("r1,1.5", "r1,inf")), "Column 'a_x', line 3", "'inf' is infinite", "Leave the cell empty"),
     "too_large": (rows(("r2,2.5", "r2,1e999")), "Column 'a_x', line 4", "is infinite"),
     "two_decimal_signs": (
@@ -249,11 +263,23 @@ def test_there_is_no_project_file(tmp_path):
         Project.load(tmp_path / "cmvmed.toml")
 
 
+def test_the_advice_for_texts_of_pandas_helps(tmp_path):
+    texts = pd.Series(["up", "down"] * 3)
+    np.savez(tmp_path / "x.npz", a=texts.astype(str).to_numpy(dtype=object), b=np.zeros((6, 2)))
+    with pytest.raises(ProjectError, match=r"numpy\.array\(a, dtype=str\)"):
+        read_table(tmp_path / "x.npz", DelimitedOptions())
+    np.savez(tmp_path / "x.npz", a=np.array(texts, dtype=str), b=np.zeros((6, 2)))
+    assert read_table(tmp_path / "x.npz", DelimitedOptions()).frame["a"].tolist() == texts.tolist()
+
+
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
         ({"a": np.zeros((3, 2)), "b": np.zeros((4, 2))}, r"same number of rows.*a \(3\), b \(4\)"),
-        ({"a": np.array(["x", None], dtype=object)}, "holds Python objects.*can run code"),
+        (
+            {"a": np.array(["x", None], dtype=object)},
+            r"Array 'a' of .* holds Python objects.*can run code.*numpy\.array\(a, dtype=str\)",
+        ),
         ({"a": np.zeros((2, 2, 2, 2))}, "'a' of x.npz has 4 dimensions"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -195,7 +196,7 @@ def test_labels_in_a_file(tmp_path):
     table = project.read()
     assert table.labels.tolist() == [None, None, "up"]
     assert table.views["v"].shape == (3, 2)
-    assert any("1 label of labels.csv belong to no row" in message and "'9'" in message for message in table.messages)
+    assert any("1 label of labels.csv belongs to no row" in message and "'9'" in message for message in table.messages)
 
 
 def test_labels_lose_surrounding_blanks_and_whole_numbers_their_point(tmp_path):
@@ -239,3 +240,33 @@ def test_model_parameters(tmp_path):
     assert project.model_parameters == {"labels_drawn": "unknown"}
     text = (tmp_path / "cmvmed.toml").read_text(encoding="utf-8") + 'n_stages = 4\nkernel = "rbf"\n'
     assert write_project(tmp_path, text).model_parameters == {"labels_drawn": "unknown", "n_stages": 4, "kernel": "rbf"}
+
+
+def test_a_part_of_the_rows_has_every_class_and_is_evenly_spaced(tmp_path):
+    lines = [f"{i},{i / 7:.3f},{'ab'[i % 2] if i < 600 else 'c' if i in (700, 900, 990) else ''}" for i in range(1000)]
+    (tmp_path / "x.csv").write_text("\n".join(["id,acc_x,label", *lines]), encoding="utf-8")
+    (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "x.csv", tmp_path / "cmvmed.toml").text, encoding="utf-8")
+    project = Project.load(tmp_path)
+    rows = project.rows()
+    part = rows.part(100)
+    assert (part.labels.counts, len(part.ids)) == ({"a": 25, "b": 25, "c": 2}, 100)
+    assert part.table.frame["acc_x"].tolist() == [rows.table.frame["acc_x"][int(key)] for key in part.ids]
+    unlabeled = [int(key) for key, label in zip(part.ids, part.labels.values, strict=True) if label is None]
+    assert max(np.diff(unlabeled)) <= 2 * min(np.diff(unlabeled)) + 1
+    assert rows.part(1000) is rows
+    assert project.read(part).views["numbers"].shape == (100, 1)
+    assert "A quick look: 100 of 1000 rows." in part.messages
+
+
+def test_the_expected_time_grows_with_the_rows(tmp_path, monkeypatch):
+    lines = [f"{i},{i % 9},{'ab'[i % 9 > 4] if i < 40 else ''}" for i in range(2500)]
+    (tmp_path / "x.csv").write_text("\n".join(["id,acc_x,label", *lines]), encoding="utf-8")
+    (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "x.csv", tmp_path / "cmvmed.toml").text, encoding="utf-8")
+    project = Project.load(tmp_path)
+    table = project.read()
+    fitted = []
+    monkeypatch.setattr(Project, "train", lambda self, part: fitted.append(len(part.ids)))
+    monkeypatch.setattr("cmvmed.workbench.project.perf_counter", iter([1.0, 3.0]).__next__)
+    assert project.expected_seconds(table) == pytest.approx(2.0 * 10**0.85, rel=1e-12)
+    assert fitted == [250]
+    assert project.expected_seconds(replace(table, ids=table.ids[:999])) == 0.0

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import soundfile
 from scipy.sparse import csr_array
 
 import cmvmed
@@ -305,3 +306,27 @@ def test_rows_are_predicted_in_parts(tmp_path, monkeypatch):
     found = trained.predict("windows.csv", on_rows=done.append)
     assert done == [70, 70, 60]
     pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_new_recordings_need_no_folders_of_classes(tmp_path):
+    """Trained on dog/d0.wav and cat/c0.wav, new files are n0.wav; a wrong folder is an error in training as before."""
+    rng, t = np.random.default_rng(0), np.arange(2000) / 8000
+    for name, frequency in {"dog": 300, "cat": 900}.items():
+        for i in range(5):
+            file = tmp_path / "rec" / name / f"{name}{i}.wav"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            soundfile.write(file, 0.3 * np.sin(2 * np.pi * frequency * t) + 0.02 * rng.normal(size=2000), 8000)
+    trained = started(tmp_path, "rec").train(n_stages=2)
+    assert trained.project.settings.data.labels == "folder"
+    flat = tmp_path / "new"
+    flat.mkdir()
+    for i in range(3):
+        shutil.copy(tmp_path / "rec" / "dog" / f"dog{i}.wav", flat / f"n{i}.wav")
+    found = trained.predict(flat)
+    assert (found.index.tolist(), found["class"].tolist()) == (["n0", "n1", "n2"], ["dog"] * 3)
+    in_folders = trained.predict(tmp_path / "rec")
+    assert len(in_folders) == 10
+    text = (tmp_path / "cmvmed.toml").read_text().replace('"rec"', '"new"')
+    (tmp_path / "cmvmed.toml").write_text(text)
+    with pytest.raises(ProjectError, match="No sound file"):
+        Project.load(tmp_path).read()

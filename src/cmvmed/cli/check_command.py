@@ -67,13 +67,15 @@ def command(project: Path, label_files: tuple[Path, ...], settings: tuple[str, .
 def _print_counts(counts: dict[str, Any] | None) -> None:
     if counts is None:
         return
-    groups = "" if counts["groups"] is None else f", {counts['groups']} groups"
-    click.echo(f"{counts['rows']} rows, {counts['labeled']} labeled, {counts['unlabeled']} unlabeled{groups}")
+    from cmvmed.workbench.user_errors import plural
+
+    groups = "" if counts["groups"] is None else f", {plural(counts['groups'], 'group')}"
+    click.echo(f"{plural(counts['rows'], 'row')}, {counts['labeled']} labeled, {counts['unlabeled']} unlabeled{groups}")
     for label, count in counts["labels_per_class"].items():
         click.echo(f"  class {label}: {count}")
     for name, view in counts["views"].items():
         kinds = ", ".join(f"{count} {kind}" for kind, count in view["kinds"].items())
-        gaps = f"absent in {view['rows_absent']} rows, {view['cells_missing']} single gaps"
+        gaps = f"absent in {plural(view['rows_absent'], 'row')}, {plural(view['cells_missing'], 'single gap')}"
         click.echo(f"  view {name}: {kinds}; {gaps}")
     click.echo()
 

@@ -1,20 +1,39 @@
-"""``cmvmed demo``: simulate recordings, compute features, compare methods, draw a figure."""
+"""``cmvmed demo``: the commands on the bundled table, then a comparison of methods on simulated recordings."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import asdict
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
+from shutil import which
+from textwrap import fill
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
 
+from cmvmed._optional import install_command
+
 if TYPE_CHECKING:
     from cmvmed.demo.footsteps_demo import Recorder, Recordings, Score
+    from cmvmed.demo.room_demo import RoomScores
+
+EXTRAS = {"audio": "librosa", "plot": "matplotlib", "workbench": "pandas"}
+ROOM_COMMANDS = (
+    "init --example --force",
+    "check",
+    "train --force",
+    "predict room_new.csv -o predictions.csv --force",
+)
+OWN_FILE = """
+Your own file: a table with one row per measurement, and a column of classes that is empty in most rows.
+  {program} init mytable.csv    guesses sensors and labels, and writes cmvmed.toml
+  {program} train               a model, the accuracy to expect, and report.html"""
 
 
 @click.command()
@@ -30,16 +49,17 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("demo-output"),
     show_default=True,
-    help="Folder of the figure.",
+    help="Folder of the files.",
 )
 @click.option("--quiet", is_flag=True, help="Print the results without progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 def command(splits: int, output: Path, quiet: bool, as_json: bool) -> None:
-    """Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.
+    """Learn how many people are in a room from its sensors; then classify simulated footsteps.
 
-    Simulates 1500 recordings of people who walk past four acoustic sensors, some of them with an animal, and computes
-    cepstral features. Then compares classifiers fitted to 50 labels only with CMV-MED, which also uses 1150 unlabeled
-    recordings, and draws the results. Needs the extras audio and plot: pip install 'cmvmed[audio,plot]'.
+    First the commands of a project, from init to predict, on a bundled table of real sensors. Then 1500 simulated
+    recordings of people who walk past four acoustic sensors, some of them with an animal: classifiers fitted to 50
+    labels only are compared with CMV-MED, which also uses 1150 unlabeled recordings, and the results are drawn. Needs
+    the extras audio, plot and workbench.
 
     \b
     Examples:
@@ -48,6 +68,9 @@ def command(splits: int, output: Path, quiet: bool, as_json: bool) -> None:
       cmvmed demo --quiet --json > demo.json
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     check_extras()
+    room = run_room(output / "room", hidden=quiet or as_json)
+    if not as_json:
+        print_room(room, output / "room")
     from cmvmed.demo import demo_figure, footsteps_demo
 
     with timed_step("Simulating 1500 recordings of footsteps at four sensors", quiet):
@@ -60,19 +83,50 @@ def command(splits: int, output: Path, quiet: bool, as_json: bool) -> None:
         accuracies = {method: [score.accuracy for score in done] for method, done in scores.items()}
         demo_figure.draw_figure(recordings, accuracies, recorder, splits - 1, path)
     if as_json:
-        click.echo(json.dumps(as_dict(scores, path), indent=2))
+        click.echo(json.dumps({"room": asdict(room), **as_dict(scores, path)}, indent=2))
     else:
         print_results(scores, path)
+        click.echo(OWN_FILE.format(program=program()))
 
 
 def check_extras() -> None:
     """Raise an error if a required extra is not installed."""
-    missing = [
-        extra for extra, module in {"audio": "librosa", "plot": "matplotlib"}.items() if find_spec(module) is None
-    ]
+    missing = [extra for extra, module in EXTRAS.items() if find_spec(module) is None]
     if missing:
-        extras = ",".join(missing)
-        raise ImportError(f"The demonstration needs optional packages: pip install 'cmvmed[{extras}]'")
+        raise ImportError(f"The demonstration needs optional packages: {install_command(','.join(missing))}")
+
+
+def run_room(folder: Path, *, hidden: bool) -> RoomScores:
+    """Run the commands of a project on the bundled table in a folder, and score the model by the hidden labels."""
+    from cmvmed.cli.main import main
+    from cmvmed.demo.room_demo import score_room
+    from cmvmed.workbench import TrainedProject
+
+    folder.mkdir(parents=True, exist_ok=True)
+    nowhere = StringIO()
+    with chdir(folder):
+        for line in ROOM_COMMANDS:
+            if hidden:
+                with redirect_stdout(nowhere), redirect_stderr(nowhere):
+                    main(line.split(), standalone_mode=False)
+            else:
+                click.secho(f"$ cmvmed {line.replace(' --force', '')}", bold=True)
+                main(line.split(), standalone_mode=False)
+                click.echo()
+        return score_room(TrainedProject.load("model.cmvmed").predict("room.csv")["class"])
+
+
+def print_room(room: RoomScores, folder: Path) -> None:
+    """Print what was learned, and where the report is."""
+    click.secho("What was learned", bold=True)
+    click.echo(fill(room.sentence, 100, break_on_hyphens=False))
+    click.echo(f"Report, for a browser: {(folder / 'report.html').absolute()}\n")
+
+
+def program() -> str:
+    """How the user calls cmvmed: by its path if its environment is not active."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "cmvmed" and which("cmvmed") is None else "cmvmed"
 
 
 @contextmanager
@@ -142,7 +196,6 @@ def print_results(scores: dict[str, list[Score]], path: Path) -> None:
         f"\nGain from the unlabeled recordings with the same {N_LABELED} labels: {gain:+.1f} points of accuracy."
     )
     click.echo(f"Figure: {path}")
-    click.echo("Next: `cmvmed init DATA` looks at your own data; `cmvmed --help` shows the commands.")
 
 
 def _mean(done: list[Score]) -> float:

@@ -10,19 +10,26 @@ from cmvmed.cli.project_options import check_output, force_option, model_option,
 
 
 @click.command()
-@click.argument("output", type=click.Path(path_type=Path))
 @model_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default="model.onnx",
+    show_default=True,
+    help="ONNX file to write.",
+)
 @force_option
-def command(output: Path, model: Path, force: bool) -> None:
-    """Write a model as the ONNX file OUTPUT, for devices and programs without Python.
+def command(model: Path, output: Path, force: bool) -> None:
+    """Write a model as an ONNX file, for devices and programs without Python.
 
     Its inputs are the features of each view, whose names are shown, and a view of NaN is absent. What makes features of
-    texts, categories, dates and signals is not part of it. Needs the extra onnx: pip install 'cmvmed[onnx]'.
+    texts, categories, dates and signals is not part of it. Needs the extra onnx.
 
     \b
     Examples:
-      cmvmed export model.onnx
-      cmvmed export other.onnx -m other.cmvmed --force
+      cmvmed export
+      cmvmed export -m other.cmvmed -o other.onnx --force
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     if output.suffix.lower() != ".onnx":
         raise click.UsageError(f"The name of an ONNX file ends in .onnx, but {str(output)!r} does not.")

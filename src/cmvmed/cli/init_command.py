@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path), required=False)
+@click.option("--example", is_flag=True, help="Write room.csv and room_new.csv here, and look at room.csv.")
 @click.option(
     "--project",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -27,30 +28,46 @@ if TYPE_CHECKING:
 @force_option
 @click.option("--dry-run", is_flag=True, help="Show the project file without writing it.")
 @json_option
-def command(data: Path, project: Path, force: bool, dry_run: bool, as_json: bool) -> None:
+def command(data: Path | None, example: bool, project: Path, force: bool, dry_run: bool, as_json: bool) -> None:
     """Look at DATA, guess views, labels, identifiers and groups, and write a project file.
 
     DATA is a file (csv, tsv, parquet, feather, npz, ts), a pattern of files in quotation marks, or a folder of tables
     or of sound files (wav, flac). What is guessed is said, with the line of the project file to change if it is wrong.
+    Without data of your own, --example writes real ones: sensors of a room, and how many people were in it.
 
     \b
     Examples:
+      cmvmed init --example
       cmvmed init windows.csv
       cmvmed init recordings/ --dry-run
       cmvmed init 'days/*.csv' --project swimming.toml --force
     """  # noqa: D301 (\b keeps click from wrapping the lines)
-    from cmvmed.workbench import init
-
+    if example == (data is not None) or (example and dry_run):
+        raise click.UsageError("Give the path of your data, or --example, which writes tables, without --dry-run.")
     if not dry_run:
         check_output(project, force=force, what="project file")
-    guesses = init(data, project)
+    written = _write_example(force=force) if example else []
+    from cmvmed.workbench import init
+
+    guesses = init(data or written[0], project)
     if not dry_run:
         with atomic_file(project) as part:
             part.write_text(guesses.text, encoding="utf-8")
+        written.append(project)
     if as_json:
         click.echo(json.dumps(_as_json(guesses, project, written=not dry_run), indent=2))
     else:
-        _print_guesses(guesses, project, dry_run)
+        _print_guesses(guesses, project, written)
+
+
+def _write_example(*, force: bool) -> list[Path]:
+    """Write the bundled tables to the current folder; the one to learn from comes first."""
+    from cmvmed.datasets import write_room
+    from cmvmed.datasets.room_occupancy import FILES
+
+    for name in FILES.values():
+        check_output(Path(name), force=force)
+    return list(write_room().values())
 
 
 def _as_json(guesses: Guesses, project: Path, *, written: bool) -> dict[str, object]:
@@ -63,14 +80,17 @@ def _as_json(guesses: Guesses, project: Path, *, written: bool) -> dict[str, obj
     }
 
 
-def _print_guesses(guesses: Guesses, project: Path, dry_run: bool) -> None:
-    if dry_run:
-        click.echo(guesses.text)
+def _print_guesses(guesses: Guesses, project: Path, written: list[Path]) -> None:
+    if written:
+        click.echo(f"{', '.join(map(str, written))} {'was' if len(written) == 1 else 'were'} written.\n")
     else:
-        click.echo(f"{project} was written.\n")
+        click.echo(guesses.text)
     click.echo("Guessed; if it is wrong, change the line:")
-    for guess in guesses.guesses:
-        click.echo(f"  - {guess.what}\n      {click.style(guess.line, bold=True)}")
+    for line in dict.fromkeys(guess.line for guess in guesses.guesses):
+        for guess in guesses.guesses:
+            if guess.line == line:
+                click.echo(f"  - {guess.what}")
+        click.echo(f"      {click.style(line, bold=True)}")
     for message in guesses.messages:
         click.echo(f"  - {message}")
     option = "" if project == Path("cmvmed.toml") else f" --project {project}"

@@ -13,6 +13,7 @@ import click
 from cmvmed._optional import import_optional
 from cmvmed.cli.project_options import check_output, force_option, project_changes, project_option
 from cmvmed.pages.atomic_file import atomic_file
+from cmvmed.pages.formatting import plural
 
 if TYPE_CHECKING:
     from cmvmed.labeling import LabelingSession
@@ -61,14 +62,12 @@ def command(
     from cmvmed.labeling import LabelingSession, import_rows
     from cmvmed.workbench.label_store import LabelStore, labels_path
 
-    store = LabelStore(labels_path(project))
-    if store.note:
-        click.echo(store.note, err=True)
-    session = LabelingSession(project, store, learn=export_to is None)
+    session = LabelingSession(project, LabelStore(labels_path(project)), learn=export_to is None)
     try:
         if import_from is not None:
             rows = import_rows(import_from.read_bytes(), import_from.name, session.ids)
-            click.echo(f"{session.add_rows(rows)} labels of {import_from} were added or changed.")
+            n = session.add_rows(rows)
+            click.echo(f"{plural(n, 'label')} of {import_from} {'was' if n == 1 else 'were'} added or changed.")
         if export_to is not None:
             _export(session, export_to, form)
         else:
@@ -84,7 +83,7 @@ def _export(session: LabelingSession, path: Path, form: str) -> None:
     content = export_rows(rows, form)
     with atomic_file(path) as part:
         part.write_bytes(content)
-    click.echo(f"{len(rows)} labels were written to {path}.")
+    click.echo(f"{plural(len(rows), 'label was', 'labels were')} written to {path}.")
 
 
 def _listener(port: int) -> socket.socket:
@@ -113,7 +112,7 @@ def _serve(session: LabelingSession, port: int, open_page: bool) -> None:
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
         address = f"http://127.0.0.1:{port}/?token={token}"
         click.echo(
-            f"{len(session.ids)} rows. Label at\n\n  {address}\n\nEnd with Ctrl-C; labels are in {session.store.path}."
+            f"{plural(len(session.ids), 'row')}. Label at\n\n  {address}\n\nEnd with Ctrl-C; labels are in {session.store.path}."
         )
         remove = at_end.callback(lambda: None)
         if open_page:  # beside the labels, because some browsers cannot read the folder of temporary files

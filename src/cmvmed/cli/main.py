@@ -5,6 +5,7 @@ called, so that help is fast. A ``ValueError``, ``OSError`` or ``ImportError`` i
 without a traceback. Any other exception is a bug and is shown with its traceback.
 """
 
+import errno
 import signal
 import threading
 from collections.abc import Iterator
@@ -28,13 +29,22 @@ SECTIONS = {
         "report": "Write the report of a model again, as one HTML page.",
         "export": "Write a model as ONNX, for devices without Python.",
     },
-    "Simulated data": {
-        "demo": "Classify simulated footsteps at four sensors with 50 labels, with and without unlabeled data.",
+    "Without data of your own": {
+        "demo": "Learn how many people are in a room from its sensors; then classify simulated footsteps.",
     },
 }
 COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
 EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid command line, 130 interrupted, 143 terminated."
 USER_ERRORS = (ValueError, OSError, ImportError)
+_ALLOW = "Allow writing there, or choose another folder."
+ADVICE = {  # by the number of an error of the system
+    errno.ENOSPC: "Free some space, or choose a file on another disk; nothing that was there before has changed.",
+    errno.EACCES: _ALLOW,
+    errno.EPERM: _ALLOW,
+    errno.EROFS: _ALLOW,
+    errno.ENOENT: "Check the spelling of the path.",
+    errno.EMFILE: "Too many files are open at once: raise the limit (ulimit -n).",
+}
 
 
 class CommandGroup(click.Group):
@@ -69,7 +79,15 @@ class CommandGroup(click.Group):
         except USER_ERRORS as error:
             if ctx.meta.get("debug"):
                 raise
-            raise click.ClickException(str(error) or type(error).__name__) from error
+            raise click.ClickException(_message(error)) from error
+
+
+def _message(error: Exception) -> str:
+    """What to show of an error; what the system reports gets the file first, and advice."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error) or type(error).__name__
+    where = "" if error.filename is None else f"{error.filename}: "
+    return f"{where}{error.strerror}. {ADVICE.get(error.errno, 'Check the file and its folder, and try again.')}"
 
 
 class LazyCommands(CommandGroup):
@@ -143,7 +161,7 @@ def main() -> None:
     """Semi-supervised classification with several sensors and few labels.
 
     \b
-    First steps with your own files:
+    First steps with your own files (without one, `cmvmed init --example` writes a table):
       cmvmed init DATA              write the project file cmvmed.toml: views, labels, groups
       cmvmed check                  what looks wrong in the data
       cmvmed train                  a model, a report, and the accuracy to expect

@@ -23,6 +23,7 @@ from cmvmed.cli.project_options import (
     write_table,
 )
 from cmvmed.cli.train_command import progress_bar
+from cmvmed.pages.formatting import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,9 +86,9 @@ def _as_json(predictions: pd.DataFrame, output: Path | None, messages: Sequence[
 def _summary(predictions: pd.DataFrame) -> str:
     """How many rows have which class, and how many lack a view or are unlike the training rows."""
     counts = predictions["class"].value_counts()
-    parts = [f"{len(predictions)} rows", ", ".join(f"{name} {count}" for name, count in counts.items())]
+    parts = [plural(len(predictions), "row"), ", ".join(f"{name} {count}" for name, count in counts.items())]
     n_missing = int((predictions["missing_views"] != "").sum())
     novel = predictions.filter(like="novelty_").gt(1.0).any(axis=1).sum()
-    parts += [f"{n_missing} lack a view"] if n_missing else []
+    parts += [f"{n_missing} {'lacks' if n_missing == 1 else 'lack'} a view"] if n_missing else []
     parts += [f"{novel} unlike the training rows in a view"] if novel else []
     return "; ".join(parts)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import webbrowser
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -46,7 +48,8 @@ def command(
 ) -> None:
     """Write the report of a model: what to expect of it, what each view contributes, and what to do next.
 
-    `cmvmed train` writes it too; this command writes it again from the model file and the project's data.
+    `cmvmed train` writes it too, with a part of the learning curve; this command writes it again from the model file and
+    the project's data, with the complete curve, for which the model is fitted up to nine times to at most 400 rows.
 
     \b
     Examples:
@@ -59,7 +62,9 @@ def command(
     opened, trained = open_project(project, settings, label_files), open_model(model)
     rows = opened.rows()
     table = trained.read_training(opened, rows)
-    write_report(output, trained, table, opened.check(rows), command=command_line(), overwrite=force, rows=rows)
+    findings = opened.check(rows)
+    options: dict[str, Any] = {"command": command_line(), "overwrite": force, "rows": rows, "curve_cost": inf}
+    write_report(output, trained, table, findings, **options)
     click.echo(f"{output}: the report, for a browser")
     if open_page and not webbrowser.open(output.absolute().as_uri()):
         raise click.ClickException(f"The page was written to {output}, but no browser could be opened.")

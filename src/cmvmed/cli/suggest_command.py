@@ -71,7 +71,9 @@ def command(
     elif output is None:
         click.echo(for_people(suggestions).to_csv(float_format=DIGITS), nl=False)
     else:
+        from cmvmed.workbench.user_errors import plural
+
         column = suggestions.columns[0]
-        click.echo(f"{output}: {len(suggestions)} rows; fill in the column {column!r}, then:")
+        click.echo(f"{output}: {plural(len(suggestions), 'row')}; fill in the column {column!r}, then:")
         click.echo(f"  cmvmed train --labels {output} --force")
         click.echo(f"Or add it to [data] in {project}, to keep it: label_files = [{json.dumps(str(output))}]")

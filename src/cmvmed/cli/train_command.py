@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from cmvmed.workbench import Finding, Project, ProjectTable, TrainedProject
 
 DEFAULT_REPORT = "report.html"
+QUICK_ROWS = 400
+SHORT_SECONDS = 5.0  # an expected time below this is not worth a number
 # Rough shares of the time of a training, for the time left; a stage is a share of its own.
 STEPS = {"Reading": 5, "Checking": 5, "Encoding": 5, "Setting up": 20, "Fitting": 35, "Holding out labels": 30}
 
@@ -60,6 +62,9 @@ Advance = Callable[[str, float], None]  # label of the step that begins, units t
     help="Page about the model to write.",
 )
 @click.option("--no-report", is_flag=True, help="Write the model file only.")
+@click.option(
+    "--quick", is_flag=True, help="A first look: at most about 400 rows, and no learning curve in the report."
+)
 @labels_option
 @set_option
 @force_option
@@ -71,6 +76,7 @@ def command(
     output: Path,
     report: Path,
     no_report: bool,
+    quick: bool,
     label_files: tuple[Path, ...],
     settings: tuple[str, ...],
     force: bool,
@@ -81,11 +87,12 @@ def command(
     """Learn a model from a project's rows, and write it and a report to files.
 
     The checks of `cmvmed check` come first: errors stop the training, warnings are shown. The model file holds all that
-    `cmvmed predict` needs, without the data and the project file.
+    `cmvmed predict` needs, without the data and the project file. The expected time is printed first.
 
     \b
     Examples:
       cmvmed train
+      cmvmed train --quick
       cmvmed train --set model.temperature=0.3 --set data.labels_drawn=random -o other.cmvmed
       cmvmed train --labels next.csv --force       with rows that were labeled after `cmvmed suggest`
       cmvmed train --print-python > train.py
@@ -93,7 +100,7 @@ def command(
     changes = project_changes(project, settings, label_files)
     page = None if no_report else report
     if print_python:
-        click.echo(python_lines(project, changes, output, page, force), nl=False)
+        click.echo(python_lines(project, changes, output, page, force, quick), nl=False)
         return
     from cmvmed.workbench import Project
 
@@ -108,11 +115,13 @@ def command(
         advance("Checking", STEPS["Reading"])
         findings = opened.check(rows)
         _stop_at_errors(findings, rows.messages, as_json)
+        rows = rows.part(QUICK_ROWS) if quick else rows
         advance("Encoding", STEPS["Checking"])
         table = opened.read(rows)
         if dry_run:
             _show_dry_run(findings, table, output, page, as_json)
             return
+        _show_time(opened, table, with_curve=page is not None and not quick)
         advance("Setting up", STEPS["Encoding"])
         with collected_warnings() as warned:
             trained = opened.train(table, callbacks=[StageProgress(advance, _n_stages(opened))])
@@ -121,15 +130,33 @@ def command(
         if page is not None:
             from cmvmed.workbench.report import write_report
 
-            write_report(page, trained, table, findings, command=command_line(), overwrite=force, rows=rows)
+            options: dict[str, Any] = {"command": command_line(), "rows": rows, "with_learning_curve": not quick}
+            write_report(page, trained, table, findings, overwrite=force, **options)
     if as_json:
         click.echo(json.dumps(_as_json(trained, table, findings, warned, output, page), indent=2))
     else:
         _show_result(trained, table, findings, warned, output, page)
 
 
-def python_lines(project: Path, changes: dict[str, Any], output: Path, report: Path | None, force: bool) -> str:
+def _show_time(project: Project, table: ProjectTable, *, with_curve: bool) -> None:
+    """Print the expected time on the error stream."""
+    from cmvmed.workbench.report.learning_curve import curve_seconds
+
+    fit = project.expected_seconds(table)
+    seconds = fit + curve_seconds(fit, len(table.ids)) * with_curve
+    if seconds < SHORT_SECONDS:
+        text = "some seconds."
+    else:
+        rounded = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
+        text = f"about {rounded}; --quick learns from {QUICK_ROWS} rows for a first look."
+    click.echo(f"Expected time: {text}", err=True)
+
+
+def python_lines(
+    project: Path, changes: dict[str, Any], output: Path, report: Path | None, force: bool, quick: bool = False
+) -> str:
     """The lines of Python that train the project."""
+    without_curve = ", with_learning_curve=False" if quick else ""
     given = f", changes={changes!r}" if changes else ""
     overwrite = ", overwrite=True" if force else ""
     return "\n".join(
@@ -142,10 +169,10 @@ def python_lines(project: Path, changes: dict[str, Any], output: Path, report: P
             "findings = project.check(rows)",
             "for finding in findings:",
             "    print(finding.level, finding.message)",
-            "table = project.read(rows)",
+            f"table = project.read(rows{f'.part({QUICK_ROWS})' if quick else ''})",
             "trained = project.train(table)",
             f"trained.save({str(output)!r}{overwrite})",
-            *([f"write_report({str(report)!r}, trained, table, findings{overwrite})"] if report else []),
+            *([f"write_report({str(report)!r}, trained, table, findings{overwrite}{without_curve})"] if report else []),
             "print(trained.model.accuracy_estimate())",
             "",
         ]

@@ -26,6 +26,7 @@ BALANCE_TOLERANCE = 1e-10  # largest difference between a class's share and its 
 MAX_BALANCE_STEPS = 200
 SMOOTH_RANGE = 20.0  # a range of scores, in units of 2T, over which the balance is a smooth problem
 ROUNDING = float(np.finfo(float).eps)
+SMALLEST = float(np.finfo(float).tiny)
 MAX_OFFSET_STEPS = 1000  # halvings of the widest bracket, and some room
 VARIATION_TOLERANCE = 1e-9  # correlations, and deviations relative to the largest score, below this are rounding
 HARD_RANGE = 1e-9  # of the range of scores; at lower temperatures the consensus is a hard assignment anyway
@@ -200,12 +201,17 @@ def _many_class_offset(scores: Array, share: Array, prior: Array, temperature: f
 
 
 def _newton_balance(scores: Array, share: Array, prior: Array, scale: float, offset: Array) -> Array:
-    """Newton steps on φ at one temperature, each shortened until φ's slope along it has not turned steeply upwards."""
+    """Newton steps on φ at one temperature, each shortened until φ's slope along it has not turned steeply upwards.
+
+    Before them, each class is scaled by what its share lacks: where one class has almost all of it, φ is all but linear.
+    """
 
     def imbalance(o: Array) -> tuple[Array, Array]:
         q = softmax((scores + o) / scale)
         return share @ q - prior, q
 
+    found = np.maximum(share @ softmax((scores + offset) / scale), SMALLEST)
+    offset = offset + scale * (np.log(prior) - np.log(found))
     gradient, q = imbalance(offset)
     for _ in range(MAX_BALANCE_STEPS):
         if np.abs(gradient).max() <= BALANCE_TOLERANCE:

@@ -52,12 +52,10 @@ def draw_figure(
 
 def _new_figure() -> Figure:
     """A figure that is not connected to a window."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise ImportError("The figure needs matplotlib: pip install 'cmvmed[plot]'") from error
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     layout: Any = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15, wspace=0.02, hspace=0.06)
     figure = Figure(figsize=(12.5, 8.6), layout=layout)
     FigureCanvasAgg(figure)

@@ -14,7 +14,7 @@ statistics      statistics and spectral bands (:class:`cmvmed.features.WindowFea
 ranks           the same statistics, each as the normal score of its rank among those of the sample
 ==============  ========================================================================================
 
-The first four are those of aeon (``pip install 'cmvmed[timeseries]'``); hydra also needs torch.
+The first four are those of aeon (extra ``timeseries``); hydra also needs torch.
 
 References
 ----------

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from cmvmed._optional import install_command
 from cmvmed._warnings import warn_user
 from cmvmed.features.extractors import is_available
 from cmvmed.features.feature_choice import KindScore, choose_kinds
@@ -215,7 +216,7 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         if "auto" in kinds and self.candidates is None and not all(map(is_available, WITH_AEON)):
             warn_user(
                 "aeon is not installed, so automatic features are statistics, spectra and cepstra only. Random convolutions "
-                "are often better: pip install 'cmvmed[timeseries]'. To use statistics without this message: "
+                f"are often better: {install_command('timeseries')}. To use statistics without this message: "
                 'kind="statistics".'
             )
 

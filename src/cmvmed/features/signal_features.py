@@ -35,9 +35,9 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kind : {"minirocket", "multirocket", "hydra", "catch22", "mfcc", "statistics", "ranks"}
-        Random convolutions and catch22 are those of aeon and need ``pip install 'cmvmed[timeseries]'``, "hydra" also
-        torch; "mfcc" needs ``[audio]``. Several kinds joined by ``"+"`` are side by side, narrow ones repeated until all
-        have about the same number of columns: standardized, each kind then has the same weight in kernels and distances.
+        Random convolutions and catch22 are those of aeon, which the extra ``timeseries`` installs; "hydra" also
+        needs torch, and "mfcc" the extra ``audio``. Several kinds joined by ``"+"`` are side by side, narrow ones repeated
+        until all have about the same number of columns: standardized, each kind then has the same weight in kernels and distances.
     sampling_rate : float, optional
         Samples per second of signals given as arrays; None: 1.
     memory : path or FeatureCache, optional

@@ -54,13 +54,6 @@ class Nodes:
         place = tuple(own[nodes] for own in self.place)
         return replace(self, place=place, node_of_row=number[self.node_of_row], weights=self.weights[nodes])
 
-    def of_nodes(self, row_values: Array) -> Array:
-        """(m, k) for the nodes from (n, k) for the training rows, which is the same for equal rows."""
-        own = np.flatnonzero(self.node_of_row >= 0)
-        values = np.empty((self.size, row_values.shape[1]))
-        values[self.node_of_row[own]] = row_values[own]
-        return values
-
     def of_rows(self, node_values: Array) -> Array:
         """(n, k) for the training rows from (m, k): a row has what its node has, zero without any of the views.
 
@@ -126,10 +119,6 @@ class Nodes:
         """S = D^(-1/2) W D^(-1/2), (m, m), whose eigenvalues are between -1 and 1."""
         scale = sparse.diags(1.0 / self.root_degrees)
         return sparse.csr_matrix(scale @ self.adjacency @ scale)
-
-    def shifted_laplacian(self, regularization: float) -> sparse.csr_matrix:
-        """Λ + εI = (1 + ε)I - S, (m, m)."""
-        return sparse.csr_matrix((1.0 + regularization) * sparse.identity(self.size) - self.normalized_adjacency)
 
     def _blocks(self) -> Iterator[tuple[IntArray, Array]]:
         """Some nodes at a time, with their distances to all nodes."""

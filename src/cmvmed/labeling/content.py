@@ -2,15 +2,18 @@
 
 import base64
 import io
+import re
 import wave
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.tables.columns import RawTable
+from cmvmed.workbench.tables.columns import FloatArray, RawTable, read_cells
 from cmvmed.workbench.tables.rows import ProjectRows
+from cmvmed.workbench.user_errors import ProjectError
 
 __all__ = ["RowContent"]
 
@@ -20,6 +23,8 @@ MAX_CELLS = 200  # of a table
 SPECTRUM_BANDS, SPECTRUM_FRAMES = 96, 400
 RANGE_DB = 70.0  # below the largest value of a spectrogram, what is drawn as nothing
 FULL_SCALE = 32767
+UNIT = re.compile(r"[\[(]([^\[\]()]{1,12})[\])]\s*$")  # at the end of the name of a column
+MAX_MEDIANS, MIN_LABELS = 4, 2  # classes whose medians are shown, and labels that a median needs
 MIN_RATE = 8000.0  # Hz; browsers refuse sounds of less than about 3000
 
 
@@ -35,10 +40,15 @@ class RowContent:
 
     rows: ProjectRows
     sampling_rate: float | None = None
+    _numbers: dict[str, FloatArray | None] = field(default_factory=dict)
 
-    def panels(self, row: int) -> list[dict[str, Any]]:
-        """One dict per view: its name and its parts, none where the row does not have the view."""
-        return [{"view": view, "parts": self._parts(columns, row)} for view, columns in self.rows.roles.views.items()]
+    def panels(self, row: int, by_class: Mapping[str, NDArray[np.intp]] | None = None) -> list[dict[str, Any]]:
+        """One dict per view: its name and its parts, none where the row does not have the view.
+
+        ``by_class`` are the labeled rows of each class, for medians beside numbers.
+        """
+        views = self.rows.roles.views.items()
+        return [{"view": view, "parts": self._parts(columns, row, by_class or {})} for view, columns in views]
 
     def sound(self, row: int, column: str) -> bytes:
         """A wav file of the waveform in a column, at full scale."""
@@ -62,7 +72,7 @@ class RowContent:
         signal = self.rows.table.signals.get(column)
         return signal is not None and signal.is_sound
 
-    def _parts(self, columns: list[str], row: int) -> list[dict[str, Any]]:
+    def _parts(self, columns: list[str], row: int, by_class: Mapping[str, NDArray[np.intp]]) -> list[dict[str, Any]]:
         table, parts, cells = self.rows.table, [], []
         for column in columns:
             if column in table.signals:
@@ -75,10 +85,37 @@ class RowContent:
             if self.rows.kinds.get(column) == "text":
                 parts.append({"kind": "text", "name": column, "text": cell[:MAX_TEXT], "cut": len(cell) > MAX_TEXT})
             else:
-                cells.append([column, cell[:MAX_TEXT]])
+                cells.append((column, cell[:MAX_TEXT]))
         if cells:
-            parts.append({"kind": "table", "cells": cells[:MAX_CELLS], "n_more": max(0, len(cells) - MAX_CELLS)})
+            parts.append(self._table(cells, row, by_class))
         return parts
+
+    def _table(
+        self, cells: list[tuple[str, str]], row: int, by_class: Mapping[str, NDArray[np.intp]]
+    ) -> dict[str, Any]:
+        """Cells with their distance from the mean in standard deviations, and the medians of the largest classes."""
+        frequent = sorted(by_class, key=lambda name: -len(by_class[name]))[:MAX_MEDIANS]
+        classes = [name for name in by_class if name in frequent and len(by_class[name]) >= MIN_LABELS]
+        lines = []
+        for column, text in cells[:MAX_CELLS]:
+            line: dict[str, Any] = {"name": column, "value": text}
+            values = self._values(column)
+            if values is not None:
+                line |= {"z": z_score(values, row), "medians": [_median(values[by_class[name]]) for name in classes]}
+            lines.append(line)
+        classes = classes if any("medians" in line for line in lines) else []
+        return {"kind": "table", "cells": lines, "classes": classes, "n_more": max(0, len(cells) - MAX_CELLS)}
+
+    def _values(self, column: str) -> FloatArray | None:
+        """The numbers of a column; None if it holds none, or some that are an error."""
+        if column not in self._numbers:
+            self._numbers[column] = None
+            if self.rows.kinds.get(column) == "number":
+                try:
+                    self._numbers[column] = read_cells(self.rows.table, column, "number").values
+                except ProjectError:  # `cmvmed check` says what is wrong
+                    return None
+        return self._numbers[column]
 
     def _waveform(self, column: str, row: int) -> tuple[NDArray[np.float64], float]:
         values, rate = self.rows.table.signals[column].waveform(row)
@@ -96,6 +133,7 @@ class RowContent:
         part: dict[str, Any] = {
             "kind": "sound" if self.is_sound(column) else "series",
             "name": column,
+            "unit": unit_of(column),
             "seconds": values.size / rate,
             "times": _rounded(times),
             "values": [None if np.isnan(v) else v for v in _rounded(drawn)],
@@ -103,6 +141,26 @@ class RowContent:
         if self.is_sound(column):
             part["spectrogram"] = spectrogram_image(values, rate)
         return part
+
+
+def unit_of(column: str) -> str:
+    """The unit in the name of a column, such as "m/s²" of "acc_x [m/s²]"; empty if there is none."""
+    found = UNIT.search(column)
+    return found[1].strip() if found else ""
+
+
+def z_score(values: FloatArray, row: int) -> float | None:
+    """How many standard deviations the value of a row is from the mean of the column; None if that has no meaning."""
+    known = values[np.isfinite(values)]
+    scale = float(known.std()) if known.size else 0.0
+    if not np.isfinite(values[row]) or not 0.0 < scale < np.inf:
+        return None
+    return round(float((values[row] - known.mean()) / scale), 2)
+
+
+def _median(values: FloatArray) -> str:
+    known = values[np.isfinite(values)]
+    return f"{np.median(known):.4g}" if known.size else ""
 
 
 def playable(values: NDArray[np.float64], rate: float) -> tuple[NDArray[np.float64], float]:

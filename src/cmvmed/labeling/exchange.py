@@ -34,6 +34,7 @@ class LabeledRow:
     seconds: float | None = None  # length of its recording
     chosen_by: str = "import"
     at: str = ""
+    annotator: str = ""  # name of the person
 
 
 def export_rows(rows: Sequence[LabeledRow], form: str) -> bytes:
@@ -43,7 +44,7 @@ def export_rows(rows: Sequence[LabeledRow], form: str) -> bytes:
     --------
     >>> from cmvmed.labeling import LabeledRow, export_rows
     >>> print(export_rows([LabeledRow("step 1", "human")], "csv").decode().splitlines()[1])
-    step 1,human,,import,
+    step 1,human,,import,,
     """
     if form not in EXPORTS:
         raise ValueError(f"The format is one of {', '.join(EXPORTS)}, but is {form!r}.")
@@ -84,7 +85,7 @@ def import_rows(data: bytes, name: str, known: Iterable[str]) -> list[LabeledRow
 def _write_csv(rows: Sequence[LabeledRow]) -> bytes:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["id", "label", "unsure", "chosen_by", "at"])
+    writer.writerow(["id", "label", "unsure", "chosen_by", "at", "annotator"])
     for row in rows:
         writer.writerow(
             [
@@ -93,6 +94,7 @@ def _write_csv(rows: Sequence[LabeledRow]) -> bytes:
                 "yes" if row.label is None else "",
                 row.chosen_by,
                 row.at,
+                escaped_cell(row.annotator),
             ]
         )
     return stream.getvalue().encode()
@@ -107,7 +109,9 @@ def _read_csv(text: str, name: str, known: set[str]) -> list[LabeledRow]:
         label, is_unsure = (line["label"] or "").strip(), bool((line.get("unsure") or "").strip())
         if label or is_unsure:
             item = line["id"] or ""
-            found.append(LabeledRow(item if item in known else restored_cell(item), restored_cell(label) or None))
+            item = item if item in known else restored_cell(item)
+            person = restored_cell(line.get("annotator") or "")
+            found.append(LabeledRow(item, restored_cell(label) or None, annotator=person))
     return found
 
 

@@ -32,7 +32,7 @@ STATIC = {
 }
 HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src blob:; connect-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src blob:; connect-src 'self'; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     ),
     "x-content-type-options": "nosniff",
@@ -151,6 +151,7 @@ def build_app(
         Route("/api/next", _endpoint(api.next), methods=["POST"]),
         Route("/api/rows/{row}", _endpoint(api.row)),
         Route("/api/sound/{row}", _endpoint(api.sound)),
+        Route("/api/picture/{row}", _endpoint(api.picture)),
         Route("/api/search", _endpoint(api.search)),
         Route("/api/labels", _endpoint(api.label), methods=["POST"]),
         Route("/api/undo", _endpoint(api.undo), methods=["POST"]),
@@ -227,10 +228,12 @@ class _Api:
         skip = body.get("skip", [])
         if not isinstance(skip, list) or not all(type(row) is int for row in skip):
             raise ValueError("skip is a list of rows.")
-        choice = self.session.next_row(strategy, window, of_class=body.get("class"), skip=skip)
+        annotator = _text({"annotator": "", **body}, "annotator")
+        choice = self.session.next_row(strategy, window, of_class=body.get("class"), skip=skip, annotator=annotator)
         if choice is None:
             return {"row": None}
-        return {**self.session.row(choice.row), "reason": choice.reason, "strategy": choice.strategy}
+        hidden = {"label": None, "unsure": False, "opinions": None} if choice.strategy == "second" else {}
+        return {**self.session.row(choice.row), **hidden, "reason": choice.reason, "strategy": choice.strategy}
 
     def row(self, body: dict[str, Any]) -> dict[str, Any]:
         return self.session.row(_number(body, "row"))
@@ -239,6 +242,12 @@ class _Api:
         from starlette.responses import Response
 
         return Response(self.session.sound(_number(body, "row"), _text(body, "column")), media_type="audio/wav")
+
+    def picture(self, body: dict[str, Any]) -> "Response":
+        from starlette.responses import Response
+
+        content, media_type = self.session.picture(_number(body, "row"), _text(body, "column"))
+        return Response(content, media_type=media_type)
 
     def export(self, body: dict[str, Any]) -> "Response":
         from starlette.responses import Response
@@ -265,6 +274,7 @@ class _Api:
             chosen_by=_text(body, "chosen_by"),
             window=_text(body, "window"),
             seen=seen,
+            annotator=_text({"annotator": "", **body}, "annotator"),
         )
         return {"revision": event.revision, "status": self.session.status()}
 

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,15 +12,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.labeling.annotators import UNNAMED, agreements, labels_by_annotator
 from cmvmed.labeling.content import RowContent
+from cmvmed.labeling.context import RowContext, context_columns
 from cmvmed.labeling.exchange import LabeledRow
 from cmvmed.labeling.learner import Learned, Learner
-from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate
+from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate, why_no_estimate
 from cmvmed.workbench import Project
 from cmvmed.workbench.label_store import Conflict, Event, LabelStore
 from cmvmed.workbench.tables.columns import clean_name
 from cmvmed.workbench.tables.row_labels import is_marker, similar_classes
-from cmvmed.workbench.user_errors import ProjectError, abbreviate
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
 
 __all__ = ["STRATEGIES", "LabelingSession"]
 
@@ -31,6 +33,8 @@ STRATEGIES = {
     "random": "at random",
     "review": "review a class",
     "doubtful": "doubtful labels",
+    "second": "second opinion",
+    "disputed": "annotators disagree",
 }
 RESERVED_SECONDS = 120.0  # a row that one window shows is not offered to another for so long
 FIRST_SECONDS = 3.5  # after the start, until when the first row waits for the choice of rows that cover the data
@@ -100,6 +104,9 @@ class LabelingSession:
             )
         self.given: list[str | None] = [None if value is None else str(value) for value in rows.labels.values]
         self.content = RowContent(rows, self.project.settings.data.sampling_rate)
+        path = self.project.folder / (self.project.settings.data.path or "")
+        columns = context_columns(rows, self.project.settings)
+        self.context = RowContext(rows, columns, path if path.is_dir() else path.parent)
         self.store.add_classes([*self.project.settings.data.classes, *rows.labels.counts])
         self._order = np.random.default_rng(0).permutation(len(self.ids))
         self._read_store()
@@ -119,9 +126,17 @@ class LabelingSession:
             self._labels = list(self.given)
             self._open = np.array([label is None for label in self.given], dtype=bool)
             self._counts = Counter(label for label in self.given if label is not None)
+            self._by_annotator: dict[int, dict[str, str]] = {}
+            self._by_class: dict[str, NDArray[np.intp]] | None = None
             for item, event in self.store.current().items():
                 if item in self.row_of:
                     self._apply(event)
+            events: dict[str, list[Event]] = {}
+            for event in self.store.events():
+                events.setdefault(event.item, []).append(event)
+            for item, own in events.items():
+                if item in self.row_of:
+                    self._by_annotator[self.row_of[item]] = labels_by_annotator(own)
 
     def _apply(self, event: Event) -> None:
         """Take the last event of a row into account."""
@@ -133,6 +148,7 @@ class LabelingSession:
         self._open[row] = label is None and event.action != "unsure"
         self._counts.subtract([before] if before is not None else [])
         self._counts.update([label] if label is not None else [])
+        self._by_class = None
 
     def label_of(self, row: int) -> str | None:
         """The class of a row: the last one given on the page, else that of the data."""
@@ -143,15 +159,23 @@ class LabelingSession:
         return bool(self._open[row])
 
     def record(
-        self, row: int, action: str, label: str | None, *, chosen_by: str, window: str, seen: int | None
+        self,
+        row: int,
+        action: str,
+        label: str | None,
+        *,
+        chosen_by: str,
+        window: str,
+        seen: int | None,
+        annotator: str = "",
     ) -> Event:
         """Write what a window says of a row; on disk before this returns."""
         self._check_row(row)
         if label is not None:
             label = self.check_class(label)
-        return self._written(
-            lambda: self.store.record(self.ids[row], action, label, chosen_by=chosen_by, window=window, seen=seen)
-        )
+        name = check_annotator(annotator)
+        said = {"chosen_by": chosen_by, "window": window, "annotator": name}
+        return self._written(lambda: self.store.record(self.ids[row], action, label, seen=seen, **said))
 
     def undo(self, window: str) -> Event | None:
         """Take back the last thing that a window said."""
@@ -164,6 +188,7 @@ class LabelingSession:
                 event = write()
                 if event is not None:
                     self._apply(event)
+                    self._by_annotator[self.row_of[event.item]] = labels_by_annotator(self.store.events(event.item))
                     self._reserved.pop(self.row_of[event.item], None)
         except Conflict:
             self._read_store()
@@ -203,25 +228,28 @@ class LabelingSession:
         for row, event in sorted(self._events.items()):
             if event.action in ("label", "unsure"):
                 seconds = self.content.seconds(row)
-                found.append(LabeledRow(event.item, event.label, seconds, event.chosen_by, event.at))
+                found.append(LabeledRow(event.item, event.label, seconds, event.chosen_by, event.at, event.annotator))
         return found
 
     def add_rows(self, rows: Iterable[LabeledRow]) -> int:
         """Write labels of another tool; rows that are not in the project are an error. The number of changed rows."""
         rows = [replace(row, label=None if row.label is None else self.check_class(row.label)) for row in rows]
+        rows = [replace(row, annotator=check_annotator(row.annotator)) for row in rows]
         unknown = [row.id for row in rows if row.id not in self.row_of]
         if unknown:
-            raise ProjectError(f"{len(unknown)} identifiers are not in the project: {abbreviate(unknown)}.")
+            n = plural(len(unknown), "identifier is", "identifiers are")
+            raise ProjectError(f"{n} not in the project: {abbreviate(unknown)}.")
         changed = 0
         for row in rows:
             before = self._events.get(self.row_of[row.id])
             action = "unsure" if row.label is None else "label"
-            if before is None or (before.action, before.label) != (action, row.label):
+            author = row.annotator or (before.annotator if before else "")
+            if before is None or (before.action, before.label, before.annotator) != (action, row.label, author):
                 seen = None if before is None else before.revision
-                self._apply(
-                    self.store.record(row.id, action, row.label, chosen_by="import", window="import", seen=seen)
-                )
+                said = {"chosen_by": "import", "window": "import", "annotator": author}
+                self.store.record(row.id, action, row.label, seen=seen, **said)
                 changed += 1
+        self._read_store()
         self._request_fit()
         return changed
 
@@ -263,21 +291,30 @@ class LabelingSession:
     # The next row
 
     def next_row(
-        self, strategy: str, window: str, *, of_class: str | None = None, skip: Iterable[int] = ()
+        self,
+        strategy: str,
+        window: str,
+        *,
+        of_class: str | None = None,
+        skip: Iterable[int] = (),
+        annotator: str = "",
     ) -> Choice | None:
         """The row to show next by a strategy, which is not shown in another window; None if there is no such row."""
         if strategy == "suggest" and self._learner is not None:
             self._first_result.wait(max(0.0, self._started + FIRST_SECONDS - time.monotonic()))
         with self._lock:
             hidden = {*skip, *(row for row in self._reserved if self._is_reserved(row, window))}
-            for choice in self._candidates(strategy, of_class):
+            for choice in self._candidates(strategy, of_class, annotator):
                 if choice.row not in hidden:
                     self._reserve(choice.row, window)
                     return choice
         return None
 
-    def _candidates(self, strategy: str, of_class: str | None) -> Iterable[Choice]:
+    def _candidates(self, strategy: str, of_class: str | None, annotator: str) -> Iterable[Choice]:
         learned = self.learned
+        if strategy in ("second", "disputed"):
+            yield from self._second(annotator.strip() or UNNAMED) if strategy == "second" else self._disputed()
+            return
         if strategy == "review":
             of = (row for row, label in enumerate(self._labels) if label == of_class)
             yield from (Choice(row, f"labeled {of_class!r}", strategy) for row in of)
@@ -288,12 +325,32 @@ class LabelingSession:
         if strategy == "suggest":
             for row, reason in zip(learned.suggested, learned.reasons, strict=True):
                 if self._open[row]:
-                    yield Choice(row, reason, strategy)
+                    yield Choice(row, f"{reason}{self._fit_before()}", strategy)
             strategy = "unsure"
         if strategy not in self._rankings:
             strategy = "random"
         order = self._rankings.get(strategy, self._order)
         yield from (Choice(int(row), STRATEGIES[strategy], strategy) for row in order[self._open[order]])
+
+    def _fit_before(self) -> str:
+        """Of which fit a reason is, while the next one runs."""
+        n = self.learned.n_labels
+        is_learning = self._learner is not None and self._learner.busy
+        return f" (by the fit to {plural(n, 'label')}; the next one runs)" if is_learning and n else ""
+
+    def _second(self, annotator: str) -> Iterable[Choice]:
+        """Rows that somebody else labeled, whose class is not shown, at random."""
+        for row in self._order.tolist():
+            names = self._by_annotator.get(row, {})
+            if names and annotator not in names:
+                yield Choice(row, "somebody else labeled it; their class is hidden", "second")
+
+    def _disputed(self) -> Iterable[Choice]:
+        """Rows to which annotators gave different classes, unless somebody has reviewed them since."""
+        for row, labels in sorted(self._by_annotator.items()):
+            if len(set(labels.values())) > 1 and self._events[row].chosen_by != "disputed":
+                said = ", ".join(f"{name} says {label!r}" for name, label in sorted(labels.items()))
+                yield Choice(row, said, "disputed")
 
     def _doubtful(self) -> Iterable[Choice]:
         """Labeled rows by the probability of their class, smallest first, where another class is more probable."""
@@ -337,9 +394,25 @@ class LabelingSession:
             "label": self.label_of(row),
             "unsure": event is not None and event.action == "unsure",
             "revision": None if event is None else event.revision,
-            "panels": self.content.panels(row),
+            "context": self.context.cells(row),
+            "panels": self.content.panels(row, self._rows_by_class()),
             "opinions": self._opinions(row),
         }
+
+    def _rows_by_class(self) -> dict[str, NDArray[np.intp]]:
+        """The labeled rows of each class that has some, in the order of the classes."""
+        if self._by_class is None:
+            found: dict[str, list[int]] = {name: [] for name in self.store.classes}
+            for row, label in enumerate(list(self._labels)):
+                if label is not None:
+                    found.setdefault(label, []).append(row)
+            self._by_class = {name: np.array(rows, dtype=np.intp) for name, rows in found.items() if rows}
+        return self._by_class
+
+    def picture(self, row: int, column: str) -> tuple[bytes, str]:
+        """The picture in a column of a row, and its media type."""
+        self._check_row(row)
+        return self.context.picture(row, column)
 
     def sound(self, row: int, column: str) -> bytes:
         """A wav file of one sensor of a row."""
@@ -352,10 +425,12 @@ class LabelingSession:
         learned = self.learned
         if learned.probabilities is None:
             return None
+        # With one view, what the model says is what the sensor says; its part of the model alone would only confuse.
+        by_view = learned.by_view if len(learned.by_view) > 1 else {}
         return {
             "classes": list(learned.classes),
             "consensus": _shares(learned.probabilities[row]),
-            "views": {name: _shares(p[row]) for name, p in learned.by_view.items()},
+            "views": {name: _shares(p[row]) for name, p in by_view.items()},
         }
 
     def status(self) -> dict[str, Any]:
@@ -363,26 +438,40 @@ class LabelingSession:
         with self._lock:
             counts, learned = Counter(self._counts), self.learned
             n_unsure = sum(event.action == "unsure" for event in self._events.values())
-            history = list(self.history)
+            history, people = list(self.history), agreements(self._by_annotator.values())
+            n_disputed = sum(1 for _ in self._disputed())
+        is_learning = self._learner is not None and self._learner.busy
         return {
             "rows": len(self.ids),
             "labeled": sum(counts.values()),
             "unsure": n_unsure,
             "classes": [{"name": name, "count": counts.get(name, 0)} for name in self.store.classes],
-            "learning": self._learner is not None and self._learner.busy,
+            "learning": is_learning,
+            "agreement": [asdict(pair) for pair in people],
+            "disputed": n_disputed,
             "revision": self.store.revision,
             "fitted_revision": learned.revision,
             "fitted_labels": learned.n_labels,
             "estimate": shown_estimate(history),
             "seconds": learned.seconds,
             "processor": learned.processor,
-            "problem": learned.problem,
+            "problem": None if is_learning else learned.problem,
+            "no_estimate": why_no_estimate(+counts, learned.problem, is_learning=is_learning),
             "advice": advice(+counts, last_change(history)),
         }
 
     def _check_row(self, row: object) -> None:
         if type(row) is not int or not 0 <= row < len(self.ids):
             raise ValueError(f"There is no row {row!r}; rows are 0 to {len(self.ids) - 1}.")
+
+
+def check_annotator(name: object) -> str:
+    """The name of a person without blanks around it; empty if none was given."""
+    if not isinstance(name, str) or len(name) > MAX_CLASS_NAME or not name.isprintable():
+        raise ValueError(
+            f"The name of an annotator is a text of at most {MAX_CLASS_NAME} characters that can be shown."
+        )
+    return clean_name(name)
 
 
 def _shares(p: Any) -> list[float] | None:

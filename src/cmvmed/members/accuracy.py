@@ -27,7 +27,7 @@ class AccuracyEstimate:
         The central interval that holds the accuracy with probability ``level``.
     level : float
     held_out : float
-        Share of held-out labels that are predicted correctly, by fits that repeat every decision without them.
+        Share of held-out labels that are predicted correctly, by fits without them.
     n_held_out : float
         Weighted number of labels that were held out.
     labels_only : float

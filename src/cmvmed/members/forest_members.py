@@ -47,14 +47,14 @@ def fit_forest(inputs: MemberInputs, kind: str) -> MemberScores:
     votes = np.zeros((len(keep), inputs.n_rows, rows.n_classes))
     for own, forest in zip(votes, forests, strict=True):
         own[:, forest.classes_] = forest.predict_proba(points)
-    every = inputs.keep[0]
-    log_r = np.log(label_share(rows.counts(every)))
+    present = np.any([np.isin(np.arange(inputs.n_rows), view.rows) for view in views], axis=0)[:, None]
+    log_r = np.log(label_share(rows.counts(inputs.keep[0])))
     log_r_fold = np.log([label_share(rows.counts(kept)) for kept in keep])
     preprocessors = [view.preprocessor for view in views]
     term = forest_term(forests, inputs.indices, preprocessors, fill, tuning.vote_smoothing, rows.n_classes)
     member = Member(kind, (term,), np.ones(1), "sum", 1.0, -log_r)
-    scores = log_votes(votes.mean(axis=0), tuning.vote_smoothing) - log_r
-    fold_scores = log_votes(votes, tuning.vote_smoothing) - log_r_fold[:, None]
+    scores = np.where(present, log_votes(votes.mean(axis=0), tuning.vote_smoothing), 0.0) - log_r
+    fold_scores = np.where(present, log_votes(votes, tuning.vote_smoothing), 0.0) - log_r_fold[:, None]
     return MemberScores(kind, member, scores, fold_scores[: len(inputs.folds)])
 
 

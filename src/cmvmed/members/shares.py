@@ -24,6 +24,7 @@ MIN_SHARE = 1e-9  # of a class, in logarithms
 MAX_STEPS = 100
 TOLERANCE = 1e-10  # of the shares
 MAX_HALVINGS = 40
+ROUNDING = 1e-14  # of the objective
 
 
 def drawn_per_class(counts: Array, labels_drawn: str) -> bool:
@@ -90,7 +91,8 @@ def _regularized_offset(z: Array, w: Array, shares: Array, tau: float) -> Array:
 
     def value(b: Array) -> tuple[float, Array]:
         log_q = log_softmax(z + b)
-        return float(w @ (z + b - log_q)[:, 0] - shares @ b + 0.5 * b @ b / tau), np.exp(log_q)
+        normalizer = (z + b).max(axis=1) - log_q.max(axis=1)  # the other classes give it less exactly
+        return float(w @ normalizer - shares @ b + 0.5 * b @ b / tau), np.exp(log_q)
 
     b = np.zeros(shares.size)
     best, Q = value(b)
@@ -100,14 +102,11 @@ def _regularized_offset(z: Array, w: Array, shares: Array, tau: float) -> Array:
         if np.abs(gradient).max() < TOLERANCE:
             break
         hessian = np.diag(mean + 1.0 / tau) - (Q * w[:, None]).T @ Q
-        step = np.linalg.solve(hessian, gradient)
+        step, rise = np.linalg.solve(hessian, gradient), ROUNDING * max(1.0, abs(best))
         for _ in range(MAX_HALVINGS):
-            new, rise = b - step, 1e-14 * abs(best)
-            found, Q_new = value(new)
+            found, Q = value(b - step)
             if found <= best + rise:
                 break
             step = 0.5 * step
-        else:
-            break
-        b, best, Q = new, found, Q_new
+        b, best = b - step, found
     return b

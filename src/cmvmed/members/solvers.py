@@ -6,7 +6,8 @@ Both give coefficients a (l, K) and an intercept (K,), so that the score of a ro
 rows needs no other inverse of all rows: A_kk - A_ko (A_oo)⁻¹ A_ok.
 
 **Discriminant analysis** scores a class by x·Σ⁻¹m - ½ m·Σ⁻¹m, with the class means m and the covariance Σ within the classes.
-With few labels the latter is shrunk, Σ = (1 - δ) S + δ μ I, as far as Ledoit and Wolf (2004) find best for the rows at hand. All of
+With few labels the latter is shrunk, Σ = (1 - δ) S + δ μ I, as far as Ledoit and Wolf (2004) find best for the rows at hand, but
+at least by the share of the labels that the means use up, one for each class: the few that are left say little of δ, too. All of
 it depends on the rows' products alone: with the residuals R of the rows from their class means, Σ⁻¹ is applied by Woodbury's
 identity, which needs the inverse of one matrix of the size of the labels.
 """
@@ -15,7 +16,6 @@ import numpy as np
 
 from cmvmed.numerics.types import Array, BoolArray, IntArray
 
-MIN_SHRINKAGE = 1e-3  # of the covariance, which keeps its inverse bounded
 NEGLIGIBLE = 1e-12  # scatter within the classes, relative to the whole, that is rounding
 
 
@@ -64,7 +64,8 @@ def discriminant_coefficients(
     total = float(np.trace(scatter))
     if not (freedom > 0.0 and total > NEGLIGIBLE * float(w @ np.abs(np.diagonal(G)))):
         return coefficients, intercept
-    delta, size = shrinkage(scatter, w, float(freedom), n_columns), total / (freedom * n_columns)
+    least, size = float(1.0 - freedom / counts.sum()), total / (freedom * n_columns)
+    delta = max(shrinkage(scatter, w, float(freedom), n_columns), least)
     ratio = (1.0 - delta) / (freedom * delta * size)
     inner = np.linalg.solve(np.eye(y.size) + ratio * scatter, residual)
     solved = (means - ratio * (means @ G @ residual.T) @ inner) / (delta * size)
@@ -83,4 +84,4 @@ def shrinkage(scatter: Array, weights: Array, freedom: float, n_columns: int) ->
     squared = float((scatter**2).sum()) / freedom**2
     distance = squared - (float(np.trace(scatter)) / freedom) ** 2 / n_columns
     error = float((np.diagonal(scatter) ** 2 / weights).sum()) / freedom**2 - squared / freedom
-    return min(max(error / distance, MIN_SHRINKAGE), 1.0) if distance > 0.0 else 1.0
+    return min(max(error / distance, 0.0), 1.0) if distance > 0.0 else 1.0

@@ -148,17 +148,17 @@ def pool_weights(held_out: Array, codes: IntArray, weights: Array, kinds: Sequen
         spread = ((Z - mean[:, :, None]) * np.sqrt(P * w[:, None])).reshape(len(Z), -1)
         hessian = spread @ spread.T
         hessian[np.diag_indices_from(hessian)] += strength * prior / v**2
-        step, length = np.linalg.solve(hessian, gradient) / v, 1.0
+        step = np.linalg.solve(hessian, gradient) / v
+        step *= min(1.0, MAX_STEP / max(np.abs(step).max(), 1e-300))
         for _ in range(MAX_HALVINGS):
-            new = v * np.exp(np.clip(length * step, -1.0, 1.0))
+            new = v * np.exp(step)
             found, P_new = value(new)
             if found >= best - 1e-12 * abs(best):
                 break
-            length *= 0.5
+            step *= 0.5
         else:
             break
-        moved = float(np.abs(new - v).max())
         v, best, P = new, found, P_new
-        if moved < STEP_TOLERANCE:
+        if np.abs(step).max() < STEP_TOLERANCE:
             break
     return np.asarray(v)

@@ -85,7 +85,8 @@ def line_chart(
     y = Axis(max(low, 0.0), min(high, 100.0), bottom, top)
     parts = [_grid(x, y, x_ticks, left, right), _axis_labels(chart, left, right, bottom)]
     if diagonal:
-        parts.append(line(x(y.low), y(y.low), x(y.high), y(y.high), class_="diagonal"))
+        low, high = max(x.low, y.low), min(x.high, y.high)  # an axis clips what the other one shows
+        parts.append(line(x(low), y(low), x(high), y(high), class_="diagonal"))
     parts += [_curve(curve, x, y) for curve in reversed(series)]
     parts += _end_labels(named, x, y, right)
     return to_markup(svg_root(chart.element_id, chart.title, chart.description, WIDTH, height, *parts))

@@ -23,11 +23,13 @@ from cmvmed.workbench.tables.columns import (
     read_cells,
 )
 from cmvmed.workbench.tables.rows import ProjectRows
-from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Level, abbreviate, plural
+from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Level, ProjectError, abbreviate, plural
 
-__all__ = ["check_rows", "describe_rows", "gap_marker"]
+__all__ = ["check_rows", "describe_rows", "far_cells", "gap_marker"]
 
 NINES = re.compile(r"99+(\.9+)?")  # digits of a marker for gaps
+FAR, MIN_ROWS = 1e6, 20  # times the usual distance from the median, in columns of so many numbers
+HUGE = 1e100  # absolute value from which on squares overflow
 HASHED_BYTES = 1 << 16  # of the start of a sound file, to find repeated ones
 
 
@@ -47,6 +49,7 @@ def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
     """
     findings = [
         *label_findings(rows, data),
+        *_id_findings(rows, data),
         *_column_findings(rows),
         *_sound_findings(rows),
         *_gap_findings(rows),
@@ -121,11 +124,35 @@ def _column_findings(rows: ProjectRows) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 "identifier",
-                f"View {view!r}: {abbreviate(identifiers)} differs in every row and is not learned from. If it identifies rows, "
-                "set id in [data]; if it holds texts, say so in [columns].",
+                f"View {view!r}: {abbreviate(identifiers)} {'differs' if len(identifiers) == 1 else 'differ'} in every row and "
+                f"{'is' if len(identifiers) == 1 else 'are'} not learned from. Set id in [data] to a column that identifies rows; "
+                "if a column holds texts, say so in [columns].",
             )
         for column in columns:
             yield from _cells(rows, view, column)
+
+
+def _id_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
+    """Identifiers with leading zeros, which other programs remove."""
+    ids = [] if data.id is None else [str(key) for key in rows.ids]
+    zeros = [key for key in ids if key.startswith("0") and key.isdigit() and len(key) > 1]
+    same = {key.lstrip("0") for key in zeros} & set(ids)
+    if same:
+        key = min(same)
+        other = next(name for name in zeros if name.lstrip("0") == key)
+        yield Finding(
+            "warning",
+            "leading_zeros",
+            f"The identifiers {other!r} and {key!r} differ only in leading zeros ({plural(len(same), 'pair')} in all). If they are "
+            "the same row, write them alike.",
+        )
+    elif zeros:
+        yield Finding(
+            "note",
+            "leading_zeros",
+            f"Identifiers such as {zeros[0]!r} keep their leading zeros, which a spreadsheet removes: files of labels and of other "
+            "views must have them too.",
+        )
 
 
 def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
@@ -133,16 +160,40 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
     kind, table = rows.kinds[column], rows.table
     if kind in ("number", "date", "boolean"):
         series = table.frame[column]
-        cells = read_cells(table, column, kind)
+        try:
+            cells = read_cells(table, column, kind)
+        except ProjectError as error:  # infinite cells, or two decimal signs
+            yield Finding("error", "bad_column", f"View {view!r}. {error}")
+            return
         bad = np.flatnonzero(cells.bad)
         if len(bad):
             yield Finding(
                 "warning",
                 "bad_cell",
-                f"View {view!r}, column {column!r}: {plural(len(bad), 'cell')} cannot be read as a {kind} and count as gaps, first "
-                f"{str(series.iloc[bad[0]])!r} in {table.place(int(bad[0]))}. Correct them or leave them empty.",
+                f"View {view!r}, column {column!r}: {plural(len(bad), 'cell')} cannot be read as a {kind} and "
+                f"{'counts as a gap,' if len(bad) == 1 else 'count as gaps, first'} {str(series.iloc[bad[0]])!r} in "
+                f"{table.place(int(bad[0]))}. Correct {'it or leave it' if len(bad) == 1 else 'them or leave them'} empty.",
             )
     if kind == "number":
+        huge = np.flatnonzero(np.abs(cells.values) > HUGE)
+        if len(huge):
+            row = int(huge[0])
+            yield Finding(
+                "error",
+                "huge_number",
+                f"View {view!r}, column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is too large to be a "
+                f"measurement ({plural(len(huge), 'cell')} in all), and the mean and scale of the column would be lost. Leave such "
+                "cells empty.",
+            )
+        elif (far := far_cells(cells.values)).size:
+            row = int(far[0])
+            yield Finding(
+                "warning",
+                "outlier",
+                f"View {view!r}, column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is a million times farther from "
+                f"the median than nearly all other values ({plural(far.size, 'cell')} in all), so these become alike. Correct "
+                "it, or leave the cell empty.",
+            )
         if cells.note:
             yield Finding("warning", "thousands", f"View {view!r}, column {column!r}: {cells.note}.")
         marker, count = gap_marker(cells.values)
@@ -164,6 +215,16 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"View {view!r}, column {column!r} holds numbers with a unit, such as {texts.iloc[0]!r}, and is read as a "
                 "category. Remove the unit from the cells.",
             )
+
+
+def far_cells(values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows whose distance from the median is more than ``FAR`` times that which 95 % of the rows do not exceed."""
+    known = values[np.isfinite(values)]
+    if known.size < MIN_ROWS:
+        return np.empty(0, dtype=np.intp)
+    distance = np.abs(values - np.median(known))
+    usual = float(np.nanquantile(distance, FULL))
+    return np.flatnonzero(distance > FAR * usual) if usual > 0.0 else np.empty(0, dtype=np.intp)
 
 
 def gap_marker(values: NDArray[np.float64]) -> tuple[float, int]:

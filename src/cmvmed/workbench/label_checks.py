@@ -21,10 +21,10 @@ from cmvmed.workbench.tables.columns import (
     read_times,
 )
 from cmvmed.workbench.tables.recording_rows import RECORDING_COLUMN
-from cmvmed.workbench.tables.row_labels import likely_markers, similar_classes
+from cmvmed.workbench.tables.row_labels import likely_markers, misspelt_classes, similar_classes
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.toml_text import toml_line
-from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, abbreviate, plural
+from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, ProjectError, abbreviate, plural
 
 __all__ = ["class_changes", "determines", "group_findings", "label_findings", "leak_findings", "time_findings"]
 
@@ -79,8 +79,17 @@ def label_findings(rows: ProjectRows, data: DataSettings) -> Iterator[Finding]:
             f"The classes {listed} {_difference(group)}. Write them alike in the data; if they are "
             "different classes, list all classes in classes in [data].",
         )
+    misspelt = misspelt_classes(counts, data.classes)
+    for label, name in misspelt.items():
+        yield Finding(
+            "warning",
+            "misspelt_class",
+            f"The class {label!r} ({plural(counts[label], 'row')}) may be {name!r} ({plural(counts[name], 'row')}) misspelt. "
+            f"Correct it in the data, or rename it in a section [classes] of the project file, by {toml_line(label, name)}; if it "
+            "is a class of its own, list all classes in classes in [data].",
+        )
     yield from _number_of_labels(rows, data, n_labeled)
-    left = {label: count for label, count in counts.items() if label not in sure}
+    left = {label: count for label, count in counts.items() if label not in (*sure, *misspelt)}
     single = [label for label, count in left.items() if count == 1]
     if single and len(left) > 1:
         yield Finding(
@@ -143,7 +152,10 @@ def leak_findings(rows: ProjectRows) -> Iterator[Finding]:
             continue
         kind = rows.kinds[column]
         if kind in ("number", "boolean", "date", "category") and len(classes) > 1:
-            values = _comparable(rows.table, column, kind)[labeled]
+            try:
+                values = _comparable(rows.table, column, kind)[labeled]
+            except ProjectError:  # cells that are an error of their own
+                continue
             if determines(values, codes, len(owners), ordered=kind in ("number", "date")):
                 yield Finding(
                     "warning",

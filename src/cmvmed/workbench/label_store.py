@@ -2,7 +2,7 @@
 
 An event is committed, and flushed to the disk, before :meth:`LabelStore.record` returns. Windows that label the same row
 cannot overwrite each other silently: an event names the revision of the row that its author has seen. Each line of the
-file has a checksum, and a file is checked when it is opened; files of the version before get checksums.
+file has a checksum, and a file is checked when it is opened; files of the version before get annotators without a name.
 """
 
 import sqlite3
@@ -28,13 +28,13 @@ from cmvmed.workbench.project_file import DEFAULT_NAME
 __all__ = ["ACTIONS", "CHOSEN", "Conflict", "Event", "LabelStore", "StoreError", "labels_path"]
 
 APPLICATION_ID = 0x434D564C  # "CMVL", by which SQLite files of labels are known
-SCHEMA_VERSION = 2
-WITHOUT_CHECKSUMS = 1  # the version before, which is converted
+SCHEMA_VERSION = 3
+WITHOUT_ANNOTATORS = 2  # the version before, which is converted
 ACTIONS = ("label", "unsure", "clear", "reset")  # clear: no class; reset: what the data say
 CHOSEN = ("suggest", "unsure", "disagree", "search")  # reasons by which rows are no random sample of all rows
-CHOSEN_BY = (*CHOSEN, "random", "review", "doubtful", "import")
+CHOSEN_BY = (*CHOSEN, "random", "review", "doubtful", "second", "disputed", "import")
 BUSY_SECONDS = 10.0  # maximum time to wait for the transaction of another process
-COLUMNS = "revision, item, action, label, chosen_by, window, undoes, at, checksum"
+COLUMNS = "revision, item, action, label, chosen_by, window, undoes, at, annotator, checksum"
 _EVENTS = """CREATE TABLE events (
     revision INTEGER PRIMARY KEY AUTOINCREMENT,
     item TEXT NOT NULL,
@@ -45,13 +45,12 @@ _EVENTS = """CREATE TABLE events (
     undoes INTEGER,
     at TEXT NOT NULL"""
 _INDEX = "CREATE INDEX events_of_item ON events (item, revision)"
-_CLASSES = "CREATE TABLE classes (position INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE"
-_CHECKSUM = "checksum TEXT NOT NULL"
+_CLASSES = "CREATE TABLE classes (position INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, checksum TEXT NOT NULL)"
+_CHECKSUM = "checksum TEXT NOT NULL\n)"
 TABLES = {
-    WITHOUT_CHECKSUMS: (f"{_EVENTS}\n)", _INDEX, f"{_CLASSES})"),
-    SCHEMA_VERSION: (f"{_EVENTS},\n    {_CHECKSUM}\n)", _INDEX, f"{_CLASSES}, {_CHECKSUM})"),
+    WITHOUT_ANNOTATORS: (f"{_EVENTS},\n    {_CHECKSUM}", _INDEX, _CLASSES),
+    SCHEMA_VERSION: (f"{_EVENTS},\n    annotator TEXT NOT NULL,\n    {_CHECKSUM}", _INDEX, _CLASSES),
 }
-NOTE = "{path} was written without checksums; its labels were given some, from the values that they have now."
 
 
 class StoreError(ValueError):
@@ -70,6 +69,7 @@ class Event:
     window: str
     undoes: int | None
     at: str
+    annotator: str = ""  # name of the person, if one was given
 
     @property
     def checksum(self) -> str:
@@ -78,12 +78,12 @@ class Event:
 
 
 def _event_of(line: Sequence[object]) -> Event:
-    """The event of a line of the table; its last value is the checksum, None in files of version 1."""
+    """The event of a line of the table; its last value is the checksum."""
     *values, checksum = line
-    if checksum is not None and checksum != row_checksum(values):
+    if checksum != row_checksum(values):
         raise StoreError(f"event {shown(line[0])}, of row {shown(line[1])}, does not have its checksum")
     event = Event(*values)  # type: ignore[arg-type]
-    texts = (event.item, event.action, event.chosen_by, event.window, event.at, event.label or "")
+    texts = (event.item, event.action, event.chosen_by, event.window, event.at, event.annotator, event.label or "")
     if not all(isinstance(text, str) for text in texts) or not isinstance(event.undoes, int | None):
         raise StoreError(f"event {shown(line[0])}, of row {shown(line[1])}, has a value of a wrong type")
     if (
@@ -117,23 +117,23 @@ def _damage(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _open_labels(path: Path) -> tuple[sqlite3.Connection, str]:
-    """A connection to a checked file of labels, which is made if there is none, and a note for the user or ""."""
+def _open_labels(path: Path) -> sqlite3.Connection:
+    """A connection to a checked file of labels, which is made if there is none."""
     with _store_errors(path):
         connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=BUSY_SECONDS)
         try:
             protect(connection)
-            note = NOTE.format(path=path) if _prepare(connection, path) == WITHOUT_CHECKSUMS else ""
+            _prepare(connection, path)
             connection.execute("PRAGMA synchronous = FULL")
             enable_write_ahead_log(connection, BUSY_SECONDS)
         except BaseException:
             connection.close()
             raise
-    return connection, note
+    return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> int:
-    """Make the tables if there are none, else check them, and convert those of the version before; return the version."""
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables if there are none, else check them, and convert those of the version before."""
     with _transaction(connection, "BEGIN"):  # other processes may write meanwhile
         version = _checked_version(connection, path)
     if version != SCHEMA_VERSION:
@@ -141,9 +141,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> int:
             now = _checked_version(connection, path)  # another process may have done it
             if now == 0:
                 _create(connection)
-            elif now == WITHOUT_CHECKSUMS:
+            elif now == WITHOUT_ANNOTATORS:
                 _convert(connection)
-    return version
 
 
 @contextmanager
@@ -179,11 +178,10 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
 
 def _check_rows(connection: sqlite3.Connection, version: int) -> None:
     """Raise an error unless all events are there, each with its checksum, and all their classes."""
-    checksum = "checksum" if version == SCHEMA_VERSION else "NULL"
-    columns = COLUMNS.replace("checksum", checksum)
+    columns = COLUMNS if version == SCHEMA_VERSION else COLUMNS.replace("annotator, ", "")
     names = set()
-    for position, name, found in connection.execute(f"SELECT position, name, {checksum} FROM classes"):  # nosec B608 # constants
-        if found not in (None, _class_checksum(name)):
+    for position, name, found in connection.execute("SELECT position, name, checksum FROM classes"):
+        if found != _class_checksum(name):
             raise StoreError(f"class {shown(name)}, number {position}, does not have its checksum")
         names.add(name)
     number = 0
@@ -212,17 +210,13 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _convert(connection: sqlite3.Connection) -> None:
-    """Write the events and classes of version 1 again, with checksums."""
-    events = connection.execute("SELECT *, NULL FROM events ORDER BY revision").fetchall()
-    classes = connection.execute("SELECT position, name FROM classes ORDER BY position").fetchall()
-    for table in ("events", "classes"):
-        connection.execute(f"DROP TABLE {table}")
-    _create(connection)
+    """Write the events of the version before again, with annotators that have no name."""
+    events = connection.execute("SELECT * FROM events ORDER BY revision").fetchall()
+    connection.execute("DROP TABLE events")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    for statement in TABLES[SCHEMA_VERSION][:2]:
+        connection.execute(statement)
     _add_events(connection, map(_event_of, events))
-    connection.executemany(
-        "INSERT INTO classes (position, name, checksum) VALUES (?, ?, ?)",
-        [(position, name, _class_checksum(name)) for position, name in classes],
-    )
 
 
 def _add_events(connection: sqlite3.Connection, events: Iterable[Event]) -> None:
@@ -261,16 +255,12 @@ class LabelStore:
     Parameters
     ----------
     path : path of the SQLite file, which is made if there is none
-
-    Attributes
-    ----------
-    note : what the user should know of the file; empty if there is nothing
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
-        self._connection, self.note = _open_labels(path)
+        self._connection = _open_labels(path)
 
     def close(self) -> None:
         """Close the file."""
@@ -326,13 +316,22 @@ class LabelStore:
         return int(self._lines("SELECT coalesce(max(revision), 0) FROM events")[0][0])
 
     def record(
-        self, item: str, action: str, label: str | None, *, chosen_by: str, window: str, seen: int | None
+        self,
+        item: str,
+        action: str,
+        label: str | None,
+        *,
+        chosen_by: str,
+        window: str,
+        seen: int | None,
+        annotator: str = "",
     ) -> Event:
         """Append an event.
 
         Parameters
         ----------
         seen : the revision of the row that the author has seen, None if it had no event; another one is a Conflict
+        annotator : name of the author
         """
         if action not in ACTIONS or chosen_by not in CHOSEN_BY or (action == "label") != (label is not None):
             raise ValueError(
@@ -342,7 +341,7 @@ class LabelStore:
             before = self.last(item)
             if (None if before is None else before.revision) != seen:
                 raise Conflict(before)
-            return self._append(item, action, label, chosen_by, window, None)
+            return self._append(item, action, label, chosen_by, window, None, annotator)
 
     def undo(self, window: str) -> Event | None:
         """Take back the last event of a window that it has not taken back; None if there is none.
@@ -366,7 +365,7 @@ class LabelStore:
             before = self._before(event)
             action, label = ("reset", None) if before is None else (before.action, before.label)
             chosen_by = event.chosen_by if before is None else before.chosen_by
-            return self._append(event.item, action, label, chosen_by, window, event.revision)
+            return self._append(event.item, action, label, chosen_by, window, event.revision, event.annotator)
 
     def _shown(self, item: str) -> Event | None:
         """The event whose label a row has: the last one, or what was there before those that were taken back."""
@@ -380,10 +379,10 @@ class LabelStore:
         return next(iter(self._events(condition, (event.item, event.revision))), None)
 
     def _append(
-        self, item: str, action: str, label: str | None, chosen_by: str, window: str, undoes: int | None
+        self, item: str, action: str, label: str | None, chosen_by: str, window: str, undoes: int | None, annotator: str
     ) -> Event:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        event = Event(self.revision + 1, item, action, label, chosen_by, window, undoes, at)
+        event = Event(self.revision + 1, item, action, label, chosen_by, window, undoes, at, annotator)
         _add_events(self._connection, [event])
         if label is not None:
             self._add_classes([label])
@@ -406,6 +405,10 @@ class LabelStore:
         """Names of the classes in the order in which they were added."""
         return [name for (name,) in self._lines("SELECT name FROM classes ORDER BY position")]
 
-    def events(self) -> list[Event]:
-        """Everything that was said, in its order."""
-        return self._events("ORDER BY revision")
+    def events(self, item: str | None = None) -> list[Event]:
+        """Everything that was said, of one row or of all, in its order."""
+        return (
+            self._events("ORDER BY revision")
+            if item is None
+            else self._events("WHERE item = ? ORDER BY revision", (item,))
+        )

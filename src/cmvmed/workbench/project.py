@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Self
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ from cmvmed.workbench.tables.columns import BoolArray, FloatArray, Frame, pandas
 from cmvmed.workbench.tables.join import NewPaths, new_paths, open_sources, qualified
 from cmvmed.workbench.tables.recording_rows import WINDOW_COLUMNS
 from cmvmed.workbench.tables.row_labels import LabelValues, first_column, likely_markers, read_label_values
-from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable, read_training_rows, row_ids
+from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable, part_of_rows, read_training_rows, row_ids
 from cmvmed.workbench.toml_text import project_text
 from cmvmed.workbench.user_errors import Finding, ProjectError, abbreviate, plural
 from cmvmed.workbench.view_encoders import (
@@ -40,6 +42,8 @@ __all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_cl
 
 SEPARATOR = " | "  # between the names of classes or views in a cell
 PREDICTED_AT_ONCE = 20_000  # rows, after which progress is shown
+TIMED_ROWS = 250  # of the fit that the time of another is estimated from
+TIME_EXPONENT = 0.85  # seconds of a fit grow as this power of the rows: 0.75 to 0.9 from 250 to 30,000 rows
 
 
 @dataclass
@@ -158,7 +162,7 @@ class Project:
         cells = first_column(table, settings, column) if column else None
         labels = np.full(table.n_rows, None, dtype=object)
         if cells is not None:
-            labels = read_label_values(cells, replace(settings.data, classes=())).values
+            labels = read_label_values(cells, replace(settings.data, classes=()), settings.renamed).values
         return ProjectTable(ids, views, labels, None, (*table.messages, *said))
 
     def check(self, rows: ProjectRows | None = None) -> list[Finding]:
@@ -187,6 +191,24 @@ class Project:
         model = cmvmed.CMVMED(**{"labels_drawn": table.labels_drawn, **self.settings.model, **parameters})
         model.set_callbacks(*callbacks).fit(table.views, table.labels, groups=table.groups)
         return TrainedProject(replace(self), model.set_callbacks())
+
+    def expected_seconds(self, table: ProjectTable) -> float:
+        """About how long :meth:`train` takes, estimated from a fit to some of the rows; 0 if it takes as long itself."""
+        if len(table.ids) < 4 * TIMED_ROWS:
+            return 0.0
+        rows = part_of_rows(table.labels, TIMED_ROWS)
+        part = replace(
+            table,
+            ids=table.ids[rows],
+            views={name: view[rows] for name, view in table.views.items()},
+            labels=table.labels[rows],
+            groups=None if table.groups is None else table.groups[rows],
+        )
+        start = perf_counter()
+        with catch_warnings():
+            simplefilter("ignore")
+            self.train(part)
+        return float((perf_counter() - start) * (len(table.ids) / len(rows)) ** TIME_EXPONENT)
 
     def encoder_states(self) -> list[dict[str, Any]]:
         """The fitted encoders as texts, numbers and lists, and the features of signals, for a model file."""

@@ -27,10 +27,10 @@ __all__ = [
 
 DEFAULT_NAME = "cmvmed.toml"
 DRAWS = ("random", "per_class", "chosen", "unknown")
-SECTIONS = ("data", "windows", "views", "columns", "model")
+SECTIONS = ("data", "windows", "views", "columns", "classes", "model")
 LABEL_RULES = ("majority", "center")
 ENDS = ("drop", "shift")
-LISTS = ("unlabeled", "ignore", "classes", "label_files", "columns")  # keys of lists of texts
+LISTS = ("unlabeled", "ignore", "context", "classes", "label_files", "columns")  # keys of lists of texts
 NUMBERS = {"sampling_rate": "a number of Hz", "offset": "a number of seconds"} | dict.fromkeys(
     ("length", "step", "min_overlap"), "a number"
 )  # keys of numbers, and what is expected
@@ -60,6 +60,7 @@ class DataSettings:
     groups: str | None = None
     time: str | None = None  # column of times: the table has one row per sample, and ``id`` names the case or recording
     ignore: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()  # columns that the labeling page shows beside a row; () is groups and times
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
@@ -126,6 +127,7 @@ class ProjectSettings:
     kinds: Mapping[str, str] = field(default_factory=dict)  # section [columns]
     model: Mapping[str, Any] = field(default_factory=dict)
     windows: WindowSettings | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)  # section [classes]: label of the data -> class
 
 
 def read_project_file(path: Path, changes: Mapping[str, Any] | None) -> ProjectSettings:
@@ -168,7 +170,7 @@ def parse_project(
         data = replace(data, labels=LABEL_COLUMN)
     kinds = reader.kinds(content.get("columns", {}))
     model = reader.model(content.get("model", {}))
-    return ProjectSettings(data, views, kinds, model, windows)
+    return ProjectSettings(data, views, kinds, model, windows, reader.renamed(content.get("classes", {})))
 
 
 @dataclass(frozen=True)
@@ -288,6 +290,18 @@ class _Reader:
                     f"[columns] says that {column!r} is {kind!r}, but must say one of {abbreviate(KINDS)}.{hint}",
                 )
         return dict(entries)
+
+    def renamed(self, entries: Mapping[str, Any]) -> Mapping[str, str]:
+        for label, name in entries.items():
+            if not isinstance(name, str):
+                raise self.fail(
+                    label, f'[classes] renames {label!r} to {name!r}, but must say a text, as in {label} = "walk".'
+                )
+            if clean_name(name) in entries and clean_name(name) != label:
+                raise self.fail(
+                    label, f"[classes] renames {label!r} to {name!r}, which is renamed too; give the last name."
+                )
+        return {clean_name(label): clean_name(name) for label, name in entries.items()}
 
     def model(self, entries: Mapping[str, Any]) -> Mapping[str, Any]:
         if not entries:

@@ -9,7 +9,7 @@ from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSet
 __all__ = ["project_text", "toml_line"]
 
 COMMENTS = {
-    "path": "file, folder or pattern: csv, tsv, parquet, feather, npz, ts, h5, wav, flac, edf, mseed",
+    "path": "file, folder or pattern: csv, tsv, xlsx, parquet, feather, npz, ts, h5, wav, flac, edf, mseed",
     "time": "one row per sample, at this time; id names the case or recording",
     "length": "seconds of a window",
     "step": "seconds between the starts of windows",
@@ -50,6 +50,8 @@ def project_text(settings: ProjectSettings, header: Iterable[str] = ()) -> str:
         lines += ["", f"[views.{_key(view.name)}]", *_view_lines(view)]
     if settings.kinds:
         lines += ["", "[columns]", *(toml_line(name, kind) for name, kind in settings.kinds.items())]
+    if settings.renamed:
+        lines += ["", "[classes]", *(toml_line(label, name) for label, name in settings.renamed.items())]
     lines += ["", "[model]                           # parameters of CMVMED, all optional"]
     lines += [toml_line(key, value) for key, value in settings.model.items()]
     return "\n".join(lines) + "\n"

@@ -141,3 +141,28 @@ def test_names_for_screen_readers(browser, address):
     assert headings[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(headings))
     assert {"columnheader", "rowheader"} <= set(by_role)
+
+
+def test_options_are_not_broken_across_lines(browser, addresses):
+    """Each option stays on one line with its value, in sentences and in the command; plain text would break."""
+    open_page(browser, addresses["few"], 390)
+    script = """
+    const made = document.createElement('div');
+    made.style.width = '6.5rem';
+    const box = document.querySelector('.next');
+    box.append(made);
+    made.replaceChildren(...[...box.querySelectorAll('code')].map((code) => code.cloneNode(true)));
+    const range = document.createRange();
+    const lines = (node) => {
+      range.selectNodeContents(node);
+      return new Set([...range.getClientRects()].map((box) => box.top)).size;
+    };
+    const options = [...made.querySelectorAll('span')].filter((span) => span.textContent.startsWith('-'));
+    const kept = options.map(lines);
+    options.forEach((span) => { span.style.display = 'inline'; span.before('xxxxxxx '); });
+    return [kept, options.map(lines)];
+    """
+    kept, broken = browser.execute_script(script)
+    assert kept
+    assert set(kept) == {1}
+    assert max(broken) > 1

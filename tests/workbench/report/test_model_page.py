@@ -16,11 +16,24 @@ import cmvmed
 from cmvmed import CMVMED
 from cmvmed.workbench import Finding, Project
 from cmvmed.workbench.report import model_page, write_report
+from cmvmed.workbench.report.model_facts import share_interval
+from cmvmed.workbench.report.verdict import UNKNOWN
 from tests.pages.parsed import parse, table_rows_of
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 from tests.workbench.report.trained import HOSTILE, fit, train, write_activity
 
-SECTIONS = ["data", "findings", "confusion", "calibration", "views", "map", "unsure", "labels", "settings"]
+SECTIONS = [
+    "data",
+    "findings",
+    "comparison",
+    "confusion",
+    "calibration",
+    "views",
+    "map",
+    "unsure",
+    "labels",
+    "settings",
+]
 
 
 def page_of(case, **options):
@@ -123,7 +136,10 @@ class TestNumbers:
             own = truth == label
             cells = [str(int((own & (predicted == other)).sum())) for other in model.classes_]
             assert lines[label][: len(cells)] == cells
-            assert plain(lines[label][-2]) == percent(np.mean(predicted[own] == label), 0)
+            low, high = share_interval(int((predicted[own] == label).sum()), int(own.sum()))
+            assert plain(lines[label][-2]) == (
+                f"{percent(np.mean(predicted[own] == label), 0)} ({100 * low:.0f} to {100 * high:.0f})"
+            )
         total = sum(int(lines[label][i]) for i, label in enumerate(model.classes_))
         assert total / len(truth) == pytest.approx(model.accuracy_estimate().held_out)
 
@@ -144,6 +160,17 @@ class TestNumbers:
             key = next(line for line in lines if line.split()[0] == name)
             accuracy = members["accuracy"][members["name"].index(f"view {name}")]
             assert [plain(cell) for cell in lines[key][:2]] == [percent(accuracy), percent(weight, 0)]
+
+    def test_views_that_are_lost(self, activity, page):
+        """Unlabeled rows are predicted again without the view."""
+        lines = table_rows_of(page.one("table", class_="sensors"))
+        unlabeled = np.array([label is None for label in activity.table.labels])
+        rows = np.flatnonzero(unlabeled & ~np.isnan(activity.table.views["gyr"]).all(axis=1))
+        X = {name: view[rows] for name, view in activity.table.views.items()}
+        before, after = (activity.model.predict_proba(X | new) for new in ({}, {"gyr": np.full_like(X["gyr"], np.nan)}))
+        same = np.mean(before.argmax(axis=1) == after.argmax(axis=1))
+        key = next(line for line in lines if line.split()[0] == "gyr")
+        assert plain(lines[key][-1]) == f"{percent(same, 0)} / {percent(after.max(axis=1).mean(), 0)}"
 
     def test_disagreement_of_each_pair_is_shown_once(self, activity, page):
         lines = table_rows_of(page.one("table", class_="pairs"))
@@ -190,11 +217,21 @@ class TestDifferentModels:
 
     def test_few_labels_in_groups(self, tmp_path):
         write_windows(tmp_path)
-        page = page_of(train(tmp_path, "windows.csv", n_stages=2))
-        assert "Between" in page.one("h1").text
+        case = train(tmp_path, "windows.csv", n_stages=2)
+        page = page_of(case)
+        assert "Probably between" in page.one("h1").text
         assert "too few labels to be sure" in page.one("header").text
         assert "rows of new groups (subject)" in page.one("header").text
         assert "more rows" in page.one("div", class_="next").text
+        lines = table_rows_of(page.one("table", class_="groups"))
+        subjects = case.table.groups.astype(str)
+        right = case.facts.held_out.is_right
+        for name, (n_rows, n_labels, n_held_out, correct) in lines.items():
+            out = subjects[case.facts.held_out.rows] == name
+            assert int(n_rows) == (subjects == name).sum()
+            assert int(n_labels) == sum(label is not None for label in case.table.labels[subjects == name])
+            assert int(n_held_out) == out.sum()
+            assert plain(correct).partition(" (")[0] == (percent(right[out].mean(), 0) if out.any() else "–")
 
     def test_sound_has_signals(self, tmp_path):
         write_recordings(tmp_path)
@@ -224,10 +261,19 @@ class TestDifferentModels:
     def test_without_held_out_labels(self, tmp_path):
         write_activity(tmp_path, n=60)
         page = page_of(train(tmp_path, "activity.csv", members=None, n_stages=2))
-        assert page.one("h1").text == "The accuracy of this model is not known"
+        assert page.one("h1").text == UNKNOWN
         assert "No labels were held out" in page.one("header").text
         assert not page.all("table", class_="confusion")
         assert not page.all("svg", id="figure-accuracy")
+
+    def test_one_label_per_class(self, tmp_path):
+        rng = np.random.default_rng(0)
+        lines = [f"{i},{i % 2 + 0.1 * rng.normal():.3f},{'ab'[i % 2] if i < 2 else ''}" for i in range(40)]
+        (tmp_path / "few.csv").write_text("\n".join(["id,value,label", *lines]), encoding="utf-8")
+        page = page_of(train(tmp_path, "few.csv", n_stages=2))
+        assert page.one("h1").text == UNKNOWN
+        assert "No class has two labels" in page.one("header").text
+        assert "nothing can be compared" in page.one("section", id="comparison").text
 
     def test_one_view_and_one_column(self, tmp_path):
         rng = np.random.default_rng(0)

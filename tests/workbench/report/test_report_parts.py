@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,13 +15,25 @@ from scipy.stats import binom
 from cmvmed import CMVMED
 from cmvmed.pages.formatting import clean, short
 from cmvmed.workbench import Finding
+from cmvmed.workbench.report import learning_curve as curve_module
+from cmvmed.workbench.report.comparison import LINEAR, TREES, compare
 from cmvmed.workbench.report.held_out import calibration_bins, doubtful_labels
-from cmvmed.workbench.report.learning_curve import CurvePoint, forecast, left_out, part_of_labels
+from cmvmed.workbench.report.learning_curve import (
+    COST,
+    MAX_REPEATS,
+    MAX_ROWS,
+    CurvePoint,
+    curve_seconds,
+    forecast,
+    learning_curve,
+    left_out,
+    part_of_labels,
+)
 from cmvmed.workbench.report.model_facts import LEVEL, HeldOutLabels, column_statistics, share_interval
 from cmvmed.workbench.report.row_map import SHAPES, draw_map, map_positions, shape_path
 from cmvmed.workbench.report.sensors import decision_shares, describe_sensors
 from cmvmed.workbench.report.uncertain_rows import envelope
-from cmvmed.workbench.report.verdict import next_steps, verdict
+from cmvmed.workbench.report.verdict import UNKNOWN, next_steps, verdict
 from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 
 
@@ -56,7 +69,7 @@ def judged(activity, estimate, findings=(), share=0.5):
     rest = (1.0 - share) / 2.0
     facts = replace(activity.facts, findings=findings)
     facts.__dict__["estimate"] = estimate
-    model = SimpleNamespace(**vars(activity.model), accuracy_estimate=None)
+    model = copy(activity.model)
     model.class_prior_, model.labels_drawn = np.array([share, rest, rest]), "random"
     object.__setattr__(facts, "model", model)
     return facts
@@ -69,6 +82,7 @@ class TestVerdict:
             ((0.92, 0.85, 0.96), [], "yes", "Usable for rows like these"),
             ((0.92, 0.62, 0.98), [], "partial", "too few labels"),
             ((0.60, 0.45, 0.70), [], "open", "Not shown yet"),
+            ((0.96, 0.45, 0.99), [], "open", "Cannot be judged yet"),
             ((0.45, 0.30, 0.60), [], "no", "no better than always"),
             ((0.92, 0.85, 0.96), [Finding("error", "marker", "x")], "no", "Correct the data"),
             ((0.92, 0.85, 0.96), [Finding("warning", "leak", "x")], "partial", "warnings"),
@@ -81,14 +95,24 @@ class TestVerdict:
         assert label in found.label
 
     def test_headline_is_the_mean_or_the_interval(self, activity):
-        assert verdict(judged(activity, estimate_of(0.92, 0.85, 0.96))).headline.startswith("About 92 of 100")
-        assert verdict(judged(activity, estimate_of(0.92, 0.61, 0.98))).headline.startswith("Between 61 and 98 of 100")
-        assert verdict(judged(activity, estimate_of(0.999, 0.99, 1.0))).headline.startswith("Nearly all")
+        """An interval is no fact: it holds nine times in ten."""
+        for estimate, words in [
+            ((0.92, 0.85, 0.96), "Probably about 92 of 100"),
+            ((0.92, 0.61, 0.98), "Probably between 61 and 98 of 100"),
+            ((0.999, 0.99, 1.0), "Probably nearly all"),
+        ]:
+            assert verdict(judged(activity, estimate_of(*estimate))).headline.startswith(words)
+
+    def test_an_interval_wider_than_half_says_nothing(self, activity):
+        found = verdict(judged(activity, estimate_of(0.963, 0.45, 0.99)))
+        assert found.headline == UNKNOWN
+        assert "96.3" not in " ".join(found.sentences[:1])
+        assert "cannot be told from so few labels" in found.sentences[0]
 
     def test_without_opinions_that_learn_from_labels_alone(self, activity):
         found = verdict(judged(activity, estimate_of(0.92, 0.85, 0.96, labels_only=np.nan)))
-        assert "nan" not in " ".join(found.sentences) + found.figure
-        assert "labels only" not in found.figure
+        assert "nan" not in " ".join(found.sentences)
+        assert "labeled rows alone" not in " ".join(found.sentences)
 
 
 class TestNextSteps:
@@ -97,7 +121,7 @@ class TestNextSteps:
 
     def test_use_comes_first_if_nothing_is_in_the_way(self, activity):
         found = self.steps(judged(activity, estimate_of(0.93, 0.87, 0.97)))
-        assert found[0].action.startswith("Use it: cmvmed predict")
+        assert found[0].action.startswith("Use it: `cmvmed predict")
         assert "7 of 100" in found[0].reason
         assert any(step.action == "Check the views noise and dead" for step in found)
 
@@ -125,12 +149,72 @@ class TestNextSteps:
         facts = judged(activity, estimate_of(0.93, 0.87, 0.97))
         object.__setattr__(facts, "held_out", HeldOutLabels(np.arange(30), codes, np.eye(3)[predicted]))
         found = next(step for step in self.steps(facts) if step.action == "Label more rows of sit")
-        assert found.reason == "0 of its 10 held-out labels are predicted; most others are taken for walk."
+        assert found.reason == "0 of its 10 held-out labels are predicted correctly; most others are taken for walk."
 
     def test_labels_unlike_the_rows(self, activity):
         facts = judged(activity, estimate_of(0.93, 0.87, 0.97), share=0.8)
         facts.model.labels_drawn = "unknown"
         assert any("labels_drawn" in step.action for step in self.steps(facts))
+
+
+def compared(X, codes, *, groups=None, predicted=None, labels_only=np.nan):
+    """The comparison for labeled rows of two classes, all held out, of which the model predicts some wrongly."""
+    n = len(codes)
+    p = np.eye(2)[codes if predicted is None else predicted]
+    table = SimpleNamespace(views={"a": X}, groups=groups)
+    estimate = SimpleNamespace(labels_only=labels_only, gained=0.0, lost=0.0)
+    held_out = HeldOutLabels(np.arange(n), codes, p)
+    facts = SimpleNamespace(codes=codes, table=table, estimate=estimate, held_out=held_out, class_names=["yes", "no"])
+    found = compare(facts)
+    return {rival.name: rival for rival in found.rivals}, found
+
+
+class TestOtherClassifiers:
+    def test_labels_are_predicted_by_fits_without_them(self):
+        """Classes that have nothing to do with the columns are guessed; fits that knew them would be right."""
+        rng = np.random.default_rng(0)
+        rivals, _ = compared(rng.normal(size=(200, 5)), rng.integers(2, size=200))
+        assert all(0.3 < rivals[name].share < 0.7 for name in (TREES, LINEAR))
+
+    def test_groups_are_held_out_together(self):
+        """A column that names the group, with one class in each, is of no use for other groups."""
+        groups = np.repeat(np.arange(10), 10)
+        codes = np.random.default_rng(1).permutation(10)[groups] % 2
+        X = np.eye(10)[groups]
+        alone, grouped = (compared(X, codes, groups=g)[0] for g in (None, groups.astype(str)))
+        assert alone[TREES].share == alone[LINEAR].share == 1.0
+        assert max(grouped[TREES].share, grouped[LINEAR].share) < 0.8
+
+    def test_gains_and_losses_are_those_of_the_model(self):
+        X = np.repeat([0.0, 1.0], 50)[:, None] + np.zeros((100, 2))
+        codes = np.repeat([0, 1], 50)
+        rivals, found = compared(X, codes, predicted=np.where(np.arange(100) < 20, 1, codes))
+        assert rivals["this model"].share == 0.8
+        assert (rivals[TREES].share, rivals[TREES].gained, rivals[TREES].lost) == (1.0, 0, 20)
+        assert found.sentence.endswith("would do better.")
+        assert rivals[TREES].interval == share_interval(100, 100)
+
+    @pytest.mark.parametrize(
+        ("n_wrong", "end"), [(4, "(p = 0.25). On this evidence extra trees would do."), (6, "do better.")]
+    )
+    def test_the_best_of_two_is_better_by_chance_twice_as_often(self, n_wrong, end):
+        """A sign test of four labels that only one predicts correctly has p = 1/8, of six 1/32."""
+        X, codes = np.repeat([0.0, 1.0], 50)[:, None] + np.zeros((100, 2)), np.repeat([0, 1], 50)
+        _, found = compared(X, codes, predicted=np.where(np.arange(100) < n_wrong, 1, codes))
+        assert found.sentence.endswith(end)
+
+    def test_all_are_on_the_scale_of_the_held_out_labels(self):
+        codes = np.repeat([0, 1], [30, 10])
+        rivals, found = compared(codes[:, None] + np.zeros((40, 2)), codes, labels_only=0.9)
+        assert rivals["its labels alone"].interval == share_interval(36.0, 40)
+        assert "always naming the largest class, yes, 75.0" in found.figure
+        assert found.sentence.endswith("On this evidence extra trees would do.")
+
+    def test_gaps_and_labels_of_one_group(self):
+        codes = np.repeat([0, 1], 10)
+        X = np.where(np.arange(20)[:, None] % 3 == 0, np.nan, codes[:, None]) + np.zeros((20, 2))
+        assert compared(X, codes)[0][TREES].share > 0.5
+        assert "not compared" in compared(X, codes, groups=np.full(20, "one"))[1].sentence
 
 
 class TestHeldOut:
@@ -278,6 +362,32 @@ def test_envelope_keeps_the_peaks():
 
 
 class TestLearningCurve:
+    @pytest.mark.parametrize(("n_rows", "n_refits"), [(100, 1), (400, 1), (600, 2), (1200, 4), (9000, 8)])
+    def test_refits_have_at_most_one_and_a_half_times_the_rows_of_the_table(self, monkeypatch, n_rows, n_refits):
+        made = []
+        monkeypatch.setattr(
+            curve_module, "_refit", lambda facts, labeled, size, rng: made.append(size) or np.ones(9, bool)
+        )
+        codes = np.where(np.arange(n_rows) < 60, np.arange(n_rows) % 2, -1)
+        facts = SimpleNamespace(codes=codes, class_names=["a", "b"], held_out=None, n_labeled=60)
+        curve = learning_curve(facts)
+        assert made == [30, 15, 45, 30, 15, 45, 30, 45][:n_refits]
+        assert n_refits == 1 or n_refits * min(MAX_ROWS, n_rows) <= COST * n_rows
+        assert curve is None or curve.n_refits == n_refits
+        made.clear()
+        complete = learning_curve(facts, np.inf)
+        assert (complete.n_refits, len(made)) == (complete.n_planned, complete.n_planned)
+
+    def test_the_time_of_a_curve_is_bounded_by_its_cost_and_by_its_refits(self):
+        assert curve_seconds(10.0, 100) == curve_seconds(10.0, 2400) == 10.0 * COST
+        assert curve_seconds(10.0, 100_000) == 10.0 * MAX_REPEATS * 3 * MAX_ROWS / 100_000
+
+    def test_a_single_refit_is_told_from_held_out_labels(self, monkeypatch):
+        monkeypatch.setattr(curve_module, "_refit", lambda facts, labeled, size, rng: np.ones(9, bool))
+        held_out = SimpleNamespace(codes=np.arange(40) % 2, is_right=np.arange(40) < 30)
+        facts = SimpleNamespace(codes=np.arange(40) % 2, class_names=["a", "b"], held_out=held_out, n_labeled=40)
+        assert [line[-1] for line in learning_curve(facts).lines][:2] == ["1 refit", "held-out labels"]
+
     def test_judges_and_kept_labels_share_no_group_and_leave_all_classes(self):
         rng = np.random.default_rng(0)
         for _ in range(50):

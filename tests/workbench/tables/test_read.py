@@ -11,6 +11,7 @@ import pytest
 from cmvmed.workbench.tables.columns import read_numbers
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.read import read_table
+from cmvmed.workbench.user_errors import ProjectError
 
 FRAME = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.5, np.nan, -2.25], "name": ["Grün", "", "the; end"]})
 
@@ -127,5 +128,53 @@ def test_files_of_a_pattern_are_one_table(tmp_path):
 def test_the_error_without_pandas_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("id,x\n1,2\n", encoding="utf-8")
     monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
-    with pytest.raises(ImportError, match=r"cmvmed\[workbench\]"):
+    with pytest.raises(ImportError, match=r"install .*\[workbench\]"):
         read(tmp_path / "x.csv")
+
+
+class TestExcel:
+    @pytest.fixture(autouse=True)
+    def _needs_openpyxl(self):
+        pytest.importorskip("openpyxl", reason="xlsx files need cmvmed[excel]")
+
+    def test_cells_are_those_of_a_csv_file(self, tmp_path):
+        frame = FRAME.assign(code=["007", "08", "9"], at=pd.to_datetime(["2025-01-01", "2025-01-02", None]), on=True)
+        frame.to_excel(tmp_path / "x.xlsx", index=False)
+        table = read(tmp_path / "x.xlsx")
+        assert table.frame["code"].tolist() == ["007", "08", "9"]
+        np.testing.assert_array_equal(read_numbers(table.frame["x"]).values, FRAME["x"])
+        assert table.frame["at"].dtype.kind == "M"
+        assert table.place(1) == "line 3 of x.xlsx"
+        assert table.messages == ()
+
+    def test_the_first_sheet_is_read_and_empty_lines_are_left_out(self, tmp_path):
+        with pd.ExcelWriter(tmp_path / "x.xlsx") as book:
+            FRAME.reindex([0, 9, 1]).to_excel(book, sheet_name="run 1", index=False)
+            FRAME.to_excel(book, sheet_name="run 2", index=False)
+        table = read(tmp_path / "x.xlsx")
+        assert (table.n_rows, table.place(1)) == (2, "line 4 of x.xlsx")
+        assert table.messages == ("x.xlsx: the sheet 'run 1' is read, the first of 2.",)
+
+    def test_lines_above_the_names_and_other_files_are_errors(self, tmp_path):
+        FRAME.to_excel(tmp_path / "x.xlsx", index=False, startrow=2)
+        pd.DataFrame([["measured by me", None], ["id", "x"]]).to_excel(
+            tmp_path / "title.xlsx", index=False, header=False
+        )
+        (tmp_path / "no.xlsx").write_bytes(b"PK\x03\x04 nothing")
+        for name, words in [("title.xlsx", "must name each column"), ("no.xlsx", "cannot be read as an Excel file")]:
+            with pytest.raises(ProjectError, match=words) as caught:
+                read(tmp_path / name)
+            assert name in str(caught.value)
+
+    def test_a_file_that_would_grow_is_refused_before_it_does(self, tmp_path, monkeypatch):
+        FRAME.to_excel(tmp_path / "x.xlsx", index=False)
+        monkeypatch.setattr("cmvmed.workbench.tables.read.MAX_EXCEL", 100)
+        with pytest.raises(ProjectError, match="would unpack to"):
+            read(tmp_path / "x.xlsx")
+
+
+def test_an_excel_file_without_its_package_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    (tmp_path / "x.xlsx").write_bytes(b"PK")
+    with pytest.raises(ImportError, match="excel"):
+        read(tmp_path / "x.xlsx")

@@ -64,7 +64,9 @@ def test_what_was_said_last_counts(project_file):
     found, rows = labels(project_file)
     assert {key: label for key, label in found.items() if label is not None} == {"r0": "right", "r2": "right"}
     assert "2 labels of the labeling page (own.labels.sqlite)." in rows.messages
-    assert any("belong to no row" in message and "gone" in message for message in rows.messages)
+    assert any(
+        "1 label of own.labels.sqlite belongs to no row" in message and "gone" in message for message in rows.messages
+    )
     say(project_file, ("r0", "reset", None))
     assert labels(project_file)[0]["r0"] == "left"
 
@@ -148,7 +150,7 @@ def test_further_files_of_labels_add_and_replace(windows):
     assert after[labeled[0]] == other
     assert (np.delete(after, [free[0], labeled[0]]) == np.delete(before, [free[0], labeled[0]])).all()
     assert "2 labels of next.csv were taken." in messages
-    assert "1 label of next.csv replace other labels of the same rows." in messages
+    assert "1 label of next.csv replaces another label of its row." in messages
 
 
 def test_later_files_precede_and_patterns_are_sorted(windows):

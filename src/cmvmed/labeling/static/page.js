@@ -1,6 +1,6 @@
 // The labeling page: asks the server for rows, sends labels. A label is on disk before the next row is asked for.
 
-import { element, playSound, showConsensus, showPanels, stopSound } from "/panels.js";
+import { element, playSound, showConsensus, showContext, showPanels, stopSound } from "/panels.js";
 
 const at = (id) => document.getElementById(id);
 const token = readToken();
@@ -71,17 +71,23 @@ function showStatus(status) {
   const e = status.estimate, interval = (low, high) => `${Math.round(100 * e.level)} % interval ${(100 * low).toFixed(1)}–${percent(high)}`;
   put("count", `${status.labeled} of ${status.rows} rows`);
   put("unsure-count", status.unsure ? `${status.unsure} marked as unsure` : "");
-  put("accuracy", e ? percent(e.mean) : "–");
-  put("interval", e ? interval(e.low, e.high) : status.problem || "needs two labels of each class");
+  put("accuracy", !e ? "–" : e.is_known ? percent(e.mean) : "unknown");
+  put("interval", e ? interval(e.low, e.high) : status.no_estimate);
   put("gain", e?.first ? `${percent(e.first.mean)} with the first ${e.first.n_labels} labels` : "");
   put("held-out-title", e ? `Of ${e.n_held_out} held-out labels` : "Held-out labels");
-  put("held-out", e ? `${percent(e.held_out)} predicted` : "–");
+  put("held-out", e ? `${percent(e.held_out)} predicted correctly` : "–");
   put("held-out-interval", e ? interval(e.held_out_low, e.held_out_high) : "");
   put("labels-only", e?.labels_only !== undefined ? `${percent(e.labels_only)} by the labels alone` : "");
   put("learning", status.learning ? "learning…" : status.fitted_labels ? "up to date" : "–");
   put("fitted", status.fitted_labels ? `fitted to ${status.fitted_labels} labels` : "");
   put("advice", status.advice);
+  put("agreement", agreementText(status));
   showClasses(status.classes);
+}
+
+function agreementText({ agreement, disputed }) {
+  const pairs = agreement.map((a) => `${a.first} and ${a.second} agree on ${a.n_equal} of ${a.n_rows} ${a.n_rows === 1 ? "row" : "rows"}${a.kappa === null ? "" : ` (kappa ${a.kappa.toFixed(2)})`}`);
+  return pairs.length ? `${pairs.join("; ")}. ${disputed ? `To review: ${disputed}.` : "Nothing to review."}` : "";
 }
 
 function showClasses(classes) {
@@ -108,6 +114,7 @@ function show(row, reason) {
   put("current", said);
   put("announce", `Row ${row.id}. ${said}.`);
   at("clear").hidden = row.label === null && !row.unsure;
+  showContext(at("context"), row, async (column) => (await ask(`/api/picture/${row.row}?column=${encodeURIComponent(column)}`)).blob());
   showPanels(at("panels"), row, state.opinions, play);
   showConsensus(at("consensus"), row, state.opinions);
   if (state.status) showClasses(state.status.classes);
@@ -122,8 +129,9 @@ async function next() {
   }
   const strategy = at("strategy").value || "suggest";
   const recent = state.visited.slice(-500).map(([row]) => row);
-  let row = await asJson("/api/next", { strategy, window: windowId, class: at("review-class").value || null, skip: recent });
-  if (row.row === null && recent.length) row = await asJson("/api/next", { strategy, window: windowId, class: at("review-class").value || null });
+  const wanted = { strategy, window: windowId, class: at("review-class").value || null, annotator: at("annotator").value };
+  let row = await asJson("/api/next", { ...wanted, skip: recent });
+  if (row.row === null && recent.length) row = await asJson("/api/next", wanted);
   if (row.row === null) {
     say("There is no such row left; choose another way to go on.");
     return;
@@ -152,7 +160,7 @@ async function send(action, name) {
   if (!state.row) return;
   const strategy = state.visited[state.place]?.[2] || "search";
   const { status } = await asJson("/api/labels", {
-    row: state.row.row, action, label: name ?? null, seen: state.row.revision, window: windowId, chosen_by: strategy,
+    row: state.row.row, action, label: name ?? null, seen: state.row.revision, window: windowId, chosen_by: strategy, annotator: at("annotator").value,
   });
   say("");
   const said = { label: name, unsure: "unsure", clear: "label removed" }[action];
@@ -272,6 +280,7 @@ async function start() {
   at("exports").replaceChildren("Export: ", ...status.exports.map((form) => element("button", { type: "button", text: form, onclick: () => act(() => exportLabels(form)) })));
   at("opinions-button").setAttribute("aria-pressed", String(state.opinions));
   at("keys-on").checked = localStorage.keys !== "off";
+  at("annotator").value = localStorage.annotator || "";
   showStatus(status);
   await next();
   setTimeout(poll, 700);
@@ -282,6 +291,7 @@ at("review-class").addEventListener("change", () => { state.visited = []; state.
 at("search-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => openOnly(at("search").value)); });
 at("search").addEventListener("input", () => act(() => find(at("search").value)));
 at("class-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => useClass(at("new-class").value)); });
+at("annotator").addEventListener("change", () => { localStorage.annotator = at("annotator").value; });
 at("opinions-button").addEventListener("click", toggleOpinions);
 at("unsure").addEventListener("click", () => act(() => send("unsure")));
 at("clear").addEventListener("click", () => act(() => send("clear")));

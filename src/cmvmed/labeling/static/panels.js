@@ -1,9 +1,10 @@
 // What a row holds, view by view. All content is set as text, never as markup.
 
 const AXIS = 48; // pixels left of a waveform; --axis in page.css
-const SOUND_HEIGHT = 64, SERIES_HEIGHT = 110, TIME_HEIGHT = 24;
+const HEIGHTS = { sound: [170, 100, 64], series: [260, 170, 110], spectrogram: [200, 80, 44] }; // pixels for one, two and more signals
+const TIME_HEIGHT = 24;
 const signals = []; // of the row that is shown: plot, box, time axis
-let player = null;
+let nSignals = 1, player = null;
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -38,7 +39,7 @@ function drawWaveform(signal) {
   const time = isLast ? { ...axis, size: TIME_HEIGHT, values: (_, ticks) => ticks.map((t) => (t < 0.97 * seconds ? `${t} s` : "")) } : { ...axis, size: 0, values: () => [], ticks: { show: false } };
   signal.plot?.destroy();
   signal.plot = new window.uPlot({
-    width: plotBox.clientWidth || 300, height: (part.kind === "sound" ? SOUND_HEIGHT : SERIES_HEIGHT) + (isLast ? TIME_HEIGHT : 0),
+    width: plotBox.clientWidth || 300, height: heightOf(part.kind) + (isLast ? TIME_HEIGHT : 0),
     cursor: { show: false }, legend: { show: false },
     scales: { x: { time: false, range: [0, seconds] } },
     axes: [time, { ...axis, size: AXIS, space: 20 }],
@@ -57,6 +58,14 @@ const resized = new ResizeObserver((entries) => {
 });
 
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => signals.forEach(drawWaveform));
+
+function heightOf(kind) {
+  return HEIGHTS[kind][Math.min(nSignals, 3) - 1];
+}
+
+function frequency(hertz) {
+  return hertz >= 1000 ? `${Number((hertz / 1000).toPrecision(3))} kHz` : `${Math.round(hertz)} Hz`;
+}
 
 function drawSpectrogram(canvas, image, share) {
   const bytes = Uint8Array.from(atob(image.data), (c) => c.charCodeAt(0));
@@ -98,9 +107,11 @@ function signalElement(part, view, seconds, isLast) {
     const label = `Spectrogram of ${view}, ${part.name}, up to ${Math.round(part.spectrogram.highest)} Hz`;
     const canvas = element("canvas", { class: "spectrogram", role: "img", "aria-label": label });
     drawSpectrogram(canvas, part.spectrogram, part.seconds / seconds);
-    box.append(canvas);
+    canvas.style.height = `${heightOf("spectrogram")}px`;
+    box.append(canvas, element("span", { class: "axis-text top", text: frequency(part.spectrogram.highest), "aria-hidden": "true" }));
   }
-  box.append(plotBox, lines.cursor, lines.playing);
+  const unit = part.unit || (part.kind === "sound" ? "ampl." : "");
+  box.append(element("div", { class: "wave" }, plotBox, element("span", { class: "axis-text unit", text: unit })), lines.cursor, lines.playing);
   const signal = { part, seconds, isLast, plotBox, box, lines, plot: null };
   signals.push(signal);
   resized.observe(plotBox);
@@ -112,9 +123,16 @@ function signalElement(part, view, seconds, isLast) {
 function partElement(part, panel, seconds, isLast) {
   if (part.kind === "text") return element("p", { class: "text", text: part.text + (part.cut ? " … (cut)" : "") });
   if (part.kind === "table") {
-    const rows = part.cells.map(([name, value]) =>
-      element("tr", {}, element("th", { scope: "row", text: name }), element("td", { text: value })));
-    const box = element("div", { class: "cells" }, element("table", {}, element("tbody", {}, ...rows)));
+    const withNumbers = part.cells.some((cell) => cell.z !== undefined);
+    const more = (cell) => withNumbers ? [cell.z == null ? "" : `${cell.z >= 0 ? "+" : "−"}${Math.abs(cell.z).toFixed(1)} sd`, ...part.classes.map((_, k) => cell.medians?.[k] ?? "")] : [];
+    const rows = part.cells.map((cell) =>
+      element("tr", {}, element("th", { scope: "row", text: cell.name }), element("td", { text: cell.value }), ...more(cell).map((text) => element("td", { class: "soft", text }))));
+    const table = element("table", {}, element("tbody", {}, ...rows));
+    if (withNumbers) {
+      const titles = ["column", "value", "from the mean", ...part.classes.map((name) => `median ${name}`)];
+      table.prepend(element("thead", {}, element("tr", {}, ...titles.map((text) => element("th", { scope: "col", text })))));
+    }
+    const box = element("div", { class: withNumbers ? "cells numbers" : "cells" }, table);
     if (part.n_more) box.append(element("p", { class: "soft", text: `${part.n_more} more columns` }));
     return box;
   }
@@ -128,6 +146,7 @@ export function showPanels(target, row, opinionsShown, play) {
   resized.disconnect();
   for (const { plot } of signals.splice(0)) plot?.destroy();
   const waves = row.panels.flatMap((panel) => panel.parts.filter((part) => part.seconds !== undefined));
+  nSignals = Math.max(waves.length, 1);
   const seconds = Math.max(...waves.map((part) => part.seconds), 1e-9);
   target.replaceChildren(...row.panels.map((panel) => panelElement(panel, row, opinionsShown, play, seconds, waves.at(-1))));
 }
@@ -148,10 +167,22 @@ function panelElement(panel, row, opinionsShown, play, seconds, last) {
     ...(parts.length ? parts : [element("p", { class: "soft", text: "Missing in this row." })]));
 }
 
+// Who, when and where: links open in a window of their own, pictures are files beside the data.
+export function showContext(target, row, load) {
+  for (const picture of target.querySelectorAll("img")) URL.revokeObjectURL(picture.src);
+  target.hidden = !row.context.length;
+  target.replaceChildren(...row.context.map((cell) => {
+    const shown = element("dd", { text: cell.kind === "text" ? cell.text : "" });
+    if (cell.kind === "link") shown.append(element("a", { href: cell.text, target: "_blank", rel: "noopener noreferrer", text: cell.text }));
+    if (cell.kind === "picture") load(cell.name).then((blob) => shown.append(element("img", { src: URL.createObjectURL(blob), alt: `${cell.name}: ${cell.text}` })), () => { shown.textContent = cell.text; });
+    return element("div", { class: cell.kind }, element("dt", { text: cell.name }), shown);
+  }));
+}
+
 export function showConsensus(target, row, opinionsShown) {
   target.replaceChildren();
   if (row.opinions?.consensus && opinionsShown) {
-    target.append(element("strong", { text: "All sensors together" }), ...opinionList(row.opinions.classes, row.opinions.consensus));
+    target.append(element("strong", { text: row.panels.length > 1 ? "All sensors together" : "The model" }), ...opinionList(row.opinions.classes, row.opinions.consensus));
   }
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 from cmvmed.data.labels import UNLABELED_WORDS
 from cmvmed.recordings import SensorSignals
 from cmvmed.workbench.project_file import AUTO, DataSettings, ProjectSettings, ViewSettings
-from cmvmed.workbench.tables.columns import RawTable, as_text, column_kind, missing_cells
+from cmvmed.workbench.tables.columns import RawTable, Series, as_text, column_kind, missing_cells
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table
 from cmvmed.workbench.tables.recording_rows import channel_columns
@@ -31,13 +31,16 @@ __all__ = [
     "guess_views",
     "read_with_kinds",
     "relative_path",
+    "repeated_ids",
     "view_name",
     "with_label_file",
     "with_markers",
 ]
 
 MAX_CLASSES = 50
+MAX_GUESSED_CLASSES = 20  # of a column that only looks like labels
 SEPARATED = re.compile(r"[_.\-/: ]+")
+SURE_ID_WORDS = ("id", "uuid", "key")  # never measurements
 ID_WORDS = ("id", "uuid", "key", "index", "idx", "name", "filename", "file", "sample", "window")
 GROUP_WORDS = ("subject", "participant", "patient", "person", "user", "session", "recording", "group", "animal", "speaker",
                "site", "day", "batch", "device", "run", "trial")  # fmt: skip
@@ -115,8 +118,7 @@ def guess_id(rows: TableWithKinds) -> str | None:
         if missing_cells(series).any() or series.nunique() < table.n_rows:
             continue
         kind = rows.kinds[column]
-        words = SEPARATED.split(column.casefold())
-        named = words[-1] in ID_WORDS or column.casefold() in ID_WORDS or column.startswith("unnamed_")
+        named = _last_word(column) in ID_WORDS or column.startswith("unnamed_")
         whole = kind == "number" and bool(series.astype(str).str.fullmatch(r"\s*\d+\s*").all())
         counted = whole and np.ptp(series.astype(int)) == table.n_rows - 1
         first = position == 0 and (kind == "identifier" or counted)
@@ -125,8 +127,32 @@ def guess_id(rows: TableWithKinds) -> str | None:
     return min(candidates)[2] if candidates else None
 
 
+def repeated_ids(rows: TableWithKinds, taken: Sequence[str]) -> dict[str, Guess]:
+    """Columns that are named like an identifier and repeat some of their cells: neither identifiers nor measurements."""
+    found = {}
+    for column in map(str, rows.table.frame.columns):
+        cells = rows.table.frame[column].astype(object).map(as_text)
+        named = _last_word(column) in SURE_ID_WORDS or (
+            _last_word(column) in ID_WORDS and 2 * cells.nunique() > len(cells)
+        )
+        repeated = cells[cells.duplicated()]
+        if column in taken or not named or rows.kinds[column] == "empty" or repeated.empty:
+            continue
+        count = plural(len(repeated), "row repeats", "rows repeat")
+        what = (
+            f"{column!r} is named like an identifier, but {count} one, such as {repeated.iloc[0]!r}: it is not "
+            "learned from, and rows are numbered. If rows of one value belong together, write it as groups"
+        )
+        found[column] = Guess(what, toml_line("ignore", [column]))
+    return found
+
+
+def _last_word(column: str) -> str:
+    return SEPARATED.split(column.casefold())[-1]
+
+
 def guess_labels(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
-    """The column that is named like a label, or that looks like one: few values, and markers or many empty cells."""
+    """The column that is named like a label, or that looks most like one: see :func:`_looks_like_labels`."""
     table = rows.table
     best: tuple[float, str] | None = None
     for column in map(str, table.frame.columns):
@@ -141,13 +167,30 @@ def guess_labels(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
         named = column.casefold() in LABEL_NAMES or any(word in LABEL_NAMES for word in words if len(word) > 1)
         if not 1 <= len(distinct) <= min(MAX_CLASSES, max(2, table.n_rows // 2)):
             continue
-        markers = {text for text in distinct if text.casefold() in UNLABELED_WORDS}
-        n_unlabeled = int((texts == "").sum()) + int(texts.isin(markers).sum())
-        is_word = rows.kinds[column] in ("category", "boolean", "text")
-        score = 3.0 * named + 1.0 * (bool(markers) and is_word) + 1.0 * (n_unlabeled > table.n_rows / 2 and is_word)
+        score = 3.0 * named + _looks_like_labels(rows, column, texts)
         if score > 0 and (best is None or score > best[0]):
             best = (score, column)
     return None if best is None else best[1]
+
+
+def _looks_like_labels(rows: TableWithKinds, column: str, texts: Series) -> float:
+    """Evidence that cells are labels: markers or empty cells, -1 beside other whole numbers, or few words in all rows."""
+    distinct = set(texts) - {""}
+    markers = {text for text in distinct if text.casefold() in UNLABELED_WORDS}
+    is_mostly_open = int((texts == "").sum()) + int(texts.isin(markers).sum()) > len(texts) / 2
+    if rows.kinds[column] in ("category", "boolean", "text"):
+        is_group = bool({SEPARATED.split(column.casefold())[0], _last_word(column)} & {*GROUP_WORDS, *ID_WORDS})
+        few = 2 <= len(distinct) <= MAX_GUESSED_CLASSES and not is_group
+        is_only = [kind for name, kind in rows.kinds.items() if rows.table.frame[name].nunique() > 1].count(
+            "category"
+        ) == 1
+        is_last = column == str(rows.table.frame.columns[-1])
+        is_complete = few and rows.kinds[column] == "category" and (is_only or is_last)
+        return 1.0 * bool(markers) + 1.0 * is_mostly_open + 0.5 * is_complete
+    whole = {text for text in distinct if re.fullmatch(r"-1|\d+", text)}
+    if whole != distinct or not 2 <= len(distinct) <= MAX_GUESSED_CLASSES:
+        return 0.0
+    return 1.0 * is_mostly_open + 0.9 * ("-1" in distinct)
 
 
 def guess_groups(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
@@ -163,7 +206,7 @@ def guess_groups(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
 
 
 def guess_ignored(rows: TableWithKinds, taken: Sequence[str]) -> list[str]:
-    """Times, which order rows, further identifiers, and empty columns."""
+    """Times, which order rows, and further identifiers."""
     table = rows.table
     ignored = []
     for column in map(str, table.frame.columns):
@@ -171,7 +214,7 @@ def guess_ignored(rows: TableWithKinds, taken: Sequence[str]) -> list[str]:
             continue
         kind = rows.kinds[column]
         is_time = kind == "date" or (kind == "number" and column.casefold() in TIME_WORDS)
-        if is_time or kind in ("identifier", "empty", "unusable"):
+        if is_time or kind in ("identifier", "unusable"):
             ignored.append(column)
     return ignored
 
@@ -180,7 +223,7 @@ def with_markers(table: RawTable, data: DataSettings) -> tuple[DataSettings, lis
     """Find the values of the column of labels that mark unlabeled rows."""
     values = read_label_values(table.frame[data.labels], replace(data, unlabeled=("",)))
     sure, possible = likely_markers(values.counts, data)
-    most = [label for label in possible if values.counts[label] > table.n_rows / 2]
+    most = [label for label in possible if label == "-1" or values.counts[label] > table.n_rows / 2]
     markers = ["", *sure, *most] if values.marked else [*sure, *most]
     data = replace(data, unlabeled=tuple(markers or [""]))
     n_unlabeled = sum(values.marked.values()) + sum(values.counts[label] for label in (*sure, *most))
@@ -212,32 +255,46 @@ def with_label_file(
     column = replace(data, labels=label, label_column=label if needs_name else None)
     marked, about = with_markers(table, column)
     kept = [guess for guess in guesses if not guess.line.startswith(("labels", "unlabeled"))]
-    said = Guess(f"the labels are in the file {name}", toml_line("labels", name))
-    return replace(marked, labels=name), [*kept, said, *about]
+    said = [Guess(f"the labels are in the column {label!r} of the file {name}", toml_line("labels", name))]
+    if needs_name:
+        said.append(Guess(f"of {abbreviate(others)} it looks like labels", toml_line("label_column", label)))
+    return replace(marked, labels=name), [*kept, *said, *about]
 
 
-def guess_views(rows: TableWithKinds, data: DataSettings) -> tuple[tuple[ViewSettings, ...], list[Guess]]:
-    """Columns of the same sensor, with the same prefix, or of the same kind; each column of texts is a view."""
-    table = rows.table
+def guess_views(rows: TableWithKinds, data: DataSettings) -> tuple[DataSettings, tuple[ViewSettings, ...], list[Guess]]:
+    """Columns of the same sensor, with the same prefix, or of the same kind; each column of texts is a view.
+
+    The settings also ignore empty columns, and columns of no sensor that are constant or hold words.
+    """
+    table, kinds = rows.table, rows.kinds
     taken = {data.id, data.labels, data.groups, data.time, *data.ignore}
     columns = [column for column in map(str, table.frame.columns) if column not in taken]
-    kinds = rows.kinds
     texts = [column for column in columns if kinds[column] == "text"]
-    others = [column for column in columns if kinds[column] not in ("text", "identifier", "empty", "unusable")]
+    empty = [column for column in columns if kinds[column] == "empty"]
+    others = [column for column in columns if kinds[column] not in ("text", "identifier", "unusable")]
     sensors = _by_sensor(table)
-    groups, how = _by_prefix([*others, *table.signals]) if not sensors else (None, "")
+    groups = None if sensors else _by_prefix([*others, *table.signals], empty)
+    left_out: list[str] = []
+    how = "by prefix"
     if groups is None:
         numbers = [column for column in others if kinds[column] in ("number", "date")]
-        groups = {"numbers": numbers, "categories": [c for c in others if c not in numbers]}
+        groups = {"numbers": numbers, "categories": [c for c in others if c not in (*numbers, *empty)]}
         groups |= sensors or {name: [name] for name in table.signals}
         how = "by sensor" if sensors and not others else "by what the columns hold"
-    groups = _with_view_names([*groups.items(), *((column, [column]) for column in texts)])
+    else:
+        alone = {members[0]: name for name, members in groups.items() if len(members) == 1}
+        left_out = [column for column, name in alone.items() if _is_aside(rows, column, has_prefix=name != column)]
+    about = _about_empty(groups, empty) + _about_left_out(left_out) + _about_channels(table, groups)
+    dropped = {*empty, *left_out}
+    kept = {name: [column for column in members if column not in dropped] for name, members in groups.items()}
+    groups = _with_view_names([*kept.items(), *((column, [column]) for column in texts)])
     if not groups:
         raise ProjectError(
             f"{table.source} has no column that can be learned from: besides id, labels and groups it has "
-            f"{abbreviate(data.ignore) or 'nothing'}. Check the separator and the file."
+            f"{abbreviate([*data.ignore, *empty, *left_out]) or 'nothing'}. Check the separator and the file."
         )
-    usable = [*columns, *table.signals]
+    data = replace(data, ignore=(*data.ignore, *(column for column in columns if column in dropped)))
+    usable = [*(column for column in columns if column not in dropped), *table.signals]
     signals = channel_columns(table, data, data.id) if data.time is not None else table.signals
     views = tuple(
         ViewSettings(name, columns=_patterns(members, usable), features=_features_of(members, signals))
@@ -246,7 +303,58 @@ def guess_views(rows: TableWithKinds, data: DataSettings) -> tuple[tuple[ViewSet
     shown = ", ".join(f"{name} ({_members_shown(name, members)})" for name, members in groups.items())
     first = views[0]
     line = toml_line("columns", first.columns[0] if len(first.columns) == 1 else first.columns).partition("\n")[0]
-    return views, [Guess(f"{plural(len(views), 'view')} {how}: {shown}", f"[views.{first.name}] {line}")]
+    said = Guess(f"{plural(len(views), 'view')} {how}: {shown}", f"[views.{first.name}] {line}")
+    return data, views, [said, *about]
+
+
+def _is_aside(rows: TableWithKinds, column: str, *, has_prefix: bool) -> bool:
+    """Whether a single column says how rows came about rather than what was measured: a constant, or words."""
+    if column in rows.table.signals or rows.kinds[column] == "empty":
+        return False
+    is_word = rows.kinds[column] == "category" and not has_prefix
+    return is_word or rows.table.frame[column].nunique() < 2
+
+
+def _about_empty(groups: Mapping[str, Sequence[str]], empty: Sequence[str]) -> list[Guess]:
+    """What is said of empty columns: those of a whole sensor first."""
+    line = toml_line("ignore", list(empty))
+    whole = {name: members for name, members in groups.items() if len(members) > 1 and set(members) <= set(empty)}
+    said = [
+        Guess(
+            f"all columns of {name!r} are empty ({abbreviate(members)}), so that it is no view: was it recorded?", line
+        )
+        for name, members in whole.items()
+    ]
+    single = [column for column in empty if not any(column in members for members in whole.values())]
+    verb = "is" if len(single) == 1 else "are"
+    return [*said, *([Guess(f"{abbreviate(single)} {verb} empty and left out", line)] if single else [])]
+
+
+def _about_left_out(columns: Sequence[str]) -> list[Guess]:
+    if not columns:
+        return []
+    verb = "is" if len(columns) == 1 else "are"
+    what = (
+        f"{abbreviate(columns)} {verb} not learned from: constant, or words, and of no sensor by the name. To learn from one, "
+        f"remove it here and add [views.NAME] with columns = {columns[0]!r}"
+    )
+    return [Guess(what, toml_line("ignore", list(columns)))]
+
+
+def _about_channels(table: RawTable, groups: Mapping[str, Sequence[str]]) -> list[Guess]:
+    """That channels of one array became views of their own, which only their owner can know to be right."""
+    arrays: dict[str, list[str]] = {}
+    for name in table.signals:
+        arrays.setdefault(_prefix(name, 1), []).append(name)
+    found = []
+    for array, channels in arrays.items():
+        if len(channels) > 1 and all([channel] in groups.values() for channel in channels):
+            what = (
+                f"each of the {len(channels)} channels of {array!r} is a view, as if it were a sensor. Channels of one sensor are "
+                f"one view: write columns = {abbreviate(channels[:2])} in it, as a list, and remove the others"
+            )
+            found.append(Guess(what, f"[views.{view_name(channels[0])}] {toml_line('columns', channels[0])}"))
+    return found
 
 
 def _members_shown(name: str, members: Sequence[str]) -> str:
@@ -278,17 +386,21 @@ def _with_view_names(groups: Sequence[tuple[str, Sequence[str]]]) -> dict[str, l
     return named
 
 
-def _by_prefix(columns: Sequence[str]) -> tuple[dict[str, list[str]] | None, str]:
-    """Columns by the first word of their names, if these are as many as a machine has sensors."""
+def _by_prefix(columns: Sequence[str], empty: Sequence[str]) -> dict[str, list[str]] | None:
+    """Columns by the first word of their names, if these are as many as a machine has sensors.
+
+    A column of no sensor is alone, under its own name. Empty columns help to find the sensors of others.
+    """
     for depth in (1, 2):
         groups: dict[str, list[str]] = {}
         for column in columns:
             groups.setdefault(_prefix(column, depth), []).append(column)
         shared = {name: members for name, members in groups.items() if len(members) > 1 or SEPARATED.search(members[0])}
         rest = [column for name, members in groups.items() if name not in shared for column in members]
-        if 2 <= len(shared) <= MAX_VIEWS and len(rest) <= 0.5 * len(columns) and _is_repeated(shared, columns):
-            return {**shared, "other": rest}, "by prefix"
-    return None, ""
+        n_rest = sum(column not in empty for column in rest)
+        if 2 <= len(shared) <= MAX_VIEWS and n_rest <= 0.5 * len(columns) and _is_repeated(shared, columns):
+            return shared | {column: [column] for column in rest}
+    return None
 
 
 def _is_repeated(groups: dict[str, list[str]], columns: Sequence[str]) -> bool:

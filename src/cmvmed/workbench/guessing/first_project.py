@@ -10,7 +10,7 @@ from cmvmed.workbench.guessing.recording_guesses import guess_recordings, guess_
 from cmvmed.workbench.guessing.table_guesses import guess_file, guess_folder
 from cmvmed.workbench.project_file import AUTO, DEFAULT_NAME
 from cmvmed.workbench.tables.read import is_pattern, table_files
-from cmvmed.workbench.toml_text import project_text
+from cmvmed.workbench.toml_text import project_text, toml_line
 
 __all__ = ["init"]
 
@@ -52,5 +52,7 @@ def init(path: str | PathLike[str], project: str | PathLike[str] = DEFAULT_NAME)
     settings, guesses, messages = found
     if settings.windows is not None or any(view.files is not None for view in settings.views):
         settings = replace(settings, views=tuple(replace(view, features=AUTO) for view in settings.views))
+    ignored = toml_line("ignore", settings.data.ignore)  # one line for what is ignored, whatever the reason
+    guesses = [replace(guess, line=ignored) if guess.line.startswith("ignore = ") else guess for guess in guesses]
     header = ["Written by `cmvmed init`. `cmvmed check` shows what looks wrong; paths are relative to this file."]
     return Guesses(settings, tuple(guesses), tuple(messages), project_text(settings, header))

@@ -17,6 +17,7 @@ from cmvmed.workbench.guessing.column_guesses import (
     guess_views,
     read_with_kinds,
     relative_path,
+    repeated_ids,
     view_name,
     with_label_file,
     with_markers,
@@ -47,7 +48,7 @@ def guess_file(path: Path, folder: Path) -> Found:
     data, guesses = _guess_data(rows, relative_path(path, folder))
     if data.labels is None:
         data, guesses = with_label_file(path.parent, folder, data, guesses, exclude=[path])
-    views, about_views = guess_views(rows, data)
+    data, views, about_views = guess_views(rows, data)
     return ProjectSettings(data, views), [*guesses, *about_views], list(rows.table.messages)
 
 
@@ -58,7 +59,7 @@ def guess_folder(path: Path, folder: Path) -> Found:
     tables = [read_with_kinds(file) for file in files]
     if len(files) == 1:
         data, guesses = _guess_data(tables[0], relative_path(files[0], folder))
-        views, about_views = guess_views(tables[0], data)
+        data, views, about_views = guess_views(tables[0], data)
     else:
         data, guesses, views, about_views = _guess_several(path, folder, files, tables)
     if data.labels is None or (label_files and files != label_files):
@@ -85,7 +86,7 @@ def _guess_several(
         suffix = files[0].suffix
         together = read_with_kinds(path / f"*{suffix}")
         data, guesses = _guess_data(together, relative_path(path, folder) + f"/*{suffix}")
-        views, about = guess_views(together, data)
+        data, views, about = guess_views(together, data)
         what = f"the {len(files)} files have the same columns and different rows: they are one table"
         return data, [Guess(what, toml_line("path", data.path)), *guesses], views, about
     data, guesses = _guess_data(looked[0], None)
@@ -128,12 +129,15 @@ def _guess_data(rows: TableWithKinds, path: str | None) -> tuple[DataSettings, l
     if groups is not None:
         n_groups = table.frame[groups].nunique()
         guesses.append(Guess(f"{groups!r} holds {plural(n_groups, 'group')} of rows", toml_line("groups", groups)))
-    ignored = guess_ignored(rows, [name for name in (identifier, labels, groups) if name is not None])
+    taken = [name for name in (identifier, labels, groups) if name is not None]
+    repeated = repeated_ids(rows, taken)
+    ignored = guess_ignored(rows, [*taken, *repeated])
     if ignored:
-        data = replace(data, ignore=tuple(ignored))
-        what = f"{abbreviate(ignored)} {'is' if len(ignored) == 1 else 'are'} not learned from (a time, an identifier or empty)"
+        what = (
+            f"{abbreviate(ignored)} {'is' if len(ignored) == 1 else 'are'} not learned from (a time or an identifier)"
+        )
         guesses.append(Guess(what, toml_line("ignore", ignored)))
-    return data, guesses
+    return replace(data, ignore=(*repeated, *ignored)), [*guesses, *repeated.values()]
 
 
 @dataclass(frozen=True)
@@ -205,7 +209,7 @@ def _guess_long_table(rows: TableWithKinds, samples: LongColumns, path: str) -> 
         said = f"rows are windows of {windows.length:g} s, because labels change within recordings"
         said = said if labels is not None and samples.case is not None else f"rows are windows of {windows.length:g} s"
         guesses.append(Guess(said, toml_line("length", windows.length)))
-    views, about_views = guess_views(rows, data)
+    data, views, about_views = guess_views(rows, data)
     return ProjectSettings(data, views, windows=windows), [*guesses, *about_views], list(table.messages)
 
 

@@ -1,4 +1,4 @@
-"""What held-out labels say: confusion of the classes, labels to check, and calibration of the probabilities."""
+"""What held-out labels say: confusion of the classes, groups, labels to check, and calibration of the probabilities."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.pages.charts import Chart, Series, line_chart
-from cmvmed.pages.formatting import DASH, format_percentage, plural, short
-from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, share_interval
+from cmvmed.pages.formatting import format_percentage, plural, short
+from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, share_interval, with_interval
 
-__all__ = ["calibration_bins", "confusion_counts", "confusion_table", "doubtful_labels", "held_out_calibration"]
+__all__ = [
+    "calibration_bins",
+    "confusion_counts",
+    "confusion_table",
+    "doubtful_labels",
+    "group_lines",
+    "held_out_calibration",
+]
 
 MAX_CLASSES = 12  # of a table; of more, those with most labels are shown
-MAX_PAIRS, MAX_DOUBTFUL = 5, 8
+MAX_PAIRS, MAX_DOUBTFUL, MAX_GROUPS = 5, 8, 12
 DOUBTFUL = 0.1  # probability of a label below which it should be checked
 BIN_ROWS = 10  # held-out labels per bin, at least
 MAX_BINS = 8
@@ -33,8 +40,8 @@ class ConfusionLine:
 
     name: str
     cells: tuple[ConfusionCell, ...]
-    recall: str  # share of the class that is recognized
-    precision: str  # share of the predictions of the class that are right
+    recall: str  # share of the class that is recognized, with its interval
+    precision: str  # share of the predictions of the class that are right, with its interval
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,8 @@ def _line(name: str, k: int, counts: NDArray[np.intp], shown: NDArray[np.intp]) 
     return ConfusionLine(
         name,
         tuple(ConfusionCell(int(counts[k, j]), counts[k, j] / max(n_labels, 1), bool(j == k)) for j in shown),
-        format_percentage(counts[k, k] / n_labels, 0) if n_labels else DASH,
-        format_percentage(counts[k, k] / n_predicted, 0) if n_predicted else DASH,
+        with_interval(int(counts[k, k]), n_labels),
+        with_interval(int(counts[k, k]), n_predicted),
     )
 
 
@@ -94,10 +101,44 @@ def _pairs(facts: ModelFacts, counts: NDArray[np.intp]) -> list[str]:
     order = np.argsort(-wrong, axis=None, kind="stable")[:MAX_PAIRS]
     pairs = [(int(i) // len(counts), int(i) % len(counts)) for i in order]
     return [
-        f"{wrong[i, j]} of {counts[i].sum()} rows of {facts.class_names[i]} are taken for {facts.class_names[j]}"
+        f"{wrong[i, j]} of {plural(int(counts[i].sum()), 'row')} of {facts.class_names[i]} {'is' if wrong[i, j] == 1 else 'are'} "
+        f"taken for {facts.class_names[j]}"
         for i, j in pairs
         if wrong[i, j] > 0
     ]
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """Labels of one group."""
+
+    name: str
+    n_rows: str
+    n_labels: str
+    n_held_out: str
+    correct: str  # share of the held-out labels that is predicted correctly, with its interval
+
+
+def group_lines(facts: ModelFacts) -> tuple[list[GroupLine], int]:
+    """Groups, those with most errors first, and how many more there are; none if the rows have no groups."""
+    if facts.table.groups is None:
+        return [], 0
+    names, of_row = np.unique(facts.table.groups.astype(str), return_inverse=True)
+    held_out = facts.held_out
+    out = np.empty(0, dtype=np.intp) if held_out is None else of_row[held_out.rows]
+    right = np.empty(0) if held_out is None else held_out.is_right
+    n_rows, n_labels, n_out, n_right = (
+        np.bincount(of, weights=weights, minlength=len(names)).astype(np.intp)
+        for of, weights in ((of_row, None), (of_row[facts.codes >= 0], None), (out, None), (out, right))
+    )
+    order = np.lexsort([np.arange(len(names)), -n_labels, n_right - n_out])
+    lines = [
+        GroupLine(
+            short(names[g]), f"{n_rows[g]:,}", f"{n_labels[g]:,}", f"{n_out[g]:,}", with_interval(n_right[g], n_out[g])
+        )
+        for g in order[:MAX_GROUPS]
+    ]
+    return lines, max(len(names) - MAX_GROUPS, 0)
 
 
 def doubtful_labels(facts: ModelFacts) -> list[DoubtfulLabel]:
@@ -166,7 +207,7 @@ def held_out_calibration(facts: ModelFacts) -> HeldOutCalibration | None:
         says = "so probabilities are too high" if confidence > high else "so probabilities are too low"
     sentence = (
         f"On average the most probable class has a probability of {format_percentage(confidence)}, and "
-        f"{format_percentage(n_right / n)} of {plural(n, 'held-out label')} are predicted, {says}."
+        f"{format_percentage(n_right / n)} of {plural(n, 'held-out label')} are predicted correctly, {says}."
     )
     bins = calibration_bins(facts.held_out)
     lines = tuple(

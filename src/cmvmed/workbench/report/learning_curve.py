@@ -1,10 +1,12 @@
 """Accuracy with fewer labels, by refitting, and what more labels may bring.
 
-The model is fitted again with a part of the labels; the labels that are left out judge it. The cost is bounded: two or
-three fits for each of ``PARTS``, on at most ``MAX_ROWS`` rows.
+The model is fitted again with a part of the labels; the labels that are left out judge it. The cost is bounded: at most
+two or three fits for each of ``PARTS``, on at most ``MAX_ROWS`` rows, and all of them on ``cost`` times as many rows as
+the table has, because the time of a fit is about proportional to its rows.
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +17,21 @@ from cmvmed.pages.charts import Chart, Series, line_chart
 from cmvmed.pages.formatting import format_percentage
 from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts, share_interval
 from cmvmed.workbench.tables.columns import FloatArray
+from cmvmed.workbench.user_errors import plural
 
-__all__ = ["CurvePoint", "LearningCurve", "forecast", "learning_curve", "left_out", "part_of_labels"]
+__all__ = [
+    "COST",
+    "CurvePoint",
+    "LearningCurve",
+    "curve_seconds",
+    "forecast",
+    "learning_curve",
+    "left_out",
+    "part_of_labels",
+]
 
-PARTS = (0.25, 0.5, 0.75)  # of the labels
+PARTS = (0.5, 0.25, 0.75)  # of the labels, the most useful first
+COST = 1.5  # rows of all refits, as a multiple of the rows of the table
 MAX_ROWS, MAX_LABELS = 400, 300  # rows of a refit; labels among them, and of those that judge it
 MIN_REPEATS, MAX_REPEATS = 2, 3
 ENOUGH_JUDGED = 100  # labels that judge a part, over all repeats
@@ -35,10 +48,11 @@ class CurvePoint:
     n_judged: int  # labels that were left out, over all repeats
     n_right: int
     n_repeats: int
+    is_refit: bool = True  # False: the held-out labels of the model itself
 
     @property
     def accuracy(self) -> float:
-        """Share of the left-out labels that are predicted."""
+        """Share of the left-out labels that are predicted correctly."""
         return self.n_right / self.n_judged
 
     @property
@@ -69,17 +83,34 @@ class LearningCurve:
     lines: tuple[tuple[str, str, str, str], ...]  # labels, accuracy, interval, how it was found
     sentence: str
     figure: str
+    n_refits: int
+    n_planned: int  # refits of a complete curve
 
 
-def learning_curve(facts: ModelFacts) -> LearningCurve | None:
-    """The curve; None if there are too few labels for two points."""
-    points = _points(facts)
+def learning_curve(facts: ModelFacts, cost: float = COST) -> LearningCurve | None:
+    """The curve; None if there are too few labels for two points.
+
+    Parameters
+    ----------
+    cost : bound of the rows of all refits, as a multiple of the rows of the table; one refit is always made
+    """
+    labeled = np.flatnonzero(facts.codes >= 0)
+    planned = _plan(len(labeled), len(facts.class_names))
+    n_rows = len(facts.codes)
+    n_refits = int(max(1, min(len(planned), cost * n_rows / min(MAX_ROWS, n_rows)))) if planned else 0
+    points = _points(facts, labeled, planned[:n_refits])
     own = _own_point(facts)
     points = [*points, own] if own is not None else points
     if len({point.n_labels for point in points}) < 2:
         return None
     found = forecast(points, facts.n_labeled)
-    return LearningCurve(tuple(points), tuple(found), _lines(points, found), _sentence(found), _figure(points, found))
+    lines, figure = _lines(points, found), _figure(points, found)
+    return LearningCurve(tuple(points), tuple(found), lines, _sentence(found), figure, n_refits, len(planned))
+
+
+def curve_seconds(fit_seconds: float, n_rows: int) -> float:
+    """About how long a curve takes, at most, whose model took some seconds to fit to so many rows."""
+    return fit_seconds * min(COST, MAX_REPEATS * len(PARTS) * min(MAX_ROWS, n_rows) / n_rows)
 
 
 def _own_point(facts: ModelFacts) -> CurvePoint | None:
@@ -87,27 +118,32 @@ def _own_point(facts: ModelFacts) -> CurvePoint | None:
     if facts.held_out is None:
         return None
     n_labels = round(CROSS_FIT_PART * facts.n_labeled)
-    return CurvePoint(n_labels, len(facts.held_out.codes), int(facts.held_out.is_right.sum()), 1)
+    return CurvePoint(n_labels, len(facts.held_out.codes), int(facts.held_out.is_right.sum()), 1, is_refit=False)
 
 
-def _points(facts: ModelFacts) -> list[CurvePoint]:
-    rng = np.random.default_rng(0)
-    labeled = np.flatnonzero(facts.codes >= 0)
-    if len(labeled) < MIN_LABELS:
+def _plan(n_labeled: int, n_classes: int) -> list[int]:
+    """Numbers of labels of all refits of a complete curve: each part once, then again."""
+    n = min(n_labeled, MAX_LABELS)
+    if n < MIN_LABELS:
         return []
+    sizes = [size for size in dict.fromkeys(round(part * n) for part in PARTS) if n_classes <= size <= n - 2]
+    repeats = {size: int(np.clip(ENOUGH_JUDGED // (n - size), MIN_REPEATS, MAX_REPEATS)) for size in sizes}
+    return [size for repeat in range(MAX_REPEATS) for size in sizes if repeat < repeats[size]]
+
+
+def _points(facts: ModelFacts, labeled: NDArray[np.intp], refits: Sequence[int]) -> list[CurvePoint]:
+    """The points of refits with these numbers of labels."""
+    rng = np.random.default_rng(0)
     labeled = part_of_labels(labeled, facts.codes[labeled], min(len(labeled), MAX_LABELS), rng)
-    sizes = sorted({round(part * len(labeled)) for part in PARTS})
-    points = []
-    for size in sizes:
-        if size < len(facts.class_names) or size > len(labeled) - 2:
-            continue
-        n_repeats = int(np.clip(ENOUGH_JUDGED // (len(labeled) - size), MIN_REPEATS, MAX_REPEATS))
-        repeats = [_refit(facts, labeled, size, rng) for _ in range(n_repeats)]
-        judged = [repeat for repeat in repeats if repeat is not None and len(repeat)]
-        if judged:
-            right = np.concatenate(judged)
-            points.append(CurvePoint(size, len(right), int(right.sum()), len(judged)))
-    return points
+    judged: dict[int, list[NDArray[np.bool_]]] = {}
+    for size in refits:
+        right = _refit(facts, labeled, size, rng)
+        if right is not None and len(right):
+            judged.setdefault(size, []).append(right)
+    return [
+        CurvePoint(size, sum(map(len, judged[size])), int(sum(map(np.sum, judged[size]))), len(judged[size]))
+        for size in sorted(judged)
+    ]
 
 
 def part_of_labels(
@@ -138,7 +174,7 @@ def left_out(
 def _refit(
     facts: ModelFacts, labeled: NDArray[np.intp], size: int, rng: np.random.Generator
 ) -> NDArray[np.bool_] | None:
-    """Which of the left-out labels are predicted by a fit to ``size`` labels; None if it cannot be fitted."""
+    """Which of the left-out labels are predicted correctly by a fit to ``size`` labels; None if it cannot be fitted."""
     groups = facts.table.groups
     units = (
         np.arange(len(labeled)) if groups is None else np.unique(groups[labeled].astype(str), return_inverse=True)[1]
@@ -200,7 +236,7 @@ def _lines(points: list[CurvePoint], found: list[Forecast]) -> tuple[tuple[str, 
             f"{point.n_labels:,}",
             format_percentage(point.accuracy),
             f"{format_percentage(point.interval[0], 0)} to {format_percentage(point.interval[1], 0)}",
-            f"{point.n_repeats} refits" if point.n_repeats > 1 else "held-out labels",
+            plural(point.n_repeats, "refit") if point.is_refit else "held-out labels",
         )
         for point in points
     ]
@@ -246,9 +282,10 @@ def _figure(points: list[CurvePoint], found: list[Forecast]) -> str:
     chart = Chart(
         "figure-learning",
         "Accuracy by number of labels",
-        "Share of left-out labels that are predicted, in percent, with fewer labels than there are, and a forecast for more; "
+        "Share of left-out labels that are predicted correctly, in percent, with fewer labels than there are, and a forecast for "
+        "more; "
         "shaded are 90 % intervals. The table below has the numbers.",
         "number of labels (logarithmic)",
-        "predicted, %",
+        "predicted correctly, %",
     )
     return line_chart(chart, [seen, ahead], ticks, logarithmic=True)

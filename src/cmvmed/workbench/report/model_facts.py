@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from cmvmed import CMVMED
-from cmvmed.pages.formatting import short
+from cmvmed.pages.formatting import DASH, format_percentage, short
 from cmvmed.workbench.project import Project
 from cmvmed.workbench.tables.columns import BoolArray, FloatArray
 from cmvmed.workbench.tables.recording_rows import RECORDING_COLUMN
@@ -27,6 +27,7 @@ __all__ = [
     "dense_rows",
     "read_facts",
     "share_interval",
+    "with_interval",
 ]
 
 AccuracyEstimate: TypeAlias = Any  # what CMVMED.accuracy_estimate returns
@@ -48,7 +49,7 @@ class HeldOutLabels:
 
     @property
     def is_right(self) -> BoolArray:
-        """Which labels are predicted, (m,)."""
+        """Which labels are predicted correctly, (m,)."""
         return np.asarray(self.predicted == self.codes)
 
 
@@ -133,6 +134,14 @@ def share_interval(n_right: float, n: float) -> tuple[float, float]:
     right, wrong = n_right + 0.5, n - n_right + 0.5
     low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
     return (0.0 if n_right == 0 else low), (1.0 if n_right == n else high)
+
+
+def with_interval(n_right: int, n: int) -> str:
+    """A share with its interval, such as "80 % (49 to 95)"; a dash if nothing was seen."""
+    if n == 0:
+        return DASH
+    low, high = (f"{100.0 * bound:.0f}" for bound in share_interval(n_right, n))
+    return f"{format_percentage(n_right / n, 0)} ({low} to {high})"
 
 
 def read_facts(

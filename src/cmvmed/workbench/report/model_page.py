@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from cmvmed.pages.formatting import clean, short
 from cmvmed.pages.rendering import new_page, render
 from cmvmed.workbench.project import TrainedProject
-from cmvmed.workbench.report.held_out import confusion_table, doubtful_labels, held_out_calibration
-from cmvmed.workbench.report.learning_curve import learning_curve
+from cmvmed.workbench.report.comparison import compare
+from cmvmed.workbench.report.held_out import confusion_table, doubtful_labels, group_lines, held_out_calibration
+from cmvmed.workbench.report.learning_curve import COST, learning_curve
 from cmvmed.workbench.report.model_facts import read_facts
 from cmvmed.workbench.report.row_map import draw_map
 from cmvmed.workbench.report.sensors import describe_sensors
@@ -38,15 +40,17 @@ def model_page(
     command: str | None = None,
     rows: ProjectRows | None = None,
     with_learning_curve: bool = True,
+    curve_cost: float = COST,
 ) -> str:
     """The page as HTML; the parameters are those of :func:`write_report`."""
     facts = read_facts(trained.project, trained.model, table, findings, rows)
     sensors = describe_sensors(facts)
-    curve = learning_curve(facts) if with_learning_curve else None
+    curve = learning_curve(facts, curve_cost) if with_learning_curve else None
     answer = verdict(facts)
     sections = {
         "title": short(trained.project.settings.data.path or "a file for each view"),
         "verdict": answer,
+        "comparison": compare(facts),
         "steps": next_steps(facts, answer, sensors, curve),
         "facts": row_facts(facts),
         "classes": class_lines(facts),
@@ -55,6 +59,8 @@ def model_page(
         "messages": [clean(message) for message in table.messages],
         "n_labeled": facts.n_labeled,
         "confusion": confusion_table(facts),
+        "groups": group_lines(facts),
+        "group_name": short(facts.group_name),
         "doubtful": doubtful_labels(facts),
         "calibration": held_out_calibration(facts),
         "sensors": sensors,
@@ -81,6 +87,7 @@ def write_report(
     overwrite: bool = False,
     rows: ProjectRows | None = None,
     with_learning_curve: bool = True,
+    curve_cost: float = COST,
 ) -> None:
     """Write the report of a model: one HTML file without scripts, which needs no network.
 
@@ -101,7 +108,11 @@ def write_report(
         What :meth:`Project.rows` returns, for gaps and signals; None reads the files again, if they are there.
     with_learning_curve : bool, default=True
         Whether the model is fitted up to nine times to parts of the labels, on at most 400 rows each.
+    curve_cost : float, default=1.5
+        How many times the rows of the table these fits have together at most, and so about how many times the time of the
+        model they take; one is always made, and ``math.inf`` makes all.
     """
+    options: dict[str, Any] = {"with_learning_curve": with_learning_curve, "curve_cost": curve_cost}
     with new_page(Path(path), overwrite=overwrite) as file:
-        text = model_page(trained, table, findings, command=command, rows=rows, with_learning_curve=with_learning_curve)
+        text = model_page(trained, table, findings, command=command, rows=rows, **options)
         file.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 from sklearn.decomposition import PCA, TruncatedSVD
 
-from cmvmed.pages.formatting import format_percentage, join_names
+from cmvmed.pages.formatting import format_percentage, join_names, plural
 from cmvmed.pages.svg import Axis, Element, element, svg_root, to_markup
 from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics
 from cmvmed.workbench.tables.columns import FloatArray
@@ -65,6 +65,12 @@ def draw_map(facts: ModelFacts) -> RowMap | None:
         f"{shown}, of which {int(is_labeled.sum()):,} labeled, at the two directions in which the columns of all views vary most "
         f"({format_percentage(explained, 0)} of their variance)."
     )
+    n_lacking = int(np.any([absent_rows(matrix[rows]) for matrix in facts.table.views.values()], axis=0).sum())
+    if n_lacking:
+        sentence += (
+            f" {plural(n_lacking, 'row lacks', 'rows lack')} a view, which counts as its mean, so that they may lie apart from "
+            "the others, nearer the middle."
+        )
     description = (
         f"{sentence} Classes {join_names(names)} have shapes and colors of their own; labeled rows are larger."
     )

@@ -9,7 +9,7 @@ from cmvmed.pages.formatting import DASH, format_percentage, join_names, short
 from cmvmed.workbench.project import score_of_class
 from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, share_interval
 from cmvmed.workbench.tables.columns import FloatArray
-from cmvmed.workbench.view_encoders import absent_rows
+from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 
 __all__ = ["Sensors", "describe_sensors"]
 
@@ -27,6 +27,9 @@ class SensorLine:
     accuracy: str  # of the view alone, on held-out labels
     weight: str  # in the consensus
     share: str  # of the decisions
+    without: (
+        str  # share of the unlabeled rows that keep their class, and their mean largest probability, if it is absent
+    )
     remark: str
     fault: str  # "", "dead", "weak" or "redundant"
 
@@ -56,7 +59,8 @@ def describe_sensors(facts: ModelFacts) -> Sensors:
     """Table, figure and pairs."""
     shares = decision_shares(facts)
     pairs = _pairs(facts)
-    lines = tuple(_line(facts, i, shares) for i in range(len(facts.model.view_names_)))
+    absences = _absences(facts)
+    lines = tuple(_line(facts, i, shares, absences) for i in range(len(facts.model.view_names_)))
     return Sensors(lines, tuple(pairs[:MAX_PAIRS]), len(pairs), _figure(facts), shares is not None)
 
 
@@ -76,7 +80,32 @@ def decision_shares(facts: ModelFacts) -> dict[str, float] | None:
     return {name: float(np.mean(values / total)) for name, values in size.items()}
 
 
-def _line(facts: ModelFacts, i: int, shares: dict[str, float] | None) -> SensorLine:
+def _absences(facts: ModelFacts) -> dict[str, tuple[float, float]]:
+    """By view, what becomes of unlabeled rows that lose it: the share that keeps its class, and the mean largest probability.
+
+    They are at most ``MAX_EXPLAINED`` rows, and those that have the view and another one count.
+    """
+    views, rows = facts.table.views, np.intersect1d(facts.unlabeled, facts.rows_with_views)
+    if not len(rows):
+        return {}
+    rows = rows[:: -(-len(rows) // MAX_EXPLAINED)]
+    X = {name: matrix[rows] for name, matrix in views.items()}
+    before, found = facts.model.predict_proba(X).argmax(axis=1), {}
+    present = {name: ~absent_rows(matrix) for name, matrix in X.items()}
+    for name, has in present.items():
+        own = has & (np.sum(list(present.values()), axis=0) > 1)
+        if own.any():
+            some = {other: matrix[own] for other, matrix in X.items()}
+            some[name] = with_absent_rows(some[name], np.ones(int(own.sum()), dtype=bool))
+            after = facts.model.predict_proba(some)
+            same = after.argmax(axis=1) == before[own]
+            found[name] = float(same.mean()), float(after.max(axis=1).mean())
+    return found
+
+
+def _line(
+    facts: ModelFacts, i: int, shares: dict[str, float] | None, absences: dict[str, tuple[float, float]]
+) -> SensorLine:
     model, name = facts.model, facts.model.view_names_[i]
     accuracy = facts.member_accuracy(f"view {name}")
     fault, remark = _fault(facts, name, accuracy)
@@ -85,6 +114,7 @@ def _line(facts: ModelFacts, i: int, shares: dict[str, float] | None) -> SensorL
         DASH if np.isnan(accuracy) else format_percentage(accuracy),
         format_percentage(model.view_weights_[i], 0),
         DASH if shares is None else format_percentage(shares.get(name, 0.0), 0),
+        " / ".join(format_percentage(value, 0) for value in absences[name]) if name in absences else DASH,
         remark,
         fault,
     )
@@ -159,8 +189,8 @@ def _figure(facts: ModelFacts) -> str:
     chart = Chart(
         "figure-views",
         "Accuracy of each view alone",
-        f"Percentage of held-out labels that are predicted: {described}. Lines are 90 % intervals.",
-        "held-out labels predicted, %; lines are 90 % intervals",
+        f"Percentage of held-out labels that are predicted correctly: {described}. Lines are 90 % intervals.",
+        "held-out labels predicted correctly, %; 90 % intervals",
     )
     return dot_chart(chart, rows)
 

@@ -177,6 +177,8 @@ def settings_lines(facts: ModelFacts) -> list[tuple[str, str]]:
             (f"[views] {short(view.name)}, {key}", _text(value)) for key, value in signal.items() if value is not None
         ]
     found += [(f"[columns] {short(name)}", clean(kind)) for name, kind in facts.project.settings.kinds.items()]
+    renamed = facts.project.settings.renamed
+    found += [(f"[classes] {short(label)}", clean(name)) for label, name in renamed.items()]
     default_model = type(facts.model)().get_params()
     for name, value in facts.model.get_params().items():
         if name in default_model and repr(value) != repr(default_model[name]) and name != "labels_drawn":

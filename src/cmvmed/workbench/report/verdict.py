@@ -6,16 +6,17 @@ from math import ceil
 
 import numpy as np
 
-from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
 from cmvmed.pages.formatting import clean, format_percentage, join_names, plural
 from cmvmed.workbench.report.held_out import confusion_counts, doubtful_labels
 from cmvmed.workbench.report.learning_curve import LearningCurve
-from cmvmed.workbench.report.model_facts import LEVEL, AccuracyEstimate, ModelFacts, share_interval
+from cmvmed.workbench.report.model_facts import LEVEL, AccuracyEstimate, ModelFacts
 from cmvmed.workbench.report.sensors import Sensors
 
 __all__ = ["CAUTION_CODES", "WIDE", "Step", "Verdict", "next_steps", "verdict"]
 
 WIDE = 0.2  # width of the interval from which on more labels are needed to judge the model
+TOO_WIDE = 0.5  # and from which on nothing is known
+UNKNOWN = "How many rows are classified correctly is unknown"
 # Findings that make an estimate from held-out labels too good.
 CAUTION_CODES = (
     "leak",
@@ -42,7 +43,6 @@ class Verdict:
     label: str
     headline: str
     sentences: tuple[str, ...]
-    figure: str  # empty without an estimate
 
 
 def verdict(facts: ModelFacts) -> Verdict:
@@ -50,18 +50,20 @@ def verdict(facts: ModelFacts) -> Verdict:
     kind, label = _judgement(facts)
     estimate = facts.estimate
     if estimate is None:
-        return Verdict(kind, label, "The accuracy of this model is not known", (_no_estimate(facts),), "")
-    return Verdict(kind, label, _headline(estimate), tuple(_sentences(facts, estimate)), _figure(facts, estimate))
+        return Verdict(kind, label, UNKNOWN, (_no_estimate(facts),))
+    return Verdict(kind, label, _headline(estimate), tuple(_sentences(facts, estimate)))
 
 
 def _headline(estimate: AccuracyEstimate) -> str:
     low, mean, high = (round(100.0 * value) for value in (estimate.low, estimate.mean, estimate.high))
+    if estimate.high - estimate.low > TOO_WIDE:
+        return UNKNOWN
     if estimate.high - estimate.low > WIDE:
-        return f"Between {low} and {high} of 100 rows are classified correctly"
+        return f"Probably between {low} and {high} of 100 rows are classified correctly"
     return (
-        "Nearly all rows are classified correctly"
+        "Probably nearly all rows are classified correctly"
         if mean == 100
-        else f"About {mean} of 100 rows are classified correctly"
+        else f"Probably about {mean} of 100 rows are classified correctly"
     )
 
 
@@ -69,7 +71,7 @@ def _judgement(facts: ModelFacts) -> tuple[str, str]:
     estimate, (_, largest) = facts.estimate, facts.largest_class
     if any(finding.level == "error" for finding in facts.findings):
         return "no", "Correct the data before you use it"
-    if estimate is None:
+    if estimate is None or estimate.high - estimate.low > TOO_WIDE:
         return "open", "Cannot be judged yet"
     if estimate.mean <= largest:
         return "no", "Not usable yet: no better than always naming the largest class"
@@ -92,12 +94,15 @@ def _sentences(facts: ModelFacts, estimate: AccuracyEstimate) -> list[str]:
     name, share = facts.largest_class
     groups = facts.group_name
     which = "rows like the unlabeled ones" if facts.table.groups is None else f"rows of new groups ({groups})"
+    is_known = estimate.high - estimate.low <= TOO_WIDE
+    mean = f"is {format_percentage(estimate.mean)} (" if is_known else "cannot be told from so few labels ("
+    n, n_right = round(estimate.n_held_out), format_percentage(estimate.held_out)
     found = [
-        f"The estimated accuracy on {which} is {format_percentage(estimate.mean)} ({format_percentage(LEVEL, 0)} "
-        f"interval {format_percentage(estimate.low)} to {format_percentage(estimate.high)}); always naming the largest class, "
-        f"{name}, would be right for {format_percentage(share)}."
+        f"The accuracy to expect on {which} {mean}{format_percentage(LEVEL, 0)} interval {format_percentage(estimate.low)} "
+        f"to {format_percentage(estimate.high)}, which is wrong one time in ten); always naming the largest class, {name}, "
+        f"would be right for {format_percentage(share)}."
     ]
-    held_out = f"Of {plural(round(estimate.n_held_out), 'held-out label')}, {format_percentage(estimate.held_out)} are predicted"
+    held_out = f"Of {plural(n, 'held-out label')}, {n_right} {'is' if n == 1 else 'are'} predicted correctly"
     if np.isnan(estimate.labels_only):
         return [*found, f"{held_out}."]
     return [
@@ -105,29 +110,6 @@ def _sentences(facts: ModelFacts, estimate: AccuracyEstimate) -> list[str]:
         f"{held_out}, and {format_percentage(estimate.labels_only)} by the labeled rows alone: the unlabeled rows "
         f"{estimate.effect()}.",
     ]
-
-
-def _figure(facts: ModelFacts, estimate: AccuracyEstimate) -> str:
-    """The model, the labels alone, and the largest class, on one axis."""
-    name, share = facts.largest_class
-    described = f"this model {100 * estimate.mean:.1f}, interval {100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
-    rows = [DotRow("this model", "complete", (_mark(estimate.mean, (estimate.low, estimate.high)),))]
-    if not np.isnan(estimate.labels_only):
-        n = estimate.n_held_out
-        interval = share_interval(estimate.labels_only * n, n)
-        rows.append(DotRow("labels only", "single", (_mark(estimate.labels_only, interval, "square"),)))
-        described += f"; labels only {100 * estimate.labels_only:.1f}"
-    chart = Chart(
-        "figure-accuracy",
-        "Estimated accuracy",
-        f"In percent: {described}; always naming the largest class, {name}, {100 * share:.1f}.",
-        "accuracy, %; lines are 90 % intervals",
-    )
-    return dot_chart(chart, rows, reference=(100.0 * share, "largest class"))
-
-
-def _mark(value: float, interval: tuple[float, float], shape: str = "disc") -> Mark:
-    return Mark(100.0 * value, (100.0 * interval[0], 100.0 * interval[1]), shape)
 
 
 @dataclass(frozen=True)
@@ -191,7 +173,7 @@ def _wide_interval(facts: ModelFacts) -> Iterator[Step]:
         yield Step(
             f"Label about {plural(n_more, 'more row')}",
             f"The interval of the accuracy is {100 * width:.0f} points wide; it takes about {facts.n_labeled + n_more:,} labels to "
-            f"bring it to {100 * WIDE:.0f} points. cmvmed suggest -n {n_more} chooses rows that help most.",
+            f"bring it to {100 * WIDE:.0f} points. `cmvmed suggest -n {n_more}` chooses rows that help most.",
         )
 
 
@@ -216,7 +198,7 @@ def _poor_class(facts: ModelFacts) -> Iterator[Step]:
         taken = np.where(np.arange(len(n)) == worst, -1, counts[worst])
         yield Step(
             f"Label more rows of {facts.class_names[worst]}",
-            f"{np.diag(counts)[worst]} of its {n[worst]} held-out labels are predicted; most others are taken for "
+            f"{np.diag(counts)[worst]} of its {n[worst]} held-out labels are predicted correctly; most others are taken for "
             f"{facts.class_names[int(taken.argmax())]}.",
         )
 
@@ -258,6 +240,6 @@ def _use(facts: ModelFacts, answer: Verdict) -> Iterator[Step]:
     if answer.kind == "yes" and facts.estimate is not None:
         wrong = round(100.0 * (1.0 - facts.estimate.mean))
         yield Step(
-            "Use it: cmvmed predict new.csv -o predictions.csv",
+            "Use it: `cmvmed predict new.csv -o predictions.csv`",
             f"Expect about {wrong} of 100 predictions to be wrong." if wrong else "Expect hardly any wrong prediction.",
         )

@@ -71,6 +71,11 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
             f"The first line of {path.name} holds numbers ({abbreviate(names)}), where column names are expected; add a line "
             "of names at the top."
         )
+    if not counted and _is_first_row(names, separator, [line for _, line in lines[1:SNIFFED_LINES]]):
+        raise ProjectError(
+            f"The first line of {path.name} looks like a row ({abbreviate(names)}), where column names are expected; add a line "
+            "of names at the top."
+        )
     check_column_names(path.name, names)
     if len(lines) == 1:
         raise ProjectError(f"{path.name} has column names but no rows; check that the file was written completely.")
@@ -87,6 +92,22 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
         lines=row_lines if len(row_lines) == len(frame) else None,  # cells with line breaks: rows are numbered
         messages=tuple(_assumptions(path, separator, decimal, encoding, n_comments, options)),
     )
+
+
+def _is_first_row(names: Sequence[str], separator: str, lines: Sequence[str]) -> bool:
+    """Whether the names are cells: some are numbers in no order, and the others words that occur below them.
+
+    Numbers in order, such as frequencies, may be names.
+    """
+    numbers = [float(name) for name in names if is_number(name)]
+    words = {position: name for position, name in enumerate(names) if name and not is_number(name)}
+    if not numbers or not words:
+        return False
+    below = [cells for cells in csv.reader(lines, delimiter=separator) if len(cells) == len(names)]
+    is_repeated = any(cells[position].strip() == name for cells in below for position, name in words.items())
+    steps = np.diff(numbers)
+    is_ordered = len(numbers) > 2 and bool((steps > 0).all() or (steps < 0).all())
+    return is_repeated or not is_ordered
 
 
 def check_column_names(source: str, names: Sequence[str]) -> None:

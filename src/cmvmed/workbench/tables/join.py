@@ -1,6 +1,7 @@
 """The files of a project, for training and of new rows, as one table: rows with the same identifier are one row."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 from cmvmed.workbench.project_file import ProjectSettings
 from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions
-from cmvmed.workbench.tables.read import read_sound_folder, read_table
+from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table
 from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["NewPaths", "new_paths", "open_sources", "qualified", "training_paths"]
+__all__ = ["NewPaths", "new_paths", "open_sources", "otherwise_written", "qualified", "training_paths"]
+
+THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+")
 
 NewPaths: TypeAlias = str | PathLike[str] | Mapping[str, str | PathLike[str]]  # of all views, or by name of view
 
@@ -101,9 +104,11 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
             raise ProjectError("[windows] cuts the recordings at path in [data]; set path.")
         return read_windows(settings, settings.windows, paths.common, paths.annotations if is_training else None)
     parts = []
+    is_flat = not is_training and data.labels == FOLDER_COLUMN  # the folders of new rows name no classes
     sound = [view for view in settings.views if view.files is not None and view.path is None]
     if paths.common is not None:
-        table = read_sound_folder(paths.common, sound) if sound else read_table(paths.common, options)
+        opened = read_sound_folder(paths.common, sound, may_be_flat=is_flat) if sound else None
+        table = read_table(paths.common, options) if opened is None else opened
         table = table if data.time is None or sound else cases_of_long_table(table, data)
         parts.append(_part(None, table, data.id, is_training))
     for view in settings.views:
@@ -154,6 +159,25 @@ def _identifiers(table: RawTable, column: str) -> NDArray[np.object_]:
     return ids
 
 
+def otherwise_written(some: Iterable[str], others: Iterable[str]) -> str:
+    """A sentence if identifiers of two files differ only in leading zeros or signs between thousands; else nothing."""
+    numbers = {_as_number(key): key for key in others}
+    for key in some:
+        other = numbers.get(_as_number(key), key)
+        if other != key and _as_number(key) is not None:
+            return (
+                f" {key!r} and {other!r} may be the same, with and without leading zeros or signs between thousands: a spreadsheet "
+                "changes them. Write identifiers alike."
+            )
+    return ""
+
+
+def _as_number(key: str) -> str | None:
+    """The digits of a whole number without leading zeros and signs between thousands; None for other texts."""
+    digits = key.replace(",", "").replace(".", "") if THOUSANDS.fullmatch(key) else key
+    return (digits.lstrip("0") or "0") if digits.isascii() and digits.isdigit() else None
+
+
 def _join(parts: Sequence[_Part]) -> RawTable:
     if len(parts) == 1 and parts[0].view is None:
         part = parts[0]
@@ -173,9 +197,12 @@ def _join(parts: Sequence[_Part]) -> RawTable:
         )
     all_ids = [part.ids if part.ids is not None else np.arange(part.table.n_rows) for part in parts]
     ids = list(dict.fromkeys(key for keys in all_ids for key in keys))
+    said = (
+        "" if numbered else otherwise_written(map(str, all_ids[0]), (str(key) for keys in all_ids[1:] for key in keys))
+    )
     frames: list[Frame] = []
     signals: dict[str, Signal] = {}
-    messages: list[str] = []
+    messages: list[str] = [f"Identifiers:{said}"] if said else []
     for part, keys in zip(parts, all_ids, strict=True):
         row_of = {key: row for row, key in enumerate(keys)}
         rows = np.array([row_of.get(key, -1) for key in ids], dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Files and folders as tables: delimited text, Parquet, Feather, npz, HDF5, .ts files, and folders of sound files.
+"""Files and folders as tables: delimited text, Parquet, Feather, npz, HDF5, .ts and Excel files, and folders of sounds.
 
 A folder of sound files has one row per event. The pattern of a view, such as ``mic_a/*.wav``, says both which files belong
 to it and which row each belongs to: what the ``*`` stands for identifies the row.
@@ -7,6 +7,7 @@ to it and which row each belongs to: what the ``*`` stands for identifies the ro
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from cmvmed.recordings.sound_files import SOUND_FORMATS, audio_header, sound_fil
 from cmvmed.recordings.sound_files import match_files as files_by_case
 from cmvmed.recordings.ts_files import parse_ts
 from cmvmed.workbench.project_file import ViewSettings
-from cmvmed.workbench.tables.columns import RawTable, Signal, pandas
+from cmvmed.workbench.tables.columns import RawTable, Signal, as_text, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions, check_column_names, read_delimited
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean
 
@@ -43,8 +44,10 @@ __all__ = [
     "table_of_cases",
 ]
 
-TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts", *HDF5_FORMATS)
-SPREADSHEETS = (".xlsx", ".xls", ".ods")
+EXCEL = ".xlsx"
+MAX_EXCEL = 1_000_000_000  # bytes of the unpacked file
+TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts", *HDF5_FORMATS, EXCEL)
+SPREADSHEETS = (".xls", ".ods")
 FILE_COLUMN = "file"  # name of the file of a row, if there are several
 FOLDER_COLUMN = "folder"  # name of the folder of a row's file: classes are often folders
 
@@ -107,7 +110,9 @@ def _similar(path: Path) -> str:
 def _read_file(path: Path, options: DelimitedOptions) -> RawTable:
     suffix = path.suffix.lower()
     if suffix in SPREADSHEETS:
-        raise ProjectError(f"{path.name} is a spreadsheet; save the sheet as csv (comma-separated values) first.")
+        raise ProjectError(
+            f"{path.name} is a spreadsheet; save the sheet as xlsx or csv (comma-separated values) first."
+        )
     if suffix in SOUND_FORMATS:
         raise ProjectError(f'{path.name} is a sound file; give its view files = "*{suffix}" instead of columns.')
     if suffix not in TABLE_FORMATS:
@@ -123,6 +128,8 @@ def _read_file(path: Path, options: DelimitedOptions) -> RawTable:
         table = _read_npz(path)
     elif suffix == ".ts":
         table = _read_ts(path)
+    elif suffix == EXCEL:
+        table = _read_excel(path)
     elif suffix in HDF5_FORMATS:
         table = _read_hdf5(path, options.sampling_rate)
     else:
@@ -149,17 +156,45 @@ def _read_arrow(path: Path, suffix: str) -> RawTable:
     return RawTable(path.name, frame.reset_index(drop=True))
 
 
+def _read_excel(path: Path) -> RawTable:
+    """The first sheet: a line of column names, then rows. Cells have the type that Excel gave them."""
+    import_optional("openpyxl", "excel", "Reading Excel files")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > MAX_EXCEL:
+            raise ValueError(f"it would unpack to {size:,} bytes, more than the {MAX_EXCEL:,} that are read")
+        with pandas().ExcelFile(path, engine="openpyxl") as book:
+            sheets, cells = book.sheet_names, book.parse(0, header=None, dtype=object)
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, OSError, EOFError, SyntaxError) as error:
+        raise ProjectError(f"{path.name} cannot be read as an Excel file ({error}); save it again.") from error
+    cells = cells.dropna(axis=1, how="all")
+    if len(cells) == 0 or cells.iloc[0].isna().any():
+        raise ProjectError(
+            f"{path.name}: the first line of the sheet {sheets[0]!r} must name each column; remove lines above it."
+        )
+    names = [as_text(name) for name in cells.iloc[0]]
+    check_column_names(path.name, names)
+    rows = cells.iloc[1:].dropna(how="all")
+    frame = rows.set_axis(names, axis=1).infer_objects().reset_index(drop=True)
+    said = f"{path.name}: the sheet {sheets[0]!r} is read, the first of {len(sheets)}."
+    return RawTable(path.name, frame, lines=rows.index.to_numpy() + 1, messages=(said,) if len(sheets) > 1 else ())
+
+
 def _read_npz(path: Path) -> RawTable:
     """Arrays (n,) are columns, (n, d) are columns ``name.0``, ..., and (n, channels, samples) are signals."""
+    arrays: dict[str, NDArray[Any]] = {}
+    name = ""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays: dict[str, NDArray[Any]] = {name: content[name] for name in content.files}
+            for name in content.files:
+                arrays[name] = content[name]
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, *HEADER_ERRORS) as error:
         raise ProjectError(f"{path.name} is not an npz file, or is damaged; write it with numpy.savez.") from error
     except ValueError as error:
         raise ProjectError(
-            f"{path.name} holds Python objects, which are not read because they can run code; save arrays of numbers or "
-            "texts (array.astype(str))."
+            f"Array {name!r} of {path.name} holds Python objects, as texts of pandas are, which are not read because they can run "
+            f"code; save texts as numpy.array({name or 'values'}, dtype=str), and numbers with dtype=float."
         ) from error
     n_rows = _number_of_rows(path, arrays)
     other = [name for name, array in arrays.items() if array.shape[:1] != (n_rows,)]
@@ -280,14 +315,20 @@ def match_files(folder: Path, pattern: str, files: Sequence[Path]) -> dict[str, 
         return files_by_case(folder, pattern, files)
 
 
-def read_sound_folder(folder: Path, views: Sequence[ViewSettings]) -> RawTable:
-    """The rows of a folder of sound files, with one signal per view."""
+def read_sound_folder(folder: Path, views: Sequence[ViewSettings], *, may_be_flat: bool = False) -> RawTable:
+    """The rows of a folder of sound files, with one signal per view.
+
+    ``may_be_flat`` if folders of classes, the ``*/`` at the start of the patterns, may be lacking, as for new rows.
+    """
     if folder.is_file() and folder.suffix.lower() in SOUND_FORMATS:
         return _single_file(folder, views)
     if not folder.is_dir():
         raise ProjectError(f"There is no folder {str(folder)!r}; views with sound files need the folder as path.")
     found = sound_files(folder)
     files = {view.name: match_files(folder, view.files, found) for view in views if view.files is not None}
+    if may_be_flat and not any(files.values()):
+        views = [replace(view, files=(view.files or "").removeprefix("*/")) for view in views]
+        files = {view.name: match_files(folder, view.files or "", found) for view in views}
     if not any(files.values()):
         patterns = abbreviate(view.files for view in views)
         have = abbreviate(file.relative_to(folder).as_posix() for file in found) or "no sound file"

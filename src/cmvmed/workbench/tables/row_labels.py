@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from cmvmed.workbench.label_store import LabelStore
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings
 from cmvmed.workbench.tables.columns import RawTable, Series, as_text, clean_name, is_number, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions, restored_cell
-from cmvmed.workbench.tables.join import qualified
+from cmvmed.workbench.tables.join import otherwise_written, qualified
 from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table, table_files
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
@@ -24,6 +25,7 @@ __all__ = [
     "first_column",
     "is_marker",
     "likely_markers",
+    "misspelt_classes",
     "read_label_values",
     "read_labels",
     "similar_classes",
@@ -35,6 +37,7 @@ POSSIBLE_MARKERS = frozenset({"none", "other", "0", "-1", "99", "-99", "999", "-
 NUMERIC_MARKERS = frozenset({"0", "-1", "99", "-99", "999", "-999"})
 ID_NAMES = ("id", "row", "name", "file", "filename", "key")
 LABEL_NAMES = ("label", "labels", "class", "target", "y", "category")
+MIN_LETTERS, MUCH_RARER = 3, 5  # of a label that may be misspelt: letters, and how much rarer it is
 SUGGESTION_COLUMNS = ("reason", "score")  # of the files of `cmvmed suggest`, beside id and label
 
 
@@ -46,6 +49,7 @@ class LabelValues:
     counts: Mapping[str, int]  # labeled rows by class, in the order of their names
     marked: Mapping[str, int]  # rows by marker that the project file lists; "" are empty cells
     n_trimmed: int = 0  # labels that had blanks around them
+    n_renamed: int = 0  # labels that [classes] gives another name
 
     @property
     def labeled(self) -> NDArray[np.bool_]:
@@ -60,9 +64,12 @@ def is_marker(name: str, settings: DataSettings) -> bool:
     )
 
 
-def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
-    """Labels of a column of cells."""
-    texts = _label_texts(series)
+def read_label_values(
+    series: Series, settings: DataSettings, renamed: Mapping[str, str] = MappingProxyType({})
+) -> LabelValues:
+    """Labels of a column of cells; ``renamed`` are other names of some, "" for none."""
+    given = _label_texts(series)
+    texts = np.array([renamed.get(text, text) for text in given], dtype=object)
     markers = {marker.strip() for marker in settings.unlabeled} | {""}
     unlabeled = np.array([text in markers for text in texts], dtype=bool)
     values = texts.copy()
@@ -78,7 +85,8 @@ def read_label_values(series: Series, settings: DataSettings) -> LabelValues:
     n_trimmed = sum(
         isinstance(cell, str) and cell != cell.strip() and bool(cell.strip()) for cell in series.astype(object)
     )
-    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[unlabeled].tolist()), n_trimmed)
+    n_renamed = int((texts != given).sum())
+    return LabelValues(values, dict(sorted(counts.items())), Counter(texts[unlabeled].tolist()), n_trimmed, n_renamed)
 
 
 def likely_markers(counts: Mapping[str, int], settings: DataSettings) -> tuple[list[str], list[str]]:
@@ -99,6 +107,33 @@ def similar_classes(labels: Sequence[str]) -> list[list[str]]:
         ignored = "" if is_number(label) else " _-\t"
         groups.setdefault("".join(c for c in appearance(label) if c not in ignored), []).append(label)
     return [group for key, group in groups.items() if len(group) > 1 and key]
+
+
+def misspelt_classes(counts: Mapping[str, int], listed: Sequence[str]) -> dict[str, str]:
+    """Rare labels that are one letter away from a frequent one, such as "wlk" beside "walk", and that one.
+
+    One letter is left out, added, replaced or exchanged with the next. Names that differ in a digit are different classes.
+    """
+    found = {}
+    for label, count in counts.items():
+        if label in listed or len(label) < MIN_LETTERS:
+            continue
+        near = [name for name in counts if MUCH_RARER * count <= counts[name] and one_edit_apart(label, name)]
+        if near:
+            found[label] = max(near, key=lambda name: counts[name])
+    return found
+
+
+def one_edit_apart(one: str, other: str) -> bool:
+    """Whether one letter is left out, added, replaced or exchanged with the next, and no digit."""
+    if "".join(filter(str.isdigit, one)) != "".join(filter(str.isdigit, other)) or one == other:
+        return False
+    short, long = sorted((one, other), key=len)
+    start = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    rest, longer = short[start:], long[start:]
+    if len(short) < len(long):
+        return rest == longer[1:]
+    return rest[1:] == longer[1:] or (rest[:2] == longer[1::-1] and rest[2:] == longer[2:])
 
 
 def _label_columns(table: RawTable, settings: DataSettings) -> tuple[str, str]:
@@ -148,13 +183,14 @@ def _read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings
     if label_of and len(unknown) == len(label_of):
         raise ProjectError(
             f"None of the {len(label_of)} identifiers in column {id_column!r} of {table.source} is one of the data: the file has "
-            f"{abbreviate(unknown[:2])}, the data have {abbreviate(ids[:2])}. Check id in [data] and how identifiers are written."
+            f"{abbreviate(unknown[:2])}, the data have {abbreviate(ids[:2])}.{otherwise_written(unknown, ids)} Check id in [data] "
+            "and how identifiers are written."
         )
     said = []
     if unknown:
         said.append(
-            f"{plural(len(unknown), 'label')} of {table.source} belong to no row of the data and are left out: "
-            f"{abbreviate(unknown)}."
+            f"{plural(len(unknown), 'label')} of {table.source} {'belongs' if len(unknown) == 1 else 'belong'} to no row of the "
+            f"data and {'is' if len(unknown) == 1 else 'are'} left out: {abbreviate(unknown)}.{otherwise_written(unknown, ids)}"
         )
     return pandas().Series([label_of.get(key, "") for key in ids], dtype=object), said
 
@@ -169,9 +205,14 @@ def _replace_labels(
     given = ~pandas().Series(after).isin(markers).to_numpy(dtype=bool)
     labeled = ~pandas().Series(before).isin(markers).to_numpy(dtype=bool)
     n_changed = int((given & labeled & (before != after)).sum())
-    said.append(f"{plural(int(given.sum()), 'label')} of {table.source} were taken.")
+    said.append(f"{plural(n := int(given.sum()), 'label')} of {table.source} {'was' if n == 1 else 'were'} taken.")
     if n_changed:
-        said.append(f"{plural(n_changed, 'label')} of {table.source} replace other labels of the same rows.")
+        what = plural(
+            n_changed,
+            "label of {} replaces another label of its row",
+            "labels of {} replace other labels of their rows",
+        )
+        said.append(f"{what.format(table.source)}.")
     return pandas().Series(np.where(given, after, before), dtype=object), said
 
 
@@ -214,16 +255,16 @@ def with_page_labels(cells: Series, path: Path | None, ids: Sequence[str]) -> tu
     if path is None or not path.exists():
         return cells, [], False
     with LabelStore(path) as store:
-        events, any_chosen, note = store.current(), store.any_chosen, store.note
+        events, any_chosen = store.current(), store.any_chosen
     given = {item: event.label or "" for item, event in events.items() if event.action != "reset"}
     known = set(ids)
     unknown = [item for item in given if item not in known]
     n_labels = sum(bool(label) and item in known for item, label in given.items())
     said = [f"{plural(n_labels, 'label')} of the labeling page ({path.name})."] if given else []
-    said += [note] if note else []
     if unknown:
         said.append(
-            f"{plural(len(unknown), 'label')} of {path.name} belong to no row of the data: {abbreviate(unknown)}."
+            f"{plural(len(unknown), 'label')} of {path.name} {'belongs' if len(unknown) == 1 else 'belong'} to no row of the "
+            f"data: {abbreviate(unknown)}."
         )
     merged = [given.get(key, cell) for key, cell in zip(ids, cells.astype(object), strict=True)]
     return pandas().Series(merged, dtype=object), said, any_chosen

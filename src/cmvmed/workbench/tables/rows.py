@@ -1,7 +1,7 @@
 """The rows of a project: which columns belong to which view, the training rows as files hold them, and encoded rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from cmvmed.workbench.tables.row_labels import (
 )
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["ProjectRows", "ProjectTable", "read_training_rows", "row_ids"]
+__all__ = ["ProjectRows", "ProjectTable", "part_of_rows", "read_training_rows", "row_ids"]
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,45 @@ class ProjectRows:
         present = [cells_present(self.table, column) for column in self.roles.views[view]]
         return np.asarray(np.any(present, axis=0))
 
+    def part(self, n: int) -> "ProjectRows":
+        """About ``n`` rows, chosen by :func:`part_of_rows`; all if there are no more."""
+        return self if len(self.ids) <= n else self._take(part_of_rows(self.labels.values, n))
+
+    def _take(self, rows: NDArray[np.intp]) -> "ProjectRows":
+        table = replace(
+            self.table,
+            frame=self.table.frame.iloc[rows].reset_index(drop=True),
+            signals={name: signal.take(rows) for name, signal in self.table.signals.items()},
+            lines=None if self.table.lines is None else self.table.lines[rows],
+            ids=None if self.table.ids is None else [self.table.ids[row] for row in rows],
+        )
+        values = self.labels.values[rows]
+        counts = {name: int((values == name).sum()) for name in self.labels.counts}
+        labels = replace(self.labels, values=values, counts=counts)
+        said = f"A quick look: {len(rows)} of {len(self.ids)} rows."
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(
+            self, table=table, ids=self.ids[rows], labels=labels, groups=groups, messages=(*self.messages, said)
+        )
+
+
+def part_of_rows(labels: NDArray[np.object_], n: int) -> NDArray[np.intp]:
+    """Positions of about ``n`` rows: all labeled ones, or as many as half of ``n``, two of each class at least.
+
+    They are evenly spaced in each class and among the unlabeled rows.
+    """
+    labeled = np.array([label is not None for label in labels], dtype=bool)
+    share = min(1.0, n / 2 / max(int(labeled.sum()), 1))
+    by_class = [np.flatnonzero(labels == name) for name in sorted(set(labels[labeled]))]
+    chosen = [_evenly(rows, max(2, round(share * len(rows)))) for rows in by_class]
+    unlabeled = _evenly(np.flatnonzero(~labeled), max(n - sum(map(len, chosen)), 0))
+    return np.sort(np.concatenate([*chosen, unlabeled]))
+
+
+def _evenly(rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """At most ``n`` of the rows, evenly spaced."""
+    return rows if n >= len(rows) else rows[np.floor((np.arange(n) + 0.5) * len(rows) / n).astype(np.intp)]
+
 
 @dataclass(frozen=True)
 class ProjectTable:
@@ -193,7 +232,9 @@ def read_training_rows(settings: ProjectSettings, folder: Path, page_labels: Pat
     cells, said, from_suggest = read_labels(settings, folder, table, list(ids))
     cells, about, from_page = with_page_labels(cells, page_labels, list(ids))
     said += about
-    labels = read_label_values(cells, settings.data)
+    labels = read_label_values(cells, settings.data, settings.renamed)
+    if labels.n_renamed:
+        said.append(f"{plural(labels.n_renamed, 'label is', 'labels are')} renamed by [classes].")
     groups = _groups(settings, table, ids)
     kinds = {column: _kind(settings, table, column) for columns in roles.views.values() for column in columns}
     if labels.n_trimmed:
