@@ -324,7 +324,7 @@ def test_rows_without_weight_are_in_no_sample(many):
 
 def test_sampling_ends_when_more_rows_hardly_change_the_accuracy(many, many_enough):
     X, y = many
-    settings = {"views": [WIDTH, WIDTH], "approximation": 40}
+    settings = {"views": [WIDTH, WIDTH], "approximation": 40, "members": "consensus"}  # others follow no sweep
     whole = CMVMED(rows_tol=0, **settings).fit(X, y)
     enough = CMVMED(rows_tol=0.01, **settings).fit(X, y)
     strict = CMVMED(rows_tol=1e-12, **settings).fit(X, y)
