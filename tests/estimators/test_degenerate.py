@@ -121,9 +121,9 @@ def test_one_column(model, partly, tolerant_fit, assert_finite):
 
 def test_equal_rows_of_opposite_labels_give_equal_probabilities(partly):
     X, y = np.vstack([partly.X[:4], partly.X[:4]]), np.r_[partly.y[:4], 1 - partly.y[:4]]
-    members = ["views", "lda", "graph", "view_graphs", "consensus"]  # trees lack the labels of some rows
-    probability = CMVMED(views=WIDTHS, class_prior=None, members=members).fit(X, y).predict_proba(partly.X)
-    np.testing.assert_allclose(probability, 0.5, atol=1e-6)
+    for members, atol in ((None, 1e-6), ("auto", 0.01)):  # the folds of the labels treat equal rows unequally
+        probability = CMVMED(views=WIDTHS, class_prior=None, members=members).fit(X, y).predict_proba(partly.X)
+        np.testing.assert_allclose(probability, 0.5, atol=atol)
 
 
 def test_without_unlabeled_rows_each_view_is_a_med(partly):
