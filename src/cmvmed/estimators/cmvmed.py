@@ -664,8 +664,8 @@ class CMVMED(
         if not hasattr(self, "_reference"):
             if not hasattr(self, "_reference_rows"):
                 raise ValueError(
-                    "This model keeps nothing that new rows could be compared with, since it is of an earlier release: fit it "
-                    "again."
+                    "This model keeps nothing that new rows could be compared with, since it is that of one stage of a fit: use "
+                    "the model at its end."
                 )
             with numerical_errors():
                 self._reference = self._reference_rows.build(self._model.preprocessors)

@@ -65,7 +65,7 @@ class SumOfKernels:
     def member(self, name: str, coefficients: Array, intercept: Array) -> Member:
         """The same on new rows, for coefficients (l, K), and a constant (K,)."""
         terms = tuple(_term(kernel, self._scaled(coefficients)) for kernel in self.kernels)
-        rule: Rule = "root" if self.normalized else "sum"
+        rule: Rule = "root" if self.normalized and len(terms) > 1 else "sum"
         offset = intercept + self.constant * coefficients.sum(axis=0)
         return Member(name, terms, np.ones(len(terms)), rule, 1.0, offset)
 
