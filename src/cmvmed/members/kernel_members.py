@@ -122,9 +122,8 @@ class KernelMembers:
         return [self._graphs("graph", [self.inputs.features])]
 
     def view_graphs(self) -> list[MemberScores]:
-        """The graphs by each view; of one view it is the one graph by all."""
-        by_view = [{i: data} for i, data in self.inputs.features.items()]
-        return [self._graphs("view_graphs", by_view)] if len(by_view) > 1 else []
+        """The graphs by each view."""
+        return [self._graphs("view_graphs", [{i: data} for i, data in self.inputs.features.items()])]
 
     def _graphs(self, kind: str, graphs: Sequence[dict[int, ViewData]]) -> MemberScores:
         """Graphs, each by some views, their kernels together."""
