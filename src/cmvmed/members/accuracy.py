@@ -222,11 +222,12 @@ def labels_between_groups(right: Array, groups: IntArray, weights: Array) -> flo
     own = np.unique(groups, return_inverse=True)[1]
     n = np.minimum(np.bincount(own, weights=weights), MAX_HELD_OUT)
     h = np.minimum(np.bincount(own, weights=weights * right), n)
-    mu, rho = GRID[:, None], GRID**2
-    s = (1.0 - rho) / rho
-    log_p = np.zeros((GRID.size, GRID.size))
-    for hits, labels in zip(h, n, strict=True):
-        log_p += betaln(s * mu + hits, s * (1.0 - mu) + labels - hits) - betaln(s * mu, s * (1.0 - mu))
+    s = (1.0 - GRID**2) / GRID**2
+    a, b = s * GRID[:, None], s * (1.0 - GRID[:, None])
+    log_p = -n.size * betaln(a, b)
+    pairs, counts = np.unique([h, n], axis=1, return_counts=True)
+    for (hits, labels), count in zip(pairs.T, counts, strict=True):
+        log_p += count * betaln(a + hits, b + labels - hits)
     log_p = logsumexp(log_p, axis=1) - 0.5 * np.log(GRID * (1.0 - GRID))
     p = np.exp(log_p - logsumexp(log_p))
     mean = float(p @ GRID)
