@@ -1,4 +1,4 @@
-"""Accuracy interval and prediction sets on rows of new groups: ``python -m benchmarks.new_groups --draws 30``.
+"""Accuracy interval and prediction sets on rows of new groups: ``python -m benchmarks.new_groups --draws 20``.
 
 ``CMVMED().fit(X, y, groups=...)`` learns from some groups (persons, days), and its 90 % interval of the accuracy and its
 prediction sets with alpha=0.1 are compared with what rows of other groups show. The simulated persons each shift all rows by an
@@ -104,7 +104,7 @@ def measure(name: str, number: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=30)
+    parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
