@@ -213,3 +213,14 @@ def test_mean_similarity_is_that_of_all_pairs():
 def test_chosen_labeled_rows_in_the_labeled_block():
     rows = replace(rows_of([0, 1, 1], range(3)), positions=np.array([1, 4, 5]))
     assert in_labeled_block(rows, [True, False, True], 7).nonzero()[0].tolist() == [1, 5]
+
+
+def test_balanced_classes_have_the_same_weight_and_the_drawn_ones_come_back():
+    codes = np.array([0, 0, 0, 1, 2, 2])
+    weights = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0])
+    rows = LabeledRows(np.arange(6), np.arange(6), codes, weights, np.arange(6), 3)
+    everything = np.ones(6, dtype=bool)
+    np.testing.assert_allclose(rows.balanced().counts(everything), np.full(3, 3.0))
+    np.testing.assert_array_equal(rows.balanced().as_drawn.weights, weights)
+    np.testing.assert_allclose(rows.balanced().weights[:3] / rows.balanced().weights[0], weights[:3])
+    assert rows.as_drawn is rows

@@ -27,6 +27,12 @@ class LabeledRows:
     weights: Array  # (l,) sample weights
     groups: IntArray  # (l,)
     n_classes: int
+    unbalanced: Array | None = None  # (l,) the weights before all classes got the same sum; None if they did not
+
+    @property
+    def as_drawn(self) -> "LabeledRows":
+        """With the weights that labels were drawn with."""
+        return self if self.unbalanced is None else replace(self, weights=self.unbalanced, unbalanced=None)
 
     def counts(self, kept: BoolArray) -> Array:
         """Weighted number of the kept rows of each class, (K,)."""
@@ -37,7 +43,7 @@ class LabeledRows:
         """With weights that give all classes the same sum, as the draw says nothing of their shares."""
         counts = self.counts(np.ones(self.codes.size, dtype=bool))
         factors = counts.sum() / ((counts > 0.0).sum() * np.where(counts > 0.0, counts, 1.0))
-        return replace(self, weights=self.weights * factors[self.codes])
+        return replace(self, weights=self.weights * factors[self.codes], unbalanced=self.weights)
 
     def judged(self, kept: BoolArray) -> Array:
         """Weights (l,) of the rows that can be left out: kept rows whose class has kept rows in another group."""

@@ -7,7 +7,7 @@ trees_all       each split looks at all columns, up to a limit
 
 The trees are dealt to the folds of the labels. Those of a fold do not see its labels, so that one forest both predicts new rows and
 judges itself. A tree that lacks a fold's labels sees fewer of their classes; dividing its votes by the classes' shares among the
-labels that it did see undoes that.
+labels that it did see undoes that, and what a draw per class has of unequal classes, too.
 """
 
 import warnings
@@ -29,7 +29,7 @@ from cmvmed.views.view_rows import ViewData
 
 def fit_forest(inputs: MemberInputs, kind: str) -> MemberScores:
     """The member of a kind."""
-    rows, tuning, keep = inputs.rows, inputs.tuning, inputs.keep[1:] or inputs.keep
+    rows, tuning, keep = inputs.rows.as_drawn, inputs.tuning, inputs.keep[1:] or inputs.keep
     views = list(inputs.features.values())
     fill = [fill_values(view.preprocessor, view.train.shape[1]) for view in views]
     points = side_by_side(views, fill, inputs.n_rows)
