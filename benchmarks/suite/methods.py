@@ -109,6 +109,13 @@ def true_shares(split: Split) -> Answer:
     return cmvmed(split, class_prior=counts / counts.sum())
 
 
+def rough_shares(split: Split) -> Answer:
+    """CMVMED with ranges from half to twice the class shares of the unlabeled rows: what a user may roughly know."""
+    counts = np.bincount(split.truth[split.unlabeled], minlength=split.n_classes) + 0.5
+    shares = counts / counts.sum()
+    return cmvmed(split, class_prior={k: (0.5 * r, min(2.0 * r, 1.0)) for k, r in enumerate(shares.tolist())})
+
+
 def start(split: Split) -> Answer:
     return _inductive(PooledMEDs(split.views, label_shares), split)
 
@@ -209,7 +216,7 @@ def _is_narrow(data: DataSet) -> bool:
 
 
 STARTS = ("start", "start_eb")
-ORACLES = ("true_shares",)  # which use what no user knows
+ORACLES = ("true_shares", "rough_shares")  # which use what no user knows
 BEFORE = "before"  # CMVMED of another state of the library, whose rows are read from a file
 ON_REQUEST = (*ORACLES, "cmvmed_groups")
 MAX_LDA_COLUMNS = 1000  # its cost grows with their cube
@@ -219,6 +226,7 @@ METHODS = {
         Method("cmvmed", cmvmed, is_peer=False),
         Method("cmvmed_groups", partial(cmvmed, with_groups=True), is_peer=False, suits=_has_groups),
         Method("true_shares", true_shares, is_peer=False),
+        Method("rough_shares", rough_shares, is_peer=False),
         Method("start", start, is_peer=False),
         Method("start_eb", start_eb, is_peer=False),
         Method("lr", logistic),

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 
-from cmvmed.auto.class_prior import empirical_bayes_share, label_share
+from cmvmed.auto.class_prior import ShareBounds, empirical_bayes_share, label_share
 from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset
 from tests.auto.factories import TUNING
 from tests.core.factories import rejects, uneven_prior
@@ -191,3 +191,48 @@ def test_small_changes_change_the_offset_by_little(n_classes, scale):
         assert 1e-4 < np.linalg.norm(moved - offset) <= tau * np.linalg.norm(step) + 1e-8
         noise = 1e-6 * np.random.default_rng(1).uniform(-1.0, 1.0, log_p.shape)
         assert np.linalg.norm(share_offset(log_p + noise, mass, shares, tau) - offset) <= tau * 1e-6 + 1e-8
+
+
+def check_within(offset, log_p, mass, bounds):
+    mean = mean_of(log_p, mass, offset)
+    np.testing.assert_allclose(np.clip(mean, bounds.low, bounds.high), mean, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_bounds_are_met_by_the_nearest_shares_and_only_where_they_are_not_met_anyway(n_classes):
+    log_p, mass, shares = draw_rows(n_classes, shift=2.0)
+    free = share_offset(log_p, mass, shares, 1.0)
+    mean = mean_of(log_p, mass, free)
+    around = ShareBounds(0.9 * mean, np.minimum(1.1 * mean, 1.0))
+    np.testing.assert_array_equal(share_offset(log_p, mass, shares, 1.0, around), free)
+    tight = ShareBounds(np.zeros(n_classes), np.where(np.arange(n_classes) == 0, 0.5 * mean[0], 1.0))
+    found = share_offset(log_p, mass, shares, 1.0, tight)
+    check_within(found, log_p, mass, tight)
+    rejects(check_within, free, log_p, mass, tight)
+    np.testing.assert_allclose(mean_of(log_p, mass, found), tight.nearest(mean), atol=1e-9)
+    assert found.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_bounds_that_are_one_number_are_exact_shares_and_nothing_known_is_no_bound(n_classes):
+    log_p, mass, shares = draw_rows(n_classes)
+    exact = share_offset(log_p, mass, shares, np.inf)
+    np.testing.assert_allclose(share_offset(log_p, mass, shares, 1.0, ShareBounds(shares, shares)), exact, atol=1e-7)
+    unknown = ShareBounds(np.zeros(n_classes), np.ones(n_classes))
+    np.testing.assert_array_equal(
+        share_offset(log_p, mass, shares, 1.0, unknown), share_offset(log_p, mass, shares, 1.0)
+    )
+
+
+def test_the_offset_is_continuous_in_the_bounds():
+    """Also where a bound begins to bind."""
+    log_p, mass, shares = draw_rows(3, shift=2.0)
+    mean = mean_of(log_p, mass, share_offset(log_p, mass, shares, 1.0))
+    largest = mean[0] + np.linspace(-0.1, 0.02, 241)
+    offsets = np.array(
+        [share_offset(log_p, mass, shares, 1.0, ShareBounds(np.zeros(3), np.array([h, 1.0, 1.0]))) for h in largest]
+    )
+    steps = np.abs(np.diff(offsets, axis=0)).max(axis=1)
+    assert steps.max() < 0.01
+    assert steps[0] > 0.0
+    assert steps[-1] == 0.0

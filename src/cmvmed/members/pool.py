@@ -278,9 +278,8 @@ def fit_pool(
     mass = of_labels.partition.unlabeled_weights * coverage
     offset = np.zeros(K)
     if judge or of_labels.parts:  # the consensus alone keeps the shares already
-        offset = share_offset(
-            pool(found.log_p, weights), mass, chosen.plan.shares, chosen.tau(float(mass.sum()), K, tuning)
-        )
+        tau = chosen.tau(float(mass.sum()), K, tuning)
+        offset = share_offset(pool(found.log_p, weights), mass, chosen.plan.shares, tau, chosen.settings.bounds)
     fit = replace(fit, weights=weights, offset=offset)
     return replace(fit, accuracy=_accuracy(fit, mass)) if judge else fit
 

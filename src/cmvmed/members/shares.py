@@ -10,17 +10,17 @@ Predictions follow the shares by an offset b of the log-probabilities that minim
 
 which is convex. At the minimum the mean prediction differs from the shares r by b/τ. Shares that the user gives are met exactly,
 with τ = ∞; τ = 0 imposes nothing. Between them an offset has its price: rows of which the members are sure stay where they are.
+If the user gives bounds and the mean prediction is not within them, it is brought to the nearest shares that are, with τ = ∞.
 """
 
 import numpy as np
 
-from cmvmed.auto.class_prior import empirical_bayes_share
+from cmvmed.auto.class_prior import MIN_SHARE, ShareBounds, empirical_bayes_share
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.consensus import balancing_offset
 from cmvmed.numerics.softmax import log_softmax, softmax
 from cmvmed.numerics.types import Array
 
-MIN_SHARE = 1e-9  # of a class, in logarithms
 MAX_STEPS = 100
 TOLERANCE = 1e-10  # of the shares
 MAX_HALVINGS = 40
@@ -60,7 +60,9 @@ def estimate_shares(log_p: Array, mass: Array, counts: Array, per_class: bool, t
     return softmax(trust * np.mean(np.log(np.maximum(found, MIN_SHARE)), axis=0))
 
 
-def share_offset(log_p: Array, mass: Array, shares: Array | None, tau: float) -> Array:
+def share_offset(
+    log_p: Array, mass: Array, shares: Array | None, tau: float, bounds: ShareBounds | None = None
+) -> Array:
     """The offset b (K,), with the mean zero, that brings the shares of rows with weights ``mass`` towards ``shares``.
 
     Parameters
@@ -69,12 +71,17 @@ def share_offset(log_p: Array, mass: Array, shares: Array | None, tau: float) ->
     mass : (n,)
     shares : (K,), r; None imposes nothing
     tau : τ
+    bounds : of the shares, which are met in any case
     """
     K, used = log_p.shape[1], mass > 0.0
     if shares is None or tau == 0.0 or not used.any():
         return np.zeros(K)
     z, w = log_p[used], mass[used] / mass[used].sum()
-    return _exact_offset(z, w, shares) if np.isinf(tau) else _regularized_offset(z, w, shares, tau)
+    if np.isinf(tau):
+        return _exact_offset(z, w, shares)
+    offset = _regularized_offset(z, w, shares, tau)
+    mean = w @ softmax(z + offset)
+    return offset if bounds is None or bounds.hold(mean) else _exact_offset(z, w, bounds.nearest(mean))
 
 
 def _exact_offset(z: Array, w: Array, shares: Array) -> Array:
