@@ -173,7 +173,10 @@ def test_shares_that_leave_no_freedom_are_numbers(class_prior):
     [
         ({"fal": 0.1}, r"class_prior has 'fal', which is no class of the labels: they are \['fall', 'run', 'walk'\]"),
         ({"run": (0.6, 0.3)}, r"of class 'run' is \(0.6, 0.3\), whose first number is larger: give the smallest"),
-        ({"run": (-0.1, 0.3)}, "of class 'run' must be a share between 0 and 1 or a pair of them, smallest and largest"),
+        (
+            {"run": (-0.1, 0.3)},
+            "of class 'run' must be a share between 0 and 1 or a pair of them, smallest and largest",
+        ),
         ({"run": 1.5}, "of class 'run' must be a share between 0 and 1"),
         ({"run": "half"}, "of class 'run' must be a share between 0 and 1 or a pair of them, .*, but is 'half'"),
         ({"run": (0.1, 0.2, 0.3)}, "of class 'run' must be a share between 0 and 1 or a pair"),

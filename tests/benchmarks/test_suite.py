@@ -16,7 +16,7 @@ from benchmarks.suite import __main__ as command
 from benchmarks.suite import sets
 from benchmarks.suite.choose import best_candidate, choose, leave_one_set_out
 from benchmarks.suite.goals import goal_table
-from benchmarks.suite.methods import METHODS, Answer, Method, variant
+from benchmarks.suite.methods import METHODS, ORACLES, Answer, Method, variant
 from benchmarks.suite.report import report
 from benchmarks.suite.run import (
     ChangedSettingsError,

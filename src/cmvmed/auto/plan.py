@@ -34,12 +34,17 @@ class PlanSettings:
     @property
     def infers_shares(self) -> bool:
         """Whether class shares are learned from the unlabeled rows too."""
-        return self.bounds is not None or (isinstance(self.class_prior, str) and self.class_prior == "auto")
+        return isinstance(self.class_prior, ShareBounds) or (
+            isinstance(self.class_prior, str) and self.class_prior == "auto"
+        )
 
     @property
     def bounds(self) -> ShareBounds | None:
-        """The user's bounds of the shares; None if there are none."""
-        return self.class_prior if isinstance(self.class_prior, ShareBounds) else None
+        """The user's bounds of the shares, which are equal if the shares are given; None if nothing is given."""
+        given = self.class_prior
+        if isinstance(given, np.ndarray):
+            return ShareBounds(given, given)
+        return given if isinstance(given, ShareBounds) else None
 
 
 @dataclass(frozen=True)
@@ -86,8 +91,8 @@ def choose_plan(
 
 def _known_shares(settings: PlanSettings, counts: Array, inferred: Array | None) -> Array:
     """The class shares, (K,)."""
-    given = settings.class_prior
     if settings.infers_shares:
         found = empirical_bayes_share(counts) if inferred is None else inferred
-        return found if settings.bounds is None else settings.bounds.nearest(found)
-    return given if isinstance(given, np.ndarray) else label_share(counts)
+    else:
+        found = label_share(counts)
+    return found if settings.bounds is None else settings.bounds.nearest(found)

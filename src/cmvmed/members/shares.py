@@ -13,7 +13,10 @@ with τ = ∞; τ = 0 imposes nothing. Between them an offset has its price: row
 If the user gives bounds and the mean prediction is not within them, it is brought to the nearest shares that are, with τ = ∞.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.stats import beta
 
 from cmvmed.auto.class_prior import MIN_SHARE, ShareBounds, empirical_bayes_share
 from cmvmed.auto.tuning import Tuning
@@ -25,6 +28,8 @@ MAX_STEPS = 100
 TOLERANCE = 1e-10  # of the shares
 MAX_HALVINGS = 40
 ROUNDING = 1e-14  # of the objective
+PLAUSIBLE = 0.9  # probability of the interval of a class share
+MAX_ROWS = 2000  # that say how much depends on the shares
 
 
 def drawn_per_class(counts: Array, labels_drawn: str) -> bool:
@@ -117,3 +122,59 @@ def _regularized_offset(z: Array, w: Array, shares: Array, tau: float) -> Array:
             step = 0.5 * step
         b, best = b - step, found
     return b
+
+
+@dataclass(frozen=True)
+class ShareSensitivity:
+    """How much depends on the class shares, as far as they are not known."""
+
+    plausible: ShareBounds
+    changed: float  # share of the unlabeled rows whose class changes within the plausible shares
+    accuracy: tuple[float, float]  # least and largest change of the expected accuracy of the classes that rows have
+
+
+def share_sensitivity(
+    p: Array, mass: Array, shares: Array, n_labels: float, given: ShareBounds | None
+) -> ShareSensitivity:
+    """What other plausible shares would change.
+
+    The shares r of the predictions are taken to be as uncertain as shares that were seen in as many rows as there are
+    labels: each within an interval of its Beta distribution (Jeffreys' prior), and within the bounds that the user
+    gives. One class after the other gets its smallest and largest share, the others the nearest to r, and rows the
+    probabilities that Bayes' rule gives with these shares s, p_k s_k/r_k.
+
+    Parameters
+    ----------
+    p : (n, K), probabilities
+    mass : (n,), weights of the unlabeled rows; zero for others
+    shares : (K,), r if there are no unlabeled rows
+    n_labels : number of labels
+    given : the user's bounds, or None
+    """
+    used = np.flatnonzero(mass > 0.0)
+    used = used[:: max(1, -(-used.size // MAX_ROWS))]
+    p, w = p[used], mass[used] / max(mass[used].sum(), MIN_SHARE)
+    r = np.maximum(w @ p, MIN_SHARE) if used.size else shares
+    plausible = _plausible_shares(r, n_labels, given)
+    if not used.size:
+        return ShareSensitivity(plausible, 0.0, (0.0, 0.0))
+    own, changed, accuracy = p.argmax(axis=1), np.zeros(used.size, dtype=bool), [0.0]
+    for k in range(r.size):
+        for end in (plausible.low[k], plausible.high[k]):
+            at_end = np.arange(r.size) == k
+            s = ShareBounds(np.where(at_end, end, plausible.low), np.where(at_end, end, plausible.high)).nearest(r)
+            q = p * (s / r)
+            q /= q.sum(axis=1, keepdims=True)
+            changed |= q.argmax(axis=1) != own
+            accuracy.append(float(w @ (q - p)[np.arange(used.size), own]))
+    return ShareSensitivity(plausible, float(w @ changed), (min(accuracy), max(accuracy)))
+
+
+def _plausible_shares(r: Array, n_labels: float, given: ShareBounds | None) -> ShareBounds:
+    """An interval of each share (K,), within the given bounds."""
+    K, tail = r.size, 0.5 * (1.0 - PLAUSIBLE)
+    a, b = n_labels * r + 0.5, n_labels * (1.0 - r) + 0.5 * (K - 1)
+    low, high = np.minimum(beta.ppf(tail, a, b), r), np.maximum(beta.isf(tail, a, b), r)
+    if given is not None:
+        low, high = np.clip(low, given.low, given.high), np.clip(high, given.low, given.high)
+    return ShareBounds(low, high).tightened()
