@@ -91,8 +91,7 @@ def choose_plan(
 
 def _known_shares(settings: PlanSettings, counts: Array, inferred: Array | None) -> Array:
     """The class shares, (K,)."""
+    found = label_share(counts)
     if settings.infers_shares:
         found = empirical_bayes_share(counts) if inferred is None else inferred
-    else:
-        found = label_share(counts)
     return found if settings.bounds is None else settings.bounds.nearest(found)

@@ -130,8 +130,8 @@ def label_warnings(chosen: ChosenPlan, pool: PoolFit, training: TrainingData) ->
     of_labels, classes = pool.of_labels, training.labels.classes.tolist()
     yield from _single_labels(of_labels, classes)
     yield from _unlikely_draw(pool, chosen, classes)
-    yield from _uncertain_shares(chosen, pool, classes)
-    yield from _no_signal(chosen, pool)
+    learned_nothing = list(_no_signal(chosen, pool))
+    yield from learned_nothing or _uncertain_shares(chosen, pool, classes)
 
 
 def _single_labels(of_labels: LabelMembers, classes: list[Any]) -> Iterator[str]:
