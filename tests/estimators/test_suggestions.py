@@ -98,7 +98,7 @@ def test_rows_that_lack_views(partly_three):
     [
         {"approximation": 20},
         {"members": "consensus"},
-        {"members": ["linear", "rbf", "views", "consensus"]},
+        {"members": ["views", "lda", "consensus"]},
         {"kernel": "cosine"},
         {"kernel": "linear", "scaling": None},
         {"kernel": affine_kernel},

@@ -24,7 +24,8 @@ MAX_RELATIVE_GAP = 1e-4  # duality gap, relative to the objective, that passes w
 MIN_DRAW_PROBABILITY = 0.001  # of the labels' counts in a random draw, below which they are warned of
 MIN_DIFFERENCE = 0.05  # of a class share, below which it does not matter
 NEARLY_ALL = 0.9  # share of a class from which on no classifier has much to add
-MOST_ROWS = 0.5  # share of the unlabeled rows whose class depends on the class shares, from which on it is said
+MOST_ROWS = 0.5  # share of the unlabeled rows whose class depends on the class shares,
+MUCH_ACCURACY = 0.05  # and accuracy that other shares cost, from which on both are said
 MAX_EXAMPLES = 4  # classes whose ranges a warning shows
 NO_AGREEMENT = 0.05  # mean correlation of the views' scores that is as good as none
 
@@ -169,7 +170,8 @@ def _unlikely_draw(pool: PoolFit, chosen: ChosenPlan, classes: list[Any]) -> Ite
 
 def _uncertain_shares(chosen: ChosenPlan, pool: PoolFit, classes: list[Any]) -> Iterator[str]:
     found, n_labels = pool.sensitivity, pool.of_labels.rows.codes.size
-    if chosen.settings.infers_shares and found.changed > MOST_ROWS:
+    depend = found.changed > MOST_ROWS and found.accuracy[0] < -MUCH_ACCURACY
+    if chosen.settings.infers_shares and pool.judged and depend:
         yield (
             f"The class of {found.changed:.0%} of the unlabeled rows depends on the class shares, which {n_labels} labels leave "
             "open. If you know roughly how frequent the classes are, say so, as in "
@@ -190,6 +192,8 @@ def _no_signal(chosen: ChosenPlan, pool: PoolFit) -> Iterator[str]:
         return
     counts = of_labels.rows.counts(np.ones(of_labels.rows.codes.size, dtype=bool))
     most, largest = counts.max() / counts.sum(), float(plan.class_prior.max())
+    if not of_labels.per_class:  # the labels show the shares, too
+        largest = max(largest, most)
     agreement = mean_agreement(plan.start.agreement, plan.view_weights)
     if found.hits <= most and agreement < NO_AGREEMENT:
         yield (
