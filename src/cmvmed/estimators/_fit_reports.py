@@ -171,7 +171,7 @@ def _unlikely_draw(pool: PoolFit, chosen: ChosenPlan, classes: list[Any]) -> Ite
 def _uncertain_shares(chosen: ChosenPlan, pool: PoolFit, classes: list[Any]) -> Iterator[str]:
     found, n_labels = pool.sensitivity, pool.of_labels.rows.codes.size
     depend = found.changed > MOST_ROWS and found.accuracy[0] < -MUCH_ACCURACY
-    if chosen.settings.infers_shares and pool.judged and depend:
+    if chosen.settings.infers_shares and pool.judged and pool.of_labels.judged.any() and depend:
         yield (
             f"The class of {found.changed:.0%} of the unlabeled rows depends on the class shares, which {n_labels} labels leave "
             "open. If you know roughly how frequent the classes are, say so, as in "
