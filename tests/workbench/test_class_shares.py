@@ -19,7 +19,16 @@ RANGES = {"walk": (0.3, 0.6), "fall": (0.0, 0.02)}
 
 def test_numbers_and_pairs_are_ranges_and_anything_else_is_none():
     assert ranges_of({"walk": 0.3, "fall": [0, 0.02]}) == {"walk": (0.3, 0.3), "fall": (0, 0.02)}
-    for other in ("auto", None, 0.3, [0.3, 0.7], {"walk": "often"}, {"walk": [0.1, 0.2, 0.3]}, {"walk": 1.5}):
+    for other in (
+        "auto",
+        None,
+        0.3,
+        [0.3, 0.7],
+        {"walk": "often"},
+        {"walk": [0.1, 0.2, 0.3]},
+        {"walk": 1.5},
+        {"walk": (0.6, 0.3)},
+    ):
         assert ranges_of(other) == {}
 
 

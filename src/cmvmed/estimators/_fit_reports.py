@@ -181,8 +181,8 @@ def _uncertain_shares(chosen: ChosenPlan, pool: PoolFit, classes: list[Any]) -> 
 
 def _example_ranges(found: ShareSensitivity, classes: list[Any]) -> str:
     """What to write: the plausible range of each class, or of some if there are many."""
-    ends = zip(classes, found.plausible.low, found.plausible.high, strict=True)
-    shown = [f"{name!r}: ({low:.2f}, {high:.2f})" for name, low, high in ends]
+    low, high = np.floor(100.0 * found.plausible.low) / 100.0, np.ceil(100.0 * found.plausible.high) / 100.0
+    shown = [f"{name!r}: ({a:g}, {b:g})" for name, a, b in zip(classes, low, high, strict=True)]
     return "{" + ", ".join([*shown[:MAX_EXAMPLES], *["..."] * (len(shown) > MAX_EXAMPLES)]) + "}"
 
 

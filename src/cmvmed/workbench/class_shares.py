@@ -21,7 +21,7 @@ def ranges_of(class_prior: object) -> Ranges:
     """The ranges in a class prior; none if it is not a dict of numbers and pairs."""
     given = class_prior if isinstance(class_prior, Mapping) else {}
     pairs = {name: value if isinstance(value, (list, tuple)) else (value, value) for name, value in given.items()}
-    if not all(len(pair) == 2 and all(map(_is_share, pair)) for pair in pairs.values()):
+    if not all(len(pair) == 2 and all(map(_is_share, pair)) and pair[0] <= pair[1] for pair in pairs.values()):
         return {}
     return {name: (low, high) for name, (low, high) in pairs.items()}
 

@@ -161,8 +161,9 @@ def share_sentences(facts: ModelFacts) -> list[str]:
 def share_line(facts: ModelFacts) -> str:
     """The line of a project file that states the plausible shares, for a user who knows better ones to change."""
     found = facts.model.share_sensitivity_
-    classes = zip(facts.model.classes_.tolist(), found["low"].tolist(), found["high"].tolist(), strict=True)
-    return clean(toml_line("class_prior", {str(name): [round(low, 2), round(high, 2)] for name, low, high in classes}))
+    low, high = np.floor(100.0 * found["low"]) / 100.0, np.ceil(100.0 * found["high"]) / 100.0
+    ranges = zip(facts.model.classes_.tolist(), low.tolist(), high.tolist(), strict=True)
+    return clean(toml_line("class_prior", {str(name): [a, b] for name, a, b in ranges}))
 
 
 def _range(low: float, high: float) -> str:
