@@ -45,6 +45,7 @@ def test_a_fit_says_what_the_model_says(worker, labels):
     estimate = model.accuracy_estimate()
     assert learned.estimate["mean"] == pytest.approx(estimate.mean)
     assert learned.estimate["labels_only"] == pytest.approx(estimate.labels_only)
+    assert learned.estimate["is_known"] is estimate.is_known
 
 
 def test_a_fit_keeps_to_rough_shares_also_of_a_class_without_labels(worker, labels):

@@ -250,5 +250,5 @@ def _estimate(model: Any) -> dict[str, float] | None:
     if not found.n_held_out:
         return None
     names = ("mean", "low", "high", "level", "held_out", "n_held_out", "labels_only")
-    values = {name: float(getattr(found, name)) for name in names}
+    values = {name: float(getattr(found, name)) for name in names} | {"is_known": found.is_known}
     return {name: value for name, value in values.items() if np.isfinite(value)}

@@ -79,6 +79,7 @@ class LabelMembers:
     partition: RowPartition
     per_class: bool  # whether labels are taken to be drawn class by class
     chosen: bool  # whether labeled rows were chosen by a rule
+    grouped: bool  # whether the user gave groups
     tuning: Tuning
 
     @cached_property
@@ -155,7 +156,8 @@ def fit_label_members(
     max_compared_nodes : nodes of a graph that new rows are compared with at most, beside labeled ones; None for all
     """
     rows = read_labeled_rows(training, tuning, generator(random_state), used)
-    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=training.groups is not None, used=used)
+    grouped = training.groups is not None
+    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=grouped, used=used)
     per_class = drawn_per_class(training.partition.counts, labels_drawn)
     rows = rows.balanced() if per_class else rows
     inputs = MemberInputs(training, views, used, rows, folds, per_class, max_compared_nodes, random_state, tuning)
@@ -164,8 +166,8 @@ def fit_label_members(
         possible.discard("view_graphs")  # of one view it is the same
     parts = [part for kind in kinds if kind in possible for part in fit_kind(inputs, kind)]
     with_consensus = CONSENSUS in kinds or not parts
-    chosen = labels_drawn == "chosen"
-    return LabelMembers(tuple(parts), with_consensus, rows, folds, training.partition, per_class, chosen, tuning)
+    chosen, partition = labels_drawn == "chosen", training.partition
+    return LabelMembers(tuple(parts), with_consensus, rows, folds, partition, per_class, chosen, grouped, tuning)
 
 
 def fit_kind(inputs: MemberInputs, kind: str) -> list[MemberScores]:
@@ -225,7 +227,8 @@ class PoolFit:
             ratio = np.where(counts > 0.0, class_prior * counts.sum() / np.where(counts > 0.0, counts, 1.0), 1.0)
         codes = of.rows.codes[used]
         p = np.exp(self.held_out[used, codes])
-        return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio)
+        groups = of.rows.groups[used] if of.grouped else None
+        return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio, groups)
 
     def table(self) -> dict[str, Any]:
         """Name, share of the weight, and held-out accuracy and log-loss of every member, by column."""
@@ -299,5 +302,7 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
     largest = np.nan
     if mass.sum() > 0.0:
         largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
-    labels_only = of.labels_only()
-    return held_out_accuracy(fit.held_out, labels_only, of.rows.codes, of.judged, largest, of.tuning, chosen=of.chosen)
+    labels_only, codes, groups = of.labels_only(), of.rows.codes, of.rows.groups if of.grouped else None
+    return held_out_accuracy(
+        fit.held_out, labels_only, codes, of.judged, largest, of.tuning, chosen=of.chosen, groups=groups
+    )
