@@ -35,7 +35,6 @@ class Partly:
 
 def partly_labeled(n_classes, n_rows, n_labeled, seed):
     """Labeled rows first, one class after the other; each class has its own center in both views."""
-            warnings.filterwarnings("ignore", "The class of .* depends on the class shares")
     random = np.random.default_rng(seed)
     truth = np.arange(n_rows) % n_classes
     centers = random.normal(size=(n_classes, 5))
