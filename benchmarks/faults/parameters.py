@@ -26,7 +26,17 @@ VALID: dict[str, dict[str, list[Any]]] = {
         "bias_variance": BIASES,
         "consensus_weight": ["auto", 0.0, 1.0, 0.5, 1e-12, 1e3],
         "temperature": [0.2, 1.0, 1e-6, 1e6, 0.5],
-        "class_prior": ["auto", "labels", None, 0.5, 1e-6, [0.3, 0.7], [0.2, 0.3, 0.5], {0: 0.4, 1: 0.6}],
+        "class_prior": [
+            "auto",
+            "labels",
+            None,
+            0.5,
+            1e-6,
+            [0.3, 0.7],
+            [0.2, 0.3, 0.5],
+            {0: 0.4, 1: 0.6},
+            {0: (0, 0.1)},
+        ],
         "view_weights": ["agreement", "uniform", [1.0, 3.0], [0.0, 1.0], {"view0": 2.0, "view1": 1.0}],
         "members": [
             "auto",

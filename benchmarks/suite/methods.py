@@ -114,6 +114,13 @@ def true_shares(split: Split) -> Answer:
     return cmvmed(split, class_prior=counts / counts.sum())
 
 
+def shares_within(split: Split, factor: float) -> Answer:
+    """CMVMED with ranges of the class shares of the unlabeled rows, up to a factor: what a user may roughly know."""
+    counts = np.bincount(split.truth[split.unlabeled], minlength=split.n_classes) + 0.5
+    shares = counts / counts.sum()
+    return cmvmed(split, class_prior={k: (r / factor, min(r * factor, 1.0)) for k, r in enumerate(shares.tolist())})
+
+
 def start(split: Split) -> Answer:
     return _inductive(PooledMEDs(split.views, label_shares), split)
 
@@ -214,7 +221,7 @@ def _is_narrow(data: DataSet) -> bool:
 
 
 STARTS = ("start", "start_eb")
-ORACLES = ("true_shares",)  # which use what no user knows
+ORACLES = ("true_shares", "close_shares", "rough_shares")  # which use what no user knows
 BEFORE = "before"  # CMVMED of another state of the library, whose rows are read from a file
 ON_REQUEST = (*ORACLES, "cmvmed_groups")
 MAX_LDA_COLUMNS = 1000  # its cost grows with their cube
@@ -224,6 +231,8 @@ METHODS = {
         Method("cmvmed", cmvmed, is_peer=False),
         Method("cmvmed_groups", partial(cmvmed, with_groups=True), is_peer=False, suits=_has_groups),
         Method("true_shares", true_shares, is_peer=False),
+        Method("close_shares", partial(shares_within, factor=1.25), is_peer=False),
+        Method("rough_shares", partial(shares_within, factor=2.0), is_peer=False),
         Method("start", start, is_peer=False),
         Method("start_eb", start_eb, is_peer=False),
         Method("lr", logistic),

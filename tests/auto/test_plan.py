@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from cmvmed.auto.class_prior import empirical_bayes_share, label_share
+from cmvmed.auto.class_prior import ShareBounds, empirical_bayes_share, label_share
 from cmvmed.auto.consensus_weight import agreement_weights, auto_consensus_weight, mean_agreement
 from cmvmed.auto.plan import PlanSettings, choose_plan
 from cmvmed.core.annealing import supervised_start
@@ -106,6 +106,20 @@ def test_an_automatic_class_prior_is_inferred_or_that_of_the_labels(inferred):
     training = training_of(inferred.size)
     np.testing.assert_array_equal(plan_of(training, AUTOMATIC).shares, empirical_bayes_share(training.partition.counts))
     np.testing.assert_array_equal(plan_of(training, AUTOMATIC, inferred=inferred).shares, inferred)
+
+
+def test_shares_within_bounds_are_the_nearest_to_what_is_inferred(gaussian):
+    """Also those of other fits, and of the labels if nothing else is inferred."""
+    counts, bounds = gaussian.partition.counts, ShareBounds(np.array([0.1, 0.65]), np.array([0.35, 0.9]))
+    chosen = chosen_plan(gaussian, replace(AUTOMATIC, class_prior=bounds), inferred=np.array([0.2, 0.8]))
+    np.testing.assert_array_equal(chosen.plan.shares, [0.2, 0.8])
+    np.testing.assert_allclose(chosen.shares(np.array([0.5, 0.5]), counts), [0.35, 0.65], rtol=1e-12)
+    np.testing.assert_allclose(chosen.shares(np.array([0.01, 0.99]), counts), [0.1, 0.9], rtol=1e-12)
+    by_labels = chosen_plan(gaussian, replace(AUTOMATIC, class_prior=bounds)).plan
+    np.testing.assert_array_equal(by_labels.shares, bounds.nearest(empirical_bayes_share(counts)))
+    np.testing.assert_array_equal(by_labels.class_prior, by_labels.shares)
+    automatic = chosen_plan(gaussian, AUTOMATIC)
+    assert chosen.tau(7.0, 3, TUNING) == automatic.tau(7.0, 3, TUNING)
 
 
 def test_shares_of_other_fits_are_their_own_only_if_those_of_the_plan_are_inferred(gaussian):

@@ -319,6 +319,25 @@ class TestWarnings:
         with pytest.warns(UserWarning, match="The expected accuracy, .* is not above the share of the largest class"):
             CMVMED(views=[3, 3]).fit(X, y)
 
+    @pytest.mark.filterwarnings("ignore:Held-out labels are predicted correctly no more often")  # with given shares
+    def test_shares_that_labels_leave_open(self):
+        """Also what to write; shares that are given leave nothing open."""
+        rng = np.random.default_rng(6)
+        truth = (rng.random(200) < 0.6).astype(int)
+        X = 0.8 * truth[:, None] + rng.normal(size=(200, 4))
+        y = np.where(np.arange(200) < 8, np.array(["rest", "walk"])[truth], "")
+        model = CMVMED(views=[2, 2], unlabeled="")
+        with pytest.warns(
+            UserWarning, match=r"depends on the class shares, which 8 labels .*class_prior=\{'rest': \(0"
+        ):
+            model.fit(X, y)
+        found = model.share_sensitivity_
+        assert found["changed"] > 0.5
+        assert found["accuracy_low"] < -0.05
+        given = CMVMED(views=[2, 2], unlabeled="", class_prior={"walk": 0.6}).fit(X, y).share_sensitivity_
+        np.testing.assert_allclose([given["low"], given["high"]], [[0.4, 0.6]] * 2, atol=1e-9)
+        assert given["changed"] == 0.0
+
     def test_one_line_each(self, partly):
         y = np.where(np.arange(40) < 2, partly.y, -1)
         with pytest.warns(UserWarning, match="one labeled row") as caught:
@@ -406,7 +425,7 @@ class TestTrainingRows:
         X[first, :3], X[second & ~first, 3:] = np.nan, np.nan
         check_training_rows(CMVMED(views=[3, 3]).fit(X, y), X, y)
 
-    @pytest.mark.filterwarnings("ignore:The expected accuracy")
+    @pytest.mark.filterwarnings("ignore:The (expected accuracy|class of)")
     @pytest.mark.parametrize("scaling", ["standard", "unit", None])
     def test_rows_that_scaling_makes_equal(self, scaling):
         X, y, _ = clusters(n_features=1)

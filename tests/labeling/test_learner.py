@@ -33,7 +33,7 @@ def test_first_rows_differ_and_have_reasons(worker):
 
 
 def test_a_fit_says_what_the_model_says(worker, labels):
-    learned = worker.fit(7, labels, True)
+    learned = worker.fit(7, labels, True, "auto")
     model = CMVMED(labels_drawn="chosen").fit(worker.views, np.array(labels, dtype=object), groups=worker.groups)
     assert (learned.revision, learned.n_labels, learned.problem) == (7, N_LABELS, None)
     assert learned.classes == tuple(model.classes_)
@@ -48,13 +48,23 @@ def test_a_fit_says_what_the_model_says(worker, labels):
     assert learned.estimate["is_known"] is estimate.is_known
 
 
+def test_a_fit_keeps_to_rough_shares_also_of_a_class_without_labels(worker, labels):
+    free = worker.fit(7, labels, True, "auto")
+    unlabeled, k = [label is None for label in labels], int(free.probabilities.mean(axis=0).argmax())
+    bound = 0.5 * float(free.probabilities[unlabeled].mean(axis=0)[k])
+    with pytest.warns(UserWarning, match="has 'unseen', of which there are no labels"):
+        found = worker.fit(8, labels, True, {free.classes[k]: (0.0, bound), "unseen": (0.0, 0.01)})
+    assert found.probabilities[unlabeled].mean(axis=0)[k] == pytest.approx(bound + 0.01, abs=1e-4)
+    assert worker.fit(9, labels, True, "auto").probabilities[unlabeled].mean(axis=0)[k] > bound + 0.02
+
+
 def test_labels_of_one_class_are_no_reason_to_fit(worker, labels):
     one = [label if label == "crawl" else None for label in labels]
-    assert "two classes" in worker.fit(1, one, True).problem
+    assert "two classes" in worker.fit(1, one, True, "auto").problem
 
 
 def test_labels_for_all_rows_leave_nothing_to_suggest(worker):
-    learned = worker.fit(1, worker.truth, False)
+    learned = worker.fit(1, worker.truth, False, "auto")
     assert learned.suggested == ()
     assert learned.n_labels == len(worker.truth)
 
@@ -65,4 +75,4 @@ def test_data_that_cannot_be_read_are_a_problem_not_an_end(tmp_path):
     (tmp_path / "windows.csv").unlink()
     worker = _Worker(str(tmp_path / "cmvmed.toml"))
     assert "windows.csv" in worker.first().problem
-    assert "windows.csv" in worker.fit(1, ["a", "b"], False).problem
+    assert "windows.csv" in worker.fit(1, ["a", "b"], False, "auto").problem

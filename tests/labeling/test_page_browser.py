@@ -95,6 +95,27 @@ def test_thirty_rows_are_labeled_by_keyboard(job):
     )
 
 
+def test_how_often_each_class_is_can_be_said_once_or_skipped(table, browser):
+    page = Page(browser, table.address)
+    page.wait(lambda: page.script("return document.getElementById('shares').open"))
+    typed = {"crawl: at least percent": "20", "crawl: at most percent": "40"}
+    for name, value in typed.items():
+        browser.find_element("css selector", f"[aria-label='{name}']").send_keys(value)
+    page.script("document.querySelector('#shares-form button').click()")
+    page.wait(lambda: page.text("saved") == "Saved: how often each class is")
+    assert not page.script("return document.getElementById('shares').open")
+    assert Project.load(table.folder).settings.model["class_prior"] == {"crawl": [0.2, 0.4]}
+    table.wait_until(lambda s: s["shares"] == {"crawl": [0.2, 0.4]} and not s["learning"])
+    again = Page(browser, table.address)
+    again.wait(lambda: not again.script("return document.getElementById('shares').hidden"))
+    assert not again.script("return document.getElementById('shares').open")
+    values = "return [...document.querySelectorAll('#shares-list input')].map(i => i.value)"
+    assert again.script(values) == ["20", "40", "", ""]
+    again.script("for (const i of document.querySelectorAll('#shares-list input')) i.value = '';")
+    again.script("document.querySelector('#shares-form button').click()")
+    table.wait_until(lambda s: s["shares"] == {})
+
+
 def test_the_page_says_how_good_the_model_is_and_whether_to_go_on(job):
     *_, page, _, _, n_given, status = job
     e = status["estimate"]

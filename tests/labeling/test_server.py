@@ -74,6 +74,16 @@ def test_no_picture_is_read_that_the_data_do_not_name(client):
     assert client.get("/api/picture/1", params={"column": "note"}).status_code == 400
 
 
+def test_rough_shares_reach_the_project_file(client, session):
+    send(client, "/api/classes", name="right")
+    assert send(client, "/api/shares", shares={"left": [0.25, 0.5]}).json()["shares"] == {"left": [0.25, 0.5]}
+    assert "class_prior = { left = [0.25, 0.5] }" in session.project_file.read_text()
+    for wrong in ({"left": 0.5}, {"up": [0, 1]}, "half", None):
+        answer = send(client, "/api/shares", shares=wrong)
+        assert answer.status_code == 400
+    assert client.get("/api/status").json()["shares"] == {"left": [0.25, 0.5]}
+
+
 def test_rows_are_found_by_a_part_of_their_id(client):
     assert [row["id"] for row in client.get("/api/search", params={"q": "R1"}).json()["rows"]] == ["r1", "r10", "r11"]
 

@@ -379,3 +379,19 @@ def test_markers_and_classes_that_the_project_does_not_list_are_refused(session,
     with pytest.raises(ValueError, match=r"lists all classes"):
         listed.add_class("down")
     listed.close()
+
+
+def test_rough_shares_are_written_to_the_project_file_and_can_be_taken_back(session, project):
+    session.add_class("right")
+    assert session.status()["shares"] == {}
+    session.set_shares({"right": [0.1, 0.3]})
+    assert session.status()["shares"] == {"right": (0.1, 0.3)}
+    assert session.project.settings.model["class_prior"] == {"right": (0.1, 0.3)}
+    reopened = LabelingSession(project, LabelStore(project.with_name("labels.sqlite")), learn=False)
+    assert reopened.status()["shares"] == {"right": (0.1, 0.3)}
+    reopened.close()
+    with pytest.raises(ValueError, match="There is no class 'up'"):
+        session.set_shares({"up": [0.1, 0.3]})
+    session.set_shares({})
+    assert session.status()["shares"] == {}
+    assert "\nclass_prior" not in project.read_text()

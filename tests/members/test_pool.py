@@ -214,6 +214,38 @@ def test_given_shares_are_met_exactly_over_the_unlabeled_rows(kinds, given):
     np.testing.assert_allclose(model.predict_proba(X)[codes < 0].mean(axis=0), given, atol=1e-7)
 
 
+RANGES = [{1: (0.65, 0.9)}, {0: (0.05, 0.25), 1: (0.0, 0.7)}]  # which exclude what is estimated
+
+
+def check_ranges(shares, given):
+    for k, (low, high) in given.items():
+        assert low - 1e-7 <= shares[k] <= high + 1e-7
+
+
+@pytest.mark.parametrize("given", RANGES)
+@pytest.mark.parametrize("kinds", [(*KINDS, CONSENSUS), KERNELS, (CONSENSUS,), None])
+def test_ranges_hold_over_the_unlabeled_rows(kinds, given):
+    matrices, codes, _ = draw_rows(n_classes=len(given) + 1, n_labeled=20)
+    X, views = np.hstack(matrices), {"first": slice(0, 3), "second": slice(3, 6)}
+
+    def shares(**settings):
+        model = CMVMED(views=views, members=kinds, n_stages=2, **settings).fit(X, codes)
+        return model.predict_proba(X)[codes < 0].mean(axis=0), model.class_prior_
+
+    for within, free in zip(shares(class_prior=given), shares(), strict=True):
+        check_ranges(within, given)
+        rejects(check_ranges, free, given)
+
+
+@pytest.mark.parametrize(("ranges", "same"), [({0: (0.0, 1.0)}, "auto"), ({0: (0.4, 0.4), 1: (0.6, 0.6)}, [0.4, 0.6])])
+def test_nothing_known_is_automatic_and_a_range_of_one_number_is_that_share(ranges, same):
+    matrices, codes, _ = draw_rows(n_labeled=20)
+    X = np.hstack(matrices)
+    found = [CMVMED(views=[3, 3], class_prior=prior, n_stages=2).fit(X, codes) for prior in (ranges, same)]
+    for name in ("label_distributions_", "held_out_proba_", "class_prior_"):
+        np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
+
+
 def test_no_class_prior_imposes_nothing():
     fit = fit_all(settings=replace(SETTINGS, class_prior=None))
     np.testing.assert_array_equal(fit.pooled().offset, 0.0)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
+from scipy.stats import beta
 
-from cmvmed.auto.class_prior import empirical_bayes_share, label_share
-from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset
+from cmvmed.auto.class_prior import ShareBounds, empirical_bayes_share, label_share
+from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset, share_sensitivity
 from tests.auto.factories import TUNING
 from tests.core.factories import rejects, uneven_prior
 
@@ -191,3 +192,103 @@ def test_small_changes_change_the_offset_by_little(n_classes, scale):
         assert 1e-4 < np.linalg.norm(moved - offset) <= tau * np.linalg.norm(step) + 1e-8
         noise = 1e-6 * np.random.default_rng(1).uniform(-1.0, 1.0, log_p.shape)
         assert np.linalg.norm(share_offset(log_p + noise, mass, shares, tau) - offset) <= tau * 1e-6 + 1e-8
+
+
+def check_within(offset, log_p, mass, bounds):
+    mean = mean_of(log_p, mass, offset)
+    np.testing.assert_allclose(np.clip(mean, bounds.low, bounds.high), mean, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_bounds_are_met_by_the_nearest_shares_and_only_where_they_are_not_met_anyway(n_classes):
+    log_p, mass, shares = draw_rows(n_classes, shift=2.0)
+    free = share_offset(log_p, mass, shares, 1.0)
+    mean = mean_of(log_p, mass, free)
+    around = ShareBounds(0.9 * mean, np.minimum(1.1 * mean, 1.0))
+    np.testing.assert_array_equal(share_offset(log_p, mass, shares, 1.0, around), free)
+    tight = ShareBounds(np.zeros(n_classes), np.where(np.arange(n_classes) == 0, 0.5 * mean[0], 1.0))
+    found = share_offset(log_p, mass, shares, 1.0, tight)
+    check_within(found, log_p, mass, tight)
+    rejects(check_within, free, log_p, mass, tight)
+    np.testing.assert_allclose(mean_of(log_p, mass, found), tight.nearest(mean), atol=1e-9)
+    assert found.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_bounds_that_are_one_number_are_exact_shares_and_nothing_known_is_no_bound(n_classes):
+    log_p, mass, shares = draw_rows(n_classes)
+    exact = share_offset(log_p, mass, shares, np.inf)
+    np.testing.assert_allclose(share_offset(log_p, mass, shares, 1.0, ShareBounds(shares, shares)), exact, atol=1e-7)
+    unknown = ShareBounds(np.zeros(n_classes), np.ones(n_classes))
+    np.testing.assert_array_equal(
+        share_offset(log_p, mass, shares, 1.0, unknown), share_offset(log_p, mass, shares, 1.0)
+    )
+
+
+def test_the_offset_is_continuous_in_the_bounds():
+    """Also where a bound begins to bind."""
+    log_p, mass, shares = draw_rows(3, shift=2.0)
+    mean = mean_of(log_p, mass, share_offset(log_p, mass, shares, 1.0))
+    largest = mean[0] + np.linspace(-0.1, 0.02, 241)
+    offsets = np.array(
+        [share_offset(log_p, mass, shares, 1.0, ShareBounds(np.zeros(3), np.array([h, 1.0, 1.0]))) for h in largest]
+    )
+    steps = np.abs(np.diff(offsets, axis=0)).max(axis=1)
+    assert steps.max() < 0.01
+    assert steps[0] > 0.0
+    assert steps[-1] == 0.0
+
+
+def sensitivity(log_p, mass, n_labels=20.0, given=None):
+    return share_sensitivity(np.exp(log_p), mass, np.full(log_p.shape[1], 1.0 / log_p.shape[1]), n_labels, given)
+
+
+def test_plausible_shares_are_those_of_as_many_rows_as_there_are_labels():
+    log_p, mass, _ = draw_rows(2)
+    found = sensitivity(log_p, mass).plausible
+    r = mean_of(log_p, mass, 0.0)
+    np.testing.assert_allclose(found.low, beta.ppf(0.05, 20.0 * r + 0.5, 20.0 * r[::-1] + 0.5), rtol=1e-9)
+    np.testing.assert_allclose(found.high, 1.0 - found.low[::-1], rtol=1e-9)
+    wide, narrow = ((own.high - own.low).max() for own in (sensitivity(log_p, mass, n).plausible for n in (5.0, 1e6)))
+    assert narrow < 0.01 < wide
+
+
+def check_changed(found, log_p, mass):
+    """Of two classes only the two ends matter: Bayes' rule with each."""
+    p, r, used = np.exp(log_p), mean_of(log_p, mass, 0.0), mass > 0.0
+    ends = [np.array([s, 1.0 - s]) for s in (found.plausible.low[0], found.plausible.high[0])]
+    q = [p * s / r / (p * s / r).sum(axis=1, keepdims=True) for s in ends]
+    own = p.argmax(axis=1)
+    changed = np.any([other.argmax(axis=1) != own for other in q], axis=0)
+    assert found.changed == pytest.approx(np.average(changed[used], weights=mass[used]))
+    differences = [np.average((other - p)[np.arange(own.size), own], weights=mass) for other in q]
+    assert found.accuracy == pytest.approx((min(*differences, 0.0), max(*differences, 0.0)))
+
+
+def test_rows_change_as_by_the_rule_of_bayes():
+    log_p, mass, _ = draw_rows(2, scale=0.7)
+    found = sensitivity(log_p, mass)
+    assert 0.0 < found.changed < 1.0
+    check_changed(found, log_p, mass)
+    rejects(check_changed, sensitivity(log_p, np.ones(50)), log_p, mass)
+    rejects(check_changed, replace(found, changed=0.5 * found.changed), log_p, mass)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_nothing_depends_on_shares_that_are_given_or_that_predictions_are_sure_of(n_classes):
+    log_p, mass, _ = draw_rows(n_classes)
+    r = mean_of(log_p, mass, 0.0)
+    assert sensitivity(log_p, mass, given=ShareBounds(r, r)).changed == 0.0
+    assert sensitivity(300.0 * log_p, mass).changed < 0.05 < sensitivity(log_p, mass).changed
+    assert sensitivity(log_p, 0.0 * mass).changed == 0.0
+
+
+def test_the_less_is_known_the_more_rows_change():
+    log_p, mass, _ = draw_rows(4)
+    changed = [sensitivity(log_p, mass, n).changed for n in (1e6, 100.0, 20.0, 4.0)]
+    assert (np.diff(changed) >= 0.0).all()
+    assert changed[0] < changed[-1]
+    r = mean_of(log_p, mass, 0.0)
+    bounded = sensitivity(log_p, mass, 4.0, ShareBounds(0.95 * r, 1.05 * r))
+    assert bounded.changed < changed[-1]
+    assert (bounded.plausible.low >= 0.95 * r - 1e-12).all()

@@ -1,4 +1,4 @@
-"""The share of each class among the unlabeled rows, from the labels' counts.
+"""The share of each class among the unlabeled rows, from the labels' counts or as the user gives it.
 
 With few labels the ranking of the rows is accurate and the threshold is not, so the share has a large effect on
 accuracy (``docs/theory.md``, section 4). What the unlabeled rows add is in
@@ -6,6 +6,7 @@ accuracy (``docs/theory.md``, section 4). What the unlabeled rows add is in
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 
 from cmvmed.numerics.types import Array
+
+SUM_TOLERANCE = 1e-6  # of shares that a user gives
+MIN_SHARE = 1e-9  # of a class, in logarithms and ratios
 
 
 def label_share(counts: Array) -> Array:
@@ -38,13 +42,47 @@ def empirical_bayes_share(counts: Array) -> Array:
     return np.asarray(shares @ softmax(log_evidence))
 
 
-def given_prior(class_prior: object, classes: NDArray[Any]) -> Array:
-    """The user's class prior (K,): a number for the second of two classes, one number per class, or a dict by class."""
+@dataclass(frozen=True)
+class ShareBounds:
+    """What is known of the class shares: each is at least ``low`` and at most ``high``, both (K,)."""
+
+    low: Array
+    high: Array
+
+    def hold(self, shares: Array) -> bool:
+        """Whether shares (K,) are within the bounds."""
+        return bool((self.low <= shares).all() and (shares <= self.high).all())
+
+    def tightened(self) -> "ShareBounds":
+        """The same, after what the bounds of the other classes leave for each."""
+        low = np.clip(1.0 - (self.high.sum() - self.high), self.low, self.high)
+        return ShareBounds(low, np.clip(1.0 - (self.low.sum() - self.low), low, self.high))
+
+    def nearest(self, shares: Array) -> Array:
+        """The shares s within the bounds that are nearest to given ones r: min KL(s ‖ r), so that s = clip(t r, low, high).
+
+        The sum of the clipped shares is linear in t between the values where one of them reaches a bound, which gives t.
+        """
+        if self.hold(shares):
+            return shares
+        r = np.maximum(shares, MIN_SHARE)
+        t = np.unique(np.concatenate([self.low / r, self.high / r]))
+        sums = np.clip(t[:, None] * r, self.low, self.high).sum(axis=1)
+        found = np.clip(np.interp(1.0, sums, t) * r, self.low, self.high)
+        return np.asarray(found / found.sum())
+
+
+def given_prior(class_prior: object, classes: NDArray[Any]) -> Array | ShareBounds:
+    """The user's class prior: shares (K,), or bounds if a dict has ranges or leaves classes out.
+
+    Shares are a number for the second of two classes, one number per class, or a dict with a number for every class.
+    """
     n_classes, names = len(classes), classes.tolist()
     if isinstance(class_prior, Mapping):
-        if set(class_prior) != set(names):
-            raise ValueError(f"class_prior must have one entry for each class {names}, but is {class_prior!r}.")
-        prior = _numbers([class_prior[name] for name in names])
+        bounds = _given_bounds(class_prior, names)
+        if (bounds.low < bounds.high).any():
+            return bounds
+        prior = bounds.low
     elif np.ndim(class_prior) == 0:  # type: ignore[arg-type]
         if n_classes != 2:
             raise ValueError(
@@ -54,12 +92,61 @@ def given_prior(class_prior: object, classes: NDArray[Any]) -> Array:
         prior = np.concatenate([1.0 - share, share])
     else:
         prior = _numbers(list(class_prior))  # type: ignore[call-overload]
-    if prior.shape != (n_classes,) or not (prior > 0.0).all() or abs(prior.sum() - 1.0) > 1e-6:
+    if prior.shape != (n_classes,) or not (prior > 0.0).all() or abs(prior.sum() - 1.0) > SUM_TOLERANCE:
         raise ValueError(
             f"class_prior must give each of the {n_classes} classes a positive share, summing to 1, in the order of "
             f"classes_ {names}, but is {class_prior!r}."
         )
     return np.asarray(prior / prior.sum())
+
+
+def _given_bounds(given: Mapping[Any, object], names: list[Any]) -> ShareBounds:
+    """The bounds that a dict from class to number or pair gives; those of classes that it leaves out are 0 and 1."""
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(
+            f"class_prior has {unknown[0]!r}, which is no class of the labels: they are {names}. Correct the name, or "
+            "leave the class out."
+        )
+    bounds = np.array([_bounds_of(name, given.get(name, (0.0, 1.0))) for name in names])
+    found = ShareBounds(bounds[:, 0], bounds[:, 1])
+    least, most = found.low.sum(), found.high.sum()
+    if least > 1.0 + SUM_TOLERANCE:
+        name = names[int(found.low.argmax())]
+        raise ValueError(
+            f"class_prior cannot sum to 1: the smallest shares that it allows sum to {least:.3g}. Lower that of {name!r} "
+            "or of other classes."
+        )
+    if most < 1.0 - SUM_TOLERANCE:
+        name = names[int(found.high.argmax())]
+        raise ValueError(
+            f"class_prior cannot sum to 1: the largest shares that it allows sum to {most:.3g}. Raise that of {name!r} or of "
+            "other classes, or leave out a class whose share is unknown."
+        )
+    if least > 1.0 - SUM_TOLERANCE and (found.low == 0.0).any():
+        name = names[int(found.low.argmin())]
+        raise ValueError(
+            f"class_prior leaves nothing for class {name!r}, which has labels: the smallest shares of the others sum to 1. "
+            "Lower them."
+        )
+    return found.tightened()
+
+
+def _bounds_of(name: object, given: object) -> tuple[float, float]:
+    """The smallest and largest share of a class, from a number or a pair."""
+    pair = list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else [given, given]
+    values = _numbers(pair)
+    where = f"class_prior of class {name!r}"
+    if values.size != 2 or not ((values >= 0.0) & (values <= 1.0)).all():
+        raise ValueError(
+            f"{where} must be a share between 0 and 1 or a pair of them, smallest and largest, but is {given!r}."
+        )
+    low, high = map(float, values)
+    if low > high:
+        raise ValueError(f"{where} is {given!r}, whose first number is larger: give the smallest share first.")
+    if high == 0.0:
+        raise ValueError(f"{where} is {given!r}, but the class has labels: allow it a share above 0, or remove them.")
+    return low, high
 
 
 def _numbers(given: Sequence[object]) -> Array:

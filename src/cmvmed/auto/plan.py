@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmvmed.auto.class_prior import empirical_bayes_share, label_share
+from cmvmed.auto.class_prior import ShareBounds, empirical_bayes_share, label_share
 from cmvmed.auto.consensus_weight import agreement_weights, auto_consensus_weight, mean_agreement
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.annealing import Plan, Schedule, supervised_start
@@ -24,7 +24,7 @@ class PlanSettings:
     n_stages: int
     max_iter: int
     tol: float
-    class_prior: Array | str | None  # shares (K,), "auto", "labels" or None
+    class_prior: Array | ShareBounds | str | None  # shares (K,), bounds, "auto", "labels" or None
     view_weights: Array | str  # (V,) or "agreement"
 
     def schedule(self, consensus_weight: float) -> Schedule:
@@ -34,7 +34,17 @@ class PlanSettings:
     @property
     def infers_shares(self) -> bool:
         """Whether class shares are learned from the unlabeled rows too."""
-        return isinstance(self.class_prior, str) and self.class_prior == "auto"
+        return isinstance(self.class_prior, ShareBounds) or (
+            isinstance(self.class_prior, str) and self.class_prior == "auto"
+        )
+
+    @property
+    def bounds(self) -> ShareBounds | None:
+        """The user's bounds of the shares, which are equal if the shares are given; None if nothing is given."""
+        given = self.class_prior
+        if isinstance(given, np.ndarray):
+            return ShareBounds(given, given)
+        return given if isinstance(given, ShareBounds) else None
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class ChosenPlan:
         return None if self.plan.shares is None else _known_shares(self.settings, counts, inferred)
 
     def tau(self, n_rows: float, n_classes: int, tuning: Tuning) -> float:
-        """How far the pool of members may be brought to the shares: all the way if they were given.
+        """How far the pool of members may be brought to the shares: all the way if they were given as numbers.
 
         Else the less, the fewer rows there are, whose own shares differ from those of all rows by chance.
         """
@@ -81,8 +91,7 @@ def choose_plan(
 
 def _known_shares(settings: PlanSettings, counts: Array, inferred: Array | None) -> Array:
     """The class shares, (K,)."""
+    found = label_share(counts)
     if settings.infers_shares:
-        return empirical_bayes_share(counts) if inferred is None else inferred
-    if settings.class_prior is None or isinstance(settings.class_prior, str):
-        return label_share(counts)
-    return settings.class_prior
+        found = empirical_bayes_share(counts) if inferred is None else inferred
+    return found if settings.bounds is None else settings.bounds.nearest(found)

@@ -93,5 +93,8 @@ def _print_guesses(guesses: Guesses, project: Path, written: list[Path]) -> None
         click.echo(f"      {click.style(line, bold=True)}")
     for message in guesses.messages:
         click.echo(f"  - {message}")
+    click.echo(
+        "\nIf you know roughly how often each class is, say so: class_prior in [model], at the end of the project file."
+    )
     option = "" if project == Path("cmvmed.toml") else f" --project {project}"
     click.echo(f"\nNext: cmvmed check{option}")

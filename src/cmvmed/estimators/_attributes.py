@@ -41,10 +41,10 @@ def fitted_attributes(
     distributions = _label_distributions(fit.training, plan, result, pool)
     history = result.history
     support, dual_coef = _support(fit, plan, result)
-    members = {} if pool is None else {"members_": pool.table()}
+    of_pool = {} if pool is None else {"members_": pool.table(), "share_sensitivity_": _sensitivity_table(pool)}
     return (
         model_attributes(model)
-        | members
+        | of_pool
         | _held_out_attributes(fit.training, pool)
         | {
             "label_distributions_": distributions,
@@ -73,6 +73,18 @@ def _held_out_attributes(training: TrainingData, pool: PoolFit | None) -> dict[s
     if found is None:
         found = np.empty(0, dtype=np.intp), np.empty((0, training.labels.n_classes))
     return {"held_out_rows_": found[0], "held_out_proba_": found[1]}
+
+
+def _sensitivity_table(pool: PoolFit) -> dict[str, Any]:
+    """How much depends on the class shares, by name."""
+    found = pool.sensitivity
+    return {
+        "low": found.plausible.low,
+        "high": found.plausible.high,
+        "changed": found.changed,
+        "accuracy_low": found.accuracy[0],
+        "accuracy_high": found.accuracy[1],
+    }
 
 
 def _history_table(history: tuple[Sweep, ...]) -> dict[str, NDArray[Any]]:

@@ -13,6 +13,7 @@ from cmvmed.auto.plan import ChosenPlan
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.consensus import class_shares
 from cmvmed.members.pool import LabelMembers, PoolFit
+from cmvmed.members.shares import ShareSensitivity
 from cmvmed.numerics.types import Array
 from cmvmed.views.training_data import NO_VIEW_WARNING, TrainingData
 
@@ -23,6 +24,9 @@ MAX_RELATIVE_GAP = 1e-4  # duality gap, relative to the objective, that passes w
 MIN_DRAW_PROBABILITY = 0.001  # of the labels' counts in a random draw, below which they are warned of
 MIN_DIFFERENCE = 0.05  # of a class share, below which it does not matter
 NEARLY_ALL = 0.9  # share of a class from which on no classifier has much to add
+MOST_ROWS = 0.5  # share of the unlabeled rows whose class depends on the class shares,
+MUCH_ACCURACY = 0.05  # and accuracy that other shares cost, from which on both are said
+MAX_EXAMPLES = 4  # classes whose ranges a warning shows
 NO_AGREEMENT = 0.05  # mean correlation of the views' scores that is as good as none
 
 
@@ -126,8 +130,9 @@ def label_warnings(chosen: ChosenPlan, pool: PoolFit, training: TrainingData) ->
     """Where labels are too few or unlike the unlabeled rows, each in one sentence with what to do."""
     of_labels, classes = pool.of_labels, training.labels.classes.tolist()
     yield from _single_labels(of_labels, classes)
-    yield from _unlikely_draw(of_labels, chosen, classes)
-    yield from _no_signal(chosen, pool)
+    yield from _unlikely_draw(pool, chosen, classes)
+    learned_nothing = list(_no_signal(chosen, pool))
+    yield from learned_nothing or _uncertain_shares(chosen, pool, classes)
 
 
 def _single_labels(of_labels: LabelMembers, classes: list[Any]) -> Iterator[str]:
@@ -146,8 +151,8 @@ def _single_labels(of_labels: LabelMembers, classes: list[Any]) -> Iterator[str]
         )
 
 
-def _unlikely_draw(of_labels: LabelMembers, chosen: ChosenPlan, classes: list[Any]) -> Iterator[str]:
-    plan, infers = chosen.plan, chosen.settings.infers_shares
+def _unlikely_draw(pool: PoolFit, chosen: ChosenPlan, classes: list[Any]) -> Iterator[str]:
+    of_labels, plan, infers = pool.of_labels, chosen.plan, chosen.settings.infers_shares
     if of_labels.per_class or not infers or plan.shares is None or not of_labels.parts:
         return
     counts = of_labels.rows.counts(np.ones(of_labels.rows.codes.size, dtype=bool))
@@ -158,9 +163,27 @@ def _unlikely_draw(of_labels: LabelMembers, chosen: ChosenPlan, classes: list[An
         yield (
             f"The labels do not look like a random draw of the rows (p = {p:.1g}): class {name!r} is {share[worst]:.0%} of the "
             f"labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones; if they were chosen class by "
-            'class, use labels_drawn="per_class", if by suggest or a similar rule, "chosen"; or give the true shares as '
-            "class_prior."
+            'class, use labels_drawn="per_class", if by suggest or a similar rule, "chosen"; or give the true shares, or '
+            f"ranges, as in class_prior={_example_ranges(pool.sensitivity, classes)}."
         )
+
+
+def _uncertain_shares(chosen: ChosenPlan, pool: PoolFit, classes: list[Any]) -> Iterator[str]:
+    found, n_labels = pool.sensitivity, pool.of_labels.rows.codes.size
+    depend = found.changed > MOST_ROWS and found.accuracy[0] < -MUCH_ACCURACY
+    if chosen.settings.infers_shares and pool.judged and pool.of_labels.judged.any() and depend:
+        yield (
+            f"The class of {found.changed:.0%} of the unlabeled rows depends on the class shares, which {n_labels} labels leave "
+            "open. If you know roughly how frequent the classes are, say so, as in "
+            f"class_prior={_example_ranges(found, classes)}, in which narrower ranges help more; or label more rows."
+        )
+
+
+def _example_ranges(found: ShareSensitivity, classes: list[Any]) -> str:
+    """What to write: the plausible range of each class, or of some if there are many."""
+    low, high = np.floor(100.0 * found.plausible.low) / 100.0, np.ceil(100.0 * found.plausible.high) / 100.0
+    shown = [f"{name!r}: ({a:g}, {b:g})" for name, a, b in zip(classes, low, high, strict=True)]
+    return "{" + ", ".join([*shown[:MAX_EXAMPLES], *["..."] * (len(shown) > MAX_EXAMPLES)]) + "}"
 
 
 def _no_signal(chosen: ChosenPlan, pool: PoolFit) -> Iterator[str]:

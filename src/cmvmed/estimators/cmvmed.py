@@ -106,7 +106,9 @@ class CMVMED(
         The share of each class among the unlabeled rows. "labels" takes that of the labeled rows; "auto" learns it from
         labeled and unlabeled rows, and predictions follow it in part. A number is the share of the second of two
         classes, an array or dict gives one share per class: if you know the shares, give them, and predictions keep
-        them. None, as in the paper, imposes nothing.
+        them. If you know them roughly, give a dict with ranges, such as ``{"walk": (0.3, 0.6), "fall": (0, 0.02)}``:
+        shares are learned and predictions stay within the ranges; a class that the dict leaves out may have any share.
+        None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     members : "auto", None, str or list of str, default="auto"
@@ -175,6 +177,11 @@ class CMVMED(
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class that was imposed: that of the labels if ``class_prior=None``. Given shares are not imposed
         if less than one unlabeled row of the rarest class is expected.
+    share_sensitivity_ : dict
+        How much depends on the class shares. "low" and "high" of shape (n_classes,): the plausible shares, in 90 %
+        intervals as wide as those of shares seen in as many rows as there are labels, and within ``class_prior``.
+        "changed": the share of the unlabeled rows whose class is another at the ends of these intervals, by Bayes' rule.
+        "accuracy_low" and "accuracy_high": by how much the accuracy to expect is lower and higher there.
     consensus_weight_ : float
         λ of the last stage.
     view_names_ : list of str

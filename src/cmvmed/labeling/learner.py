@@ -19,6 +19,7 @@ from cmvmed._parent_process import exit_with_parent
 
 __all__ = ["Learned", "Learner"]
 
+Request = tuple[int, list[str | None], bool, object]  # revision, labels, whether rows were chosen, class prior
 N_SUGGESTED = 40  # rows suggested by each fit; the page asks for the next fit long before they are used up
 
 
@@ -92,16 +93,16 @@ class Learner:
         self._on_result = on_result
         self._lock = threading.Lock()
         self._busy = True  # with reading the data at first
-        self._waiting: tuple[int, list[str | None], bool] | None = None
+        self._waiting: Request | None = None
         self._process.start()
         child.close()
         self._thread = threading.Thread(target=self._receive, daemon=True)
         self._thread.start()
 
-    def request(self, revision: int, labels: Sequence[str | None], *, chosen: bool) -> None:
+    def request(self, revision: int, labels: Sequence[str | None], *, chosen: bool, class_prior: object) -> None:
         """Ask for a fit to the labels of all rows; ``chosen`` if some were not drawn at random."""
         with self._lock:
-            message = (revision, list(labels), chosen)
+            message = (revision, list(labels), chosen, class_prior)
             if self._busy:
                 self._waiting = message
             else:
@@ -118,7 +119,7 @@ class Learner:
         self._process.join(timeout=5.0)
         self._connection.close()
 
-    def _send(self, message: tuple[int, list[str | None], bool]) -> None:
+    def _send(self, message: Request) -> None:
         self._busy = True
         self._connection.send(message)
 
@@ -179,7 +180,7 @@ class _Worker:
         found = suggest_first(self.views, N_SUGGESTED)
         return Learned(0, suggested=tuple(found.rows.tolist()), reasons=tuple(found.reasons))
 
-    def fit(self, revision: int, labels: list[str | None], chosen: bool) -> Learned:
+    def fit(self, revision: int, labels: list[str | None], chosen: bool, class_prior: object) -> Learned:
         """Fit to the labels."""
         if self.problem is not None:
             return Learned(revision, problem=self.problem)
@@ -187,6 +188,9 @@ class _Worker:
             return Learned(revision, problem="A first fit needs labels of two classes.")
         self.model.labels_drawn = "chosen" if chosen and self.drawn == "unknown" else self.drawn
         from cmvmed import config_context
+        from cmvmed.workbench.class_shares import prior_of_labeled
+
+        self.model.class_prior = prior_of_labeled(class_prior, labels)
 
         start = time.perf_counter(), time.process_time()
         try:

@@ -156,6 +156,7 @@ def build_app(
         Route("/api/labels", _endpoint(api.label), methods=["POST"]),
         Route("/api/undo", _endpoint(api.undo), methods=["POST"]),
         Route("/api/classes", _endpoint(api.add_class), methods=["POST"]),
+        Route("/api/shares", _endpoint(api.shares), methods=["POST"]),
         Route("/api/export", _endpoint(api.export)),
     ]
     return Guard(Starlette(routes=routes), token, hosts, when_opened)
@@ -286,6 +287,13 @@ class _Api:
 
     def add_class(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"name": self.session.add_class(_text(body, "name"))}
+
+    def shares(self, body: dict[str, Any]) -> dict[str, Any]:
+        given = body["shares"]
+        if not isinstance(given, dict):
+            raise ValueError("shares is an object from class to two numbers.")
+        self.session.set_shares(given)
+        return self.session.status()
 
 
 def _text(body: dict[str, Any], key: str) -> str:

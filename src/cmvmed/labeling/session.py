@@ -19,6 +19,7 @@ from cmvmed.labeling.exchange import LabeledRow
 from cmvmed.labeling.learner import Learned, Learner
 from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate, why_no_estimate
 from cmvmed.workbench import Project
+from cmvmed.workbench.class_shares import check_ranges, ranges_of, write_ranges
 from cmvmed.workbench.label_store import Conflict, Event, LabelStore
 from cmvmed.workbench.tables.columns import clean_name
 from cmvmed.workbench.tables.row_labels import is_marker, similar_classes
@@ -76,7 +77,7 @@ class LabelingSession:
     """
 
     def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True) -> None:
-        self.project = replace(Project.load(project_file), page_labels=None)
+        self.project_file, self.project = project_file, replace(Project.load(project_file), page_labels=None)
         self.store, self._lock = store, threading.RLock()
         self._reserved: dict[int, tuple[str, float]] = {}
         self.learned, self.history = Learned(-1), list[Fitted]()
@@ -222,6 +223,17 @@ class LabelingSession:
             raise ValueError(f"There is a class {similar[0]!r} already; names that look alike are easily confused.")
         return name
 
+    def set_shares(self, given: dict[str, Any]) -> None:
+        """Write what a user roughly knows of the class shares, as ranges by class, to the project file."""
+        ranges = check_ranges(given, self.store.classes)
+        with self._lock:
+            write_ranges(self.project_file, ranges)
+            settings = self.project.settings
+            model = {key: value for key, value in settings.model.items() if key != "class_prior"}
+            model |= {"class_prior": ranges} if ranges else {}
+            self.project.settings = replace(settings, model=model)
+        self._request_fit()
+
     def labeled_rows(self) -> list[LabeledRow]:
         """Every row of which something was said on the page, in the order of the data, for another tool."""
         found = []
@@ -261,7 +273,8 @@ class LabelingSession:
         with self._lock:
             labels, revision = list(self._labels), self.store.revision
         if self._n_labels:
-            self._learner.request(revision, labels, chosen=self.store.any_chosen)
+            prior = self.project.settings.model.get("class_prior", "auto")
+            self._learner.request(revision, labels, chosen=self.store.any_chosen, class_prior=prior)
 
     @property
     def _n_labels(self) -> int:
@@ -446,6 +459,7 @@ class LabelingSession:
             "labeled": sum(counts.values()),
             "unsure": n_unsure,
             "classes": [{"name": name, "count": counts.get(name, 0)} for name in self.store.classes],
+            "shares": ranges_of(self.project.settings.model.get("class_prior")),
             "learning": is_learning,
             "agreement": [asdict(pair) for pair in people],
             "disputed": n_disputed,

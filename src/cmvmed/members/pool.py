@@ -27,7 +27,13 @@ from cmvmed.members.accuracy import HeldOutAccuracy, held_out_accuracy
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.members.forest_members import fit_forest
 from cmvmed.members.kernel_members import KernelMembers
-from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset
+from cmvmed.members.shares import (
+    ShareSensitivity,
+    drawn_per_class,
+    estimate_shares,
+    share_offset,
+    share_sensitivity,
+)
 from cmvmed.members.stacking import fit_logits, pool, pool_weights
 from cmvmed.model.fitted_model import Member
 from cmvmed.model.uncertainty import HeldOutScores
@@ -177,29 +183,23 @@ class PoolFit:
     """All members put together; the last is the consensus, if it takes part."""
 
     of_labels: LabelMembers
+    kinds: list[str]  # of each member
     calibrated: Calibrated
     weights: Array  # (J,)
     offset: Array  # (K,), b
     judged: bool  # whether labels were held out
-    accuracy: HeldOutAccuracy | None  # None if not
-
-    @property
-    def kinds(self) -> list[str]:
-        """Of each member."""
-        return [*self.of_labels.kinds, *[CONSENSUS] * self.of_labels.with_consensus]
+    sensitivity: ShareSensitivity
+    accuracy: HeldOutAccuracy | None = None  # None if no labels were held out
 
     @property
     def log_p(self) -> Array:
         """Log-probabilities (n, K) of the training rows."""
-        return self._pooled(self.calibrated.log_p)
+        return _pooled(self.calibrated.log_p, self.weights, self.offset)
 
     @property
     def held_out(self) -> Array:
         """Those of the labeled rows by fits without their labels, (l, K)."""
-        return self._pooled(self.calibrated.held_out)
-
-    def _pooled(self, log_p: Array) -> Array:
-        return log_softmax(pool(log_p, self.weights) + self.offset)
+        return _pooled(self.calibrated.held_out, self.weights, self.offset)
 
     def members(self) -> list[Member]:
         """The members that learn from the labels, on new rows: logits c_j s_j + b_j of scores s_j."""
@@ -279,16 +279,22 @@ def fit_pool(
         np.concatenate([part.log_p for part in parts]),
         np.concatenate([part.held_out for part in parts]),
     )
-    fit = PoolFit(of_labels, found, np.ones(len(found.scales)), np.zeros(K), judge, None)
-    weights = pool_weights(found.held_out, rows.codes, seen, fit.kinds, tuning)
+    kinds = [*of_labels.kinds, *[CONSENSUS] * of_labels.with_consensus]
+    weights = pool_weights(found.held_out, rows.codes, seen, kinds, tuning)
     mass = of_labels.partition.unlabeled_weights * coverage
     offset = np.zeros(K)
     if judge or of_labels.parts:  # the consensus alone keeps the shares already
-        offset = share_offset(
-            pool(found.log_p, weights), mass, chosen.plan.shares, chosen.tau(float(mass.sum()), K, tuning)
-        )
-    fit = replace(fit, weights=weights, offset=offset)
+        tau = chosen.tau(float(mass.sum()), K, tuning)
+        offset = share_offset(pool(found.log_p, weights), mass, chosen.plan.shares, tau, chosen.settings.bounds)
+    n_labels = float(rows.counts(np.ones(rows.codes.size, dtype=bool)).sum())
+    p, known = np.exp(_pooled(found.log_p, weights, offset)), chosen.settings.bounds
+    sensitivity = share_sensitivity(p, mass, chosen.plan.class_prior, n_labels, known)
+    fit = PoolFit(of_labels, kinds, found, weights, offset, judge, sensitivity)
     return replace(fit, accuracy=_accuracy(fit, mass)) if judge else fit
+
+
+def _pooled(log_p: Array, weights: Array, offset: Array) -> Array:
+    return log_softmax(pool(log_p, weights) + offset)
 
 
 def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:

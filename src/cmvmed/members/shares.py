@@ -10,21 +10,26 @@ Predictions follow the shares by an offset b of the log-probabilities that minim
 
 which is convex. At the minimum the mean prediction differs from the shares r by b/τ. Shares that the user gives are met exactly,
 with τ = ∞; τ = 0 imposes nothing. Between them an offset has its price: rows of which the members are sure stay where they are.
+If the user gives bounds and the mean prediction is not within them, it is brought to the nearest shares that are, with τ = ∞.
 """
 
-import numpy as np
+from dataclasses import dataclass
 
-from cmvmed.auto.class_prior import empirical_bayes_share
+import numpy as np
+from scipy.stats import beta
+
+from cmvmed.auto.class_prior import MIN_SHARE, ShareBounds, empirical_bayes_share
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.consensus import balancing_offset
 from cmvmed.numerics.softmax import log_softmax, softmax
 from cmvmed.numerics.types import Array
 
-MIN_SHARE = 1e-9  # of a class, in logarithms
 MAX_STEPS = 100
 TOLERANCE = 1e-10  # of the shares
 MAX_HALVINGS = 40
 ROUNDING = 1e-14  # of the objective
+PLAUSIBLE = 0.9  # probability of the interval of a class share
+MAX_ROWS = 2000  # that say how much depends on the shares
 
 
 def drawn_per_class(counts: Array, labels_drawn: str) -> bool:
@@ -60,7 +65,9 @@ def estimate_shares(log_p: Array, mass: Array, counts: Array, per_class: bool, t
     return softmax(trust * np.mean(np.log(np.maximum(found, MIN_SHARE)), axis=0))
 
 
-def share_offset(log_p: Array, mass: Array, shares: Array | None, tau: float) -> Array:
+def share_offset(
+    log_p: Array, mass: Array, shares: Array | None, tau: float, bounds: ShareBounds | None = None
+) -> Array:
     """The offset b (K,), with the mean zero, that brings the shares of rows with weights ``mass`` towards ``shares``.
 
     Parameters
@@ -69,12 +76,17 @@ def share_offset(log_p: Array, mass: Array, shares: Array | None, tau: float) ->
     mass : (n,)
     shares : (K,), r; None imposes nothing
     tau : τ
+    bounds : of the shares, which are met in any case
     """
     K, used = log_p.shape[1], mass > 0.0
     if shares is None or tau == 0.0 or not used.any():
         return np.zeros(K)
     z, w = log_p[used], mass[used] / mass[used].sum()
-    return _exact_offset(z, w, shares) if np.isinf(tau) else _regularized_offset(z, w, shares, tau)
+    if np.isinf(tau):
+        return _exact_offset(z, w, shares)
+    offset = _regularized_offset(z, w, shares, tau)
+    mean = w @ softmax(z + offset)
+    return offset if bounds is None or bounds.hold(mean) else _exact_offset(z, w, bounds.nearest(mean))
 
 
 def _exact_offset(z: Array, w: Array, shares: Array) -> Array:
@@ -110,3 +122,59 @@ def _regularized_offset(z: Array, w: Array, shares: Array, tau: float) -> Array:
             step = 0.5 * step
         b, best = b - step, found
     return b
+
+
+@dataclass(frozen=True)
+class ShareSensitivity:
+    """How much depends on the class shares, as far as they are not known."""
+
+    plausible: ShareBounds
+    changed: float  # share of the unlabeled rows whose class changes within the plausible shares
+    accuracy: tuple[float, float]  # least and largest change of the expected accuracy of the classes that rows have
+
+
+def share_sensitivity(
+    p: Array, mass: Array, shares: Array, n_labels: float, given: ShareBounds | None
+) -> ShareSensitivity:
+    """What other plausible shares would change.
+
+    The shares r of the predictions are taken to be as uncertain as shares that were seen in as many rows as there are
+    labels: each within an interval of its Beta distribution (Jeffreys' prior), and within the bounds that the user
+    gives. One class after the other gets its smallest and largest share, the others the nearest to r, and rows the
+    probabilities that Bayes' rule gives with these shares s, p_k s_k/r_k.
+
+    Parameters
+    ----------
+    p : (n, K), probabilities
+    mass : (n,), weights of the unlabeled rows; zero for others
+    shares : (K,), r if there are no unlabeled rows
+    n_labels : number of labels
+    given : the user's bounds, or None
+    """
+    used = np.flatnonzero(mass > 0.0)
+    used = used[:: max(1, -(-used.size // MAX_ROWS))]
+    p, w = p[used], mass[used] / max(mass[used].sum(), MIN_SHARE)
+    r = np.maximum(w @ p, MIN_SHARE) if used.size else shares
+    plausible = _plausible_shares(r, n_labels, given)
+    if not used.size:
+        return ShareSensitivity(plausible, 0.0, (0.0, 0.0))
+    own, changed, accuracy = p.argmax(axis=1), np.zeros(used.size, dtype=bool), [0.0]
+    for k in range(r.size):
+        for end in (plausible.low[k], plausible.high[k]):
+            at_end = np.arange(r.size) == k
+            s = ShareBounds(np.where(at_end, end, plausible.low), np.where(at_end, end, plausible.high)).nearest(r)
+            q = p * (s / r)
+            q /= q.sum(axis=1, keepdims=True)
+            changed |= q.argmax(axis=1) != own
+            accuracy.append(float(w @ (q - p)[np.arange(used.size), own]))
+    return ShareSensitivity(plausible, float(w @ changed), (min(accuracy), max(accuracy)))
+
+
+def _plausible_shares(r: Array, n_labels: float, given: ShareBounds | None) -> ShareBounds:
+    """An interval of each share (K,), within the given bounds."""
+    K, tail = r.size, 0.5 * (1.0 - PLAUSIBLE)
+    a, b = n_labels * r + 0.5, n_labels * (1.0 - r) + 0.5 * (K - 1)
+    low, high = np.minimum(beta.ppf(tail, a, b), r), np.maximum(beta.isf(tail, a, b), r)
+    if given is not None:
+        low, high = np.clip(low, given.low, given.high), np.clip(high, given.low, given.high)
+    return ShareBounds(low, high).tightened()

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import cmvmed  # estimators are imported when they are used
 from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.workbench.checks import check_rows
+from cmvmed.workbench.class_shares import prior_of_labeled
 from cmvmed.workbench.label_store import labels_path
 from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_project, read_project_file
 from cmvmed.workbench.tables.columns import BoolArray, FloatArray, Frame, pandas
@@ -188,7 +189,10 @@ class Project:
         trained : TrainedProject
         """
         table = self.read() if table is None else table
-        model = cmvmed.CMVMED(**{"labels_drawn": table.labels_drawn, **self.settings.model, **parameters})
+        own = dict(self.settings.model)
+        if "class_prior" in own:
+            own["class_prior"] = prior_of_labeled(own["class_prior"], table.labels)
+        model = cmvmed.CMVMED(**{"labels_drawn": table.labels_drawn, **own, **parameters})
         model.set_callbacks(*callbacks).fit(table.views, table.labels, groups=table.groups)
         return TrainedProject(replace(self), model.set_callbacks())
 

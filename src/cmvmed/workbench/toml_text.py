@@ -6,7 +6,7 @@ from typing import Any
 
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings, WindowSettings
 
-__all__ = ["project_text", "toml_line"]
+__all__ = ["SHARES_HINT", "project_text", "toml_line"]
 
 COMMENTS = {
     "path": "file, folder or pattern: csv, tsv, xlsx, parquet, feather, npz, ts, h5, wav, flac, edf, mseed",
@@ -30,6 +30,7 @@ COMMENTS = {
 }
 SHOWN_DEFAULTS = ("unlabeled", "labels_drawn")
 COMMENT_COLUMN = 34
+SHARES_HINT = "# class_prior = { walk = [0.3, 0.6], fall = [0, 0.02] }  # roughly how often is each class?"
 
 
 def project_text(settings: ProjectSettings, header: Iterable[str] = ()) -> str:
@@ -54,6 +55,7 @@ def project_text(settings: ProjectSettings, header: Iterable[str] = ()) -> str:
         lines += ["", "[classes]", *(toml_line(label, name) for label, name in settings.renamed.items())]
     lines += ["", "[model]                           # parameters of CMVMED, all optional"]
     lines += [toml_line(key, value) for key, value in settings.model.items()]
+    lines += [SHARES_HINT] * ("class_prior" not in settings.model)
     return "\n".join(lines) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tomllib
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -118,8 +119,23 @@ class TestNumbers:
         labels = [label for label in activity.table.labels if label is not None]
         for name in ("walk", "run", "sit"):
             share = percent(labels.count(name) / len(labels))
-            prior = percent(activity.model.class_prior_[list(activity.model.classes_).index(name)])
-            assert lines[name] == [str(labels.count(name)), share, prior]
+            k = list(activity.model.classes_).index(name)
+            found = activity.model.share_sensitivity_
+            plausible = f"{100 * found['low'][k]:.0f} to {100 * found['high'][k]:.0f} %"
+            prior = percent(activity.model.class_prior_[k])
+            assert lines[name] == [str(labels.count(name)), share, prior, plausible]
+
+    def test_how_much_depends_on_the_class_shares(self, activity, page):
+        found, estimate = activity.model.share_sensitivity_, activity.model.accuracy_estimate()
+        text = plain(page.one("section", id="data").text)
+        assert f"The class of {100 * found['changed']:.0f} % of the unlabeled rows is another one" in text
+        assert f"{100 * estimate.low:.0f} to {100 * estimate.high:.0f} % for the estimated shares" in text
+        low, high = estimate.low + found["accuracy_low"], min(estimate.high + found["accuracy_high"], 1.0)
+        assert f"is {100 * low:.0f} to {100 * high:.0f} % for all plausible ones" in text
+        line = next(code.text for code in page.all("code") if code.text.startswith("class_prior"))
+        given = tomllib.loads(line)["class_prior"]
+        assert list(given) == list(activity.model.classes_)
+        np.testing.assert_allclose(list(given.values()), np.transpose([found["low"], found["high"]]), atol=0.01)
 
     def test_views_columns_and_gaps(self, page):
         lines = table_rows_of(page.one("table", class_="views"))

@@ -20,7 +20,7 @@ PAGE = (DOCS / "model_report.md").read_text(encoding="utf-8")
 
 def test_the_example(tmp_path, monkeypatch):
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    write_activity(tmp_path, n=40)
+    write_activity(tmp_path, n=80)
     train(tmp_path, "activity.csv")
     monkeypatch.chdir(tmp_path)
     exec(compile(block.replace("overwrite=True", "with_learning_curve=False"), "docs/model_report.md", "exec"), {})

@@ -163,6 +163,13 @@ class TestNextSteps:
         facts.model.labels_drawn = "unknown"
         assert any("labels_drawn" in step.action for step in self.steps(facts))
 
+    def test_class_shares_are_asked_for_if_rows_depend_on_them(self, activity):
+        for changed, asked in ((0.1, False), (0.37, True)):
+            facts = judged(activity, estimate_of(0.92, 0.85, 0.96))
+            facts.model.share_sensitivity_ = activity.model.share_sensitivity_ | {"changed": changed}
+            found = [step for step in self.steps(facts) if "class_prior in [model]" in step.action]
+            assert ["37 %" in step.reason.replace("\N{NO-BREAK SPACE}", " ") for step in found] == [True] * asked
+
 
 def compared(X, codes, *, groups=None, predicted=None, labels_only=np.nan):
     """The comparison for labeled rows of two classes, all held out, of which the model predicts some wrongly."""

@@ -83,6 +83,7 @@ function showStatus(status) {
   put("advice", status.advice);
   put("agreement", agreementText(status));
   showClasses(status.classes);
+  showShares(status);
 }
 
 function agreementText({ agreement, disputed }) {
@@ -104,6 +105,43 @@ function showClasses(classes) {
   const review = at("review-class"), chosen = review.value;
   review.replaceChildren(...classes.map((c) => element("option", { value: c.name, text: c.name })));
   if (chosen) review.value = chosen;
+}
+
+// Asked once: the question opens by itself when two classes have labels, unless it was answered or skipped.
+function showShares({ classes, shares }) {
+  const box = at("shares"), list = at("shares-list"), names = classes.map((c) => c.name), shown = names.join("\u0001");
+  box.hidden = classes.filter((c) => c.count).length < 2;
+  if (!box.hidden && !box.dataset.asked) {
+    box.dataset.asked = "yes";
+    box.open = !Object.keys(shares).length && localStorage.shares !== "skipped";
+  }
+  if (list.dataset.shown === shown) return;
+  const typed = readShares(), percentOf = (p) => (p === undefined ? "" : String(Number((100 * p).toPrecision(6))));
+  list.dataset.shown = shown;
+  list.replaceChildren(...names.map((name) => {
+    const own = typed[name] ?? shares[name] ?? [], input = (k, word) => element("input", { type: "number", min: 0, max: 100, step: "any", "aria-label": `${name}: ${word} percent`, "data-class": name, value: percentOf(own[k]) });
+    return element("div", { class: "share" }, element("span", { class: "name", text: name }), input(0, "at least"), " to ", input(1, "at most"), " %");
+  }));
+}
+
+// One empty end is 0 or 100 %, a class with two is not sent.
+function readShares() {
+  const values = new Map();
+  for (const input of at("shares-list").querySelectorAll("input")) values.set(input.dataset.class, [...(values.get(input.dataset.class) ?? []), input.value]);
+  const given = [...values].filter(([, ends]) => ends.some((end) => end !== ""));
+  return Object.fromEntries(given.map(([name, [low, high]]) => [name, [low === "" ? 0 : Number(low) / 100, high === "" ? 1 : Number(high) / 100]]));
+}
+
+async function saveShares() {
+  showStatus(await asJson("/api/shares", { shares: readShares() }));
+  put("saved", "Saved: how often each class is");
+  closeShares();
+}
+
+function closeShares() {
+  localStorage.shares = "skipped";
+  at("shares").open = false;
+  at("row-title").focus();
 }
 
 function show(row, reason) {
@@ -291,6 +329,8 @@ at("review-class").addEventListener("change", () => { state.visited = []; state.
 at("search-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => openOnly(at("search").value)); });
 at("search").addEventListener("input", () => act(() => find(at("search").value)));
 at("class-form").addEventListener("submit", (event) => { event.preventDefault(); act(() => useClass(at("new-class").value)); });
+at("shares-form").addEventListener("submit", (event) => { event.preventDefault(); act(saveShares); });
+at("shares-skip").addEventListener("click", closeShares);
 at("annotator").addEventListener("change", () => { localStorage.annotator = at("annotator").value; });
 at("opinions-button").addEventListener("click", toggleOpinions);
 at("unsure").addEventListener("click", () => act(() => send("unsure")));

@@ -21,6 +21,8 @@ from cmvmed.workbench.report.training_summary import (
     fit_facts,
     row_facts,
     settings_lines,
+    share_line,
+    share_sentences,
     versions,
     view_lines,
 )
@@ -54,6 +56,8 @@ def model_page(
         "steps": next_steps(facts, answer, sensors, curve),
         "facts": row_facts(facts),
         "classes": class_lines(facts),
+        "shares": share_sentences(facts),
+        "share_line": share_line(facts),
         "views": view_lines(facts),
         "features": feature_lines(facts),
         "messages": [clean(message) for message in table.messages],

@@ -13,8 +13,9 @@ import cmvmed
 from cmvmed.pages.formatting import DASH, MINUS, clean, format_percentage, join_names, plural, short
 from cmvmed.workbench.checks import describe_rows
 from cmvmed.workbench.project_file import DataSettings
-from cmvmed.workbench.report.model_facts import ModelFacts
+from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts
 from cmvmed.workbench.sensor_encoders import SensorEncoder
+from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.view_encoders import ViewEncoder, absent_rows
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "fit_facts",
     "row_facts",
     "settings_lines",
+    "share_line",
+    "share_sentences",
     "versions",
     "view_lines",
 ]
@@ -36,6 +39,7 @@ KIND_WORDS = {  # of columns, by the kind of their encoder: one, and several
     "text": ("text", "texts"),
     "signals": ("signal", "signals"),
 }
+SHARES_KNOWN = 0.01  # width of the widest plausible range, below which class shares are known
 DEFAULT_COMMAND = "cmvmed train"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
@@ -48,6 +52,7 @@ class ClassLine:
     n_labels: str
     share_of_labels: str
     estimated_share: str  # among the unlabeled rows
+    plausible_share: str  # from the least to the largest
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,9 @@ def row_facts(facts: ModelFacts) -> list[tuple[str, str]]:
 
 def class_lines(facts: ModelFacts) -> list[ClassLine]:
     """A line for each class, the largest first."""
-    counts, shares = facts.label_counts, facts.model.class_prior_
+    counts, shares, sensitivity = facts.label_counts, facts.model.class_prior_, facts.model.share_sensitivity_
+    plausible = zip(sensitivity["low"], sensitivity["high"], strict=True)
+    ranges = [_range(low, high) for low, high in plausible]
     order = np.lexsort([np.arange(len(counts)), -counts])
     return [
         ClassLine(
@@ -127,9 +134,40 @@ def class_lines(facts: ModelFacts) -> list[ClassLine]:
             f"{counts[k]:,}",
             format_percentage(counts[k] / counts.sum()),
             format_percentage(shares[k]),
+            ranges[k],
         )
         for k in order
     ]
+
+
+def share_sentences(facts: ModelFacts) -> list[str]:
+    """How much depends on the class shares, and what to do about it."""
+    found, estimate = facts.model.share_sensitivity_, facts.estimate
+    if (found["high"] - found["low"]).max() < SHARES_KNOWN:
+        return ["The class shares are known, so nothing depends on their estimate."]
+    sentences = [
+        f"The class of {format_percentage(found['changed'], 0)} of the unlabeled rows is another one somewhere within the "
+        "plausible shares."
+    ]
+    if estimate is not None:
+        low, high = max(estimate.low + found["accuracy_low"], 0.0), min(estimate.high + found["accuracy_high"], 1.0)
+        sentences.append(
+            f"The {format_percentage(LEVEL, 0)} interval of the accuracy, {_range(estimate.low, estimate.high)} for the estimated "
+            f"shares, is {_range(low, high)} for all plausible ones."
+        )
+    return sentences
+
+
+def share_line(facts: ModelFacts) -> str:
+    """The line of a project file that states the plausible shares, for a user who knows better ones to change."""
+    found = facts.model.share_sensitivity_
+    low, high = np.floor(100.0 * found["low"]) / 100.0, np.ceil(100.0 * found["high"]) / 100.0
+    ranges = zip(facts.model.classes_.tolist(), low.tolist(), high.tolist(), strict=True)
+    return clean(toml_line("class_prior", {str(name): [a, b] for name, a, b in ranges}))
+
+
+def _range(low: float, high: float) -> str:
+    return f"{100.0 * low:.0f} to {format_percentage(high, 0)}"
 
 
 def view_lines(facts: ModelFacts) -> list[ViewLine]:

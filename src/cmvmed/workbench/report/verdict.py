@@ -31,6 +31,7 @@ MAX_NAMES = 4  # of classes that are listed
 FEW_LABELS = 3  # of a class, below which its share of correct predictions means nothing
 POOR_RECALL = 0.15  # below the mean share of correct predictions
 WORTHWHILE = 0.01  # least gain in accuracy for which more labels are suggested
+DEPENDS = 0.2  # share of the unlabeled rows whose class depends on the class shares, from which on they are asked for
 UNLIKE = 0.1  # difference of a class share between labels and unlabeled rows
 
 
@@ -129,6 +130,7 @@ def next_steps(facts: ModelFacts, answer: Verdict, sensors: Sensors, curve: Lear
         *_sensors(sensors),
         *_poor_class(facts),
         *_doubtful(facts),
+        *_class_shares(facts),
         *_drawn(facts),
         *_more_labels(curve),
     ]
@@ -214,6 +216,15 @@ def _doubtful(facts: ModelFacts) -> Iterator[Step]:
         yield Step(
             f"Check the label of {first.row}" + (f" and {n_more} more" if n_more else ""),
             f"It is {first.label}, but the fit without it takes the row for {first.predicted}.",
+        )
+
+
+def _class_shares(facts: ModelFacts) -> Iterator[Step]:
+    changed = facts.model.share_sensitivity_["changed"]
+    if changed > DEPENDS:
+        yield Step(
+            "Say roughly how often each class is, if you know: class_prior in [model] of the project file",
+            f"The class of {format_percentage(changed, 0)} of the unlabeled rows depends on it.",
         )
 
 
