@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import beta, binomtest
 
 from cmvmed.auto.tuning import Tuning
+from cmvmed.members.random_labels import RandomLabels
 from cmvmed.numerics.types import Array, IntArray
 
 CHANCE = 0.1  # probability above which a difference may be chance
@@ -37,6 +38,11 @@ class AccuracyEstimate:
     chosen : bool
         Whether the labeled rows were chosen (``labels_drawn="chosen"``), so that ``held_out`` is not the share to expect
         of other rows and has no part in ``mean``.
+    random_mean, random_low, random_high : float
+        The same estimate and interval by labels of random rows alone (prediction-powered inference), which hold whatever the
+        probabilities are worth; NaN if no label is known to be random.
+    n_random : float
+        Number of held-out labels of random rows.
     """
 
     mean: float
@@ -49,6 +55,10 @@ class AccuracyEstimate:
     gained: float
     lost: float
     chosen: bool = False
+    random_mean: float = np.nan
+    random_low: float = np.nan
+    random_high: float = np.nan
+    n_random: float = 0.0
 
     def __str__(self) -> str:
         interval = f"{self.level:.0%} interval {self.low:.1%} to {self.high:.1%}"
@@ -59,12 +69,21 @@ class AccuracyEstimate:
             estimate += (
                 " It rests on the probabilities alone, since the labeled rows were chosen and are not like the others."
             )
+        if self.n_random:
+            estimate += f" {self.of_random_rows()}"
         if np.isnan(self.labels_only):
             return f"{estimate} Of {self.n_held_out:g} held-out labels {self.held_out:.1%} are predicted correctly."
         return (
             f"{estimate} Of {self.n_held_out:g} held-out labels {self.held_out:.1%} are predicted correctly, "
             f"{self.labels_only:.1%} by the labels alone: the unlabeled rows {self.effect()}."
         )
+
+    def of_random_rows(self) -> str:
+        """What the labels of random rows say, in a sentence; they must be some."""
+        labels = (
+            "1 label of a random row says" if self.n_random == 1 else f"{self.n_random:.0f} labels of random rows say"
+        )
+        return f"The {labels} {self.random_mean:.1%} ({self.random_low:.1%} to {self.random_high:.1%})."
 
     def effect(self) -> str:
         """Whether the unlabeled rows helped, in a few words, by a sign test on the labels that they changed."""
@@ -89,6 +108,7 @@ class HeldOutAccuracy:
     confidence_labels: float  # held-out labels that the mean largest probability counts as
     interval_labels: tuple[float, float]  # a and b: the interval is that of a share seen in a n_held_out + b rows
     chosen: bool = False  # whether labeled rows were chosen by a rule, so that other rows are not like them
+    random: RandomLabels | None = None  # what labels of random rows say, if there are any
 
     def estimate(self, level: float) -> AccuracyEstimate:
         """With the interval of a share that was seen in fewer rows than were held out.
@@ -103,6 +123,16 @@ class HeldOutAccuracy:
         n, tail = min(slope * self.n_held_out + least, MAX_HELD_OUT), 0.5 * (1.0 - level)
         right, wrong = mean * n + 0.5, (1.0 - mean) * n + 0.5
         low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
+        random = self.random
+        of_random = {}
+        if random is not None:
+            random_low, random_high = random.interval(level)
+            of_random = {
+                "random_mean": random.mean,
+                "random_low": random_low,
+                "random_high": random_high,
+                "n_random": random.n,
+            }
         return AccuracyEstimate(
             mean=mean,
             low=min(low, mean),
@@ -114,6 +144,7 @@ class HeldOutAccuracy:
             gained=self.gained,
             lost=self.lost,
             chosen=self.chosen,
+            **of_random,
         )
 
 
@@ -126,6 +157,7 @@ def held_out_accuracy(
     tuning: Tuning,
     *,
     chosen: bool = False,
+    random: RandomLabels | None = None,
 ) -> HeldOutAccuracy:
     """What can be said of the accuracy.
 
@@ -153,4 +185,5 @@ def held_out_accuracy(
         confidence_labels=tuning.confidence_labels,
         interval_labels=tuning.interval_labels,
         chosen=chosen,
+        random=random,
     )

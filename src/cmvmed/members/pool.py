@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from cmvmed.auto.class_prior import label_share
 from cmvmed.auto.cross_fitting import consensus_logits, cross_fit
@@ -27,6 +28,7 @@ from cmvmed.members.accuracy import HeldOutAccuracy, held_out_accuracy
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.members.forest_members import fit_forest
 from cmvmed.members.kernel_members import KernelMembers
+from cmvmed.members.random_labels import random_labels
 from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset
 from cmvmed.members.stacking import fit_logits, pool, pool_weights
 from cmvmed.model.fitted_model import Member
@@ -73,6 +75,7 @@ class LabelMembers:
     partition: RowPartition
     per_class: bool  # whether labels are taken to be drawn class by class
     chosen: bool  # whether labeled rows were chosen by a rule
+    random: BoolArray  # (l,), labels that are known to be of random rows
     tuning: Tuning
 
     @cached_property
@@ -110,7 +113,9 @@ class LabelMembers:
         found, weights, mass = self.calibrated, self.weights(), self.partition.unlabeled_weights
 
         def of(log_p: Array, kept: BoolArray) -> Array:
-            return estimate_shares(pool(log_p, weights), mass, self.rows.counts(kept), self.per_class, self.tuning)
+            counts, random = self.rows.counts(kept), self.rows.counts(kept & self.random)
+            drawn = random if self.per_class else counts
+            return estimate_shares(pool(log_p, weights), mass, counts, drawn, self.tuning)
 
         by_fold: list[Array | None] = []
         for i, fold in enumerate(self.folds):
@@ -145,7 +150,7 @@ def fit_label_members(
     ----------
     used : (V,), views that take part
     kinds : of members that take part, "consensus" included
-    labels_drawn : how the labeled rows were drawn, as the user says
+    labels_drawn : how the labeled rows were drawn, as the user says; "chosen" if some were
     max_compared_nodes : nodes of a graph that new rows are compared with at most, beside labeled ones; None for all
     """
     rows = read_labeled_rows(training, tuning, generator(random_state), used)
@@ -155,8 +160,12 @@ def fit_label_members(
     possible = KINDS if inputs.have_features else GIVEN_KERNELS if inputs.indices else ()
     parts = [part for kind in kinds if kind in possible for part in fit_kind(inputs, kind)]
     with_consensus = CONSENSUS in kinds or not parts
-    chosen = labels_drawn == "chosen"
-    return LabelMembers(tuple(parts), with_consensus, rows, folds, training.partition, per_class, chosen, tuning)
+    chosen, random = labels_drawn == "chosen", np.full(rows.codes.size, labels_drawn == "random")
+    if training.random is not None:
+        random = training.random[training.partition.block_L[rows.positions]]
+    return LabelMembers(
+        tuple(parts), with_consensus, rows, folds, training.partition, per_class, chosen, random, tuning
+    )
 
 
 def fit_kind(inputs: MemberInputs, kind: str) -> list[MemberScores]:
@@ -225,18 +234,24 @@ class PoolFit:
         return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio)
 
     def table(self) -> dict[str, Any]:
-        """Name, share of the weight, and held-out accuracy and log-loss of every member, by column."""
+        """Name, share of the weight, held-out accuracy and log-loss, and worth of every member, by column.
+
+        The worth is the probability, given the held-out labels, of the member against the labels' class shares alone, if both
+        are as probable before.
+        """
         names = [*(part.name for part in self.of_labels.parts), *[CONSENSUS] * self.of_labels.with_consensus]
         rows, w = self.of_labels.rows, self.of_labels.judged
         own = self.calibrated.held_out[:, np.arange(rows.codes.size), rows.codes]
         hits = self.calibrated.held_out.argmax(axis=2) == rows.codes
         known = self.judged and w.any()
         unknown = np.full(len(names), np.nan)
+        log_r = np.log(label_share(rows.counts(np.ones(rows.codes.size, dtype=bool))))
         return {
             "name": names,
             "weight": self.weights / self.weights.sum(),
             "accuracy": hits @ w / w.sum() if known else unknown,
             "log_loss": -own @ w / w.sum() if known else unknown,
+            "worth": expit((own - log_r[rows.codes]) @ w) if known else unknown,
         }
 
 
@@ -286,9 +301,17 @@ def fit_pool(
 
 
 def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
-    of = fit.of_labels
-    largest = np.nan
-    if mass.sum() > 0.0:
-        largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
-    labels_only = of.labels_only()
-    return held_out_accuracy(fit.held_out, labels_only, of.rows.codes, of.judged, largest, of.tuning, chosen=of.chosen)
+    of, held_out, confidence = fit.of_labels, fit.held_out, np.exp(fit.log_p).max(axis=1)
+    largest = float(mass @ confidence / mass.sum()) if mass.sum() > 0.0 else np.nan
+    right, own = held_out.argmax(axis=1) == of.rows.codes, np.exp(held_out).max(axis=1)
+    random = random_labels(right, own, np.where(of.random, of.judged, 0.0), confidence, mass)
+    return held_out_accuracy(
+        held_out,
+        of.labels_only(),
+        of.rows.codes,
+        of.judged,
+        largest,
+        of.tuning,
+        chosen=of.chosen,
+        random=random,
+    )
