@@ -112,13 +112,13 @@ def test_class_shares_are_those_of_the_pool_of_the_label_members(fitted):
     mass, weights = fitted.training.partition.unlabeled_weights, of.weights()
     whole, by_fold = of.shares
     everything = np.ones(of.rows.codes.size, dtype=bool)
-    expected = estimate_shares(pool(of.calibrated.log_p, weights), mass, of.rows.counts(everything), False, FEW)
+    expected = estimate_shares(pool(of.calibrated.log_p, weights), mass, *2 * [of.rows.counts(everything)], FEW)
     np.testing.assert_allclose(whole, expected, rtol=1e-12)
     np.testing.assert_array_equal(fitted.chosen.plan.shares, whole)
     for i, (fold, found) in enumerate(zip(of.folds, by_fold, strict=True)):
         scores = np.stack([part.fold_scores[i] for part in of.parts])
         log_p = log_softmax(of.calibrated.scales[:, None, None] * scores + of.calibrated.offsets[:, None], axis=2)
-        expected = estimate_shares(pool(log_p, weights), mass, of.rows.counts(~fold), False, FEW)
+        expected = estimate_shares(pool(log_p, weights), mass, *2 * [of.rows.counts(~fold)], FEW)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -234,7 +234,7 @@ def test_chosen_labels_say_nothing_of_shares_and_accuracy():
     assert of.chosen
     assert not drawn.of_labels.per_class
     predictions = pool(of.calibrated.log_p, of.weights())
-    expected = estimate_shares(predictions, training.partition.unlabeled_weights, training.partition.counts, True, FEW)
+    expected = estimate_shares(predictions, training.partition.unlabeled_weights, training.partition.counts, np.zeros(2), FEW)
     np.testing.assert_allclose(of.shares[0], expected, rtol=1e-12)
     found = chosen.pooled()
     largest = np.exp(found.log_p[training.partition.U]).max(axis=1).mean()

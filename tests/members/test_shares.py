@@ -28,7 +28,7 @@ def draw_predictions(seed=0, *, certainty=3.0, n=400, shares=TRUE):
 
 
 def estimate(given, counts, *, per_class=True, tuning=UNSHRUNK):
-    return estimate_shares(*given, np.array(counts, dtype=float), per_class, tuning)
+    return estimate_shares(*given, np.array(counts, dtype=float), np.zeros(len(counts)) if per_class else np.array(counts, dtype=float), tuning)
 
 
 def check_true_shares(shares):

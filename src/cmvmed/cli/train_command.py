@@ -232,7 +232,9 @@ def _as_json(
         "classes": [str(name) for name in model.classes_],
         "views": list(model.view_names_),
         "features": _features(trained),
-        "accuracy": asdict(model.accuracy_estimate()),
+        "accuracy": {
+            name: None if value != value else value for name, value in asdict(model.accuracy_estimate()).items()
+        },
         "findings": [asdict(finding) for finding in findings],
         "warnings": list(warned),
         "messages": list(table.messages),
