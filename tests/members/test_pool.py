@@ -234,7 +234,9 @@ def test_chosen_labels_say_nothing_of_shares_and_accuracy():
     assert of.chosen
     assert not drawn.of_labels.per_class
     predictions = pool(of.calibrated.log_p, of.weights())
-    expected = estimate_shares(predictions, training.partition.unlabeled_weights, training.partition.counts, np.zeros(2), FEW)
+    expected = estimate_shares(
+        predictions, training.partition.unlabeled_weights, training.partition.counts, np.zeros(2), FEW
+    )
     np.testing.assert_allclose(of.shares[0], expected, rtol=1e-12)
     found = chosen.pooled()
     largest = np.exp(found.log_p[training.partition.U]).max(axis=1).mean()

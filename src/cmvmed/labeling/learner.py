@@ -260,7 +260,7 @@ def _estimate(model: Any) -> dict[str, float] | None:
         return None
     if not found.n_held_out:
         return None
-    names = ("mean", "low", "high", "level", "held_out", "n_held_out", "labels_only")
-    names += ("random_mean", "random_low", "random_high", "n_random")
+    of_random = ("random_mean", "random_low", "random_high", "n_random")
+    names = ("mean", "low", "high", "level", "held_out", "n_held_out", "labels_only", *of_random)
     values = {name: float(getattr(found, name)) for name in names}
     return {name: value for name, value in values.items() if np.isfinite(value)}

@@ -60,7 +60,7 @@ class TestSafeText:
 
 
 def estimate_of(mean, low, high, **others):
-    known = {"held_out": mean, "n_held_out": 20.0, "labels_only": mean, "gained": 0.0, "lost": 0.0}
+    known = {"held_out": mean, "n_held_out": 20.0, "labels_only": mean, "gained": 0.0, "lost": 0.0, "n_random": 0.0}
     return SimpleNamespace(mean=mean, low=low, high=high, effect=lambda: "made no difference", **(known | others))
 
 
@@ -108,6 +108,13 @@ class TestVerdict:
         assert found.headline == UNKNOWN
         assert "96.3" not in " ".join(found.sentences[:1])
         assert "cannot be told from so few labels" in found.sentences[0]
+
+    def test_what_random_rows_say_is_a_sentence_of_its_own(self, activity):
+        estimate = estimate_of(0.92, 0.85, 0.96, n_random=7.0, of_random_rows=lambda: "The 7 labels say 90.0%.")
+        sentences = verdict(judged(activity, estimate)).sentences
+        assert any(sentence.startswith("The 7 labels say 90.0%. This interval holds") for sentence in sentences)
+        others = verdict(judged(activity, estimate_of(0.92, 0.85, 0.96))).sentences
+        assert len(others) == len(sentences) - 1
 
     def test_without_opinions_that_learn_from_labels_alone(self, activity):
         found = verdict(judged(activity, estimate_of(0.92, 0.85, 0.96, labels_only=np.nan)))
