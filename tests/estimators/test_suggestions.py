@@ -99,7 +99,7 @@ def test_rows_that_lack_views(partly_three):
     [
         {"approximation": 20},
         {"members": "consensus"},
-        {"members": ["linear", "rbf", "views", "consensus"]},
+        {"members": ["lda", "views", "consensus"]},
         {"kernel": "cosine"},
         {"kernel": "linear", "scaling": None},
         {"kernel": affine_kernel},
@@ -284,7 +284,8 @@ class TestRandomRows:
 
 class TestFitWithRandomRows:
     @pytest.fixture(scope="class")
-    def given(self):
+    @classmethod
+    def given(cls):
         """Chosen labels that are of both classes alike, and random ones, nine in ten of which are of class 0."""
         rng = np.random.default_rng(0)
         truth = (np.arange(300) % 10 == 0).astype(int)
@@ -296,11 +297,18 @@ class TestFitWithRandomRows:
         y[chosen], y[random] = truth[chosen], truth[random]
         return X, y, random, truth
 
+    @pytest.mark.filterwarnings("ignore::UserWarning")
     def test_the_class_shares_are_nearer_to_the_true_ones(self, given):
+        """Than those of all labels, and than those of predictions from columns that say little."""
         X, y, random, truth = given
-        with_marks = CMVMED(**QUICK).fit(X, y, random_rows=random).class_prior_[1]
-        chosen = CMVMED(**QUICK, labels_drawn="chosen").fit(X, y).class_prior_[1]
-        assert abs(with_marks - truth.mean()) < abs(chosen - truth.mean())
+        little = 0.6 * X + np.random.default_rng(1).normal(size=X.shape)
+
+        def error(**parameters):
+            marks = {} if parameters else {"random_rows": random}
+            return abs(CMVMED(**QUICK, **parameters).fit(little, y, **marks).class_prior_[1] - truth.mean())
+
+        assert error() < 0.5 * error(labels_drawn="random")
+        assert error() < 0.7 * error(labels_drawn="chosen")
 
     def test_the_estimate_has_what_random_rows_say(self, given):
         X, y, random, truth = given
@@ -316,7 +324,7 @@ class TestFitWithRandomRows:
         assert found.chosen
 
     def test_all_rows_random_is_labels_drawn_random_and_none_is_chosen(self, given):
-        X, y, random, _ = given
+        X, y, *_ = given
         for marks, drawn in ((np.ones(300, bool), "random"), (np.zeros(300, bool), "chosen")):
             found = CMVMED(**QUICK).fit(X, y, random_rows=marks), CMVMED(**QUICK, labels_drawn=drawn).fit(X, y)
             np.testing.assert_array_equal(*(model.predict_proba(X) for model in found))
@@ -356,8 +364,9 @@ class TestViewWithoutSignal:
         return CMVMED(views={"a": 4, "b": 4, "noise": 8}).fit(X, y), X[y < 0]
 
     @pytest.fixture(scope="class")
-    def fits(self):
-        return [self.fit(seed) for seed in range(4)]
+    @classmethod
+    def fits(cls):
+        return [cls.fit(seed) for seed in range(4)]
 
     def test_it_is_worth_little(self, fits):
         worths = np.array(
