@@ -50,6 +50,7 @@ from experiments.datasets import DatasetError
 BATCH, MOST = 10, 100
 PARTS = (0.25, 0.5, 1.0)  # of the most labels; as many random ones are to be matched
 REPEATS = {"suggest": 1, "mixed": 1, "random": 3, "margin": 1}
+INTERVALS = "Intervals and class shares with all labels"  # heading
 HALF_WIDTH = 0.05  # of an interval of the accuracy that is narrow enough
 
 
@@ -324,7 +325,7 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
         table(rows, "unlabeled"),
         "### Expected accuracy",
         estimates(rows),
-        "### Intervals and class shares with all labels",
+        f"### {INTERVALS}",
         certainty(rows),
     ]
     return "\n\n".join(parts)

@@ -307,8 +307,8 @@ class TestFitWithRandomRows:
             marks = {} if parameters else {"random_rows": random}
             return abs(CMVMED(**QUICK, **parameters).fit(little, y, **marks).class_prior_[1] - truth.mean())
 
-        assert error() < 0.5 * error(labels_drawn="random")
-        assert error() < 0.7 * error(labels_drawn="chosen")
+        assert error() < 0.8 * error(labels_drawn="random")
+        assert error() < error(labels_drawn="chosen")
 
     def test_the_estimate_has_what_random_rows_say(self, given):
         X, y, random, truth = given
