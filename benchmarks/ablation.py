@@ -15,7 +15,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from cmvmed import CMVMED
-from cmvmed.members.candidates import KINDS
+from cmvmed.members.pool import KINDS
 from experiments.tasks import TASKS, Split, draw_split
 
 
@@ -28,9 +28,10 @@ def with_true_shares(split: Split) -> CMVMED:
 # Models by the name of what they change; a function makes one for the split.
 VARIANTS: dict[str, CMVMED | Callable[[Split], CMVMED]] = {
     "defaults": CMVMED(),
-    "without the consensus": CMVMED(members=KINDS),
+    "without the consensus": CMVMED(members=list(KINDS)),
     "the consensus alone": CMVMED(members="consensus"),
-    "without graphs": CMVMED(members=["linear", "rbf", "views", "consensus"]),
+    "without trees": CMVMED(members=["views", "lda", "graph", "view_graphs", "consensus"]),
+    "without graphs": CMVMED(members=["views", "lda", "trees", "trees_all", "consensus"]),
     "the consensus, not calibrated": CMVMED(members=None),
     "class prior of the labels": CMVMED(class_prior="labels"),
     "no class prior": CMVMED(class_prior=None),

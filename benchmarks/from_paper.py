@@ -43,17 +43,15 @@ class Step:
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Two ingredients have no parameter: clipping, and the safeguard of an automatic λ.
-WITHOUT_CLIPPING, WITHOUT_SAFEGUARD = {"clip": np.inf}, {"min_start_correlation": -np.inf}
-CLIPPING = {"clip": Tuning().clip}
-SAFEGUARD = {"min_start_correlation": Tuning().min_start_correlation}
+# One ingredient has no parameter: clipping.
+WITHOUT_CLIPPING, CLIPPING = {"clip": np.inf}, {"clip": Tuning().clip}
 
 STEPS = (
     Step(
         "the algorithm as printed, features as they are",
         "paper",
         CMVMED.paper(algorithm="printed", scaling=None).get_params(),
-        WITHOUT_CLIPPING | WITHOUT_SAFEGUARD,
+        WITHOUT_CLIPPING,
     ),
     Step("+ the linear term that the derivation gives", "completion", {"algorithm": "newton", "max_iter": 100}),
     Step("+ a bound in place of the expansion", "ours", {"algorithm": "bohning"}),
@@ -65,14 +63,14 @@ STEPS = (
     Step("+ bias", "ours", {"bias_variance": 0.1}),
     Step("+ temperature 0.2", "ours", {"temperature": 0.2}),
     Step("+ λ and view weights by agreement", "ours", {"consensus_weight": "auto", "view_weights": "agreement"}),
-    Step("+ safeguard", "ours", {}, SAFEGUARD),
-    Step("+ class prior learned from all rows", "ours", {"class_prior": "auto"}),
     Step(
         "+ members beside the consensus, weighted by held-out labels",
         "ours",
-        {"members": ["linear", "rbf", "views", "consensus"]},
+        {"members": ["views", "lda", "consensus"]},
     ),
-    Step("+ graphs of neighbors = CMVMED()", "ours", {"members": "auto"}),
+    Step("+ class prior learned from all rows", "ours", {"class_prior": "auto"}),
+    Step("+ graphs of nearest rows", "ours", {"members": ["views", "lda", "graph", "view_graphs", "consensus"]}),
+    Step("+ randomized trees = CMVMED()", "ours", {"members": "auto"}),
 )
 
 

@@ -69,11 +69,11 @@ def main() -> None:
         for name, views in {"text, sparse": texts, "text, dense arrays": dense, "numbers": numbers}.items():
             model = cmvmed.CMVMED().fit([view[:N_ROWS] for view in views], y)
             lines.append(measure(name, model, [view[N_ROWS:] for view in views], Path(folder)))
-        without = cmvmed.CMVMED(members=["linear", "rbf", "views", "consensus"])
+        without = cmvmed.CMVMED(members=["views", "lda", "consensus"])
         without.fit([view[:N_ROWS] for view in numbers], y)
         new = [view[N_ROWS:] for view in numbers]
-        lines.append(measure("numbers, no graphs", without, new, Path(folder)))
-        lines.append(measure("numbers, no graphs, compact", without, new, Path(folder), compact=True))
+        lines.append(measure("numbers, kernels alone", without, new, Path(folder)))
+        lines.append(measure("numbers, kernels alone, compact", without, new, Path(folder), compact=True))
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     print(text)
     (RESULTS / "model_files.md").write_text(text + "\n")

@@ -25,16 +25,16 @@ from experiments.tasks import TASKS, Split, draw_split
 TOLERANCE = 1e-9  # of the largest value of an array
 SINGLE_TOLERANCE = 1e-6  # of a streamed fit, which keeps features in single precision
 PRINTED = {"kernel": "linear+rbf"}
-NO_GRAPHS = ["linear", "rbf", "views", "consensus"]
+KERNELS_ALONE = ["views", "lda", "consensus"]
 SETTINGS = {
     "default": CMVMED(),
     "low-rank": CMVMED(approximation=150),
     "prior-labels": CMVMED(class_prior="labels"),
-    "no-neighbors": CMVMED(members=NO_GRAPHS),
+    "kernels-alone": CMVMED(members=KERNELS_ALONE),
     "neighbors": CMVMED(),
     "consensus": CMVMED(members="consensus"),
-    "start": CMVMED(consensus_weight=0.0, members=NO_GRAPHS),
-    "lambda-1": CMVMED(consensus_weight=1.0, class_prior=None, temperature=1.0, members=NO_GRAPHS),
+    "start": CMVMED(consensus_weight=0.0, members=KERNELS_ALONE),
+    "lambda-1": CMVMED(consensus_weight=1.0, class_prior=None, temperature=1.0, members=KERNELS_ALONE),
     "uniform": CMVMED(view_weights="uniform"),
     "printed": CMVMED.paper(algorithm="printed", **PRINTED),
     "newton": CMVMED(algorithm="newton", n_stages=3),

@@ -34,7 +34,7 @@ def fitted_models() -> dict[str, CMVMED]:
     X, y = draw_rows(N_FITTED, np.random.default_rng(0))
     model = CMVMED(views=VIEWS, approximation=N_COMPONENTS).fit(X, hidden(y, N_LABELED))
     alone = copy(model)
-    alone._model = replace(model._model, members=model._model.members[-1:], mixing=None)
+    alone._model = replace(model._model, members=model._model.members[-1:], pool=None)
     return {"with members": model, "consensus alone": alone}
 
 

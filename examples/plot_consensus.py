@@ -19,7 +19,7 @@ for label in (0, 1):
     y[np.flatnonzero(truth == label)[:3]] = label
 
 # %%
-# ``CMVMED.paper()`` is the consensus of the paper without other opinions. With ``consensus_weight=0`` the sensors learn
+# ``CMVMED.paper()`` is the consensus of the paper without other members. With ``consensus_weight=0`` the sensors learn
 # from the labels alone.
 
 settings = {

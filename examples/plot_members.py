@@ -1,9 +1,9 @@
 """
-Which opinions count
-====================
+Which members count
+===================
 
-The consensus is pooled with classifiers of all views together, of each view, and of graphs of nearest rows. Labels that
-an opinion did not see set its weight, so that the mixture differs from data set to data set.
+The consensus is pooled with other classifiers: of each view, discriminant analysis, graphs of nearest rows and
+randomized trees. Labels that a member did not see set its weight, so that the pool differs from data set to data set.
 """
 
 import matplotlib.pyplot as plt
@@ -21,12 +21,12 @@ for name, data in sets.items():
     models[name] = CMVMED(views=data.views).fit(data.data[:500], y)
 
 # %%
-# ``members_`` is a table with the weight of each opinion, and its accuracy on labels that it did not see. Opinions of
+# ``members_`` is a table with the weight of each member, and its accuracy on labels that it did not see. Members of
 # single views are added up here, since the data sets have different views.
 
 
 def group(name):
-    """The kind of an opinion."""
+    """The kind of a member."""
     return "views" if name.startswith("view ") else name
 
 

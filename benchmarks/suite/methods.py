@@ -8,9 +8,10 @@ labels, and the covariance of linear discriminant analysis is shrunk.
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from benchmarks.suite.sets import DataSet
 from benchmarks.suite.splits import Split
 from benchmarks.suite.start import PooledMEDs, label_shares, shrunk_shares
 from cmvmed import CMVMED
+from cmvmed.auto.tuning import Tuning, tuning_context
 from experiments.baseline_pipelines import (
     CoTrainingClassifier,
     LabeledOnlyClassifier,
@@ -88,9 +90,12 @@ def package(name: str) -> Callable[[], str]:
     return lambda: "" if find_spec(name) is not None else f"it needs {name} (pip install {name})"
 
 
-def cmvmed(split: Split, with_groups: bool = False, **settings: Any) -> Answer:
+def cmvmed(
+    split: Split, with_groups: bool = False, tuning: Mapping[str, Any] = MappingProxyType({}), **settings: Any
+) -> Answer:
     given = {"groups": split.groups} if with_groups else {}
-    model, seconds = _timed_fit(CMVMED(views=split.views, **settings), split, **given)
+    with tuning_context(replace(Tuning(), **tuning)):
+        model, seconds = _timed_fit(CMVMED(views=split.views, **settings), split, **given)
     known = getattr(model, "label_distributions_", None)
     unlabeled = split.unlabeled
     on_unlabeled = model.predict_proba(split.X[unlabeled]) if known is None else known[unlabeled]
@@ -238,7 +243,7 @@ METHODS = {
 
 
 def variant(text: str) -> Method:
-    """CMVMED with other settings, from ``NAME={"keyword": value}``."""
+    """CMVMED with other settings, from ``NAME={"keyword": value}``; the keyword "tuning" has tuned numbers by name."""
     name, found, settings = text.partition("=")
     if not found or not name or name in (*METHODS, BEFORE):
         raise ValueError(f'{text!r} is not NAME={{"keyword": value}} with a name of its own')

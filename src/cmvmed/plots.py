@@ -117,7 +117,7 @@ def plot_case(
     by_sensor: Mapping[str, ArrayLike] | None = None,
     width: float = 9.0,
 ) -> Any:
-    """Draw what each sensor saw in one case: its signal, its spectrogram, and its opinion; below, the consensus.
+    """Draw what each sensor saw in one case: its signal, its spectrogram, and its prediction; below, the consensus.
 
     Parameters
     ----------

@@ -24,7 +24,6 @@ def test_the_chain_passes_the_papers_settings():
     parameters, tuning = settings_of(number_of("= CMVMED.paper()"))
     assert parameters == CMVMED.paper().get_params()
     assert tuning.clip == Tuning().clip
-    assert parameters["consensus_weight"] == 1.0  # given, so that there is no safeguard
 
 
 def test_the_chain_begins_with_the_printed_algorithm():

@@ -11,11 +11,11 @@ from benchmarks import landmarks
 from benchmarks.suite.sets import DataSet
 
 ROWS = [
-    {"set": "one", "split": 0, "method": "exact", "accuracy": 90.0, "seconds": 4.0, "weight": 0.5},
-    {"set": "one", "split": 0, "method": "landmarks", "accuracy": 88.0, "seconds": 2.0, "weight": 0.0},
-    {"set": "one", "split": 1, "method": "exact", "accuracy": 80.0, "seconds": 9.0, "weight": 0.5},
-    {"set": "two", "split": 0, "method": "exact", "accuracy": 70.0, "seconds": 1.0, "weight": 0.0},
-    {"set": "two", "split": 0, "method": "landmarks", "accuracy": 71.0, "seconds": 1.0, "weight": 0.0},
+    {"set": "one", "split": 0, "method": "exact", "accuracy": 90.0, "seconds": 4.0},
+    {"set": "one", "split": 0, "method": "landmarks", "accuracy": 88.0, "seconds": 2.0},
+    {"set": "one", "split": 1, "method": "exact", "accuracy": 80.0, "seconds": 9.0},
+    {"set": "two", "split": 0, "method": "exact", "accuracy": 70.0, "seconds": 1.0},
+    {"set": "two", "split": 0, "method": "landmarks", "accuracy": 71.0, "seconds": 1.0},
 ]
 
 

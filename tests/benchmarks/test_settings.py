@@ -13,7 +13,7 @@ from cmvmed.auto.tuning import Tuning, current_tuning
 
 
 def test_tuned_numbers_are_read_from_json():
-    assert read_tuning('{"clip": 3, "share_range": [0.1, 0.9]}') == {"clip": 3, "share_range": (0.1, 0.9)}
+    assert read_tuning('{"clip": 3, "interval_labels": [0.1, 0.9]}') == {"clip": 3, "interval_labels": (0.1, 0.9)}
 
 
 @pytest.mark.parametrize("text", ['{"clip": 3, "clips": 3}', "[1]", "{"])

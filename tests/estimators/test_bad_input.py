@@ -492,7 +492,7 @@ CONSENSUS_UNKNOWN_VALUES = [
     *(("view_weights", value, "view_weights") for value in ("entropy", None, -1.0)),
     ("view_weights", [1.0, -1.0], "view_weights of view 'video' must be .*a number at least 0, but is -1.0"),
     ("view_weights", [0.0, 0.0], r"view_weights \[0.0, 0.0\] leave no view with a positive weight"),
-    *(("members", value, "members") for value in ("word", [], ["linear", "word"], 3)),
+    *(("members", value, "members") for value in ("word", [], ["lda", "word"], "linear", ["rbf"], 3)),
     *(("labels_drawn", value, "labels_drawn") for value in ("some", None)),
     *(("algorithm", value, "algorithm") for value in ("fast", None)),
     *(("n_stages", value, "n_stages") for value in (0, 2.0, "many")),

@@ -1,7 +1,6 @@
 """Progress through the callbacks of scikit-learn, and views that are set up in parallel."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmvmed import CMVMED, SemiSupervisedKFold
-from cmvmed.auto.anchors import anchor_evidence
-from cmvmed.auto.class_prior import ShareEstimate
-from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.model_selection import labeled_scorer
 from cmvmed.numerics import threads as threads_module
 
@@ -85,6 +81,15 @@ def test_the_model_of_a_stage_is_that_of_a_fit_which_ends_there(partly):
         assert stage.n_iter_ == shorter.n_iter_
 
 
+def test_the_model_of_a_stage_cannot_compare_new_rows(partly):
+    model, recorder = recorded(partly)
+    stage = recorder.stages()[-1]
+    for method in (stage.sensor_health, stage.novelty):
+        with pytest.raises(ValueError, match="one stage of a fit: use the model at its end"):
+            method(partly.X)
+    assert set(model.novelty(partly.X)) == {"view0", "view1"}
+
+
 def test_the_last_stage_is_the_fitted_model(partly):
     model, recorder = recorded(partly)
     for fitted in (recorder.stages()[-1], recorder.models[-1][1]):
@@ -105,47 +110,9 @@ def test_no_stage_begins_after_a_stop(partly):
     assert recorder.events.count("begin stage") == 2
 
 
-@pytest.fixture
-def moved_prior(monkeypatch):
-    """Let the inference of the class prior run, and replace what it finds by a share far from that of the labels."""
-    found = []
-
-    def infer(*arguments):
-        found.append(anchor_evidence(*arguments))
-        return ShareEstimate(0.9, 1e-12)
-
-    monkeypatch.setattr("cmvmed.auto.plan.anchor_evidence", infer)
-    return found
-
-
-def test_short_fits_for_the_class_prior_are_not_reported(partly, moved_prior):
-    model, recorder = recorded(partly, class_prior="auto")
-    assert len(moved_prior) == 1
-    assert model.class_prior_[1] == pytest.approx(0.9)
+def test_fits_without_held_out_labels_are_not_reported(partly):
+    _, recorder = recorded(partly, members="auto", class_prior="auto")
     assert recorder.events == ["setup", "begin fit", *["begin stage", "end stage"] * 4, "end fit", "teardown"]
-    assert [stage.class_prior_[1] for stage in recorder.stages()] == pytest.approx([0.9] * 4)
-
-
-@pytest.fixture
-def safeguard():
-    """Let every fit be repeated with less consensus."""
-    with tuning_context(replace(Tuning(), min_start_correlation=2.0)):
-        yield
-
-
-@pytest.mark.usefixtures("safeguard")
-def test_a_second_pass_is_reported_too(partly):
-    model, recorder = recorded(partly)
-    assert recorder.events == ["setup", "begin fit", *["begin stage", "end stage"] * 8, "end fit", "teardown"]
-    first, second = np.split(np.array([stage.consensus_weight_ for stage in recorder.stages()]), 2)
-    np.testing.assert_allclose(second, Tuning().safeguard_factor * first, rtol=1e-12)
-    assert model.consensus_weight_ == second[-1]
-
-
-@pytest.mark.usefixtures("safeguard")
-def test_a_stop_in_the_first_pass_is_a_stop(partly):
-    _, recorder = recorded(partly, stop_at=2)
-    assert len(recorder.stages()) == 2
 
 
 @pytest.mark.parametrize("settings", [{"class_prior": "auto"}, {"consensus_weight": 0.0}])
@@ -158,7 +125,7 @@ def test_a_failed_fit_tears_the_callback_down(partly, monkeypatch):
     def refuse(*arguments, **settings):
         raise ArithmeticError("no calibration")
 
-    monkeypatch.setattr("cmvmed.estimators.cmvmed.combine", refuse)
+    monkeypatch.setattr("cmvmed.estimators.cmvmed.fit_pool", refuse)
     recorder = Recorder()
     model = CMVMED(views=WIDTHS, n_stages=1).set_callbacks(recorder)
     with pytest.raises(ArithmeticError, match="no calibration"):

@@ -353,7 +353,7 @@ def test_fits_that_are_continued_on_all_rows_number_the_support_among_them():
     labeled = np.sort(rng.choice(3000, 24, replace=False))
     y[labeled] = truth[labeled]
     with tuning_context(replace(Tuning(), max_exact_rows=500, sample_rows=600)):
-        model = CMVMED(views=VIEWS, approximation=60).fit(X, y)
+        model = CMVMED(views=VIEWS, approximation=60, members=None).fit(X, y)  # without a calibration
     assert model.approximation_["n_annealed"] == 600
     assert model.history_["kl_by_view"].shape == (model.n_iter_, 2)
     for name in VIEWS:
@@ -366,10 +366,8 @@ def test_fits_that_are_continued_on_all_rows_number_the_support_among_them():
     q = model.predict_proba_by_member(X[y == -1])["consensus"]
     views = model.predict_proba_by_view(X[y == -1])
     assert model.history_["n_rows"][-1] == 3000 - 24
-    scale = model.probability_scale_
     for i, p in enumerate(views.values()):
-        tempered, consensus = (softmax(np.log(values) / scale, axis=1) for values in (p, q))
-        expected = rel_entr(consensus, tempered).sum(axis=1).mean()
+        expected = rel_entr(q, p).sum(axis=1).mean()
         assert model.history_["kl_by_view"][-1, i] == pytest.approx(expected, rel=0.05)
 
 

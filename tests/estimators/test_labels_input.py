@@ -183,7 +183,7 @@ def test_probabilities_of_training_rows_with_members(model, problem, request):
 
 
 @parametrize_models
-def test_scores_with_opinions_are_logarithms_of_probabilities(model, partly, partly_three):
+def test_scores_with_members_are_logarithms_of_probabilities(model, partly, partly_three):
     if model.members in ("consensus", None):
         pytest.skip("the scores of the consensus alone are those of its views")
     two, three = (clone(model).fit(data.X, data.y) for data in (partly, partly_three))
@@ -276,9 +276,9 @@ def test_the_scores_of_three_classes_are_the_weighted_means_of_the_views_scores(
     check_pooling(*three_classes)
 
 
-def test_probabilities_of_two_classes_follow_from_scores_temperature_and_scale(two_classes):
+def test_probabilities_of_two_classes_follow_from_scores_and_temperature(two_classes):
     model, partly = two_classes
-    temperature = model.history_["temperature"][-1] / model.probability_scale_
+    temperature = model._model.temperature
     positive = expit(model.decision_function(partly.X) / temperature)
     np.testing.assert_allclose(model.predict_proba(partly.X)[:, 1], positive, atol=1e-12)
     by_view, scores = model.predict_proba_by_view(partly.X), model.decision_function_by_view(partly.X)
@@ -286,9 +286,9 @@ def test_probabilities_of_two_classes_follow_from_scores_temperature_and_scale(t
         np.testing.assert_allclose(by_view[name][:, 1], expit(scores[name] / temperature), atol=1e-12)
 
 
-def test_probabilities_of_many_classes_follow_from_scores_temperature_and_scale(three_classes):
+def test_probabilities_of_many_classes_follow_from_scores_and_temperature(three_classes):
     model, partly_three = three_classes
-    scale = 2.0 * model.history_["temperature"][-1] / model.probability_scale_
+    scale = 2.0 * model._model.temperature
     expected = softmax(model.decision_function(partly_three.X) / scale, axis=1)
     np.testing.assert_allclose(model.predict_proba(partly_three.X), expected, atol=1e-12)
     by_view, scores = model.predict_proba_by_view(partly_three.X), model.decision_function_by_view(partly_three.X)

@@ -19,7 +19,9 @@ from cmvmed.model_selection import hide_labels
 
 WIDTHS = [3, 2]
 WIDTHS_OF_CLUSTERS = [3, 3]
-ALL = ["linear", "rbf", "views", "graph", "view_graphs", "consensus"]
+ALL = ["views", "lda", "graph", "view_graphs", "trees", "trees_all", "consensus"]
+WITHOUT_TREES = ["views", "lda", "graph", "view_graphs", "consensus"]
+OF_ONE_VIEW = ["view view0", "lda", "graph", "trees", "trees_all", "consensus"]
 NAMES = {name: [name] for name in ALL} | {"views": ["view view0", "view view1"]}
 
 
@@ -39,6 +41,15 @@ def clusters(n=120, n_classes=3, labels=4, n_features=3, separation=2.0, seed=0)
 def gaussian_task(n, n_labeled, n_classes=2, seed=0):
     data = make_multiview_gaussian(n, n_classes=n_classes, separation=1.5, random_state=seed)
     return data.data, hide_labels(data.target, n_labeled, random_state=seed), data.target, data.views
+
+
+def scores_before_calibration(model, X):
+    """Of the first member, up to a constant of each class."""
+    matrices, present = model._read_views(X)
+    member = model._model.members[0]
+    return (
+        member.logits([term.scores(matrices, present) for term in member.terms], present) - member.offset
+    ) / member.scale
 
 
 class TestWhichTakePart:
@@ -64,38 +75,38 @@ class TestWhichTakePart:
     def test_the_order_of_names_does_not_matter(self, partly):
         first, second = (
             CMVMED(views=WIDTHS, members=names).fit(partly.X, partly.y).predict_proba(partly.X)
-            for names in (["graph", "consensus", "linear"], ("linear", "graph", "consensus"))
+            for names in (["view_graphs", "consensus", "lda"], ("lda", "view_graphs", "consensus"))
         )
         np.testing.assert_array_equal(first, second)
 
-    @pytest.mark.parametrize("given", ["mean", "Linear", [], ["linear", "mean"], 3, ["linear", None]], ids=str)
+    @pytest.mark.parametrize(
+        "given", ["mean", "Lda", [], ["lda", "mean"], 3, ["lda", None], "linear", ["lda", "rbf"]], ids=str
+    )
     def test_bad_names_are_one_clear_error(self, given, partly):
         with pytest.raises(ValueError, match="members"):
             CMVMED(views=WIDTHS, members=given).fit(partly.X, partly.y)
 
-    def test_no_neighbors_no_graphs(self, partly):
-        model = CMVMED(views=WIDTHS, members=["linear", "rbf", "views", "consensus"]).fit(partly.X, partly.y)
-        assert model.members_["name"] == names_of(["linear", "rbf", "views", "consensus"])
-        assert model.neighbor_weight_ == 0.0
-
     def test_a_single_view_has_one_graph(self, partly):
         model = CMVMED().fit(partly.X, partly.y)
-        assert model.members_["name"] == ["linear", "rbf", "view view0", "graph", "consensus"]
+        assert model.members_["name"] == OF_ONE_VIEW
 
     @pytest.mark.parametrize("given", ["callable", "precomputed"])
-    def test_given_kernels_are_joined_as_they_are(self, given, partly, assert_finite):
+    def test_given_kernels_have_views_and_consensus_alone(self, given, partly, assert_finite):
         X = [partly.a, partly.b]
         kernel = "precomputed" if given == "precomputed" else lambda A, B: A @ B.T
         X = [view @ view.T for view in X] if given == "precomputed" else X
         model = CMVMED(kernel=kernel).fit(X, partly.y)
-        assert model.members_["name"] == ["joint", "view view0", "view view1", "consensus"]
+        assert model.members_["name"] == ["view view0", "view view1", "consensus"]
         assert_finite(model, X)
 
-    def test_a_view_of_no_weight_has_no_opinion(self, partly):
+    def test_a_view_of_no_weight_takes_part_in_no_member(self, partly):
         model = CMVMED(views=WIDTHS, view_weights=[1.0, 0.0]).fit(partly.X, partly.y)
-        assert model.members_["name"] == ["linear", "rbf", "view view0", "graph", "consensus"]
+        assert model.members_["name"] == OF_ONE_VIEW
+        X = partly.X.copy()
+        X[:, 3:] += 100.0
+        np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(partly.X))
 
-    @pytest.mark.parametrize("kinds", [["linear"], ["linear", "rbf", "views"], ["graph", "view_graphs"]])
+    @pytest.mark.parametrize("kinds", [["lda"], ["views", "lda", "trees"], ["view_graphs", "trees_all"]])
     def test_without_the_consensus_there_are_no_sweeps(self, kinds, partly):
         model = CMVMED(views=WIDTHS, members=kinds).fit(partly.X, partly.y)
         assert model.n_iter_ == 1
@@ -108,12 +119,11 @@ class TestWhichTakePart:
         table = model.fit(partly.X, partly.y).members_
         assert table["name"] == ["consensus"]
         np.testing.assert_array_equal(table["weight"], [1.0])
-        assert model.probability_scale_ == 1.0
 
 
 class TestTable:
     @pytest.mark.parametrize("problem", ["partly", "partly_three"])
-    def test_weights_sum_to_one_and_all_columns_have_a_value_per_opinion(self, problem, request):
+    def test_weights_sum_to_one_and_all_columns_have_a_value_per_member(self, problem, request):
         data = request.getfixturevalue(problem)
         table = CMVMED(views=WIDTHS).fit(data.X, data.y).members_
         assert list(table) == ["name", "weight", "accuracy", "log_loss"]
@@ -122,15 +132,18 @@ class TestTable:
         assert ((table["accuracy"] >= 0.0) & (table["accuracy"] <= 1.0)).all()
         assert (table["log_loss"] > 0.0).all()
         frame = pd.DataFrame(table)
-        assert frame.shape == (7, 4)
+        assert frame.shape == (8, 4)
         assert frame.notna().all(axis=None)
 
-    def test_a_view_of_noise_has_the_least_weight(self):
+    def test_a_view_of_noise_hardly_counts(self):
+        """Held-out labels make its probabilities nearly equal, whatever its weight."""
         X, y, _ = clusters(labels=8)
         X = np.hstack([X, np.random.default_rng(1).normal(size=(len(X), 3))])
-        table = CMVMED(views=[3, 3, 3]).fit(X, y).members_
-        weight = dict(zip(table["name"], table["weight"], strict=True))
-        assert weight["view view2"] < min(weight["view view0"], weight["view view1"])
+        model = CMVMED(views=[3, 3, 3]).fit(X, y)
+        loss = dict(zip(model.members_["name"], model.members_["log_loss"], strict=True))
+        assert loss["view view2"] > 1.5 * max(loss["view view0"], loss["view view1"])
+        largest = {name: p.max(axis=1).mean() for name, p in model.predict_proba_by_member(X).items()}
+        assert largest["view view2"] < 0.6 < min(largest["view view0"], largest["view view1"])
 
     def test_nothing_is_known_where_no_label_was_held_out(self, partly):
         table = CMVMED(views=WIDTHS, members=None).fit(partly.X, partly.y).members_
@@ -173,11 +186,11 @@ class TestHowLabelsWereDrawn:
         assert CMVMED(views=[2, 2]).fit(X, y).class_prior_[1] == pytest.approx(0.7, abs=0.05)
 
     def test_the_labels_shares_do_not_count_if_drawn_per_class(self):
-        X, y, _ = biased()
+        X, y, truth = biased()
         per_class = CMVMED(views=[2, 2], labels_drawn="per_class").fit(X, y)
         with pytest.warns(UserWarning, match=DRAW):
             random = CMVMED(views=[2, 2], labels_drawn="random").fit(X, y)
-        assert per_class.class_prior_[1] == pytest.approx(0.7, abs=0.05)
+        assert per_class.class_prior_[1] == pytest.approx(truth[y == -1].mean(), abs=0.05)
         assert random.class_prior_[1] < per_class.class_prior_[1]
 
     def test_equal_counts_are_taken_as_drawn_per_class(self):
@@ -220,7 +233,9 @@ def recordings(seed=0, n_groups=24, size=8, effect=6.0):
 
 
 class TestGroups:
-    @pytest.mark.filterwarnings("ignore:The expected accuracy", "ignore:Held-out labels are predicted no better")
+    @pytest.mark.filterwarnings(
+        "ignore:The expected accuracy", "ignore:Held-out labels are predicted correctly no more often"
+    )
     def test_labels_of_one_group_are_held_out_together(self):
         X, y, truth, group = recordings()
         alone = CMVMED(views=[3, 3]).fit(X, y)
@@ -230,7 +245,9 @@ class TestGroups:
         accuracy = grouped.score(X[y == -1], truth[y == -1])
         assert abs(grouped.accuracy_estimate().held_out - accuracy) < abs(alone.accuracy_estimate().held_out - accuracy)
 
-    @pytest.mark.filterwarnings("ignore:The expected accuracy", "ignore:Held-out labels are predicted no better")
+    @pytest.mark.filterwarnings(
+        "ignore:The expected accuracy", "ignore:Held-out labels are predicted correctly no more often"
+    )
     def test_the_names_of_groups_do_not_matter(self):
         X, y, _, group = recordings()
         names = np.array([f"recording {number:02d}" for number in group])
@@ -242,11 +259,9 @@ class TestGroups:
 
     def test_groups_of_one_row_are_no_groups(self):
         X, y, _ = clusters()
-        first, second = (
-            CMVMED(views=[3, 3], members="linear").fit(X, y, groups=own) for own in (None, np.arange(len(y)))
-        )
-        found, expected = (model.predict_proba_by_member(X)["linear"] for model in (second, first))
-        np.testing.assert_allclose(found, expected, atol=1e-10)  # the folds of the calibration differ
+        first, second = (CMVMED(views=[3, 3], members="lda").fit(X, y, groups=own) for own in (None, np.arange(len(y))))
+        found, expected = (scores_before_calibration(model, X) for model in (second, first))  # whose folds differ
+        np.testing.assert_allclose(found, expected, atol=1e-10)
 
     @pytest.mark.parametrize(
         ("groups", "message"),
@@ -291,7 +306,9 @@ class TestWarnings:
     def test_nothing_learned(self):
         rng = np.random.default_rng(3)
         X, y = rng.normal(size=(300, 6)), np.where(np.arange(300) < 30, np.arange(300) % 2, -1)
-        with pytest.warns(UserWarning, match="Held-out labels are predicted no better .* nothing was learned"):
+        with pytest.warns(
+            UserWarning, match="Held-out labels are predicted correctly no more often .* nothing was learned"
+        ):
             CMVMED(views=[3, 3]).fit(X, y)
 
     def test_expected_accuracy_below_the_largest_class(self):
@@ -341,7 +358,7 @@ class TestAccuracyEstimate:
         text = str(CMVMED(views=WIDTHS).fit(partly.X, partly.y).accuracy_estimate())
         assert "by the labels alone: the unlabeled rows" in text
         alone = str(CMVMED(views=WIDTHS, members="consensus").fit(partly.X, partly.y).accuracy_estimate())
-        assert alone.endswith("are predicted.")
+        assert alone.endswith("are predicted correctly.")
 
     def test_text_without_held_out_labels(self, partly):
         y = np.where(np.arange(40) < 2, partly.y, -1)
@@ -358,7 +375,7 @@ class TestAccuracyEstimate:
         )
         X = np.hstack([moons, moons]) + 0.03 * np.random.default_rng(1).normal(size=(400, 4))
         y = np.where(np.arange(400) < 40, truth, -1)
-        model = CMVMED(views=[2, 2], members=["linear", "graph"]).fit(X, y)
+        model = CMVMED(views=[2, 2], members=["lda", "view_graphs"]).fit(X, y)
         assert "the unlabeled rows helped" in str(model.accuracy_estimate())
         assert model.score(X, truth) > 0.95
 
@@ -427,7 +444,7 @@ class TestSymmetries:
         return np.round(X) if grid else X, y
 
     @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-    def test_the_order_of_rows_classes_and_views(self, task, settings):
+    def test_the_order_of_rows_and_classes(self, task, settings):
         X, y = task
         rng, model = np.random.default_rng(0), CMVMED(**settings)
         views = [X[:, :3], X[:, 3:]]
@@ -437,7 +454,21 @@ class TestSymmetries:
         other = rng.permutation(y.max() + 1)
         exchanged = model.fit(views, np.where(y == -1, -1, other[y])).predict_proba(views)
         assert_same_probabilities(exchanged[:, other], expected)
+
+    @pytest.mark.parametrize("settings", SETTINGS, ids=str)
+    def test_the_order_of_views(self, task, settings):
+        X, y = task
+        views, model = [X[:, :3], X[:, 3:]], CMVMED(members=WITHOUT_TREES, **settings)
+        expected = model.fit(views, y).predict_proba(views)
         assert_same_probabilities(model.fit(views[::-1], y).predict_proba(views[::-1]), expected)
+
+    def test_the_order_of_views_changes_few_classes_by_trees(self, task):
+        """Trees draw columns and thresholds by the numbers of columns."""
+        X, y = task
+        views, model = [X[:, :3], X[:, 3:]], CMVMED()
+        first, second = (model.fit(own, y).predict_proba(own) for own in (views, views[::-1]))
+        assert (first.argmax(axis=1) == second.argmax(axis=1)).mean() > 0.95
+        assert np.abs(first - second).mean() < 0.03
 
     @pytest.mark.parametrize("settings", SETTINGS, ids=str)
     def test_scale_and_container(self, task, settings):
@@ -457,8 +488,7 @@ class TestSymmetries:
         counts[np.unique(y, return_index=True)[1]] = 1  # a label of each class
         counts[y.max() + 1 : 2 * y.max() + 2] = 2  # and another
         groups = rng.integers(0, 25, len(y)) if grouped else None
-        prior = "labels" if y.max() == 1 else "auto"  # anchors, of two classes, leave a row out with all of its weight
-        model, repeated = CMVMED(views=[3, 3], class_prior=prior, **settings), np.repeat(np.arange(len(y)), counts)
+        model, repeated = CMVMED(views=[3, 3], **settings), np.repeat(np.arange(len(y)), counts)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Class .* has labeled rows of one group")
             weighted = model.fit(X, y, sample_weight=counts, groups=groups).predict_proba(X)
@@ -481,8 +511,7 @@ class TestManyRows:
         X, y, truth, views = gaussian_task(2100, 30, n_classes=3)
         model = CMVMED(views=views, n_stages=2).fit(X, y)
         assert model.approximation_["kind"] == "nystroem"
-        assert model.members_["name"][0] == "linear"
-        assert model.neighbor_weight_ == 0.0
+        assert model.members_["name"][2] == "lda"
         check_training_rows(model, X, y, atol=1e-5)
         assert model.score(X, truth) > 0.8
 
@@ -498,7 +527,7 @@ class TestManyRows:
         assert model.score(X, truth) > 0.8
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("members", ["auto", ["linear", "graph"]])
+    @pytest.mark.parametrize("members", ["auto", ["lda", "view_graphs"]])
     def test_a_file_of_many_rows(self, members, tmp_path):
         X, y, truth, views = gaussian_task(6000, 40)
         np.save(tmp_path / "rows.npy", X)
@@ -510,9 +539,9 @@ class TestManyRows:
         check_training_rows(model, X, y, atol=1e-5)
         assert model.score(X, truth) > 0.8
 
-    def test_more_labels_than_opinions_learn_from(self):
+    def test_more_labels_than_members_learn_from(self):
         X, y, truth, views = gaussian_task(1300, 1100)
-        model = CMVMED(views=views, members=["linear", "rbf"]).fit(X, y)
+        model = CMVMED(views=views, members=["views", "lda"]).fit(X, y)
         assert model.accuracy_estimate().n_held_out <= 1000.0
         assert abs(model.accuracy_estimate().mean - model.score(X[y == -1], truth[y == -1])) < 0.1
         check_training_rows(model, X, y)
@@ -539,7 +568,7 @@ def test_many_views(assert_finite):
     views = np.hstack([clusters(seed=seed)[0][:, :1] for seed in range(12)])
     _, y, truth = clusters()
     model = CMVMED(views=[1] * 12).fit(views, y)
-    assert len(model.members_["name"]) == 17
+    assert len(model.members_["name"]) == 18
     assert_finite(model, views)
     assert model.score(views, truth) > 0.9
 
@@ -553,13 +582,14 @@ def test_a_fit_that_is_stopped_has_the_prior_weights(partly):
             return context.task_name == "stage"
 
     model = CMVMED(views=WIDTHS).set_callbacks(Stop()).fit(partly.X, partly.y)
-    assert model.members_["weight"][-1] == 1.0 / model.classes_.size
+    expected = [1 / 14, 1 / 14, *[1 / 7] * 6]  # equal for all kinds, and among the two views
+    np.testing.assert_allclose(model.members_["weight"], expected, rtol=1e-12)
     assert model.history_["stage"].max() == 1
     with pytest.raises(ValueError, match="let the fit run to its end"):
         model.accuracy_estimate()
 
 
-def test_probabilities_by_opinion_are_those_that_are_pooled():
+def test_probabilities_by_member_are_those_that_are_pooled():
     """Each is a distribution; the one member of a model with a single one is, up to its scale and shares, the model."""
     X, y, _ = clusters()
     model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
@@ -569,11 +599,11 @@ def test_probabilities_by_opinion_are_those_that_are_pooled():
         np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
     consensus = CMVMED(views=WIDTHS_OF_CLUSTERS, members="consensus").fit(X, y)
     np.testing.assert_allclose(consensus.predict_proba_by_member(X)["consensus"], consensus.predict_proba(X))
-    alone = CMVMED(views=WIDTHS_OF_CLUSTERS, members=["rbf"], class_prior=None).fit(X, y)
-    assert (alone.predict_proba_by_member(X)["rbf"].argmax(axis=1) == alone.predict_proba(X).argmax(axis=1)).all()
+    alone = CMVMED(views=WIDTHS_OF_CLUSTERS, members=["lda"], class_prior=None).fit(X, y)
+    assert (alone.predict_proba_by_member(X)["lda"].argmax(axis=1) == alone.predict_proba(X).argmax(axis=1)).all()
 
 
-def test_a_row_without_any_view_has_the_class_prior_by_every_opinion():
+def test_a_row_without_any_view_has_the_class_prior_by_every_member():
     X, y, _ = clusters()
     model = CMVMED(views=WIDTHS_OF_CLUSTERS).fit(X, y)
     with pytest.warns(UserWarning, match="no view present"):

@@ -49,7 +49,7 @@ def test_a_row_that_lacks_a_view_is_scored_by_the_others(algorithm, partly, gapp
 
 
 @pytest.mark.parametrize("algorithm", ["bohning", "jaakkola", "exact", "newton"])
-def test_rows_that_lack_a_view_get_the_same_opinions_as_training_and_as_new_rows(
+def test_rows_that_lack_a_view_get_the_same_probabilities_as_training_and_as_new_rows(
     algorithm, partly, gappy, assert_finite
 ):
     model = with_algorithm(algorithm, views=VIEWS, **FEW).fit(gappy, partly.y)
@@ -349,7 +349,7 @@ def test_weights_of_med(partly):
 RAW = {"kernel": "linear", "scaling": None, "prior_variance": 0.01}  # nothing here is estimated from weighted rows
 
 
-@pytest.mark.parametrize("model", [MED(**RAW), consensus(views=VIEWS, class_prior=0.5, **RAW)])
+@pytest.mark.parametrize("model", [MED(**RAW), CMVMED(views=VIEWS, class_prior=0.5, members=None, n_stages=3, **RAW)])
 def test_equal_weights_of_labeled_rows_multiply_C(model, partly):
     weights = np.where(partly.y >= 0, 3.0, 1.0)
     weighted = clone(model).fit(partly.X, partly.y, sample_weight=weights)
@@ -360,7 +360,7 @@ def test_equal_weights_of_labeled_rows_multiply_C(model, partly):
 
 
 def test_weights_of_a_class_move_the_members(partly):
-    members = ["linear", "rbf", "views", "graph"]
+    members = ["views", "lda", "view_graphs", "trees"]
     shares = [
         few_stages(views=VIEWS, class_prior=None, members=members)
         .fit(partly.X, partly.y, sample_weight=np.where(partly.y >= 0, np.take(weights, partly.y), 1.0))

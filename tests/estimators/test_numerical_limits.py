@@ -138,7 +138,8 @@ def test_sparse_and_dense_matrices_of_the_same_values_give_the_same_predictions(
 @pytest.mark.parametrize("accuracy", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("n_held_out", [1e-300, 1.0, 1e20, 1e300])
 def test_the_interval_of_the_accuracy_is_in_order(accuracy, n_held_out):
-    found = HeldOutAccuracy(accuracy, np.nan, 0.0, 0.0, largest=accuracy, n_held_out=n_held_out, divisor=2.0)
+    labels = {"confidence_labels": 20.0, "interval_labels": (0.3, 4.0)}
+    found = HeldOutAccuracy(accuracy, np.nan, 0.0, 0.0, largest=accuracy, n_held_out=n_held_out, **labels)
     estimate = found.estimate(0.9)
     assert 0.0 <= estimate.low <= estimate.mean <= estimate.high <= 1.0
 

@@ -79,8 +79,8 @@ def test_a_clone_is_the_same_model(algorithm, partly):
 def test_a_fit_has_nothing_beyond_the_paper(partly):
     model = CMVMED.paper(views=VIEWS).fit(partly.X, partly.y)
     np.testing.assert_array_equal(model.view_weights_, [0.5, 0.5])
-    assert model.neighbor_weight_ == 0.0
-    assert model.probability_scale_ == 1.0
+    assert model.members_["name"] == ["consensus"]
+    assert model._model.temperature == model.temperature == 1.0
     assert model.consensus_weight_ == pytest.approx(1.0 - np.exp(-0.5 * model.n_stages))
     np.testing.assert_array_equal(model._model.score_offset, [0.0])
     with pytest.raises(ValueError, match="cross-fit"):

@@ -9,7 +9,6 @@ from sklearn.exceptions import NotFittedError
 import cmvmed
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
-from tests.model import version_1
 
 VIEWS = [3, 2]
 
@@ -52,7 +51,7 @@ def test_a_row_without_any_view_has_all_classes(model, partly):
     np.testing.assert_array_equal(sets[1:], model.predict_set(partly.X, 0.5)[1:])
 
 
-@pytest.mark.parametrize("members", ["auto", "consensus", ["views", "linear"]])
+@pytest.mark.parametrize("members", ["auto", "consensus", ["views", "lda"]])
 def test_held_out_probabilities_of_all_kinds_of_models(partly_three, members):
     fitted = CMVMED(views=VIEWS, members=members).fit(partly_three.X, partly_three.y)
     scores = fitted._model.held_out
@@ -115,12 +114,6 @@ def test_files_and_dask_collections(model, partly, tmp_path):
 def test_a_saved_model_gives_the_same_sets(model, partly, tmp_path):
     model.save(tmp_path / "m.cmvmed")
     np.testing.assert_array_equal(cmvmed.load(tmp_path / "m.cmvmed").predict_set(partly.X), model.predict_set(partly.X))
-
-
-def test_files_of_before_prediction_sets_say_so():
-    old = cmvmed.load(version_1.FOLDER / "dense.cmvmed")
-    with pytest.raises(ValueError, match="A model file of an older release does not hold them"):
-        old.predict_set(np.zeros((1, old.n_features_in_)))
 
 
 def coverage(number, *, per_class=False):

@@ -99,7 +99,7 @@ def test_rows_that_lack_views(partly_three):
     [
         {"approximation": 20},
         {"members": "consensus"},
-        {"members": ["lda", "views", "consensus"]},
+        {"members": ["views", "lda", "consensus"]},
         {"kernel": "cosine"},
         {"kernel": "linear", "scaling": None},
         {"kernel": affine_kernel},

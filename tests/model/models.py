@@ -151,7 +151,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "frame": frame,
     "landmarks": lambda: of_cmvmed(approximation=20),
     "consensus": lambda: of_cmvmed(members="consensus"),
-    "no consensus": lambda: of_cmvmed(members=["linear", "view_graphs"]),
+    "no consensus": lambda: of_cmvmed(members=["lda", "view_graphs", "trees"]),
     "not calibrated": lambda: of_cmvmed(members=None, class_prior={0: 0.2, 1: 0.3, 2: 0.5}, kernel=["rbf", "cosine"]),
     "jaakkola": lambda: of_cmvmed(algorithm="jaakkola", scaling=None, gamma={"a": 0.1, "b": np.float64(0.2)}),
     "paper": lambda: Example(CMVMED.paper(views=TWO).fit(two_views(), labels()[1]), two_views()),

@@ -20,7 +20,7 @@ from cmvmed.views.preprocessing import fit_scaling
 from tests.core.factories import rejects
 
 N = 240
-WITHOUT_GRAPHS = {"members": ["linear", "rbf", "views", "consensus"]}
+WITHOUT_GRAPHS = {"members": ["views", "lda", "consensus"]}
 
 
 def problem(seed=0):
@@ -55,7 +55,7 @@ def test_a_projected_expansion_agrees_at_the_landmarks():
 
 def test_a_linear_kernel_loses_nothing():
     """Landmarks that span the features express every linear function."""
-    model, X = fitted(kernel="linear", members=["linear", "views", "consensus"])
+    model, X = fitted(kernel="linear", members=["views", "lda", "consensus"])
     smaller = compact_model(model._model, 40)
     assert smaller.same_class == 1.0
     assert smaller.mean_change < 1e-8
@@ -93,15 +93,15 @@ def test_the_reported_change_is_that_of_predictions_of_training_rows():
 def test_a_graph_keeps_so_many_nodes_with_mean_scores():
     model, _ = fitted(members=["graph", "consensus"])
     graph = model._model.members[0].terms[0]
-    small = compact_model(model._model, 60).model.members[0].terms[0]
-    assert small.size == 60
-    assert small.n_neighbors == round(5 * 60 / 240)
+    small = compact_model(model._model, 120).model.members[0].terms[0]
+    assert small.size == 120
+    assert small.n_neighbors == round(5 * 120 / 240)
     np.testing.assert_allclose(small.mass.sum(), graph.mass.sum())
     np.testing.assert_allclose(small.mass @ small.node_scores, graph.mass @ graph.node_scores, rtol=1e-9, atol=1e-9)
 
 
 def test_few_rows_are_left_as_they_are(tmp_path):
-    model, X = fitted(members=["rbf", "graph", "consensus"])
+    model, X = fitted(kernel="rbf", members=["views", "view_graphs", "consensus"])
     model.save(tmp_path / "m", compact=1000)
     assert np.array_equal(cmvmed.load(tmp_path / "m").predict_proba(X), model.predict_proba(X))
 

@@ -25,7 +25,7 @@ from cmvmed.workbench import Project, TrainedProject, ViewSettings, init
 from tests.model.models import Example, example, labels, two_views
 from tests.workbench.jobs import write_tickets
 
-ACCURACY = ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "divisor")
+ACCURACY = ("hits", "labels_only", "gained", "lost", "largest", "n_held_out", "confidence_labels", "interval_labels")
 LIMIT = 32 << 20  # bytes that a file may take here
 FORBIDDEN = (
     "pickle.find_class",
@@ -367,12 +367,16 @@ def test_other_files(tmp_path, entries):
         cmvmed.load(tmp_path / "nothing")
 
 
-def test_a_later_version_names_the_release_to_install(tmp_path, entries):
+def test_another_version_says_what_to_do(tmp_path, entries):
     later = with_document(entries, version=FORMAT_VERSION + 1, written_by={"cmvmed": "99.1"})
     message = refusal(tmp_path / "m", later)
     assert "cannot be loaded" in message
     assert f"version {FORMAT_VERSION + 1} of the format, written by cmvmed '99.1'" in message
     assert "install a newer release" in message
+    earlier = with_document(entries, version=FORMAT_VERSION - 1, written_by={"cmvmed": "0.0.1"})
+    message = refusal(tmp_path / "m", earlier)
+    assert f"version {FORMAT_VERSION - 1} of the format, written by cmvmed '0.0.1'" in message
+    assert "train the model again" in message
     for version in (None, "1", 0, True, 1.0):
         assert "which version" in refusal(tmp_path / "m", with_document(entries, version=version))
 

@@ -11,10 +11,9 @@ from scipy import sparse
 from cmvmed import CMVMED, config_context
 from cmvmed._config import configured_memory_limit, configured_prediction_dtype
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.members.stacking import log_linear_pool
 from cmvmed.model.evaluate import member_logits
 from cmvmed.model.terms import covers
-from cmvmed.numerics.softmax import log_softmax, softmax
+from cmvmed.numerics.softmax import softmax
 from tests.core.factories import rejects
 
 
@@ -57,15 +56,14 @@ def test_terms_that_share_distances_have_the_scores_that_each_has_alone(fitted, 
 @pytest.mark.parametrize("kind", ["whole", "without views", "with gaps", "equal to training rows"])
 @pytest.mark.parametrize("n_rows", [1, 7, 300])
 def test_probabilities_are_those_of_the_members_one_by_one(fitted, kind, n_rows):
-    """Members are pooled log-linearly, brought to the class shares, and mixed with the consensus."""
+    """The product of the members' probabilities, each to the power of its weight, brought to the class shares."""
     estimator, X = fitted
     model, rows = estimator._model, new_rows(X, kind)[:n_rows]
     matrices = model.schema.layout.split(rows)
     present = model.row_check.present(0, matrices)
-    logits, mixing = logits_one_by_one(model, matrices, present), model.mixing
-    pool = log_linear_pool(log_softmax(logits[:-1]), mixing.pooling[0, :-1]) + mixing.offsets[0]
-    p = [softmax(scale * z) for scale, z in zip(mixing.scales, (pool, logits[-1]), strict=True)]
-    expected = softmax(mixing.scale * np.log(mixing.weights[0] * p[0] + mixing.weights[1] * p[1]))
+    p, pool = softmax(logits_one_by_one(model, matrices, present)), model.pool
+    product = np.prod(p ** pool.weights[:, None, None], axis=0) * np.exp(pool.offset)
+    expected = product / product.sum(axis=1, keepdims=True)
     has_view = np.any(present, axis=0)
     found = estimator.predict_proba(rows)
     np.testing.assert_allclose(found[has_view], expected[has_view], rtol=1e-9, atol=1e-12)
@@ -86,7 +84,7 @@ def test_each_distance_and_kernel_value_is_computed_once(fitted):
     assert [len(graphs.graphs) for graphs in sums.graphs] == [4]  # one by all views, and one by each
     assert [len(graphs.distances) for graphs in sums.graphs] == [3]
     gaussians = [len(own.sum.gaussians) for own in sums.kernels if own.sum.gaussians]
-    assert gaussians == [2, 2, 2]  # of members ("rbf" and that of the view) and of the consensus
+    assert gaussians == [2, 2, 2]  # of the view as a member, with all rows as its mean, and of the consensus
     assert len(sums.forms.views) == 3
 
 
@@ -102,9 +100,9 @@ def test_a_form_with_a_narrower_clip_is_the_other_clipped(fitted):
 
 def test_a_member_without_weight_is_left_out(fitted):
     model = fitted[0]._model
-    pooling = model.mixing.pooling.copy()
-    pooling[0, 1] = 0.0
-    others = replace(model, mixing=replace(model.mixing, pooling=pooling))
+    weights = model.pool.weights.copy()
+    weights[1] = 0.0
+    others = replace(model, pool=replace(model.pool, weights=weights))
     every, fewer = (sum(len(f.terms) for f in own.evaluator()._sums.functions) for own in (model, others))
     assert fewer == every - len(model.members[1].terms)
 
@@ -178,7 +176,7 @@ def test_a_changed_model_has_other_predictions(fitted):
     model, X = fitted
     before = model.predict_proba(X[:5])
     changed = copy(model)
-    changed._model = replace(model._model, members=(model._model.consensus,), mixing=None)
+    changed._model = replace(model._model, members=(model._model.consensus,), pool=None)
     assert np.abs(changed.predict_proba(X[:5]) - before).max() > 1e-4
     np.testing.assert_array_equal(model.predict_proba(X[:5]), before)
     assert model._model.evaluator() is model._model.evaluator()
@@ -193,7 +191,7 @@ def test_each_precision_has_its_own_sums(fitted):
 
 
 def test_rows_without_a_view_that_nodes_have_are_not_covered(fitted):
-    vote = next(term for own in fitted[0]._model.members for term in own.terms if len(term.views) > 1)
+    vote = next(own.terms[0] for own in fitted[0]._model.members if own.name == "graph")
     present = [np.array([True, False, False]), np.array([True, True, False]), np.array([False, False, False])]
     assert covers(vote, present).tolist() == [True, True, False]
     lacking = replace(vote, place=(vote.place[0], np.full_like(vote.place[1], -1), *vote.place[2:]))

@@ -20,12 +20,15 @@ from cmvmed.model.fitted_model import Member
 from cmvmed.model.forests import filled, forest_term
 from cmvmed.numerics import trees as decision_trees
 from cmvmed.numerics.trees import rounded_down
+from cmvmed.views.preprocessing import Imputation, Scaling
+from cmvmed.views.view_rows import ViewPreprocessor
 from tests.array_libraries import put
 from tests.core.factories import rejects
 from tests.model.models import K, labels, of_cmvmed, sparse_views, two_views
 
 SMOOTHING = 0.3
 FILL = (np.full(5, 0.25), np.linspace(-1.0, 1.0, 7))
+RAW = [ViewPreprocessor(Scaling(None), None, Imputation(fill, np.zeros(fill.size), 0)) for fill in FILL]
 
 
 def split(X):
@@ -51,7 +54,7 @@ def logs(p, smoothing=SMOOTHING):
 def fitted(n_trees=20, **settings):
     """A forest over both views, and its term."""
     forest = ExtraTreesClassifier(n_trees, random_state=0, **settings).fit(two_views(), labels()[0])
-    return forest, forest_term(forest, (0, 1), FILL, SMOOTHING, K)
+    return forest, forest_term([forest], (0, 1), RAW, FILL, SMOOTHING, K)
 
 
 IMPURE = {"min_samples_leaf": 4, "class_weight": "balanced", "bootstrap": True}
@@ -132,7 +135,7 @@ def test_sparse_views_use_only_the_columns_of_the_trees(form):
     matrices = [form(own) for own in sparse_views()]
     dense = np.hstack([own.toarray() for own in matrices])
     forest = ExtraTreesClassifier(5, max_leaf_nodes=4, random_state=0).fit(dense, labels()[0])
-    term = forest_term(forest, (0, 1), [np.zeros(40), np.zeros(40)], SMOOTHING, K)
+    term = forest_term([forest], (0, 1), [ViewPreprocessor(Scaling(None), None)] * 2, [np.zeros(40)] * 2, SMOOTHING, K)
     assert term.n_kept < 20
     term.check(K, [40, 40])
     has = [np.ones(60, dtype=bool)] * 2
@@ -152,7 +155,7 @@ def test_many_rows_in_blocks(monkeypatch):
 def test_a_class_that_the_forest_has_not_seen_gets_no_votes():
     X, y = two_views(), labels()[0]
     forest = ExtraTreesClassifier(10, random_state=0).fit(X[y != 1], y[y != 1])
-    term = forest_term(forest, (0, 1), FILL, SMOOTHING, K)
+    term = forest_term([forest], (0, 1), RAW, FILL, SMOOTHING, K)
     p = np.zeros((60, K))
     p[:, [0, 2]] = forest.predict_proba(X)
     np.testing.assert_allclose(term.scores(split(X), present(split(X))), logs(p), atol=1e-12)
@@ -162,7 +165,7 @@ def test_a_class_that_the_forest_has_not_seen_gets_no_votes():
 def test_trees_without_inner_nodes():
     X = two_views()
     forest = ExtraTreesClassifier(3, random_state=0).fit(X, np.full(60, 2))
-    term = forest_term(forest, (0, 1), FILL, SMOOTHING, K)
+    term = forest_term([forest], (0, 1), RAW, FILL, SMOOTHING, K)
     term.check(K, [5, 7])
     expected = logs(np.tile([0.0, 0.0, 1.0], (60, 1)))
     np.testing.assert_allclose(term.scores(split(X), present(split(X))), expected, atol=1e-12)
@@ -223,7 +226,8 @@ TERMS = {
     "columns of one view": lambda t: {"columns": t.columns[:1]},
     "a fill value that is not finite": lambda t: {"fill": (changed(t.fill[0], 1, np.inf), t.fill[1])},
     "too few fill values": lambda t: {"fill": (t.fill[0][1:], t.fill[1])},
-    "no view": lambda t: {"views": (), "columns": (), "fill": ()},
+    "no view": lambda t: {"views": (), "preprocessors": (), "columns": (), "fill": ()},
+    "preprocessors of one view": lambda t: {"preprocessors": t.preprocessors[:1]},
     "no smoothing": lambda t: {"smoothing": 0.0},
     "NaN as smoothing": lambda t: {"smoothing": float("nan")},
     "infinite smoothing": lambda t: {"smoothing": float("inf")},
@@ -244,20 +248,16 @@ def test_tampered_arrays_are_refused(change):
 
 
 @cache
-def with_forest(n_classes=K, n_trees=20, members="auto", **settings):
+def with_forest(n_classes=K, n_trees=20, members=("views", "lda", "view_graphs", "consensus"), **settings):
     """A fitted CMVMED whose members have a forest beside them."""
     X = two_views(n_classes)
-    estimator = copy(
-        of_cmvmed(X, labels(n_classes)[1], members=list(members) if isinstance(members, tuple) else members).model
-    )
+    estimator = copy(of_cmvmed(X, labels(n_classes)[1], members=list(members)).model)
     forest = ExtraTreesClassifier(n_trees, random_state=0, **settings).fit(X, labels(n_classes)[0])
-    term = forest_term(forest, (0, 1), FILL, SMOOTHING, n_classes)
+    term = forest_term([forest], (0, 1), RAW, FILL, SMOOTHING, n_classes)
     member = Member("forest", (term,), np.ones(1), "sum", 1.0, np.zeros(n_classes))
     model = estimator._model
-    own = np.zeros((len(model.mixing.weights), 1))
-    own[0] = 0.7
-    mixing = replace(model.mixing, pooling=np.hstack([own, model.mixing.pooling]))
-    estimator._model = replace(model, members=(member, *model.members), mixing=mixing)
+    pool = replace(model.pool, weights=np.append(0.7, model.pool.weights))
+    estimator._model = replace(model, members=(member, *model.members), pool=pool)
     estimator._model.check()
     return estimator, X
 
@@ -282,10 +282,8 @@ def test_the_evaluation_adds_the_forest_to_the_other_terms(form):
         own.logits([t.scores(matrices, present(split(X))) for t in own.terms], present(split(X)))
         for own in model.members
     ]
-    pooled = np.tensordot(model.mixing.pooling, np.stack(apart), 1) + model.mixing.offsets[:, None]
-    np.testing.assert_allclose(
-        model.evaluator().group_logits(matrices, present(split(X))), pooled, rtol=1e-9, atol=1e-10
-    )
+    pooled = np.tensordot(model.pool.weights, np.stack(apart), 1) + model.pool.offset
+    np.testing.assert_allclose(model.evaluator().logits(matrices, present(split(X))), pooled, rtol=1e-9, atol=1e-10)
 
 
 @quiet
@@ -313,7 +311,7 @@ def test_a_file_with_a_tampered_forest_is_refused(change, tmp_path):
 
 
 def test_compact_files_keep_the_forest(tmp_path):
-    model, X = with_forest(members=("linear", "views", "consensus"))
+    model, X = with_forest(members=("views", "lda", "consensus"))
     model.save(tmp_path / "m", compact=50)
     kept, whole = (own._model.members[0].terms[0] for own in (cmvmed.load(tmp_path / "m"), model))
     matrices = split(X)
@@ -346,7 +344,10 @@ def test_onnx_models_have_the_same_probabilities(settings, dtype):
 
 def test_only_onnx_models_with_trees_need_their_operators():
     pytest.importorskip("onnx")
-    domains = [[own.domain for own in model.to_onnx().opset_import] for model in (with_forest()[0], of_cmvmed().model)]
+    domains = [
+        [own.domain for own in model.to_onnx().opset_import]
+        for model in (with_forest()[0], of_cmvmed(members="lda").model)
+    ]
     assert domains == [["", "ai.onnx.ml"], [""]]
 
 
@@ -375,7 +376,9 @@ def test_array_libraries_give_the_same_probabilities(xp, settings):
 
 def test_filled_rows_are_those_that_a_forest_is_fitted_to():
     X = with_gaps(two_views())
-    rows = filled(split(X), present(split(X)), FILL)
+    has = present(split(X))
+    points = [np.where(h[:, None], raw.transform(v), 0.0) for h, raw, v in zip(has, RAW, split(X), strict=True)]
+    rows = filled(points, has, FILL)
     expected = np.where(np.isnan(X), np.concatenate(FILL), X).astype(np.float32)
     np.testing.assert_array_equal(rows, expected)
     assert rows.dtype == np.float32

@@ -24,7 +24,7 @@ import cmvmed
 from cmvmed import CMVMED, MED
 from cmvmed.data.layout import InputSchema, ViewLayout
 from cmvmed.model.expansions import Expansion
-from cmvmed.model.fitted_model import Member, Mixing, Model, RowNumbers
+from cmvmed.model.fitted_model import Member, Model, Pool, RowNumbers
 from cmvmed.model.forests import Forest
 from cmvmed.model.graph_votes import GraphVote
 from cmvmed.model.saved_types import FORMAT_VERSION, TERMS, TYPES, field_types, record_types
@@ -34,7 +34,6 @@ from cmvmed.numerics.kernels import Kernel
 from cmvmed.numerics.trees import Trees
 from cmvmed.views.preprocessing import Imputation, Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
-from tests.model import version_1
 from tests.model.models import EXAMPLES, Example, example, labels, of_cmvmed, two_views
 
 METHODS = (
@@ -161,18 +160,18 @@ def test_a_loaded_model_can_be_fitted_pickled_and_cloned(fitted, tmp_path):
     assert same(loaded.fit(X, labels()[1]).predict_proba(X), model.predict_proba(X))
 
 
-FIELDS = {  # of all records and parts of version 2 of the format
+FIELDS = {  # of all records and parts of version 3 of the format
     Centers: "view preprocessor rows numbers",
     Expansion: "rows index kernel coefficients constant bias",
-    Forest: "views columns fill trees smoothing",
+    Forest: "views preprocessors columns fill trees smoothing",
     GraphVote: "centers gammas place mass n_neighbors node_scores",
     HeldOutScores: "scores codes weights class_weights",
     Imputation: "means gaps n_cells",
     InputSchema: "layout names table_columns",
     Kernel: "view kind gamma",
     Member: "name terms weights rule scale offset",
-    Mixing: "pooling offsets weights scales scale",
-    Model: "schema classes class_prior preprocessors members mixing posteriors held_out rows",
+    Model: "schema classes class_prior preprocessors members pool posteriors held_out rows",
+    Pool: "weights offset",
     RowNumbers: "numbers labeled",
     Scaling: "kind size clip mean factor",
     Trees: "n_trees feature threshold vote votes",
@@ -192,8 +191,8 @@ def parts_in(cls):
 
 
 def test_the_fields_of_the_format_are_those_that_are_listed():
-    """A new field needs a default; a field that changes its meaning needs a new version, and code that reads files of this one."""
-    assert FORMAT_VERSION == 2
+    """A new field needs a default; a field that changes its meaning needs a new version of the format."""
+    assert FORMAT_VERSION == 3
     assert len(TYPES) <= 10
     found = parts_in(Model).union(*(parts_in(cls) for cls in TERMS.values()))
     names = {cls: " ".join(field.name for field in dataclasses.fields(cls)) for cls in found}
@@ -202,11 +201,11 @@ def test_the_fields_of_the_format_are_those_that_are_listed():
 
 def test_what_is_shared_is_written_once(fitted, tmp_path):
     """A view's training rows are used by the consensus, other members and the graphs."""
-    model = of_cmvmed(members=["rbf", "views", "graph", "consensus"], scaling="unit").model
+    model = of_cmvmed(members=["views", "view_graphs", "consensus"], scaling="unit").model
     model.save(tmp_path / "m")
     loaded = cmvmed.load(tmp_path / "m")._model
-    rbf, graph = loaded.members[0].terms[0], loaded.members[-2].terms[0]
-    assert rbf.rows.rows is loaded.view_terms[0].rows.rows
+    alone, graph = loaded.members[0].terms[1], loaded.members[-2].terms[0]
+    assert alone.rows.rows is loaded.view_terms[0].rows.rows
     assert graph.centers[0].rows is loaded.view_terms[0].rows.rows
 
 
@@ -310,16 +309,6 @@ def test_an_interrupted_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
         model.save(path, overwrite=True)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("name", version_1.MODELS)
-def test_files_of_version_1_are_read(name):
-    _, rows = version_1.MODELS[name]
-    scores = np.load(version_1.FOLDER / "scores.npz")[name]
-    model = cmvmed.load(version_1.FOLDER / f"{name}.cmvmed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        np.testing.assert_allclose(model.decision_function(rows()), scores, rtol=1e-6, atol=1e-8)
 
 
 def test_a_class_loads_its_own_models(tmp_path):

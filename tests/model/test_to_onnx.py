@@ -15,12 +15,12 @@ import cmvmed
 from cmvmed import CMVMED, MED
 from cmvmed._optional import install_command
 from cmvmed.auto.tuning import Tuning, tuning_context
+from cmvmed.estimators._settings import MEMBERS
 from cmvmed.model import onnx_model
 from cmvmed.model.onnx_model import OPSET
 from tests.core.factories import rejects
-from tests.model.models import EXAMPLES, example, labels, sparse_views, two_views
+from tests.model.models import EXAMPLES, example, labels, two_views
 from tests.model.onnx_comparison import check_same, library, ort, run, tables
-from tests.model.version_1 import FOLDER
 
 onnx = pytest.importorskip("onnx")
 
@@ -92,7 +92,7 @@ def test_views_that_only_new_rows_lack():
 
 @pytest.mark.parametrize(
     "members",
-    ["linear", "rbf", "views", "graph", "view_graphs", "consensus", ["graph", "consensus"], ["linear", "rbf"]],
+    [*MEMBERS, ["view_graphs", "consensus"], ["lda", "trees"]],
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_members(members, n_classes):
@@ -100,25 +100,10 @@ def test_members(members, n_classes):
     check_same(model, new)
 
 
-def test_the_neighbors_as_a_view_of_the_consensus():
-    """Two rings, which the graph follows."""
-    rng = np.random.default_rng(0)
-    truth, angle = rng.integers(0, 2, 500), rng.uniform(0.0, 2.0 * np.pi, (2, 500))
-    radius = 1.0 + 1.5 * truth + 0.1 * rng.normal(size=(2, 500))
-    views = [np.column_stack([r * np.cos(a), r * np.sin(a)]) for r, a in zip(radius, angle, strict=True)]
-    y = np.where(np.arange(500) < 30, truth, -1)
-    model = CMVMED().fit([view[:300] for view in views], y[:300])
-    assert model.neighbor_weight_ > 0.1
-    new = [view[300:] for view in views]
-    new[0][:50] = np.nan
-    new[1][30:80] = np.nan
-    check_same(model, new)
-
-
 @pytest.mark.parametrize(
     "settings",
     [
-        {"members": ["linear", "rbf", "views", "consensus"]},
+        {"members": ["views", "lda", "consensus"]},
         {"kernel": "linear"},
         {"kernel": "cosine"},
         {"kernel": ["rbf", "linear"], "scaling": None},
@@ -244,20 +229,13 @@ def test_labels_are_the_classes(classes, kind):
 
 
 def test_a_loaded_and_a_compact_model(tmp_path):
-    model, new = fitted(members=["linear", "rbf", "views", "consensus"], n_train=400)
+    model, new = fitted(members=["views", "lda", "consensus"], n_train=400)
     model.save(tmp_path / "m.cmvmed")
     loaded = cmvmed.load(tmp_path / "m.cmvmed")
     assert loaded.to_onnx().SerializeToString() == model.to_onnx().SerializeToString()
     small = model.to_onnx(compact=100)
     assert small.ByteSize() < 0.6 * model.to_onnx().ByteSize()
     check_same(model._compacted(100), new, proto=small)
-
-
-@pytest.mark.parametrize("name", ["dense", "landmarks", "sparse", "svm2k"])
-def test_models_of_earlier_files(name):
-    model = cmvmed.load(FOLDER / f"{name}.cmvmed")
-    X = sparse_views() if name == "sparse" else two_views()
-    check_same(model, X)
 
 
 def test_the_check_finds_a_changed_number():
@@ -277,8 +255,8 @@ def test_only_standard_operators_and_metadata():
     model = CMVMED(views={"a": "a__", "b": "b__"}).fit(frame, labels()[1])
     proto = model.to_onnx()
     onnx.checker.check_model(proto, full_check=True)
-    assert [(opset.domain, opset.version) for opset in proto.opset_import] == [("", OPSET)]
-    assert {node.domain for node in proto.graph.node} == {""}
+    assert [(opset.domain, opset.version) for opset in proto.opset_import] == [("", OPSET), ("ai.onnx.ml", 2)]
+    assert {node.domain for node in proto.graph.node} == {"", "ai.onnx.ml"}  # the latter for trees
     assert (proto.producer_name, proto.producer_version) == ("cmvmed", cmvmed.__version__)
     properties = {entry.key: json.loads(entry.value) for entry in proto.metadata_props}
     assert properties == {

@@ -59,7 +59,7 @@ def fitted_attributes(
             "support_": support,
             "dual_coef_": dual_coef,
             "prior_variance_": np.array([view.settings.prior_variance for view in fit.views]),
-            "disagreement_": _disagreement_table(fit, plan, result),
+            "disagreement_": _disagreement_table(fit, plan, result, model.score_offset),
             "dual_gap_": result.dual_gap,
             "converged_": result.converged and solves_duals(result),
             "_accuracy": None if pool is None else pool.accuracy,
@@ -93,10 +93,13 @@ def _support(fit: FitViews, plan: Plan, result: AnnealingResult) -> tuple[dict[s
     return support, dual_coef
 
 
-def _disagreement_table(fit: FitViews, plan: Plan, result: AnnealingResult) -> dict[str, Any]:
-    """By column, how often each view disagrees with each other on the unlabeled rows, and the bound that this implies."""
+def _disagreement_table(fit: FitViews, plan: Plan, result: AnnealingResult, offset: Array) -> dict[str, Any]:
+    """By column, how often each view disagrees with each other on the unlabeled rows, and the bound that this implies.
+
+    ``offset`` (F,) is that of the views' scores in the model, so that classes are those that it predicts by view.
+    """
     problem, names = plan.problem, [view.settings.name for view in fit.views]
-    codes = [class_scores(s.m_U + result.consensus.offset).argmax(axis=1) for s in result.states]
+    codes = [class_scores(s.m_U + offset).argmax(axis=1) for s in result.states]
     pairs = list(permutations(range(len(names)), 2))
     found = []
     for i, j in pairs:

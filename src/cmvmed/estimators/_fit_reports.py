@@ -169,6 +169,8 @@ def _no_signal(chosen: ChosenPlan, pool: PoolFit) -> Iterator[str]:
         return
     counts = of_labels.rows.counts(np.ones(of_labels.rows.codes.size, dtype=bool))
     most, largest = counts.max() / counts.sum(), float(plan.class_prior.max())
+    if not of_labels.per_class:  # the labels show the shares, too
+        largest = max(largest, most)
     agreement = mean_agreement(plan.start.agreement, plan.view_weights)
     if found.hits <= most and agreement < NO_AGREEMENT:
         yield (

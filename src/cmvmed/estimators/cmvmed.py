@@ -104,9 +104,10 @@ class CMVMED(
         T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is
         the paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
-        The share of each class that predictions keep among the unlabeled rows. "labels" takes that of the labeled rows,
-        "auto" learns it from labeled and unlabeled rows. A number is the share of the second of two classes, an array
-        or dict gives one share per class: if you know the shares, give them. None, as in the paper, imposes nothing.
+        The share of each class among the unlabeled rows. "labels" takes that of the labeled rows; "auto" learns it from
+        labeled and unlabeled rows, and predictions follow it in part. A number is the share of the second of two
+        classes, an array or dict gives one share per class: if you know the shares, give them, and predictions keep
+        them. None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     members : "auto", None, str or list of str, default="auto"
@@ -692,8 +693,8 @@ class CMVMED(
         if not hasattr(self, "_reference"):
             if not hasattr(self, "_reference_rows"):
                 raise ValueError(
-                    "This model keeps nothing that new rows could be compared with, since it is of an earlier release: fit it "
-                    "again."
+                    "This model keeps nothing that new rows could be compared with, since it is that of one stage of a fit: use "
+                    "the model at its end."
                 )
             with numerical_errors():
                 self._reference = self._reference_rows.build(self._model.preprocessors)

@@ -10,6 +10,7 @@ judges itself. A tree that lacks a fold's labels sees fewer of their classes; di
 labels that it did see undoes that.
 """
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,12 +35,15 @@ def fit_forest(inputs: MemberInputs, kind: str) -> MemberScores:
     points = side_by_side(views, fill, inputs.n_rows)
     max_features = "sqrt" if kind == "trees" else min(points.shape[1], tuning.max_split_columns)
     seeds = generator(inputs.random_state).integers(2**31, size=len(keep))
-    forests = [
-        ExtraTreesClassifier(-(-tuning.n_trees // len(keep)), max_features=max_features, random_state=int(seed)).fit(
-            points[rows.index[kept]], rows.codes[kept], sample_weight=rows.weights[kept]
-        )
-        for kept, seed in zip(keep, seeds, strict=True)
-    ]
+    n_trees = -(-tuning.n_trees // len(keep))
+    with warnings.catch_warnings():  # that classes with few labels each might be numbers to regress
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+        forests = [
+            ExtraTreesClassifier(n_trees, max_features=max_features, random_state=int(seed)).fit(
+                points[rows.index[kept]], rows.codes[kept], sample_weight=rows.weights[kept]
+            )
+            for kept, seed in zip(keep, seeds, strict=True)
+        ]
     votes = np.zeros((len(keep), inputs.n_rows, rows.n_classes))
     for own, forest in zip(votes, forests, strict=True):
         own[:, forest.classes_] = forest.predict_proba(points)

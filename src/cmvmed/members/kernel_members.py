@@ -65,7 +65,7 @@ class SumOfKernels:
     def member(self, name: str, coefficients: Array, intercept: Array) -> Member:
         """The same on new rows, for coefficients (l, K), and a constant (K,)."""
         terms = tuple(_term(kernel, self._scaled(coefficients)) for kernel in self.kernels)
-        rule: Rule = "root" if self.normalized else "sum"
+        rule: Rule = "root" if self.normalized and len(terms) > 1 else "sum"
         offset = intercept + self.constant * coefficients.sum(axis=0)
         return Member(name, terms, np.ones(len(terms)), rule, 1.0, offset)
 
@@ -122,9 +122,8 @@ class KernelMembers:
         return [self._graphs("graph", [self.inputs.features])]
 
     def view_graphs(self) -> list[MemberScores]:
-        """The graphs by each view; of one view it is the one graph by all."""
-        by_view = [{i: data} for i, data in self.inputs.features.items()]
-        return [self._graphs("view_graphs", by_view)] if len(by_view) > 1 else []
+        """The graphs by each view."""
+        return [self._graphs("view_graphs", [{i: data} for i, data in self.inputs.features.items()])]
 
     def _graphs(self, kind: str, graphs: Sequence[dict[int, ViewData]]) -> MemberScores:
         """Graphs, each by some views, their kernels together."""

@@ -157,7 +157,9 @@ def fit_label_members(
     folds = held_out_folds(problem, rows, tuning.n_folds, grouped=training.groups is not None, used=used)
     per_class = drawn_per_class(training.partition.counts, labels_drawn)
     inputs = MemberInputs(training, views, used, rows, folds, per_class, max_compared_nodes, random_state, tuning)
-    possible = KINDS if inputs.have_features else GIVEN_KERNELS if inputs.indices else ()
+    possible = set(KINDS if inputs.have_features else GIVEN_KERNELS if inputs.indices else ())
+    if len(inputs.indices) == 1 and "graph" in kinds:
+        possible.discard("view_graphs")  # of one view it is the same
     parts = [part for kind in kinds if kind in possible for part in fit_kind(inputs, kind)]
     with_consensus = CONSENSUS in kinds or not parts
     chosen, random = labels_drawn == "chosen", np.full(rows.codes.size, labels_drawn == "random")

@@ -143,7 +143,7 @@ def _releases() -> dict[str, str]:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model from a file that :func:`save` wrote, by this or an earlier release.
+    """Read a model from a file that :func:`save` wrote, in this version of the format.
 
     No code of the file is run, whoever wrote it. Sizes that it declares are compared with the memory limit, by default
     half of the free memory, before memory is taken; :func:`cmvmed.config_context` changes it.
@@ -160,7 +160,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        A ``ValueError``: the file is no model file, is damaged, was written in a later version of the format, or exceeds
+        A ``ValueError``: the file is no model file, is damaged, was written in another version of the format, or exceeds
         the memory limit.
 
     Examples

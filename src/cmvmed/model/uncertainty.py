@@ -232,8 +232,7 @@ def thresholds(model: Model, alpha: float, *, allow_empty: bool) -> ClassThresho
     if model.held_out is None:
         raise ValueError(
             "Prediction sets need labels that were held out, and this fit has none: use members other than None and two labels or "
-            "more of some class, and let the fit run to its end. A model file of an older release does not hold them "
-            "either; fit again."
+            "more of some class, and let the fit run to its end."
         )
     values = model.held_out.thresholds(alpha)
     if not np.isfinite(values).any():

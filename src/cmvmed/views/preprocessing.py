@@ -10,7 +10,8 @@ column or row cannot dominate and a row's squared length is about 1. ``"unit"``:
 usual for counts and text; sparse rows stay sparse. ``"auto"`` takes "unit" for views of which at most a quarter of the
 entries is nonzero, whether stored as sparse or dense matrices, and "standard" for all others. ``"center"``, used for
 "rbf" kernels without scaling, subtracts the mean: it changes no distance, and keeps the digits of distances between
-rows far from the origin. ``"magnitude"`` also divides all features by one number, so that they can be squared.
+rows far from the origin. ``"magnitude"`` also divides all features by one number, so that they can be squared
+and vary by about one.
 """
 
 from dataclasses import dataclass
@@ -83,7 +84,13 @@ def fit_scaling(kind: str | None, train: Matrix, weights: Array, *, clip: float,
         return Scaling(None)
     if kind in ("center", "magnitude"):
         size = _largest(train) if kind == "magnitude" else 1.0
-        return Scaling("center", size, mean=None if is_sparse(train) else (weights / weights.sum()) @ (train / size))
+        if is_sparse(train):
+            return Scaling("center", size)
+        mean = (weights / weights.sum()) @ (train / size)
+        spread = float(np.abs(train / size - mean).max(initial=0.0)) if kind == "magnitude" else 1.0
+        if not (spread > 1e-12 and size * spread > 1e-300):  # rounding
+            spread = 1.0
+        return Scaling("center", size * spread, mean=mean / spread)
     if kind == "unit":
         return Scaling("unit")
     size = _largest(train)
