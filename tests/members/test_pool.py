@@ -318,3 +318,25 @@ def test_only_known_kinds_are_fitted_in_the_order_asked_for():
     found = draw_training().label_members(["trees", "unknown", "lda"], FEW, labels_drawn="per_class")
     assert found.kinds == ["trees", "lda"]
     assert found.per_class
+
+
+class TestRandomLabels:
+    def test_labels_have_no_part_in_what_judges_them(self):
+        """Classes that have nothing to do with the rows are guessed; weights of the same labels look better."""
+        found = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            codes = np.r_[rng.permutation(np.arange(40) % 2), np.full(80, -1)]
+            training = read_training([rng.normal(size=(120, 3)) for _ in range(2)], codes)
+            accuracy = fit_all(("views", "lda", "graph"), training=training).pooled().accuracy
+            found.append((accuracy.random.mean, accuracy.hits))
+        by_random, by_all = np.mean(found, axis=0)
+        assert abs(by_random - 0.5) < 0.04
+        assert by_all > by_random + 0.01
+
+    def test_the_consensus_alone_has_the_share_of_hits(self):
+        fitted = fit_all((CONSENSUS,), labels_drawn="random")
+        found = fitted.pooled().accuracy.random
+        assert found.confidence == 0.5
+        assert found.variance == 0.0
+        np.testing.assert_allclose(found.mean * found.n, round(found.mean * found.n), atol=1e-9)

@@ -28,7 +28,7 @@ from cmvmed.members.accuracy import HeldOutAccuracy, held_out_accuracy
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.members.forest_members import fit_forest
 from cmvmed.members.kernel_members import KernelMembers
-from cmvmed.members.random_labels import random_labels
+from cmvmed.members.random_labels import RandomLabels, random_labels
 from cmvmed.members.shares import drawn_per_class, estimate_shares, share_offset
 from cmvmed.members.stacking import fit_logits, pool, pool_weights
 from cmvmed.model.fitted_model import Member
@@ -204,6 +204,38 @@ class PoolFit:
         """Those of the labeled rows by fits without their labels, (l, K)."""
         return self._pooled(self.calibrated.held_out)
 
+    def judge_random_labels(self, mass: Array) -> RandomLabels | None:
+        """What labels of random rows say of the accuracy; ``mass`` (n,) are the weights of the unlabeled rows.
+
+        Each is predicted by fits, scales and weights that its label has no part in: those that it helped to set would make it
+        look better than new rows are. The confidence is that of the pool without the consensus, for labeled and unlabeled
+        rows by the same fits, without the labels of a fold.
+        """
+        of, found, n_parts = self.of_labels, self.calibrated, len(self.of_labels.parts)
+        judged = np.where(of.random, of.judged, 0.0)
+        if not judged.any():
+            return None
+        scores = (found.held_out - found.offsets[:, None]) / found.scales[:, None, None]  # up to a constant of each row
+        log_r = np.log(label_share(of.rows.counts(np.ones(of.rows.codes.size, dtype=bool))))
+        log_prior = np.stack([*[log_r] * n_parts, *[np.zeros_like(log_r)] * of.with_consensus])[:, None]
+        center = np.array([*(part.scale for part in of.parts), *[1.0] * of.with_consensus])
+        right, own, others = np.zeros(judged.size), np.full(judged.size, 0.5), np.zeros(mass.size)
+        for i, fold in enumerate(of.folds):
+            seen = np.where(fold, 0.0, of.judged)
+            scales, offsets = fit_logits(scores, of.rows.codes, seen, log_prior, center, of.tuning)
+            offsets, scales = offsets[:, None] + log_prior, scales[:, None, None]
+            log_p = log_softmax(scales * scores + offsets)
+            weights = pool_weights(log_p, of.rows.codes, seen, self.kinds, of.tuning)
+            predicted = (pool(log_p[:, fold], weights) + self.offset).argmax(axis=1)
+            right[fold] = predicted == of.rows.codes[fold]
+            if n_parts:
+                of_all = np.stack([part.fold_scores[i] for part in of.parts])
+                log_p = log_softmax(scales[:n_parts] * of_all + offsets[:n_parts])
+                largest = np.exp(pool(log_p, weights[:n_parts]).max(axis=1))
+                own[fold] = largest[of.rows.index[fold]]
+                others += judged[fold].sum() / judged.sum() * largest
+        return random_labels(right, own, judged, others, mass if n_parts else np.zeros_like(mass))
+
     def _pooled(self, log_p: Array) -> Array:
         return log_softmax(pool(log_p, self.weights) + self.offset)
 
@@ -303,17 +335,17 @@ def fit_pool(
 
 
 def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
-    of, held_out, confidence = fit.of_labels, fit.held_out, np.exp(fit.log_p).max(axis=1)
-    largest = float(mass @ confidence / mass.sum()) if mass.sum() > 0.0 else np.nan
-    right, own = held_out.argmax(axis=1) == of.rows.codes, np.exp(held_out).max(axis=1)
-    random = random_labels(right, own, np.where(of.random, of.judged, 0.0), confidence, mass)
+    of = fit.of_labels
+    largest = np.nan
+    if mass.sum() > 0.0:
+        largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
     return held_out_accuracy(
-        held_out,
+        fit.held_out,
         of.labels_only(),
         of.rows.codes,
         of.judged,
         largest,
         of.tuning,
         chosen=of.chosen,
-        random=random,
+        random=fit.judge_random_labels(mass),
     )
