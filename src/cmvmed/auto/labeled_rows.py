@@ -1,7 +1,7 @@
 """The labeled rows that held-out decisions are made with: their classes, weights, groups and folds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,12 @@ class LabeledRows:
         """Weighted number of the kept rows of each class, (K,)."""
         counts = np.bincount(self.codes[kept], weights=self.weights[kept], minlength=self.n_classes)
         return np.asarray(counts, dtype=np.float64)
+
+    def balanced(self) -> "LabeledRows":
+        """With weights that give all classes the same sum, as the draw says nothing of their shares."""
+        counts = self.counts(np.ones(self.codes.size, dtype=bool))
+        factors = counts.sum() / ((counts > 0.0).sum() * np.where(counts > 0.0, counts, 1.0))
+        return replace(self, weights=self.weights * factors[self.codes])
 
     def judged(self, kept: BoolArray) -> Array:
         """Weights (l,) of the rows that can be left out: kept rows whose class has kept rows in another group."""

@@ -156,6 +156,7 @@ def fit_label_members(
     rows = read_labeled_rows(training, tuning, generator(random_state), used)
     folds = held_out_folds(problem, rows, tuning.n_folds, grouped=training.groups is not None, used=used)
     per_class = drawn_per_class(training.partition.counts, labels_drawn)
+    rows = rows.balanced() if per_class else rows
     inputs = MemberInputs(training, views, used, rows, folds, per_class, max_compared_nodes, random_state, tuning)
     possible = set(KINDS if inputs.have_features else GIVEN_KERNELS if inputs.indices else ())
     if len(inputs.indices) == 1 and "graph" in kinds:
