@@ -1,14 +1,15 @@
 """The accuracy that labels of random rows show: prediction-powered inference.
 
-Rows that were chosen because they are uncertain say little of the others, but random rows stand for all. With f_i the largest
-probability of row i, and h_i whether its class is predicted correctly by a fit without its label, the accuracy is estimated by
+Rows that were chosen because they are uncertain say little of the others, but random rows stand for all. With h_i whether the
+class of row i is predicted correctly by fits without its label, and f_i a guess at its probability, by the same fits for labeled
+and unlabeled rows, the accuracy is estimated by
 
     mean of f over the unlabeled rows + mean of h - f over the random labeled rows,
 
-whatever the probabilities are worth (Angelopoulos et al., Science 382, 2023). The better f tells right from wrong, the smaller
-the variance of h - f, and the narrower the interval. A normal interval fails where all of few labels are right, so that z²/2
-labels that are right and z²/2 that are wrong, each with the mean f, are added to it: if f is constant, it is the interval of
-Agresti and Coull (1998), which contains Wilson's.
+whatever the guesses are worth (Angelopoulos et al., Science 382, 2023; by folds: Zrnic and Candès, PNAS 121, 2024). The better
+f tells right from wrong, the smaller the variance of h - f, and the narrower the interval. A normal interval fails where all of
+few labels are right, so that z²/2 labels that are right and z²/2 that are wrong, each with the mean f, are added to it: if f is
+constant, it is the interval of Agresti and Coull (1998), which contains Wilson's.
 """
 
 from dataclasses import dataclass
@@ -48,9 +49,9 @@ def random_labels(right: Array, confidence: Array, weights: Array, others: Array
     Parameters
     ----------
     right : (l,), h, whether each label is predicted correctly by a fit without it
-    confidence : (l,), f, the largest probability by that fit
+    confidence : (l,), f
     weights : (l,), of the labels; zero for those that were chosen, or not held out
-    others, mass : (n,), f of all rows by the fit to all labels, and weights of the unlabeled ones; zero for others
+    others, mass : (n,), f of all rows, and weights of the unlabeled ones; zero for others
     """
     total = float(weights.sum())
     if total == 0.0:
