@@ -12,7 +12,7 @@ from tests.core.factories import rejects
 LEVEL = 0.9
 
 
-def draw(rng, n, *, n_unlabeled=400, spread=1.0, bias=0.0):
+def draw(rng, n, *, n_unlabeled=120, spread=1.0, bias=0.0):
     """Held-out labels and unlabeled rows, with probabilities that are right on average if ``bias`` is zero, and the accuracy."""
     p = 0.5 + 0.5 * rng.beta(3.0 * spread, 1.0 * spread, size=n + n_unlabeled)
     right = rng.random(p.size) < p
@@ -23,7 +23,7 @@ def draw(rng, n, *, n_unlabeled=400, spread=1.0, bias=0.0):
 
 def of_constant_confidence(n_right, n, f=0.8):
     right = np.arange(n) < n_right
-    return random_labels(right, np.full(n, f), np.ones(n), np.full(50, f), np.ones(50))
+    return random_labels(right, np.full(n, f), np.ones(n), np.full(50, f), np.zeros(50))
 
 
 def check_agresti_coull(found, n_right, n):
@@ -74,7 +74,7 @@ def test_the_interval_holds_whatever_the_probabilities_are_worth(n, bias):
 
 def test_probabilities_that_tell_right_from_wrong_narrow_the_interval():
     rng = np.random.default_rng(0)
-    drawn = [draw(rng, 60, spread=0.1) for _ in range(200)]
+    drawn = [draw(rng, 60, spread=0.1, n_unlabeled=5000) for _ in range(200)]
     widths = [np.diff(found.interval(LEVEL))[0] for found, *_ in drawn]
     by_hits = [np.diff(of_constant_confidence(right.sum(), 60).interval(LEVEL))[0] for _, right, _ in drawn]
     assert np.mean(widths) < 0.9 * np.mean(by_hits)
@@ -89,6 +89,7 @@ def test_the_estimate_is_the_confidence_corrected_by_the_residuals_of_the_random
     assert found.mean == pytest.approx(0.7 + (0.1 - 0.6 + 0.2) / 3)
     assert found.squared_residual == pytest.approx((0.01 + 0.36 + 0.04) / 3)
     assert found.variance == pytest.approx((0.25**2 + 0.25**2) * 0.2**2)
+    assert found.n_unlabeled == pytest.approx(1.0 / (0.25**2 + 0.5**2 + 0.25**2))
 
 
 def test_without_unlabeled_rows_it_is_the_share_of_hits_and_without_random_labels_nothing():
@@ -105,5 +106,5 @@ def test_weights_that_differ_count_as_fewer_labels():
 
 
 def test_the_mean_stays_within_its_limits():
-    found = RandomLabels(n=2.0, residual=0.3, squared_residual=0.09, confidence=0.9, variance=0.0)
+    found = RandomLabels(n=2.0, residual=0.3, squared_residual=0.09, confidence=0.9, variance=0.0, n_unlabeled=9.0)
     assert found.mean == found.interval(LEVEL)[1] == 1.0

@@ -15,6 +15,8 @@ constant, it is the interval of Agresti and Coull (1998), which contains Wilson'
 from dataclasses import dataclass
 from statistics import NormalDist
 
+import numpy as np
+
 from cmvmed.numerics.types import Array
 
 
@@ -27,6 +29,7 @@ class RandomLabels:
     squared_residual: float  # mean of (h - f)²
     confidence: float  # mean f of the unlabeled rows
     variance: float  # of that mean
+    n_unlabeled: float  # number of these, as ``n``; their accuracy varies too
 
     @property
     def mean(self) -> float:
@@ -39,7 +42,7 @@ class RandomLabels:
         n = self.n + z**2
         mean = (self.n * self.residual + 0.5 * z**2 * (1.0 - 2.0 * f)) / n
         square = (self.n * self.squared_residual + 0.5 * z**2 * ((1.0 - f) ** 2 + f**2)) / n
-        center, half = f + mean, z * ((square - mean**2) / n + self.variance) ** 0.5
+        center, half = f + mean, z * ((square - mean**2) * (1.0 / n + 1.0 / self.n_unlabeled) + self.variance) ** 0.5
         return max(min(center - half, self.mean), 0.0), min(max(center + half, self.mean), 1.0)
 
 
@@ -57,15 +60,16 @@ def random_labels(right: Array, confidence: Array, weights: Array, others: Array
     if total == 0.0:
         return None
     residual = right - confidence
-    mean, variance = float(weights @ confidence) / total, 0.0
+    mean, variance, n_unlabeled = float(weights @ confidence) / total, 0.0, np.inf
     if mass.sum() > 0.0:
         share = mass / mass.sum()
         mean = float(share @ others)
-        variance = float(share**2 @ (others - mean) ** 2)
+        variance, n_unlabeled = float(share**2 @ (others - mean) ** 2), 1.0 / float(share @ share)
     return RandomLabels(
         n=total**2 / float(weights @ weights),
         residual=float(weights @ residual) / total,
         squared_residual=float(weights @ residual**2) / total,
         confidence=mean,
         variance=variance,
+        n_unlabeled=n_unlabeled,
     )
