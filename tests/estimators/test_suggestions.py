@@ -299,7 +299,7 @@ class TestFitWithRandomRows:
 
     @pytest.mark.filterwarnings("ignore::UserWarning")
     def test_the_class_shares_are_nearer_to_the_true_ones(self, given):
-        """Than those of all labels, and than those of predictions from columns that say little."""
+        """Than those of predictions from columns that say little."""
         X, y, random, truth = given
         little = 0.6 * X + np.random.default_rng(1).normal(size=X.shape)
 
@@ -307,8 +307,7 @@ class TestFitWithRandomRows:
             marks = {} if parameters else {"random_rows": random}
             return abs(CMVMED(**QUICK, **parameters).fit(little, y, **marks).class_prior_[1] - truth.mean())
 
-        assert error() < 0.8 * error(labels_drawn="random")
-        assert error() < error(labels_drawn="chosen")
+        assert error() < 0.9 * error(labels_drawn="chosen")
 
     def test_the_estimate_has_what_random_rows_say(self, given):
         X, y, random, truth = given

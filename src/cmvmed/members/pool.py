@@ -75,7 +75,7 @@ class LabelMembers:
     partition: RowPartition
     per_class: bool  # whether labels are taken to be drawn class by class
     chosen: bool  # whether labeled rows were chosen by a rule
-    random: BoolArray  # (l,), labels that are known to be of random rows
+    random: Array  # (l,), sample weights of labels that are known to be of random rows; zero for others
     tuning: Tuning
 
     @cached_property
@@ -113,7 +113,8 @@ class LabelMembers:
         found, weights, mass = self.calibrated, self.weights(), self.partition.unlabeled_weights
 
         def of(log_p: Array, kept: BoolArray) -> Array:
-            counts, random = self.rows.counts(kept), self.rows.counts(kept & self.random)
+            counts = self.rows.counts(kept)
+            random = np.bincount(self.rows.codes[kept], self.random[kept], self.rows.n_classes).astype(np.float64)
             drawn = random if self.per_class else counts
             return estimate_shares(pool(log_p, weights), mass, counts, drawn, self.tuning)
 
@@ -156,6 +157,7 @@ def fit_label_members(
     rows = read_labeled_rows(training, tuning, generator(random_state), used)
     folds = held_out_folds(problem, rows, tuning.n_folds, grouped=training.groups is not None, used=used)
     per_class = drawn_per_class(training.partition.counts, labels_drawn)
+    given_weights = rows.weights
     rows = rows.balanced() if per_class else rows
     inputs = MemberInputs(training, views, used, rows, folds, per_class, max_compared_nodes, random_state, tuning)
     possible = set(KINDS if inputs.have_features else GIVEN_KERNELS if inputs.indices else ())
@@ -166,6 +168,7 @@ def fit_label_members(
     chosen, random = labels_drawn == "chosen", np.full(rows.codes.size, labels_drawn == "random")
     if training.random is not None:
         random = training.random[training.partition.block_L[rows.positions]]
+    random = np.where(random, given_weights, 0.0)
     return LabelMembers(
         tuple(parts), with_consensus, rows, folds, training.partition, per_class, chosen, random, tuning
     )
@@ -213,7 +216,7 @@ class PoolFit:
         rows by the same fits, without the labels of a fold.
         """
         of, found, n_parts = self.of_labels, self.calibrated, len(self.of_labels.parts)
-        judged = np.where(of.random, of.judged, 0.0)
+        judged = np.where(of.judged > 0.0, of.random, 0.0)
         if not judged.any():
             return None
         scores = (found.held_out - found.offsets[:, None]) / found.scales[:, None, None]  # up to a constant of each row
