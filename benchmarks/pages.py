@@ -194,6 +194,7 @@ def fill_from_results() -> None:
         "ablation": (RESULTS / "ablation.md").read_text(),
         "calibration": (RESULTS / "calibration.md").read_text(),
         "draws": (RESULTS / "label_draws.md").read_text(),
+        "new_groups": (RESULTS / "new_groups.md").read_text(),
         "suite_ablation": variants_table((RESULTS / "suite_ablation.md").read_text()),
         "suite": suite_table((RESULTS / "suite.md").read_text()),
     }

@@ -37,6 +37,7 @@ def part(page, mark):
         ("docs/accuracy.md", "suite", suite_table(SUITE)),
         ("docs/accuracy.md", "suite_ablation", variants_table((RESULTS / "suite_ablation.md").read_text())),
         ("docs/accuracy.md", "draws", (RESULTS / "label_draws.md").read_text()),
+        ("docs/accuracy.md", "new_groups", (RESULTS / "new_groups.md").read_text()),
         ("docs/reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text()),
         ("docs/theory.md", "figure1", (RESULTS / "figure1.md").read_text()),
         ("docs/theory.md", "bounds", (RESULTS / "bounds.md").read_text()),

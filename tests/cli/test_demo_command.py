@@ -70,7 +70,7 @@ def test_the_room_goes_from_table_to_report_and_is_scored_by_the_hidden_labels(t
     commands = [line.split()[2] for line in shown.splitlines() if line.startswith("$")]
     assert commands == ["init", "check", "train", "predict"]
     assert {path.name for path in (tmp_path / "room").iterdir()} >= {"report.html", "predictions.csv", "model.cmvmed"}
-    assert f"predicts {100 * scores.accuracy:.1f}% of these 395." in " ".join(shown.split())
+    assert f"predicts {100 * scores.accuracy:.1f}% of these 395 correctly." in " ".join(shown.split())
     assert f"{tmp_path}/room/report.html\n" in shown
     assert scores.accuracy > scores.majority
     again = demo_command.run_room(tmp_path / "room", hidden=True)

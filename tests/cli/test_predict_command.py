@@ -23,7 +23,8 @@ def rows(trained_windows, tmp_path, monkeypatch):
     frame = pd.read_csv(folder / "windows.csv")
     frame = frame[frame.columns[::-1]].drop(columns=["stroke", "subject", "timestamp"])
     frame.to_csv("new.csv", index=False)
-    return TrainedProject.load("model.cmvmed").predict("new.csv")
+    with pytest.warns(UserWarning, match="labels of 6 groups are too few"):
+        return TrainedProject.load("model.cmvmed").predict("new.csv")
 
 
 def check_same(found, expected, rtol):
@@ -71,6 +72,20 @@ def test_what_was_assumed_is_said_on_the_error_stream(rows):
     assert "'extra' was not in training" in shown.stderr
     assert pd.read_csv("out.csv")["missing_views"].eq("gyr").all()
     assert "messages" in json.loads(run("predict", "less.csv", "--json").stdout)
+
+
+def test_rows_that_differ_from_training_are_told_in_one_line(rows):
+    assert "differ from the training rows" not in run("predict", "new.csv", "-o", "same.csv").stderr
+    frame = pd.read_csv("new.csv")
+    frame[["gyr_x", "gyr_y", "gyr_z"]] *= 5.0
+    frame.to_csv("louder.csv", index=False)
+    shown = run("predict", "louder.csv", "-o", "out.csv")
+    (line,) = [line for line in shown.stderr.splitlines() if "differ from the training rows" in line]
+    assert line.startswith("warning: These rows differ from the training rows: view 'gyr' has about ")
+    assert "check its gain" in line
+    assert any(
+        "view 'gyr'" in message for message in json.loads(run("predict", "louder.csv", "--json").stdout)["messages"]
+    )
 
 
 def test_existing_tables_are_replaced_with_force_only(rows):

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cmvmed import CMVMED
@@ -45,12 +46,25 @@ def test_model_and_report_are_written_and_the_accuracy_is_shown(windows):
     assert "Next: cmvmed predict NEW_DATA -o predictions.csv" in shown.stdout
 
 
+def test_one_label_per_class_leaves_the_accuracy_unknown(windows):
+    frame = pd.read_csv("windows.csv")
+    first = frame.drop_duplicates("stroke").index
+    frame.loc[~frame.index.isin(first), "stroke"] = "unknown"
+    frame.to_csv("windows.csv", index=False)
+    shown = run("train", *QUICK, "--no-report")
+    assert shown.exit_code == 0, shown.output
+    (line,) = [line for line in shown.stdout.splitlines() if line.startswith("Expected accuracy")]
+    assert line == "Expected accuracy unknown: no label could be held out."
+    assert "%" not in line
+
+
 def test_standard_output_is_json_only(windows):
     shown = run("train", *QUICK, "--no-report", "--json", "-o", "other.cmvmed")
     content = json.loads(shown.stdout)
     assert content["model"] == "other.cmvmed"
     assert (content["rows"], content["labeled"], content["views"]) == (200, 10, ["acc", "gyr"])
-    assert content["accuracy"]["mean"] == TrainedProject.load("other.cmvmed").model.accuracy_estimate().mean
+    estimate = TrainedProject.load("other.cmvmed").model.accuracy_estimate()
+    assert (content["accuracy"]["mean"], content["accuracy"]["is_known"]) == (estimate.mean, estimate.is_known)
 
 
 def test_errors_in_the_data_stop_the_training_with_the_advice(windows):
@@ -155,6 +169,7 @@ def test_the_expected_time_is_said(monkeypatch, capsys, seconds, said):
     assert capsys.readouterr().err.startswith(f"Expected time: {said}")
 
 
+@pytest.mark.filterwarnings("ignore:Held-out labels of . groups are too few")  # for sets
 def test_the_printed_python_does_the_same(windows):
     Path("more.csv").write_text("window_id,label\nw000,crawl\n")
     options = [*QUICK, "--labels", "more.csv", "--set", "data.labels_drawn=random"]

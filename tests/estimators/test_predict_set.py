@@ -82,6 +82,19 @@ def test_too_few_labels_give_all_classes(model, partly):
         assert model.predict_set(partly.X, 0.05).all()
 
 
+def test_too_few_groups_give_all_classes(partly, tmp_path):
+    groups = np.arange(40) % 5
+    grouped = CMVMED(views=VIEWS).fit(partly.X, partly.y, groups=groups)
+    says = r"labels of 5 groups are too few for sets of rows of new groups with alpha=0\.1.*rows of at least 9 groups"
+    with pytest.warns(UserWarning, match=says):
+        assert grouped.predict_set(partly.X).all()
+    sets = grouped.predict_set(partly.X, 0.3)
+    assert not sets.all()
+    grouped.save(tmp_path / "m.cmvmed")
+    np.testing.assert_array_equal(cmvmed.load(tmp_path / "m.cmvmed").predict_set(partly.X, 0.3), sets)
+    assert grouped.accuracy_estimate() == cmvmed.load(tmp_path / "m.cmvmed").accuracy_estimate()
+
+
 @pytest.mark.parametrize("alpha", [0.0, 1.5, -0.1, np.nan, "0.1", None])
 def test_alpha_is_checked(model, partly, alpha):
     with pytest.raises(ValueError, match="alpha must be a number greater than 0 and at most 1"):

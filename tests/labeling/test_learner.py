@@ -50,6 +50,7 @@ def test_a_fit_says_what_the_model_says(worker, labels):
     assert 0 < learned.estimate["n_random"] == estimate.n_random < N_LABELS
     assert learned.worths.keys() == set(model.view_names_)
     assert learned.estimate["labels_only"] == pytest.approx(estimate.labels_only)
+    assert learned.estimate["is_known"] is estimate.is_known
 
 
 def test_labels_of_one_class_are_no_reason_to_fit(worker, labels):

@@ -37,11 +37,6 @@ def test_the_first_estimate_is_not_shown_if_it_could_mislead(mean):
     assert "first" not in shown_estimate([fitted(8, 0.6), fitted(30, mean)])
 
 
-@pytest.mark.parametrize(("half", "is_known"), [(0.2, True), (0.26, False)])
-def test_an_interval_wider_than_half_is_an_unknown_accuracy(half, is_known):
-    assert shown_estimate([fitted(8, 0.6, half)])["is_known"] is is_known
-
-
 def test_there_is_no_estimate_before_labels_can_be_held_out():
     none = Fitted(2, None, np.zeros(3, dtype=np.int32))
     assert shown_estimate([]) is None

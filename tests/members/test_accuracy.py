@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy, held_out_accuracy
+from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy, held_out_accuracy, labels_between_groups
 from tests.auto.factories import TUNING
 from tests.core.factories import rejects
 
@@ -117,8 +119,8 @@ def estimated(**changes):
 
 def test_the_estimate_as_a_sentence():
     begins = "Expected accuracy 85.0% (90% interval 78.1% to 92.0%)."
-    no_label = "No label could be held out, so this rests on the probabilities alone."
-    assert str(estimated(n_held_out=0.0)) == f"{begins} {no_label}"
+    no_label = "no label could be held out. Label two rows or more of each class."
+    assert str(estimated(n_held_out=0.0)) == f"Expected accuracy unknown: {no_label}"
     assert str(estimated(labels_only=np.nan)) == f"{begins} Of 40 held-out labels 80.0% are predicted correctly."
     of_labels = "Of 40 held-out labels 80.0% are predicted correctly, 70.0% by the labels alone:"
     assert str(estimated(gained=8.0)).startswith(f"{begins} {of_labels} the unlabeled rows helped")
@@ -240,3 +242,100 @@ def test_intervals_cover_the_accuracy_of_simulated_data():
         abs(e.mean - accuracy) < 0.1 * (e.high - e.low) for e, accuracy in zip(estimates, accuracies, strict=True)
     ]
     rejects(check_coverage, narrow, 0.9)
+
+
+def grouped(hits, n_labels):
+    """Which labels are hits, and their groups, for the hits of each group among its labels."""
+    groups = np.repeat(np.arange(len(hits)), n_labels)
+    return np.concatenate([np.arange(n_labels) < count for count in hits]), groups, np.ones(groups.size)
+
+
+def check_independent(right, groups, weights):
+    """The labels count in full, as they do in a binomial distribution."""
+    assert labels_between_groups(right, groups, weights) == pytest.approx(groups.size, rel=0.02)
+
+
+def test_labels_of_groups_of_their_own_count_in_full():
+    right, groups, weights = grouped([1] * 30 + [0] * 12, 1)
+    check_independent(right, groups, weights)
+    rejects(check_independent, right, groups // 7, weights)
+    no_weight = np.append(weights, 0.0)  # a label that was not held out, of one more group
+    assert labels_between_groups(np.append(right, False), np.append(groups, 99), no_weight) == pytest.approx(
+        labels_between_groups(right, groups, weights)
+    )
+
+
+def test_groups_that_differ_or_are_few_count_as_fewer_labels():
+    alike, unlike, few = (labels_between_groups(*grouped(*given)) for given in ALIKE_UNLIKE_FEW)
+    assert few < unlike < alike < 200.0
+    assert unlike < 60.0  # ten groups of 20 labels
+    assert few < 12.0  # two groups of 20 labels
+    assert labels_between_groups(*grouped([9] * 10, 10)) < labels_between_groups(*grouped([90] * 10, 100))
+    assert labels_between_groups(*grouped([3, 4], 5)[:2], np.zeros(10)) == 0.0
+
+
+ALIKE_UNLIKE_FEW = [([16] * 10, 20), ([8, 20] * 5, 20), ([16] * 2, 20)]
+
+
+def new_group_coverage(count):
+    """Share of draws whose interval, of a share seen in so many rows, holds the mean accuracy of all groups."""
+    rng, held = np.random.default_rng(3), []
+    for _ in range(200):
+        right, groups, weights = grouped(rng.binomial(15, rng.beta(7.2, 1.8, size=8)), 15)
+        found = accuracy(hits=right.mean(), labels_only=np.nan, confidence_labels=0.0, interval_labels=(1.0, 0.0))
+        found = replace(found, n_held_out=120.0, group_labels=count(right, groups, weights))
+        estimate = found.estimate(0.9)
+        held.append(estimate.low <= 0.8 <= estimate.high)
+    return np.mean(held)
+
+
+def check_new_group_coverage(count):
+    assert 0.85 <= new_group_coverage(count) <= 0.97
+
+
+def test_intervals_cover_the_accuracy_of_new_groups():
+    check_new_group_coverage(labels_between_groups)
+    rejects(check_new_group_coverage, lambda right, groups, weights: 120.0)
+
+
+def test_what_unlabeled_rows_of_the_same_groups_add_is_not_expected_of_new_groups():
+    log_p, worse, codes, w = draw_predictions()
+    groups = np.arange(codes.size) % 8
+    found = held_out_accuracy(log_p, worse, codes, w, 0.7, TUNING, groups=groups)
+    assert found.n_groups == 8
+    assert found.largest == pytest.approx(np.average(np.exp(log_p).max(axis=1), weights=w))
+    n = found.confidence_labels
+    expected = (found.n_held_out * found.labels_only + n * found.largest) / (found.n_held_out + n)
+    assert found.labels_only < found.hits
+    assert found.estimate(0.9).mean == pytest.approx(expected)
+    assert found.estimate(0.9).held_out == found.hits
+    chosen = held_out_accuracy(log_p, worse, codes, w, 0.7, TUNING, chosen=True, groups=groups)
+    assert chosen.estimate(0.9).mean == pytest.approx(0.7)
+
+
+def test_an_accuracy_that_is_not_known_is_not_stated():
+    for low, n_held_out, is_known in [(0.42, 40.0, True), (0.41, 40.0, False), (0.781, 0.0, False)]:
+        estimate = estimated(low=low, n_held_out=n_held_out)
+        assert estimate.is_known is is_known
+        assert ("85.0%" in str(estimate)) is is_known
+        assert str(estimate).startswith("Expected accuracy unknown") is not is_known
+    assert "(90% interval 41.0% to 92.0%). Label more rows." in str(estimated(low=0.41))
+
+
+def test_new_groups_are_named_and_few_of_them_are_said_to_widen_the_interval():
+    begins = "Expected accuracy on rows of new groups 85.0% (90% interval 78.1% to 92.0%). "
+    assert str(estimated(n_groups=5)).startswith(f"{begins}Of 40 held-out")
+    few = "The interval is wide because only 4 groups have labels: label rows of more groups."
+    assert str(estimated(n_groups=4)).startswith(f"{begins}{few} Of 40 held-out")
+    assert few in str(estimated(n_groups=4, low=0.2))
+    assert str(estimated(n_groups=2, n_held_out=0.0)).endswith("of each class, in two groups or more.")
+
+
+def test_the_estimate_of_a_fit_with_groups_is_one_for_new_groups(gaussian):
+    model = CMVMED(views=gaussian.views)
+    alone, by_group = (model.fit(gaussian.data, gaussian.y, groups=g).accuracy_estimate() for g in GROUPS)
+    assert (alone.n_groups, by_group.n_groups) == (0, 6)
+    assert width(by_group) > width(alone)
+
+
+GROUPS = (None, np.arange(230) % 6)

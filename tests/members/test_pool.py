@@ -192,7 +192,7 @@ def test_offsets_scales_and_weights_are_those_of_the_prior_if_no_label_can_be_he
     np.testing.assert_allclose(found.calibrated.offsets[:-1], np.broadcast_to(log_r, (len(of.parts), 2)))
     np.testing.assert_allclose(found.weights, prior_weights(found.kinds))
     assert found.accuracy.n_held_out == 0.0
-    assert "No label could be held out" in str(found.accuracy.estimate(0.9))
+    assert "no label could be held out" in str(found.accuracy.estimate(0.9))
     assert np.isnan(found.table()["accuracy"]).all()
     assert found.held_out_scores(np.full(2, 0.5)) is None
     assert np.isfinite(found.log_p).all()

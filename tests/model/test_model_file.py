@@ -165,7 +165,7 @@ FIELDS = {  # of all records and parts of version 3 of the format
     Expansion: "rows index kernel coefficients constant bias",
     Forest: "views preprocessors columns fill trees smoothing",
     GraphVote: "centers gammas place mass n_neighbors node_scores",
-    HeldOutScores: "scores codes weights class_weights",
+    HeldOutScores: "scores codes weights class_weights groups",
     Imputation: "means gaps n_cells",
     InputSchema: "layout names table_columns",
     Kernel: "view kind gamma",

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from cmvmed.model.uncertainty import ClassThresholds, HeldOutScores
+from cmvmed.model.uncertainty import ClassThresholds, HeldOutScores, between_groups
+from tests.core.factories import rejects
 
 DRAWS = 4000
 
 
-def held_out(scores, codes=None, n_classes=2, weights=None, class_weights=None):
+def held_out(scores, codes=None, n_classes=2, weights=None, class_weights=None, groups=None):
     """Scores of one class, if no classes are given."""
     codes = np.zeros(len(scores), dtype=int) if codes is None else np.asarray(codes)
     class_weights = np.ones(n_classes) if class_weights is None else np.asarray(class_weights)
     weights = class_weights[codes] if weights is None else np.asarray(weights)
-    return HeldOutScores(np.asarray(scores), codes, weights, class_weights)
+    return HeldOutScores(np.asarray(scores), codes, weights, class_weights, groups)
 
 
 def mean_coverage(n, alpha, threshold):
@@ -92,3 +93,53 @@ def test_sets_of_rows():
     assert not empty.any()
     with_one = ClassThresholds(np.ones(3), allow_empty=False).sets(p[:2], coverage[:2])
     np.testing.assert_array_equal(with_one, [[1, 0, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.25, 0.9])
+def test_the_threshold_between_groups_is_the_mean_over_draws_of_one_label_each(alpha):
+    rng = np.random.default_rng(4)
+    scores, groups, weights = np.sort(rng.random(70)), rng.integers(12, size=70), rng.integers(1, 4, size=70)
+    drawn = [
+        rng.choice(scores[own], DRAWS, p=weights[own] / weights[own].sum())
+        for own in (groups == np.arange(12)[:, None])
+    ]
+    k = int(alpha * 13)
+    expected = np.sort(drawn, axis=0)[k - 1]
+    assert between_groups(scores, weights, groups, alpha) == pytest.approx(
+        expected.mean(), abs=5 * expected.std() / DRAWS**0.5
+    )
+
+
+def test_groups_of_one_label_are_labels():
+    scores = np.random.default_rng(5).random(19)
+    each, none = (held_out(scores, groups=groups).thresholds(0.1) for groups in (np.arange(19), None))
+    np.testing.assert_allclose(each, none)
+
+
+def test_thresholds_between_groups_need_enough_groups():
+    rng = np.random.default_rng(6)
+    scores, groups = rng.random(90), np.arange(90) % 9
+    assert np.isfinite(held_out(scores, groups=groups).thresholds(0.1)).all()
+    assert np.isneginf(held_out(scores, groups=groups % 8).thresholds(0.1)).all()
+    assert np.isfinite(held_out(scores, groups=groups % 8).thresholds(0.12)).all()
+    both = held_out(scores, (np.arange(90) < 45).astype(int), groups=groups)
+    assert len(set(both.thresholds(0.1))) == 2
+    one_group_less = held_out(scores, ((np.arange(90) < 45) & (groups > 0)).astype(int), groups=groups)
+    assert len(set(one_group_less.thresholds(0.1))) == 1
+
+
+def check_new_groups_are_covered(with_groups):
+    """Scores of 10 to 18 groups with 20 labels each, which differ by the logarithm of the score, and of one new group."""
+    rng, covered = np.random.default_rng(7), []
+    for _ in range(1000):
+        G = int(rng.integers(10, 19))
+        levels = rng.normal(size=G + 1)
+        scores, new = levels[:-1, None] + 0.3 * rng.normal(size=(G, 20)), levels[-1] + 0.3 * rng.normal(size=100)
+        groups = np.repeat(np.arange(G), 20) if with_groups else None
+        covered.append((new >= held_out(scores.ravel(), groups=groups).thresholds(0.1)[0]).mean())
+    assert np.mean(covered) >= 0.9
+
+
+def test_new_groups_are_covered():
+    check_new_groups_are_covered(True)
+    rejects(check_new_groups_are_covered, False)

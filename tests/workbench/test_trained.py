@@ -25,6 +25,8 @@ from cmvmed.workbench import Project, ProjectError, TrainedProject, init
 from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows
 
+pytestmark = pytest.mark.filterwarnings("ignore:Held-out labels of . groups are too few")  # for sets
+
 JOBS = {
     "windows.csv": write_windows,
     "tickets.csv": write_tickets,

@@ -25,6 +25,7 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
+@pytest.mark.filterwarnings("ignore:Held-out labels of . groups are too few")  # for sets
 def test_the_example(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_windows(tmp_path)

@@ -46,7 +46,8 @@ def command(data: Path, model: Path, output: Path | None, alpha: float, force: b
     """Predict the rows of DATA, a file or folder of the kind that the model was trained on.
 
     Columns are found by their names, in any order and format; a view whose columns or files are lacking counts as
-    absent. The project file and the training data are not needed.
+    absent. The project file and the training data are not needed. A warning names the sensor if the rows differ from those
+    of training.
 
     \b
     Examples:
@@ -57,11 +58,15 @@ def command(data: Path, model: Path, output: Path | None, alpha: float, force: b
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     if output is not None:
         check_table(output, force=force)
+    from cmvmed.workbench.changes import describe_change
+
     trained = open_model(model)
     with collected_warnings() as warned:
         rows = trained.project.read_new(data)
         with progress_bar(len(rows.ids)) as advance:
             predictions = trained.predict(rows, alpha=alpha, on_rows=lambda done: advance("Predicting", done))
+        change = describe_change(trained.model, rows.views, "These rows")
+    warned += [f"{change} Until then, do not rely on the predictions."] if change else []
     for message in [] if as_json else rows.messages:
         show("note", message)
     for message in [] if as_json else warned:

@@ -224,7 +224,7 @@ def _as_json(
     output: Path,
     report: Path | None,
 ) -> dict[str, Any]:
-    model = trained.model
+    model, estimate = trained.model, trained.model.accuracy_estimate()
     return {
         "model": str(output),
         "report": None if report is None else str(report),
@@ -232,9 +232,8 @@ def _as_json(
         "classes": [str(name) for name in model.classes_],
         "views": list(model.view_names_),
         "features": _features(trained),
-        "accuracy": {
-            name: None if value != value else value for name, value in asdict(model.accuracy_estimate()).items()
-        },
+        "accuracy": {name: None if value != value else value for name, value in asdict(estimate).items()}
+        | {"is_known": estimate.is_known},
         "findings": [asdict(finding) for finding in findings],
         "warnings": list(warned),
         "messages": list(table.messages),

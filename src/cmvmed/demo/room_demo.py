@@ -1,4 +1,4 @@
-"""What the demonstration learns of the bundled room: the share of hidden labels that are predicted, and by the labels alone."""
+"""What the demonstration learns of the bundled room: the share of hidden labels predicted correctly, and by the labels alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from cmvmed.datasets import load_room
 
 @dataclass(frozen=True)
 class RoomScores:
-    """Shares of the hidden labels that are predicted."""
+    """Shares of the hidden labels that are predicted correctly."""
 
     n_labeled: int
     n_hidden: int
@@ -29,7 +29,7 @@ class RoomScores:
         others = ", ".join(f"{name} {100 * share:.1f}%" for name, share in self.labels_only.items())
         return (
             f"{self.n_labeled} of {self.n_labeled + self.n_hidden} rows are labeled. The labels of the others are known but were "
-            f"hidden: the model predicts {100 * self.accuracy:.1f}% of these {self.n_hidden}. Learned from the "
+            f"hidden: the model predicts {100 * self.accuracy:.1f}% of these {self.n_hidden} correctly. Learned from the "
             f"{self.n_labeled} labeled rows alone: {others}. The largest class has {100 * self.majority:.1f}%."
         )
 

@@ -351,7 +351,7 @@ class CMVMED(
             How often each row counts, labeled or not.
         groups : array-like of shape (n_rows,), default=None
             The group of each row, such as its recording or subject. Labels of one group are held out together, so that
-            the accuracy estimate is one for new groups.
+            the accuracy estimate and prediction sets are for rows of new groups.
         random_rows : bool array-like of shape (n_rows,), default=None
             Which of the labeled rows were drawn at random; the others were chosen. The random ones give the class shares,
             and an accuracy with an interval that holds whatever the probabilities are worth. ``labels_drawn`` is then taken
@@ -436,7 +436,8 @@ class CMVMED(
         A class belongs to the set if its probability is not below most of those that held-out labels had: the conformal
         method. If every class has 1/alpha - 1 or more held-out labels, 1 - alpha holds for the rows of each class, else
         for all rows together, with the class shares ``class_prior_`` if labels were drawn per class. If all classes
-        together have fewer, nothing can be said, and all sets hold all classes, with a warning.
+        together have fewer, nothing can be said, and all sets hold all classes, with a warning. After ``fit(..., groups=...)``
+        sets are for rows of new groups, and groups count instead of labels: with alpha=0.1 labels of nine groups are needed.
 
         Parameters
         ----------
@@ -464,9 +465,11 @@ class CMVMED(
         The mean combines the share of held-out labels that are predicted correctly, by fits without them, with the mean
         largest probability of the unlabeled rows, which counts as 20 held-out labels. The interval is that of a share seen
         in about a third as many rows as there are held-out labels: so wide that it holds as often as it says on many data
-        sets (docs/accuracy.md). With ``labels_drawn="chosen"`` the mean is that of the probabilities alone. With
-        ``fit(..., groups=...)`` it is for rows of new groups. If labels are known to be of random rows, by
-        ``labels_drawn="random"`` or ``fit(..., random_rows=...)``, these alone give a second estimate.
+        sets (docs/accuracy.md). With ``labels_drawn="chosen"`` the mean is that of the probabilities alone. After
+        ``fit(..., groups=...)`` it is for rows of new groups: the more the groups differ, the fewer labels those of a group
+        count as, and neither what unlabeled rows of the same groups add nor their probabilities enter the mean. If labels
+        are known to be of random rows, by ``labels_drawn="random"`` or ``fit(..., random_rows=...)``, these alone give a second
+        estimate.
 
         Parameters
         ----------
@@ -478,7 +481,8 @@ class CMVMED(
         estimate : AccuracyEstimate
             With the fields ``mean``, ``low``, ``high`` and ``level``, what held-out labels say with and without the
             unlabeled rows, and ``random_mean``, ``random_low`` and ``random_high``, what random rows say. ``print`` it for
-            plain sentences.
+            plain sentences, which say "unknown" instead of the mean if no label was held out or the interval is wider than
+            half (``is_known``).
         """
         check_is_fitted(self)
         if not (isinstance(level, Real) and 0.0 < level < 1.0):

@@ -262,5 +262,5 @@ def _estimate(model: Any) -> dict[str, float] | None:
         return None
     of_random = ("random_mean", "random_low", "random_high", "n_random")
     names = ("mean", "low", "high", "level", "held_out", "n_held_out", "labels_only", *of_random)
-    values = {name: float(getattr(found, name)) for name in names}
+    values = {name: float(getattr(found, name)) for name in names} | {"is_known": found.is_known}
     return {name: value for name, value in values.items() if np.isfinite(value)}

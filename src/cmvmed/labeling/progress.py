@@ -12,7 +12,6 @@ from cmvmed.workbench.user_errors import plural
 
 __all__ = ["Fitted", "advice", "last_change", "share_interval", "shown_estimate", "why_no_estimate"]
 
-TOO_WIDE = 0.5  # width of the interval of an accuracy that is not known
 STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
 STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
 
@@ -45,7 +44,6 @@ def shown_estimate(history: Sequence[Fitted]) -> dict[str, Any] | None:
     last = history[-1].estimate
     low, high = share_interval(last["held_out"], last["n_held_out"], last["level"])
     found: dict[str, Any] = {**last, "held_out_low": low, "held_out_high": high}
-    found["is_known"] = last["high"] - last["low"] <= TOO_WIDE
     first = next(fit for fit in history if fit.estimate is not None)
     if first.estimate is not None and last["low"] > first.estimate["high"]:  # intervals without a common value
         found["first"] = {"n_labels": first.n_labels, "mean": first.estimate["mean"]}

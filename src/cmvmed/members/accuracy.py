@@ -2,11 +2,15 @@
 
 Two estimates err in opposite ways: the share of hits among held-out labels, which is unbiased but has a large variance, and the
 mean largest probability of the unlabeled rows. The latter counts as a number of held-out labels.
+
+Labels of one person, day or machine are hit or missed together. For rows of new groups they count as fewer labels: as many as
+the posterior of a beta-binomial model leaves (:func:`labels_between_groups`).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betaln, logsumexp
 from scipy.stats import beta, binomtest
 
 from cmvmed.auto.tuning import Tuning
@@ -15,6 +19,11 @@ from cmvmed.numerics.types import Array, IntArray
 
 CHANCE = 0.1  # probability above which a difference may be chance
 MAX_HELD_OUT = 1e9  # weighted number of rows beyond which the interval is a point
+WIDEST = 0.5  # width of an interval from which on the accuracy is unknown
+FEW_GROUPS = 5  # groups below which the text says why the interval is wide
+GRID = (
+    np.arange(100) + 0.5
+) / 100  # accuracies, and standard deviations between groups relative to the largest possible
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ class AccuracyEstimate:
         probabilities are worth; NaN if no label is known to be random.
     n_random : float
         Number of held-out labels of random rows.
+    n_groups : int
+        Groups whose labels were held out, together; the interval is for rows of new groups. 0 if the fit had no groups.
     """
 
     mean: float
@@ -59,12 +70,34 @@ class AccuracyEstimate:
     random_low: float = np.nan
     random_high: float = np.nan
     n_random: float = 0.0
+    n_groups: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the estimate says anything: labels were held out, and the interval is at most half of all accuracies wide."""
+        return self.n_held_out > 0.0 and self.high - self.low <= WIDEST
+
+    @property
+    def few_groups(self) -> str:
+        """A sentence if the interval is wide because few groups have labels, else empty."""
+        if not 0 < self.n_groups < FEW_GROUPS:
+            return ""
+        have = "group has" if self.n_groups == 1 else "groups have"
+        return f"The interval is wide because only {self.n_groups} {have} labels: label rows of more groups."
 
     def __str__(self) -> str:
-        interval = f"{self.level:.0%} interval {self.low:.1%} to {self.high:.1%}"
-        estimate = f"Expected accuracy {self.mean:.1%} ({interval})."
         if self.n_held_out == 0.0:
-            return f"{estimate} No label could be held out, so this rests on the probabilities alone."
+            several = ", in two groups or more" if self.n_groups else ""
+            return (
+                f"Expected accuracy unknown: no label could be held out. Label two rows or more of each class{several}."
+            )
+        interval = f"{self.level:.0%} interval {self.low:.1%} to {self.high:.1%}"
+        where = " on rows of new groups" if self.n_groups else ""
+        estimate = f"Expected accuracy{where} {f'{self.mean:.1%}' if self.is_known else 'unknown'} ({interval})."
+        if self.few_groups:
+            estimate += f" {self.few_groups}"
+        elif not self.is_known:
+            estimate += " Label more rows."
         if self.chosen:
             estimate += (
                 " It rests on the probabilities alone, since the labeled rows were chosen and are not like the others."
@@ -103,24 +136,30 @@ class HeldOutAccuracy:
     labels_only: float  # the same without the unlabeled rows
     gained: float  # weighted number of labels predicted correctly only with the unlabeled rows
     lost: float  # and only without
-    largest: float  # mean largest probability of the unlabeled rows
+    largest: float  # mean largest probability of the unlabeled rows; with groups, of the held-out labels
     n_held_out: float
     confidence_labels: float  # held-out labels that the mean largest probability counts as
     interval_labels: tuple[float, float]  # a and b: the interval is that of a share seen in a n_held_out + b rows
     chosen: bool = False  # whether labeled rows were chosen by a rule, so that other rows are not like them
     random: RandomLabels | None = None  # what labels of random rows say, if there are any
+    n_groups: int = 0  # groups with labels, if the user gave groups
+    group_labels: float = MAX_HELD_OUT  # independent labels that those of all groups count as for rows of new groups
 
     def estimate(self, level: float) -> AccuracyEstimate:
         """With the interval of a share that was seen in fewer rows than were held out.
 
         Fewer, because the members were weighed with the same labels, and because labels drawn per class have other class
-        shares than the rows it is for. Rows that were chosen because they are uncertain say too little of the accuracy
-        on others, so that the mean is that of the probabilities alone.
+        shares than the rows it is for. For rows of new groups, labels of one group count as fewer than were held out.
+        Rows that were chosen because they are uncertain say too little of the accuracy on others, so that the mean is
+        that of the probabilities alone.
         """
         seen = 0.0 if self.chosen else self.n_held_out
-        mean = (seen * self.hits + self.confidence_labels * self.largest) / (seen + self.confidence_labels)
+        # What unlabeled rows of the same groups add to held-out labels is not to be expected on groups that have none.
+        hits = float(np.fmin(self.hits, self.labels_only)) if self.n_groups else self.hits
+        mean = (seen * hits + self.confidence_labels * self.largest) / (seen + self.confidence_labels)
         slope, least = self.interval_labels
-        n, tail = min(slope * self.n_held_out + least, MAX_HELD_OUT), 0.5 * (1.0 - level)
+        n_independent = min(self.n_held_out, self.group_labels)
+        n, tail = slope * n_independent + least, 0.5 * (1.0 - level)
         right, wrong = mean * n + 0.5, (1.0 - mean) * n + 0.5
         low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
         random = self.random
@@ -145,6 +184,7 @@ class HeldOutAccuracy:
             lost=self.lost,
             chosen=self.chosen,
             **of_random,
+            n_groups=self.n_groups,
         )
 
 
@@ -158,6 +198,7 @@ def held_out_accuracy(
     *,
     chosen: bool = False,
     random: RandomLabels | None = None,
+    groups: IntArray | None = None,
 ) -> HeldOutAccuracy:
     """What can be said of the accuracy.
 
@@ -167,11 +208,16 @@ def held_out_accuracy(
     labels_only : (l, K), the same by members that learn from labeled rows alone; None if there are none
     codes, weights : (l,), classes, and weights, zero for labels that were not held out
     largest : mean largest probability of the unlabeled rows; NaN if there are none
+    groups : (l,), numbers of the labels' groups, if the rows that the accuracy is for are of new groups; else None
     """
     total = float(weights.sum())
     right = log_p.argmax(axis=1) == codes
     alone = right if labels_only is None else labels_only.argmax(axis=1) == codes
     hits = float(weights @ right) / total if total > 0.0 else np.nan
+    if (
+        groups is not None and total > 0.0 and not chosen
+    ):  # of groups as good as new, unlike those of the unlabeled rows
+        largest = float(weights @ np.exp(log_p).max(axis=1)) / total
     if np.isnan(largest):
         largest = 1.0 / log_p.shape[1] if np.isnan(hits) else hits
     known = labels_only is not None and total > 0.0
@@ -186,4 +232,37 @@ def held_out_accuracy(
         interval_labels=tuning.interval_labels,
         chosen=chosen,
         random=random,
+        n_groups=0 if groups is None else np.unique(groups).size,
+        group_labels=MAX_HELD_OUT if groups is None else labels_between_groups(right, groups, weights),
     )
+
+
+def labels_between_groups(right: Array, groups: IntArray, weights: Array) -> float:
+    """Independent labels that say as much of the accuracy on new groups as those of these groups do.
+
+    The accuracy of a group has a beta distribution with mean μ and variance ρμ(1 - μ), so that the h_g hits among the n_g
+    held-out labels of group g are beta-binomial:
+
+        p(h | μ, ρ) ∝ Π_g B(sμ + h_g, s(1 - μ) + n_g - h_g) / B(sμ, s(1 - μ)),   s = (1 - ρ)/ρ.
+
+    With Jeffreys' prior of a share for μ, and all standard deviations √ρ between 0 and 1 equally probable (A. Gelman, "Prior
+    distributions for variance parameters in hierarchical models", 2006), μ has the posterior mean m and variance v. A beta
+    distribution with these has the counts of m(1 - m)/v - 1 labels, one of which is the prior's. Few groups
+    leave large ρ possible, and so count as about as many labels as there are groups.
+    """
+    if not weights.any():
+        return 0.0
+    own = np.unique(groups, return_inverse=True)[1]
+    n = np.minimum(np.bincount(own, weights=weights), MAX_HELD_OUT)
+    h = np.minimum(np.bincount(own, weights=weights * right), n)
+    s = (1.0 - GRID**2) / GRID**2
+    a, b = s * GRID[:, None], s * (1.0 - GRID[:, None])
+    log_p = -n.size * betaln(a, b)
+    pairs, counts = np.unique([h, n], axis=1, return_counts=True)
+    for (hits, labels), count in zip(pairs.T, counts, strict=True):
+        log_p += count * betaln(a + hits, b + labels - hits)
+    log_p = logsumexp(log_p, axis=1) - 0.5 * np.log(GRID * (1.0 - GRID))
+    p = np.exp(log_p - logsumexp(log_p))
+    mean = float(p @ GRID)
+    variance = max(float(p @ (GRID - mean) ** 2), 1.0 / MAX_HELD_OUT)
+    return min(max(mean * (1.0 - mean) / variance - 2.0, 0.0), MAX_HELD_OUT)

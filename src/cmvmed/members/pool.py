@@ -76,6 +76,7 @@ class LabelMembers:
     per_class: bool  # whether labels are taken to be drawn class by class
     chosen: bool  # whether labeled rows were chosen by a rule
     random: Array  # (l,), sample weights of labels that are known to be of random rows; zero for others
+    grouped: bool  # whether the user gave groups
     tuning: Tuning
 
     @cached_property
@@ -155,7 +156,8 @@ def fit_label_members(
     max_compared_nodes : nodes of a graph that new rows are compared with at most, beside labeled ones; None for all
     """
     rows = read_labeled_rows(training, tuning, generator(random_state), used)
-    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=training.groups is not None, used=used)
+    grouped = training.groups is not None
+    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=grouped, used=used)
     per_class = drawn_per_class(training.partition.counts, labels_drawn)
     given_weights = rows.weights
     rows = rows.balanced() if per_class else rows
@@ -165,12 +167,20 @@ def fit_label_members(
         possible.discard("view_graphs")  # of one view it is the same
     parts = [part for kind in kinds if kind in possible for part in fit_kind(inputs, kind)]
     with_consensus = CONSENSUS in kinds or not parts
-    chosen, random = labels_drawn == "chosen", np.full(rows.codes.size, labels_drawn == "random")
+    random = np.full(rows.codes.size, labels_drawn == "random")
     if training.random is not None:
         random = training.random[training.partition.block_L[rows.positions]]
-    random = np.where(random, given_weights, 0.0)
     return LabelMembers(
-        tuple(parts), with_consensus, rows, folds, training.partition, per_class, chosen, random, tuning
+        parts=tuple(parts),
+        with_consensus=with_consensus,
+        rows=rows,
+        folds=folds,
+        partition=training.partition,
+        per_class=per_class,
+        chosen=labels_drawn == "chosen",
+        random=np.where(random, given_weights, 0.0),
+        grouped=grouped,
+        tuning=tuning,
     )
 
 
@@ -269,7 +279,8 @@ class PoolFit:
             ratio = np.where(counts > 0.0, class_prior * counts.sum() / np.where(counts > 0.0, counts, 1.0), 1.0)
         codes = of.rows.codes[used]
         p = np.exp(self.held_out[used, codes])
-        return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio)
+        groups = of.rows.groups[used] if of.grouped else None
+        return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio, groups)
 
     def table(self) -> dict[str, Any]:
         """Name, share of the weight, held-out accuracy and log-loss, and worth of every member, by column.
@@ -352,4 +363,5 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
         of.tuning,
         chosen=of.chosen,
         random=fit.judge_random_labels(mass),
+        groups=of.rows.groups if of.grouped else None,
     )

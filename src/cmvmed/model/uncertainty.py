@@ -22,13 +22,21 @@ If every class has 1/α - 1 held-out labels or more, thresholds are by the label
 class, whatever the class shares. Else they are by all labels, and 1 - α is met over all rows. If labels were drawn per
 class, each then counts as r_c/a_c labels, where class c has the share r_c of all rows and a_c of the labels, and so does
 the new row in n + 1.
+
+If rows belong to groups (persons, days) and new rows to new groups, not rows but groups are drawn alike. One label drawn from
+each of the G groups and one row of a new group are, so that t is s_(k) of such a draw with n = G, and every class belongs to the
+set if G < 1/α - 1. Here t is its mean over all such draws ("repeated subsampling" of R. Dunn, L. Wasserman and A. Ramdas,
+"Distribution-free prediction sets for two-layer hierarchical models", 2023), in which the number of groups whose label is at
+most s is a sum of independent draws with the probabilities F_g(s), the shares of such labels in each group. The rank k is the
+usual one, the next lower whole number: the unlabeled rows of a group take part in the fits without its labels, which makes
+their scores a little better than those of a group that is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, floor
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -204,6 +212,12 @@ class HeldOutScores:
     codes: IntArray  # (l,), classes
     weights: Array  # (l,), labels that each counts as
     class_weights: Array  # (K,), labels that a new row of each class counts as
+    groups: IntArray | None = None  # (l,), numbers of the groups, if the user gave groups
+
+    @property
+    def n_groups(self) -> int:
+        """Groups with labels; 0 if the user gave none."""
+        return 0 if self.groups is None else np.unique(self.groups).size
 
     @property
     def counts(self) -> Array:
@@ -219,12 +233,33 @@ class HeldOutScores:
             return np.array(by_class)
         return np.array([self._threshold(c, everything, alpha) for c in range(self.class_weights.size)])
 
-    def _threshold(self, c: int, group: BoolArray, alpha: float) -> float:
-        """t of class c by a group of labels."""
-        order = np.argsort(self.scores[group])
-        scores, n = self.scores[group][order], np.cumsum(self.weights[group][order])
+    def _threshold(self, c: int, used: BoolArray, alpha: float) -> float:
+        """t of class c by some of the labels."""
+        order = np.argsort(self.scores[used])
+        scores, weights = self.scores[used][order], self.weights[used][order]
+        if self.groups is not None:
+            return between_groups(scores, weights, self.groups[used][order], alpha)
+        n = np.cumsum(weights)
         k = alpha * (n[-1] + self.class_weights[c]) if n.size else 0.0
         return float(np.interp(k, n, scores)) if n.size and k >= n[0] * (1.0 - ROUNDING) else -np.inf
+
+
+def between_groups(scores: Array, weights: Array, groups: IntArray, alpha: float) -> float:
+    """Mean t over all draws of one label from each group; ``scores`` (l,) in ascending order."""
+    own = np.unique(groups, return_inverse=True)[1]
+    G = int(own.max(initial=-1)) + 1
+    k = min(floor(alpha * (G + 1) * (1.0 + ROUNDING)), G)
+    if k < 1:
+        return -np.inf
+    counts = np.zeros((k, scores.size))  # row j: probability that j groups have a label up to each score
+    counts[0] = 1.0
+    for g in range(G):
+        F = np.cumsum(np.where(own == g, weights, 0.0))
+        F = F / F[-1]
+        counts[1:] = counts[1:] * (1.0 - F) + counts[:-1] * F
+        counts[0] *= 1.0 - F
+    above = counts.sum(axis=0)  # probability that s_(k) is above each score
+    return float(scores[0] + above[:-1] @ np.diff(scores))
 
 
 def thresholds(model: Model, alpha: float, *, allow_empty: bool) -> ClassThresholds:
@@ -236,8 +271,14 @@ def thresholds(model: Model, alpha: float, *, allow_empty: bool) -> ClassThresho
         )
     values = model.held_out.thresholds(alpha)
     if not np.isfinite(values).any():
+        n, n_groups = ceil(1.0 / alpha) - 1, model.held_out.n_groups
+        if n_groups:
+            have, what = f"Held-out labels of {n_groups} groups", f"rows of at least {n} groups"
+        else:
+            have, what = f"{model.held_out.counts.sum():g} held-out labels", f"at least {n} rows"
+        rows = " of rows of new groups" if n_groups else ""
         warn_user(
-            f"{model.held_out.counts.sum():g} held-out labels are too few for sets with alpha={alpha:g}, so all sets hold all "
-            f"classes; label at least {ceil(1.0 / alpha) - 1} rows, or use a larger alpha."
+            f"{have} are too few for sets{rows} with alpha={alpha:g}, so all sets hold all classes; label {what}, or use a "
+            "larger alpha."
         )
     return ClassThresholds(values, allow_empty)

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from scipy.stats import binom
 
 from cmvmed import CMVMED
+from cmvmed.members.accuracy import AccuracyEstimate
 from cmvmed.pages.formatting import clean, short
 from cmvmed.workbench import Finding
 from cmvmed.workbench.report import learning_curve as curve_module
@@ -60,8 +61,8 @@ class TestSafeText:
 
 
 def estimate_of(mean, low, high, **others):
-    known = {"held_out": mean, "n_held_out": 20.0, "labels_only": mean, "gained": 0.0, "lost": 0.0, "n_random": 0.0}
-    return SimpleNamespace(mean=mean, low=low, high=high, effect=lambda: "made no difference", **(known | others))
+    known = {"level": LEVEL, "held_out": mean, "n_held_out": 20.0, "labels_only": mean, "gained": 0.0, "lost": 0.0}
+    return AccuracyEstimate(mean=mean, low=low, high=high, **(known | others))
 
 
 def judged(activity, estimate, findings=(), share=0.5):
@@ -110,11 +111,17 @@ class TestVerdict:
         assert "cannot be told from so few labels" in found.sentences[0]
 
     def test_what_random_rows_say_is_a_sentence_of_its_own(self, activity):
-        estimate = estimate_of(0.92, 0.85, 0.96, n_random=7.0, of_random_rows=lambda: "The 7 labels say 90.0%.")
-        sentences = verdict(judged(activity, estimate)).sentences
-        assert any(sentence.startswith("The 7 labels say 90.0%. This interval holds") for sentence in sentences)
+        of_random = {"n_random": 7.0, "random_mean": 0.9, "random_low": 0.7, "random_high": 0.95}
+        sentences = verdict(judged(activity, estimate_of(0.92, 0.85, 0.96, **of_random))).sentences
+        assert any("labels of random rows say 90.0% (70.0% to 95.0%). This interval" in text for text in sentences)
         others = verdict(judged(activity, estimate_of(0.92, 0.85, 0.96))).sentences
         assert len(others) == len(sentences) - 1
+
+    def test_few_groups_are_named_as_the_reason_of_a_wide_interval(self, activity):
+        for n_groups, is_said in [(0, False), (3, True), (8, False)]:
+            facts = judged(activity, estimate_of(0.92, 0.61, 0.98, n_groups=n_groups))
+            assert ("only 3 groups have labels" in " ".join(verdict(facts).sentences)) is is_said
+            assert any("of other groups" in step.action for step in TestNextSteps().steps(facts)) is (n_groups > 0)
 
     def test_without_opinions_that_learn_from_labels_alone(self, activity):
         found = verdict(judged(activity, estimate_of(0.92, 0.85, 0.96, labels_only=np.nan)))
@@ -280,6 +287,20 @@ class TestViews:
         }
         assert "constant" in lines["dead"].remark
         assert "gyr" in lines["acc"].remark
+
+    def test_labeled_rows_unlike_the_others_are_said_to_be(self, activity):
+        """Those of a sensor whose scale was doubled after they were labeled."""
+        name = activity.model.view_names_[0]
+        assert describe_sensors(activity.facts).change == ""
+        views = activity.facts.table.views | {name: 3.0 * activity.facts.table.views[name]}
+        facts = replace(activity.facts, table=replace(activity.facts.table, views=views))
+        found = describe_sensors(facts)
+        assert found.change.startswith(f"Labeled rows differ from the training rows: view {name!r} ")
+        steps = next_steps(facts, verdict(facts), found, None)
+        assert any(found.change in step.reason for step in steps)
+        chosen = judged(activity, None)
+        chosen.model.labels_drawn = "chosen"
+        assert describe_sensors(replace(chosen, table=facts.table)).change == ""
 
     def test_shares_of_decisions_leave_the_prior_out(self, activity):
         model = ExplainedModel()

@@ -6,6 +6,7 @@ import numpy as np
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
 from cmvmed.pages.formatting import DASH, format_percentage, join_names, short
+from cmvmed.workbench.changes import describe_change
 from cmvmed.workbench.project import score_of_class
 from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, share_interval
 from cmvmed.workbench.tables.columns import FloatArray
@@ -53,6 +54,7 @@ class Sensors:
     n_pairs: int
     figure: str
     has_shares: bool  # whether the model explains its decisions
+    change: str  # in which view labeled rows are unlike all rows; empty if in none
 
 
 def describe_sensors(facts: ModelFacts) -> Sensors:
@@ -61,7 +63,17 @@ def describe_sensors(facts: ModelFacts) -> Sensors:
     pairs = _pairs(facts)
     absences = _absences(facts)
     lines = tuple(_line(facts, i, shares, absences) for i in range(len(facts.model.view_names_)))
-    return Sensors(lines, tuple(pairs[:MAX_PAIRS]), len(pairs), _figure(facts), shares is not None)
+    return Sensors(lines, tuple(pairs[:MAX_PAIRS]), len(pairs), _figure(facts), shares is not None, _change(facts))
+
+
+def _change(facts: ModelFacts) -> str:
+    """In which view the labeled rows, if they were not chosen by a rule, are unlike all rows, which the model is used for."""
+    if facts.model.labels_drawn == "chosen" or not hasattr(facts.model, "sensor_health"):
+        return ""
+    labeled = np.flatnonzero(facts.codes >= 0)
+    return describe_change(
+        facts.model, {name: matrix[labeled] for name, matrix in facts.table.views.items()}, "Labeled rows"
+    )
 
 
 def decision_shares(facts: ModelFacts) -> dict[str, float] | None:

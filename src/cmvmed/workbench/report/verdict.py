@@ -15,7 +15,6 @@ from cmvmed.workbench.report.sensors import Sensors
 __all__ = ["CAUTION_CODES", "WIDE", "Step", "Verdict", "next_steps", "verdict"]
 
 WIDE = 0.2  # width of the interval from which on more labels are needed to judge the model
-TOO_WIDE = 0.5  # and from which on nothing is known
 UNKNOWN = "How many rows are classified correctly is unknown"
 # Findings that make an estimate from held-out labels too good.
 CAUTION_CODES = (
@@ -56,7 +55,7 @@ def verdict(facts: ModelFacts) -> Verdict:
 
 def _headline(estimate: AccuracyEstimate) -> str:
     low, mean, high = (round(100.0 * value) for value in (estimate.low, estimate.mean, estimate.high))
-    if estimate.high - estimate.low > TOO_WIDE:
+    if not estimate.is_known:
         return UNKNOWN
     if estimate.high - estimate.low > WIDE:
         return f"Probably between {low} and {high} of 100 rows are classified correctly"
@@ -71,7 +70,7 @@ def _judgement(facts: ModelFacts) -> tuple[str, str]:
     estimate, (_, largest) = facts.estimate, facts.largest_class
     if any(finding.level == "error" for finding in facts.findings):
         return "no", "Correct the data before you use it"
-    if estimate is None or estimate.high - estimate.low > TOO_WIDE:
+    if estimate is None or not estimate.is_known:
         return "open", "Cannot be judged yet"
     if estimate.mean <= largest:
         return "no", "Not usable yet: no better than always naming the largest class"
@@ -94,13 +93,13 @@ def _sentences(facts: ModelFacts, estimate: AccuracyEstimate) -> list[str]:
     name, share = facts.largest_class
     groups = facts.group_name
     which = "rows like the unlabeled ones" if facts.table.groups is None else f"rows of new groups ({groups})"
-    is_known = estimate.high - estimate.low <= TOO_WIDE
-    mean = f"is {format_percentage(estimate.mean)} (" if is_known else "cannot be told from so few labels ("
+    mean = f"is {format_percentage(estimate.mean)} (" if estimate.is_known else "cannot be told from so few labels ("
     n, n_right = round(estimate.n_held_out), format_percentage(estimate.held_out)
     found = [
         f"The accuracy to expect on {which} {mean}{format_percentage(LEVEL, 0)} interval {format_percentage(estimate.low)} "
         f"to {format_percentage(estimate.high)}, which is wrong one time in ten); always naming the largest class, {name}, "
-        f"would be right for {format_percentage(share)}."
+        f"would be right for {format_percentage(share)}.",
+        *([estimate.few_groups] if estimate.few_groups else []),
     ]
     if estimate.n_random:
         found.append(f"{estimate.of_random_rows()} This interval holds whatever the probabilities are worth.")
@@ -173,7 +172,7 @@ def _wide_interval(facts: ModelFacts) -> Iterator[Step]:
     if width > WIDE:
         n_more = 5 * ceil(facts.n_labeled * ((width / WIDE) ** 2 - 1.0) / 5.0)
         yield Step(
-            f"Label about {plural(n_more, 'more row')}",
+            f"Label about {plural(n_more, 'more row')}{', of other groups' if estimate.n_groups else ''}",
             f"The interval of the accuracy is {100 * width:.0f} points wide; it takes about {facts.n_labeled + n_more:,} labels to "
             f"bring it to {100 * WIDE:.0f} points. `cmvmed suggest -n {n_more}` chooses rows that help most.",
         )
@@ -186,6 +185,11 @@ def _sensors(sensors: Sensors) -> Iterator[Step]:
     elif faulty:
         remarks = [f"{line.name}: {line.remark}" for line in faulty[:3]]
         yield Step(f"Check the views {join_names([line.name for line in faulty])}", " ".join(remarks))
+    if sensors.change:
+        yield Step(
+            "Label rows of all kinds and times",
+            f"{clean(sensors.change)} What held-out labels say may not hold for the other rows.",
+        )
 
 
 def _poor_class(facts: ModelFacts) -> Iterator[Step]:
