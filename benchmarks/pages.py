@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks import comparison, tuned_numbers
 from benchmarks.accuracy import IN_THE_PAPER
+from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
 from experiments.methods import MAJORITY_CLASS
@@ -231,6 +232,10 @@ def fill_from_results() -> None:
     }
     for mark, heading in headings.items():
         fill(ROOT / "docs" / "labeling.md", mark, section(labeling, heading))
+    random_rows = (RESULTS / "random_rows.md").read_text()
+    fill(ROOT / "docs" / "labeling.md", "random_runs", random_rows.split("###")[0])
+    for mark, heading in {"random_labels": "Held-out rows", "random_intervals": INTERVALS}.items():
+        fill(ROOT / "docs" / "labeling.md", mark, section(random_rows, heading))
 
 
 def main() -> None:

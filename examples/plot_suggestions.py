@@ -30,12 +30,12 @@ def accuracy(labeled, drawn):
 # %%
 # Before there is any label, ``suggest_first`` chooses rows that cover the data.
 
-proposed, asked = suggest_first(X, 20, views=digits.views).rows, []
+proposed, asked = suggest_first(X, 20, views=digits.views, random_share=0.0).rows, []
 for _ in range(3):
     model, score = accuracy(proposed, "chosen")
     asked.append(score)
-    proposed = np.append(proposed, model.suggest(10).rows)
-print(model.suggest(1).reasons[0])
+    proposed = np.append(proposed, model.suggest(10, random_share=0.0).rows)
+print(model.suggest(1, random_share=0.0).reasons[0])
 
 order = np.random.default_rng(0).permutation(400)
 random = [accuracy(order[:n], "random")[1] for n in (20, 30, 40)]

@@ -30,6 +30,7 @@ EXTRACTORS = {
 }
 RECORDS = {
     "accuracy": "cmvmed.members.accuracy.HeldOutAccuracy",
+    "random_labels": "cmvmed.members.random_labels.RandomLabels",
     "reference": "cmvmed.monitoring.reference.Reference",
 }
 PROJECT = "cmvmed.workbench.project.TrainedProject"

@@ -76,7 +76,12 @@ def test_the_mean_curve_rises_and_has_the_points_that_all_rows_reach():
 
 def test_a_run_goes_on_where_it_was_and_is_reported(tmp_path, monkeypatch):
     path = tmp_path / "rows.jsonl"
-    points = {"suggest": (0.6, 0.8, 0.9), "random": (0.5, 0.6, 0.7), "margin": (0.5, 0.55, 0.65)}
+    points = {
+        "suggest": (0.6, 0.8, 0.9),
+        "mixed": (0.55, 0.7, 0.8),
+        "random": (0.5, 0.6, 0.7),
+        "margin": (0.5, 0.55, 0.65),
+    }
     asked = []
 
     def quick(task, way, repeat):
@@ -84,20 +89,26 @@ def test_a_run_goes_on_where_it_was_and_is_reported(tmp_path, monkeypatch):
         asked.append((name, repeat))
         return [
             {"labels": n, "held_out": a, "unlabeled": a, "expected": a + 0.01, "low": a - 0.1, "high": a + 0.1}
+            | {"random_expected": a - 0.02, "random_low": a - 0.05, "random_high": a + 0.05, "share_error": 0.03}
             for n, a in zip(task.targets, points[name], strict=True)
         ]
 
     monkeypatch.setattr(active_learning, "simulate", quick)
     run(["breast_cancer"], [1000], 60, path)
-    assert len(asked) == len(read(path)) == 5
+    assert len(asked) == len(read(path)) == 6
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:3]) + "\n")
     run(["breast_cancer"], [1000], 60, path)
-    assert len(asked) == 7
+    assert len(asked) == 9
     assert [json.loads(line) for line in lines] == read(path)
     assert complete(read(path)) == read(path)
-    assert complete(read(path)[:4]) == []
+    assert complete(read(path)[:5]) == []
     text = report(read(path))
     assert "| suggest | 60.0 | 80.0 | 90.0 |" in text
-    assert "| breast_cancer | 30 | 70.0 | 12 | > 30 | 0.42 | 1.00 | 0.67 |" in text
+    assert "| breast_cancer | 30 | 70.0 | 12 | 15 | > 30 | 1.00 | 0.67 | 0.42 |" in text
+    assert "| mixed | the model | +1.0 | 100 | 10.0 | 120 | 3.0 |" in text
+    assert "| mixed | random rows | -2.0 | 100 | 5.0 | 30 | 3.0 |" in text
+    some = complete(read(path), ["suggest", "random"])
+    assert {row["way"] for row in some} == {"suggest", "random"}
+    assert "mixed" not in report(some)
     assert "| suggest, on unlabeled rows | 3 | +1.0 | 100 |" in text

@@ -28,7 +28,8 @@ def test_train_suggest_fill_in_train(inside):
         "next.csv: 6 rows; fill in the column 'label', then:\n  cmvmed train --labels next.csv --force" in shown.stdout
     )
     table = pd.read_csv("next.csv")
-    assert table.columns.tolist() == ["window_id", "label", "reason", "score"]
+    assert table.columns.tolist() == ["window_id", "label", "reason", "score", "random"]
+    assert table.index[table["random"] == "yes"].tolist() == [4]  # the 15th label
     assert table["label"].isna().all()
     assert table["reason"].str.len().gt(5).all()
     assert table["window_id"].nunique() == 6
@@ -37,6 +38,7 @@ def test_train_suggest_fill_in_train(inside):
     table.to_csv("next.csv", index=False)
     shown = run("train", "--no-report", "--set", "model.n_stages=2", "--labels", "next.csv", "--force")
     assert "200 rows, 15 of them labeled" in shown.stdout
+    assert "The 1 label of a random row says" in shown.stdout
     again = pd.read_csv(StringIO(run("suggest", "-n", 6, "--labels", "next.csv").stdout))
     assert not set(again["window_id"]) & labeled_ids("next.csv")
 
@@ -45,7 +47,10 @@ def test_train_suggest_fill_in_train(inside):
 def test_json_and_all_rows():
     content = json.loads(run("suggest", "-n", 1000, "--json").stdout)
     assert len(content["rows"]) == 190
-    assert {"window_id", "label", "reason", "score"} == set(content["rows"][0])
+    assert {"window_id", "label", "reason", "score", "random"} == set(content["rows"][0])
+    assert sum(row["random"] == "yes" for row in content["rows"]) == 38
+    none = json.loads(run("suggest", "-n", 10, "--random-share", 0, "--json").stdout)
+    assert not any(row["random"] for row in none["rows"])
 
 
 @pytest.mark.usefixtures("inside")

@@ -122,17 +122,26 @@ class TestWhichTakePart:
 
 
 class TestTable:
+    def test_worth_compares_the_likelihood_of_held_out_labels_with_that_of_the_labels_shares(self, partly):
+        model = CMVMED(views=WIDTHS).fit(partly.X, partly.y)
+        held = partly.y[model.held_out_rows_]
+        counts = np.bincount(partly.y[partly.y >= 0])
+        shares = (counts + 0.5) / (counts.sum() + 1.0)
+        gain = np.log(shares)[held].sum() + held.size * model.members_["log_loss"]
+        np.testing.assert_allclose(model.members_["worth"], 1.0 / (1.0 + np.exp(gain)), rtol=1e-9)
+        assert np.isnan(CMVMED(views=WIDTHS, members=None).fit(partly.X, partly.y).members_["worth"]).all()
+
     @pytest.mark.parametrize("problem", ["partly", "partly_three"])
     def test_weights_sum_to_one_and_all_columns_have_a_value_per_member(self, problem, request):
         data = request.getfixturevalue(problem)
         table = CMVMED(views=WIDTHS).fit(data.X, data.y).members_
-        assert list(table) == ["name", "weight", "accuracy", "log_loss"]
+        assert list(table) == ["name", "weight", "accuracy", "log_loss", "worth"]
         assert table["weight"].sum() == pytest.approx(1.0)
         assert (table["weight"] > 0.0).all()
         assert ((table["accuracy"] >= 0.0) & (table["accuracy"] <= 1.0)).all()
         assert (table["log_loss"] > 0.0).all()
         frame = pd.DataFrame(table)
-        assert frame.shape == (8, 4)
+        assert frame.shape == (8, 5)
         assert frame.notna().all(axis=None)
 
     def test_a_view_of_noise_hardly_counts(self):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.stats import kstest
 from sklearn.metrics.pairwise import rbf_kernel
 
 import cmvmed
@@ -26,11 +27,11 @@ def affine_kernel(A, B):
 
 
 def check_suggestions(found, allowed, n):
-    """n distinct rows among the allowed ones, with falling scores and a reason each."""
-    assert found.rows.shape == found.scores.shape == (n,)
+    """n distinct rows among the allowed ones, with scores that fall if they are not random, and a reason each."""
+    assert found.rows.shape == found.scores.shape == found.random.shape == (n,)
     assert len(set(found.rows.tolist())) == n
     assert set(found.rows.tolist()) <= set(np.asarray(allowed).tolist())
-    assert (np.diff(found.scores) <= 1e-9).all()
+    assert (np.diff(found.scores[~found.random]) <= 1e-9).all()
     assert (found.scores >= 0.0).all()
     assert len(found.reasons) == n
     assert all(isinstance(reason, str) and reason for reason in found.reasons)
@@ -52,7 +53,7 @@ def test_two_classes_and_texts_as_classes(partly):
     model = CMVMED(unlabeled="", **QUICK).fit(partly.X, y)
     found = model.suggest(5)
     check_suggestions(found, np.flatnonzero(partly.hidden), 5)
-    assert all("walk" in reason or "run" in reason for reason in found.reasons)
+    assert all("walk" in reason or "run" in reason or "random" in reason for reason in found.reasons)
 
 
 def test_suggestions_are_the_same_each_time_and_the_first_of_more(fitted, partly_three):
@@ -182,7 +183,7 @@ def test_reasons_name_the_views_that_disagree_and_the_classes_between_which_a_ro
     y = np.where(np.arange(80) < 10, truth, -1)
     names = np.array(["cat", "dog", "?"])[y]
     model = CMVMED(views={"sound": 2, "motion": 2}, unlabeled="?").fit(X, names)
-    found = model.suggest(70)
+    found = model.suggest(70, random_share=0.0)
     reasons = dict(zip(found.rows.tolist(), found.reasons, strict=True))
     assert "views disagree: " in reasons[79]
     assert "sound says dog" in reasons[79]
@@ -198,14 +199,14 @@ class TestFirst:
         of = np.arange(100) % 5
         X = 10.0 * rng.normal(size=(5, 4))[of] + rng.normal(size=(100, 4))
         X[99] = 200.0
-        found = suggest_first(X, 5, views=[2, 2])
+        found = suggest_first(X, 5, views=[2, 2], random_share=0.0)
         check_suggestions(found, np.arange(99), 5)
         assert sorted(of[found.rows]) == list(range(5))
         assert all("typical of about" in reason for reason in found.reasons)
 
     def test_copies_are_not_suggested_together(self):
         X = np.repeat(np.random.default_rng(0).normal(size=(10, 3)), 4, axis=0)
-        assert sorted(suggest_first(X, 10).rows // 4) == list(range(10))
+        assert sorted(suggest_first(X, 10, random_share=0.0).rows // 4) == list(range(10))
 
     def test_frames_missing_views_and_files(self, partly, tmp_path):
         X = np.array(partly.X)
@@ -239,3 +240,165 @@ def test_chosen_labels_say_nothing_of_the_class_shares():
     }
     np.testing.assert_array_equal(shares["chosen"], shares["per_class"])
     assert shares["chosen"][1] > shares["random"][1]
+
+
+class TestRandomRows:
+    def test_every_fifth_label_is_of_a_random_row_whatever_the_number_of_suggestions(self, fitted, partly_three):
+        n_labeled = int((~partly_three.hidden).sum())
+        numbers = np.flatnonzero(fitted.suggest(20).random) + n_labeled + 1
+        np.testing.assert_array_equal(numbers, [n for n in range(n_labeled + 1, n_labeled + 21) if n % 5 == 0])
+        assert fitted.suggest(1).random.tolist() == [(n_labeled + 1) % 5 == 0]
+        assert np.flatnonzero(suggest_first(partly_three.X, 12).random).tolist() == [4, 9]
+
+    @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+    def test_their_share_is_that_asked_for(self, fitted, share):
+        found = fitted.suggest(10, random_share=share)
+        assert found.random.sum() == 10 * share
+        assert [reason.startswith("drawn at random") for reason in found.reasons] == found.random.tolist()
+
+    @pytest.mark.parametrize("share", [-0.1, 1.5, "some", None, True])
+    def test_a_share_that_is_none(self, fitted, share):
+        with pytest.raises(ValueError, match="random_share must be a number at least 0 and at most 1"):
+            fitted.suggest(3, random_share=share)
+
+    def test_chosen_rows_are_those_that_the_random_ones_do_not_stand_for(self):
+        """Two clusters: one has the random row, so that the chosen one is of the other."""
+        X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 30, axis=0) + np.random.default_rng(0).normal(size=(60, 2))
+        found = suggest_first(X, 2, random_share=0.5)
+        assert found.random.tolist() == [False, True]
+        assert {int(row >= 30) for row in found.rows} == {0, 1}
+
+    def test_they_are_spread_over_rows_that_are_sorted(self):
+        """The same generator for ever fewer rows would draw neighbors; labels are given one after the other."""
+        rng = np.random.default_rng(0)
+        X = np.sort(rng.normal(size=300))[:, None] + 0.1 * rng.normal(size=(300, 3))
+        y = np.where(np.arange(300) % 60 == 0, np.arange(300) // 150, -1)
+        drawn = []
+        for _ in range(12):
+            row = CMVMED(members="views", n_stages=1).fit(X, y).suggest(1, random_share=1.0).rows[0]
+            y[row] = row // 150
+            drawn.append(row)
+        assert kstest(np.array(drawn) / 300, "uniform").pvalue > 0.05
+        assert np.median(np.abs(np.diff(drawn))) > 30
+
+
+class TestFitWithRandomRows:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def given(cls):
+        """Chosen labels that are of both classes alike, and random ones, nine in ten of which are of class 0."""
+        rng = np.random.default_rng(0)
+        truth = (np.arange(300) % 10 == 0).astype(int)
+        X = np.where(truth[:, None] > 0, 0.5, -0.5) + rng.normal(size=(300, 5))
+        chosen = np.r_[np.flatnonzero(truth == 0)[:15], np.flatnonzero(truth == 1)[:15]]
+        random = np.zeros(300, dtype=bool)
+        random[np.setdiff1d(rng.permutation(300)[:40], chosen)] = True
+        y = np.full(300, -1)
+        y[chosen], y[random] = truth[chosen], truth[random]
+        return X, y, random, truth
+
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    def test_the_class_shares_are_nearer_to_the_true_ones(self, given):
+        """Than those of predictions from columns that say little."""
+        X, y, random, truth = given
+        little = 0.6 * X + np.random.default_rng(1).normal(size=X.shape)
+
+        def error(**parameters):
+            marks = {} if parameters else {"random_rows": random}
+            return abs(CMVMED(**QUICK, **parameters).fit(little, y, **marks).class_prior_[1] - truth.mean())
+
+        assert error() < 0.9 * error(labels_drawn="chosen")
+
+    def test_the_estimate_has_what_random_rows_say(self, given):
+        X, y, random, truth = given
+        model = CMVMED(**QUICK).fit(X, y, random_rows=random)
+        found = model.accuracy_estimate(0.99)
+        held = np.isin(model.held_out_rows_, np.flatnonzero(random))
+        hits = np.mean(model.held_out_proba_[held].argmax(axis=1) == y[model.held_out_rows_[held]])
+        assert found.n_random == held.sum()
+        assert abs(found.random_mean - hits) < 0.08  # the latter by weights that those labels helped to set
+        assert found.random_low <= (model.transduction_ == truth)[y < 0].mean() <= found.random_high
+        assert f"{found.n_random:.0f} labels of random rows say {found.random_mean:.1%}" in str(found)
+        assert found.chosen
+
+    def test_all_rows_random_is_labels_drawn_random_and_none_is_chosen(self, given):
+        X, y, *_ = given
+        for marks, drawn in ((np.ones(300, bool), "random"), (np.zeros(300, bool), "chosen")):
+            found = CMVMED(**QUICK).fit(X, y, random_rows=marks), CMVMED(**QUICK, labels_drawn=drawn).fit(X, y)
+            np.testing.assert_array_equal(*(model.predict_proba(X) for model in found))
+            assert str(found[0].accuracy_estimate()) == str(found[1].accuracy_estimate())
+        assert not CMVMED(**QUICK).fit(X, y).accuracy_estimate().n_random
+
+    def test_a_saved_model_says_the_same(self, given, tmp_path):
+        X, y, random, _ = given
+        model = CMVMED(**QUICK).fit(X, y, random_rows=random)
+        model.save(tmp_path / "m.cmvmed")
+        assert cmvmed.load(tmp_path / "m.cmvmed").accuracy_estimate() == model.accuracy_estimate()
+
+    @pytest.mark.parametrize("marks", [np.ones(299, bool), np.ones(300), ["yes"] * 300, np.ones((300, 1), bool)])
+    def test_marks_that_are_none(self, given, marks):
+        with pytest.raises(ValueError, match="random_rows must say True or False for each of the 300 rows"):
+            CMVMED(**QUICK).fit(given[0], given[1], random_rows=marks)
+
+    @pytest.mark.parametrize("drawn", ["random", "per_class"])
+    def test_marks_that_contradict_the_parameter(self, given, drawn):
+        with pytest.raises(ValueError, match="leave labels_drawn at"):
+            CMVMED(**QUICK, labels_drawn=drawn).fit(given[0], given[1], random_rows=given[2])
+
+
+class TestViewWithoutSignal:
+    """Two views with signal, and one of noise."""
+
+    @staticmethod
+    def fit(seed, n=300, n_labels=20):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, n)
+        signal = np.where(truth == 1, 1.0, -1.0)[:, None]
+        X = np.hstack([signal + rng.normal(size=(n, 4)), signal + rng.normal(size=(n, 4)), rng.normal(size=(n, 8))])
+        y = np.full(n, -1)
+        for k in (0, 1):
+            rows = rng.choice(np.flatnonzero(truth == k), n_labels // 2, replace=False)
+            y[rows] = k
+        return CMVMED(views={"a": 4, "b": 4, "noise": 8}).fit(X, y), X[y < 0]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def fits(cls):
+        return [cls.fit(seed) for seed in range(4)]
+
+    def test_it_is_worth_little(self, fits):
+        worths = np.array(
+            [
+                [dict(zip(m.members_["name"], m.members_["worth"], strict=True))[f"view {v}"] for v in "ab"]
+                for m, _ in fits
+            ]
+        )
+        noise = [dict(zip(m.members_["name"], m.members_["worth"], strict=True))["view noise"] for m, _ in fits]
+        assert worths.min() > 0.9
+        assert np.mean(noise) < 0.5
+
+    def test_suggestions_do_not_come_from_it(self, fits):
+        reasons = [reason for model, _ in fits for reason in model.suggest(8, random_share=0.0).reasons]
+        assert sum("noise says" in reason for reason in reasons) <= 1
+        assert sum("views disagree" in reason for reason in reasons) >= 5
+
+    def test_its_probability_is_near_the_class_shares_and_that_of_the_others_is_not(self, fits):
+        def largest(name, **calibrated):
+            return np.mean([m.predict_proba_by_view(X, **calibrated)[name].max(axis=1).mean() for m, X in fits])
+
+        assert largest("noise", calibrated=True) < 0.6 < 0.7 < largest("noise")
+        assert largest("a", calibrated=True) > 0.85
+
+    def test_without_members_of_the_views_probabilities_are_those_of_the_consensus(self, partly):
+        model = CMVMED(**QUICK, members="consensus").fit(partly.X, partly.y)
+        for name, p in model.predict_proba_by_view(partly.X).items():
+            np.testing.assert_array_equal(model.predict_proba_by_view(partly.X, calibrated=True)[name], p)
+
+    def test_rows_without_a_view_get_the_class_prior(self, partly):
+        model, X = CMVMED(**QUICK).fit(partly.X, partly.y), np.array(partly.X[:3])
+        X[1, :3] = np.nan
+        p = model.predict_proba_by_view(X, calibrated=True)
+        np.testing.assert_allclose(p["a"][1], model.class_prior_)
+        worth = dict(zip(model.members_["name"], model.members_["worth"], strict=True))["view a"]
+        member = model.predict_proba_by_member(X)["view a"]
+        np.testing.assert_allclose(p["a"][0], worth * member[0] + (1.0 - worth) * model.class_prior_, rtol=1e-9)

@@ -33,38 +33,43 @@ def test_first_rows_differ_and_have_reasons(worker):
 
 
 def test_a_fit_says_what_the_model_says(worker, labels):
-    learned = worker.fit(7, labels, True, "auto")
-    model = CMVMED(labels_drawn="chosen").fit(worker.views, np.array(labels, dtype=object), groups=worker.groups)
+    random = (np.arange(len(labels)) % 3 == 0).tolist()
+    learned = worker.fit(7, labels, random, "auto")
+    y = np.array(labels, dtype=object)
+    model = CMVMED().fit(worker.views, y, groups=worker.groups, random_rows=np.array(random))
     assert (learned.revision, learned.n_labels, learned.problem) == (7, N_LABELS, None)
     assert learned.classes == tuple(model.classes_)
     np.testing.assert_allclose(learned.probabilities, model.predict_proba(worker.views), atol=1e-3)
-    for name, p in model.predict_proba_by_view(worker.views).items():
+    for name, p in model.predict_proba_by_view(worker.views, calibrated=True).items():
         np.testing.assert_allclose(learned.by_view[name], p, atol=1e-6)
-    assert learned.suggested == tuple(model.suggest(N_SUGGESTED).rows)
+    assert learned.suggested == tuple(model.suggest(N_SUGGESTED, random_share=0.0).rows)
     assert all(labels[row] is None for row in learned.suggested)
     estimate = model.accuracy_estimate()
     assert learned.estimate["mean"] == pytest.approx(estimate.mean)
+    assert learned.estimate["random_low"] == pytest.approx(estimate.random_low)
+    assert 0 < learned.estimate["n_random"] == estimate.n_random < N_LABELS
+    assert learned.worths.keys() == set(model.view_names_)
     assert learned.estimate["labels_only"] == pytest.approx(estimate.labels_only)
     assert learned.estimate["is_known"] is estimate.is_known
 
 
 def test_a_fit_keeps_to_rough_shares_also_of_a_class_without_labels(worker, labels):
-    free = worker.fit(7, labels, True, "auto")
+    free = worker.fit(7, labels, None, "auto")
     unlabeled, k = [label is None for label in labels], int(free.probabilities.mean(axis=0).argmax())
     bound = 0.5 * float(free.probabilities[unlabeled].mean(axis=0)[k])
     with pytest.warns(UserWarning, match="has 'unseen', of which there are no labels"):
-        found = worker.fit(8, labels, True, {free.classes[k]: (0.0, bound), "unseen": (0.0, 0.01)})
+        found = worker.fit(8, labels, None, {free.classes[k]: (0.0, bound), "unseen": (0.0, 0.01)})
     assert found.probabilities[unlabeled].mean(axis=0)[k] == pytest.approx(bound + 0.01, abs=1e-4)
-    assert worker.fit(9, labels, True, "auto").probabilities[unlabeled].mean(axis=0)[k] > bound + 0.02
+    assert worker.fit(9, labels, None, "auto").probabilities[unlabeled].mean(axis=0)[k] > bound + 0.02
 
 
 def test_labels_of_one_class_are_no_reason_to_fit(worker, labels):
     one = [label if label == "crawl" else None for label in labels]
-    assert "two classes" in worker.fit(1, one, True, "auto").problem
+    assert "two classes" in worker.fit(1, one, None, "auto").problem
 
 
 def test_labels_for_all_rows_leave_nothing_to_suggest(worker):
-    learned = worker.fit(1, worker.truth, False, "auto")
+    learned = worker.fit(1, worker.truth, None, "auto")
     assert learned.suggested == ()
     assert learned.n_labels == len(worker.truth)
 
@@ -75,4 +80,4 @@ def test_data_that_cannot_be_read_are_a_problem_not_an_end(tmp_path):
     (tmp_path / "windows.csv").unlink()
     worker = _Worker(str(tmp_path / "cmvmed.toml"))
     assert "windows.csv" in worker.first().problem
-    assert "windows.csv" in worker.fit(1, ["a", "b"], False, "auto").problem
+    assert "windows.csv" in worker.fit(1, ["a", "b"], None, "auto").problem

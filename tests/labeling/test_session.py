@@ -72,6 +72,35 @@ def test_rows_are_marked_as_random_as_long_as_nothing_is_suggested(session):
     assert session.next_row("suggest", "w").strategy == "random"
 
 
+@pytest.mark.parametrize("strategy", ["suggest", "unsure", "disagree"])
+def test_every_fifth_label_is_of_a_random_row_and_marked_as_such(session, strategy):
+    p = np.linspace(0.5, 1.0, N_ROWS)
+    learned(session, p, suggested=(7, 3, 5, 4), reasons=("a", "b", "c", "d"), by_view={"acc": np.c_[p, 1 - p]})
+    label(session, 7), label(session, 3), label(session, 5)  # with that of the data there are four
+    choice = session.next_row(strategy, "w")
+    assert (choice.row, choice.strategy) == (session.next_row("random", "w").row, "random")
+    assert "at random" in choice.reason
+    assert session.next_row("review", "w", of_class="left").strategy == "review"
+    label(session, choice.row, chosen_by=choice.strategy)
+    assert session.next_row(strategy, "w").strategy == strategy
+
+
+def test_random_rows_can_be_left_out(session):
+    session._random_share = 0.0
+    learned(session, np.linspace(0.5, 1.0, N_ROWS), suggested=(7, 3, 5, 4), reasons=("a", "b", "c", "d"))
+    label(session, 7), label(session, 3), label(session, 5)
+    assert session.next_row("suggest", "w").row == 4
+
+
+def test_the_learner_is_told_which_labels_are_of_random_rows(session):
+    asked = []
+    session._learner = SimpleNamespace(request=lambda *given: asked.append(given), busy=False, close=lambda: None)
+    label(session, 4)
+    assert asked[-1][2] is None  # nothing was chosen
+    label(session, 6, "right", chosen_by="suggest")
+    assert [row for row, random in enumerate(asked[-1][2]) if random] == [4]
+
+
 def test_a_fit_that_fails_leaves_what_was_learned(session):
     session._on_result(Learned(0, suggested=(7, 3), reasons=("a", "b")))
     session._on_result(Learned(1, problem="A first fit needs labels of two classes."))

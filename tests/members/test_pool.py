@@ -112,13 +112,13 @@ def test_class_shares_are_those_of_the_pool_of_the_label_members(fitted):
     mass, weights = fitted.training.partition.unlabeled_weights, of.weights()
     whole, by_fold = of.shares
     everything = np.ones(of.rows.codes.size, dtype=bool)
-    expected = estimate_shares(pool(of.calibrated.log_p, weights), mass, of.rows.counts(everything), False, FEW)
+    expected = estimate_shares(pool(of.calibrated.log_p, weights), mass, *2 * [of.rows.counts(everything)], FEW)
     np.testing.assert_allclose(whole, expected, rtol=1e-12)
     np.testing.assert_array_equal(fitted.chosen.plan.shares, whole)
     for i, (fold, found) in enumerate(zip(of.folds, by_fold, strict=True)):
         scores = np.stack([part.fold_scores[i] for part in of.parts])
         log_p = log_softmax(of.calibrated.scales[:, None, None] * scores + of.calibrated.offsets[:, None], axis=2)
-        expected = estimate_shares(pool(log_p, weights), mass, of.rows.counts(~fold), False, FEW)
+        expected = estimate_shares(pool(log_p, weights), mass, *2 * [of.rows.counts(~fold)], FEW)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -266,7 +266,9 @@ def test_chosen_labels_say_nothing_of_shares_and_accuracy():
     assert of.chosen
     assert not drawn.of_labels.per_class
     predictions = pool(of.calibrated.log_p, of.weights())
-    expected = estimate_shares(predictions, training.partition.unlabeled_weights, training.partition.counts, True, FEW)
+    expected = estimate_shares(
+        predictions, training.partition.unlabeled_weights, training.partition.counts, np.zeros(2), FEW
+    )
     np.testing.assert_allclose(of.shares[0], expected, rtol=1e-12)
     found = chosen.pooled()
     largest = np.exp(found.log_p[training.partition.U]).max(axis=1).mean()
@@ -348,3 +350,25 @@ def test_only_known_kinds_are_fitted_in_the_order_asked_for():
     found = draw_training().label_members(["trees", "unknown", "lda"], FEW, labels_drawn="per_class")
     assert found.kinds == ["trees", "lda"]
     assert found.per_class
+
+
+class TestRandomLabels:
+    def test_labels_have_no_part_in_what_judges_them(self):
+        """Classes that have nothing to do with the rows are guessed; weights of the same labels look better."""
+        found = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            codes = np.r_[rng.permutation(np.arange(40) % 2), np.full(80, -1)]
+            training = read_training([rng.normal(size=(120, 3)) for _ in range(2)], codes)
+            accuracy = fit_all(("views", "lda", "graph"), training=training).pooled().accuracy
+            found.append((accuracy.random.mean, accuracy.hits))
+        by_random, by_all = np.mean(found, axis=0)
+        assert abs(by_random - 0.5) < 0.04
+        assert by_all > by_random + 0.01
+
+    def test_the_consensus_alone_has_the_share_of_hits(self):
+        fitted = fit_all((CONSENSUS,), labels_drawn="random")
+        found = fitted.pooled().accuracy.random
+        assert found.confidence == 0.5
+        assert found.variance == 0.0
+        np.testing.assert_allclose(found.mean * found.n, round(found.mean * found.n), atol=1e-9)

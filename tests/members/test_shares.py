@@ -29,7 +29,12 @@ def draw_predictions(seed=0, *, certainty=3.0, n=400, shares=TRUE):
 
 
 def estimate(given, counts, *, per_class=True, tuning=UNSHRUNK):
-    return estimate_shares(*given, np.array(counts, dtype=float), per_class, tuning)
+    return estimate_shares(
+        *given,
+        np.array(counts, dtype=float),
+        np.zeros(len(counts)) if per_class else np.array(counts, dtype=float),
+        tuning,
+    )
 
 
 def check_true_shares(shares):
@@ -50,6 +55,15 @@ def test_per_class_leaves_the_labels_own_share_out():
     for per_class in (True, False):
         found = [estimate(given, counts, per_class=per_class) for counts in ([10, 10, 10], [10, 10, 60])]
         assert (np.abs(found[0] - found[1]).max() < 1e-12) == per_class
+
+
+def test_random_labels_among_chosen_ones_count_by_their_part():
+    given, counts = draw_predictions(), np.array([40.0, 40.0, 40.0])
+    shares = [estimate_shares(*given, counts, part * counts, UNSHRUNK) for part in (0.0, 0.5, 1.0)]
+    halfway = np.sqrt(shares[0] * shares[2])
+    np.testing.assert_allclose(np.log(shares[1] / shares[1].sum()), np.log(halfway / halfway.sum()), atol=0.02)
+    few = [estimate_shares(*given, counts, np.array(drawn), UNSHRUNK)[0] for drawn in ([9.0, 1, 0], [1.0, 9, 0])]
+    assert few[0] > few[1]
 
 
 @pytest.mark.parametrize("per_class", [False, True])

@@ -155,24 +155,35 @@ def test_a_killed_process_loses_no_label_that_it_has_confirmed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("reasons", "chosen"),
+    ("reasons", "random"),
     [
-        (["random"], False),
-        (["import", "random"], False),
-        (["suggest"], True),
-        (["random", "doubtful"], False),
-        (["search", "review"], True),
+        (["random"], None),
+        (["import", "random"], None),
+        (["suggest"], {"y"}),
+        (["random", "doubtful"], None),
+        (["search", "review"], {"y"}),
     ],
 )
-def test_the_reason_of_the_first_label_of_a_row_says_how_it_was_drawn(store, reasons, chosen):
+def test_the_reason_of_the_first_label_of_a_row_says_how_it_was_drawn(store, reasons, random):
     seen = None
     for reason in reasons:
         seen = record(store, "x", "a", seen=seen, chosen_by=reason).revision
     record(store, "y", "b", chosen_by="random")
-    assert store.any_chosen == chosen
+    assert store.random_items == random
+
+
+def test_random_rows_are_known_among_chosen_ones(store):
+    record(store, "x", chosen_by="suggest")
+    seen = record(store, "y", chosen_by="random").revision
+    record(store, "y", "b", chosen_by="doubtful", seen=seen)
+    record(store, "z", chosen_by="import")
+    assert store.random_items == {"y"}
+    record(store, "gone", chosen_by="random")
+    store.undo("w")
+    assert store.random_items == {"y"}
 
 
 def test_labels_that_were_taken_back_do_not_count_as_chosen(store):
     record(store, "x", chosen_by="suggest")
     store.undo("w")
-    assert not store.any_chosen
+    assert store.random_items is None

@@ -19,8 +19,9 @@ from scipy.special import xlogy
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.numerics.kernels import Kernel, squared_distances
-from cmvmed.numerics.types import Array, IntArray, Matrix
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 
+ROUNDING = 1e-9  # of a number of rows
 MIN_SCALE = 1e-12  # of a squared distance, in units of the mean
 
 
@@ -87,6 +88,12 @@ def view_distances(kernel: Kernel, points: Matrix) -> Array:
     K = kernel.among(points)
     own = np.diagonal(K)
     return np.asarray(np.maximum(own[:, None] + own - 2.0 * K, 0.0))
+
+
+def random_positions(n: int, share: float, n_before: int) -> BoolArray:
+    """Which of ``n`` rows to label next are random, (n,), after ``n_before``: every fifth of all for a share of 1/5."""
+    counts = np.floor(share * np.arange(n_before, n_before + n + 1) + ROUNDING)
+    return np.asarray(np.diff(counts) > 0.0)
 
 
 def choose_rows(S: Array, u: Array, labeled: IntArray, candidates: IntArray, n: int) -> tuple[IntArray, Array]:

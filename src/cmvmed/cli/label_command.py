@@ -40,9 +40,23 @@ if TYPE_CHECKING:
     show_default=True,
     help="Format of --export.",
 )
+@click.option(
+    "--random-share",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.2,
+    show_default=True,
+    help="Part of the labels that are of random rows, which show the accuracy and the class shares.",
+)
 @force_option
 def command(
-    project: Path, port: int, open_page: bool, import_from: Path | None, export_to: Path | None, form: str, force: bool
+    project: Path,
+    port: int,
+    open_page: bool,
+    import_from: Path | None,
+    export_to: Path | None,
+    form: str,
+    random_share: float,
+    force: bool,
 ) -> None:
     """Label rows in the browser, while a model learns and proposes what to label next.
 
@@ -62,7 +76,8 @@ def command(
     from cmvmed.labeling import LabelingSession, import_rows
     from cmvmed.workbench.label_store import LabelStore, labels_path
 
-    session = LabelingSession(project, LabelStore(labels_path(project)), learn=export_to is None)
+    store = LabelStore(labels_path(project))
+    session = LabelingSession(project, store, learn=export_to is None, random_share=random_share)
     try:
         if import_from is not None:
             rows = import_rows(import_from.read_bytes(), import_from.name, session.ids)

@@ -27,6 +27,13 @@ from cmvmed.cli.project_options import (
 
 @click.command()
 @click.option("-n", "n_rows", type=click.IntRange(min=1), default=20, show_default=True, help="Number of rows.")
+@click.option(
+    "--random-share",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.2,
+    show_default=True,
+    help="Part of the labels that are of random rows, which show the accuracy and the class shares.",
+)
 @table_option
 @model_option
 @project_option
@@ -36,6 +43,7 @@ from cmvmed.cli.project_options import (
 @json_option
 def command(
     n_rows: int,
+    random_share: float,
     output: Path | None,
     model: Path,
     project: Path,
@@ -46,8 +54,8 @@ def command(
 ) -> None:
     """Choose the rows of a project to label next, the most useful first, and say why.
 
-    The table has the identifiers of the rows, an empty column for their labels, and the reasons. Fill in the labels, as
-    far as you know them, and train again with this file.
+    The table has the identifiers of the rows, an empty column for their labels, the reasons, and which rows were drawn at
+    random. Fill in the labels, as far as you know them, and train again with this file.
 
     \b
     Examples:
@@ -59,7 +67,7 @@ def command(
         check_table(output, force=force)
     opened, trained = open_project(project, settings, label_files), open_model(model)
     table = trained.read_training(opened)
-    suggestions = trained.suggest(table, n_rows)
+    suggestions = trained.suggest(table, n_rows, random_share=random_share)
     for message in [] if as_json else table.messages:
         show("note", message)
     if output is not None:

@@ -232,7 +232,8 @@ def _as_json(
         "classes": [str(name) for name in model.classes_],
         "views": list(model.view_names_),
         "features": _features(trained),
-        "accuracy": asdict(estimate) | {"is_known": estimate.is_known},
+        "accuracy": {name: None if value != value else value for name, value in asdict(estimate).items()}
+        | {"is_known": estimate.is_known},
         "findings": [asdict(finding) for finding in findings],
         "warnings": list(warned),
         "messages": list(table.messages),

@@ -24,6 +24,7 @@ from cmvmed.members.pool import CONSENSUS, KINDS
 from cmvmed.numerics.kernels import NAMED_KERNELS, median_factor
 from cmvmed.numerics.types import Array
 from cmvmed.views.preprocessing import SCALINGS
+from cmvmed.views.training_data import TrainingData
 from cmvmed.views.view_rows import ViewData, ViewSettings
 
 if TYPE_CHECKING:
@@ -187,6 +188,17 @@ class FitSettings:
     def surrogate(self) -> Surrogate:
         """The surrogate of the algorithm."""
         return ALGORITHMS[self.algorithm]
+
+    def draw_of_labels(self, training: TrainingData) -> str:
+        """How the labeled rows were drawn: "random" or "chosen" if it is known of each row."""
+        if training.random is None:
+            return self.labels_drawn
+        if self.labels_drawn not in ("unknown", "chosen"):
+            raise ValueError(
+                f"random_rows says which labeled rows were drawn at random, but labels_drawn={self.labels_drawn!r} says it of all; "
+                'leave labels_drawn at "unknown".'
+            )
+        return "random" if training.random[training.partition.block_L].all() else "chosen"
 
     def plan_settings(self, views: Sequence[ViewData], classes: NDArray[Any]) -> PlanSettings:
         """What is left to decide once the views and classes are known."""

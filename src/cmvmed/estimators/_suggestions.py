@@ -8,19 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cmvmed.auto.suggestions import ViewPoints, choose_rows, similarities, uncertainty
+from cmvmed.auto.suggestions import ViewPoints, choose_rows, random_positions, similarities, uncertainty
 from cmvmed.auto.tuning import Tuning, current_tuning
 from cmvmed.data.reading import InputSettings
-from cmvmed.estimators._settings import check_integer
+from cmvmed.estimators._settings import check_integer, check_number
+from cmvmed.estimators._view_probabilities import probabilities_of_views
 from cmvmed.model.compact import held_training_rows
 from cmvmed.model.fitted_model import Model
-from cmvmed.model.predict import probabilities, probabilities_by_view
+from cmvmed.model.predict import probabilities
 from cmvmed.model.uncertainty import posteriors
 from cmvmed.numerics.linalg import is_sparse, numerical_errors
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.training_data import generator
 
 CLEAR = 0.5  # probability from which on a view, or the model, is taken to name a class
+BETWEEN = 0.5  # of the largest probability, from which on the second is as possible
+RANDOM = "drawn at random: shows how accurate the model is, and how frequent the classes are"
 SIMILAR = 0.1  # similarity from which on rows have something in common
 
 Views: TypeAlias = tuple[list[Matrix], list[BoolArray]]  # per view the rows, and which of them have it
@@ -28,7 +31,7 @@ Views: TypeAlias = tuple[list[Matrix], list[BoolArray]]  # per view the rows, an
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Rows to label next, most useful first.
+    """Rows to label next, most useful first, with random ones among them.
 
     Attributes
     ----------
@@ -36,9 +39,12 @@ class Suggestions:
         Numbers of the rows.
     scores : ndarray of shape (n,)
         What each adds to those before it: the number of rows that it makes similar to a labeled row, each counted as far
-        as it becomes similar and as its class is uncertain. It falls from row to row.
+        as it becomes similar and as its class is uncertain. Random rows count as before all others, whose scores fall from
+        row to row.
     reasons : list of str
         Why each was chosen.
+    random : bool ndarray of shape (n,)
+        Which were drawn at random.
 
     Examples
     --------
@@ -53,6 +59,7 @@ class Suggestions:
     rows: IntArray
     scores: Array
     reasons: list[str]
+    random: BoolArray
 
 
 @dataclass(frozen=True)
@@ -82,19 +89,27 @@ def suggest(
     settings: InputSettings,
     random_state: object,
     known: Array | None,
+    random_share: float,
+    worths: dict[str, float],
 ) -> Suggestions:
     """Rows of X to label next, or of the unlabeled training rows if X is None.
 
-    ``known`` are the probabilities of all rows of the X of the fit, if they are known.
+    Parameters
+    ----------
+    known : (n, K), probabilities of all rows of the X of the fit, if they are known
+    random_share : part of the labels that are of random rows
+    worths : of the views
     """
     tuning = current_tuning()
-    n, rng = check_count(n, tuning), generator(random_state)
+    n, share, rng = check_count(n, tuning), check_share(random_share), generator(random_state)
     with numerical_errors():
         if X is None:
             pool = _training_pool(model, known, tuning, rng)
         else:
             pool = _pool_of(model, model.read_views(X, settings), tuning, rng)
-        return _suggest(model, pool, n, tuning)
+        n_before = 0 if model.rows is None else int(model.rows.labeled.sum())
+        is_random = random_positions(min(n, pool.numbers.size), share, n_before)
+        return _suggest(model, pool, is_random, tuning, rng, worths)
 
 
 def _training_pool(model: Model, known: Array | None, tuning: Tuning, rng: np.random.Generator) -> Pool:
@@ -124,23 +139,27 @@ def _drawn_labeled(labeled: BoolArray, tuning: Tuning, rng: np.random.Generator)
     return rows[draw_numbers(rows.size, tuning, rng)]
 
 
-def _suggest(model: Model, pool: Pool, n: int, tuning: Tuning) -> Suggestions:
-    n_L, candidates = pool.n_labeled, pool.candidates
+def _suggest(
+    model: Model, pool: Pool, is_random: BoolArray, tuning: Tuning, rng: np.random.Generator, worths: dict[str, float]
+) -> Suggestions:
+    """As many rows as ``is_random`` (n,) has, which says which of them are random."""
+    n, n_L, candidates = is_random.size, pool.n_labeled, pool.candidates
     p = pool.probabilities
     if p is None:
         p = probabilities(model, *candidates)
     S = similarities(_points(model, pool.views), pool.views[1][0].size, n_L + n, tuning)
     labeled, u = np.arange(n_L), np.concatenate([np.zeros(n_L), uncertainty(p)])
-    chosen, scores = choose_rows(S, u, labeled, np.arange(n_L, u.size), min(n, u.size - n_L))
+    drawn = n_L + random_order(pool.numbers.size, pool.n_all, rng)[: is_random.sum()]
+    chosen, scores = mix_rows(S, u, labeled, np.arange(n_L, u.size), drawn, is_random)
     counts = rows_like(S, labeled, chosen, pool.n_all / max(pool.numbers.size, 1))
     known = S[np.ix_(chosen, labeled)].max(axis=1, initial=0.0) >= SIMILAR
     rows = chosen - n_L
-    by_view = _probabilities_by_view(model, _rows(candidates, rows))
-    reasons = [
-        "; ".join(_clauses(model.classes, p[row], {name: own[i] for name, own in by_view.items()}, known[i], counts[i]))
-        for i, row in enumerate(rows)
-    ]
-    return Suggestions(pool.numbers[rows], scores, reasons)
+    by_view = _probabilities_by_view(model, _rows(candidates, rows), worths)
+    reasons = []
+    for i, row in enumerate(rows):
+        own = {name: of_view[i] for name, of_view in by_view.items()}
+        reasons.append(RANDOM if is_random[i] else "; ".join(_clauses(model.classes, p[row], own, known[i], counts[i])))
+    return Suggestions(pool.numbers[rows], scores, reasons, is_random)
 
 
 def _points(model: Model, views: Views) -> list[ViewPoints]:
@@ -152,24 +171,24 @@ def _points(model: Model, views: Views) -> list[ViewPoints]:
     return found
 
 
-def _probabilities_by_view(model: Model, views: Views) -> dict[str, Array]:
+def _probabilities_by_view(model: Model, views: Views, worths: dict[str, float]) -> dict[str, Array]:
     """The probabilities (n, K) by each view; NaN for rows that lack it."""
-    found = probabilities_by_view(model, *views)
-    parts = zip(model.schema.view_names, found, model.usable(views[1]), strict=True)
-    return {name: np.where(has[:, None], p, np.nan) for name, p, has in parts}
+    found = probabilities_of_views(model, worths, *views)
+    parts = zip(found.items(), model.usable(views[1]), strict=True)
+    return {name: np.where(has[:, None], p, np.nan) for (name, p), has in parts}
 
 
 def _clauses(classes: NDArray[Any], p: Array, by_view: dict[str, Array], known: bool, count: int) -> Iterator[str]:
     """Why a row was chosen: what is uncertain, whether it is near a labeled row, and how many rows are like it."""
     names = [str(name) for name in classes.tolist()]
-    says = {view: int(own.argmax()) for view, own in by_view.items() if own.max() >= CLEAR}  # not for NaN
+    says = {view: int(own.argmax()) for view, own in by_view.items() if _is_clear(own)}
     order = sorted(says, key=lambda view: -by_view[view].max())
     others = [view for view in order if says[view] != says[order[0]]]
     first, second = np.argsort(-p, kind="stable")[:2]
     if others:
         one, other = order[0], others[0]
         yield f"views disagree: {one} says {names[says[one]]}, {other} says {names[says[other]]}"
-    elif p[first] < CLEAR or p[second] > 0.5 * p[first]:
+    elif not _is_clear(p):
         yield f"between {names[first]} ({p[first]:.0%}) and {names[second]} ({p[second]:.0%})"
     else:
         yield f"probably {names[first]} ({p[first]:.0%})"
@@ -177,6 +196,12 @@ def _clauses(classes: NDArray[Any], p: Array, by_view: dict[str, Array], known: 
         yield "unlike any labeled row"
     if count > 1:
         yield typical(count)
+
+
+def _is_clear(p: Array) -> bool:
+    """Whether probabilities (K,) name a class: half or more of all, and no other is half as probable; not if they are NaN."""
+    second, first = np.partition(p, -2)[-2:]
+    return bool(first >= CLEAR and second <= BETWEEN * first)
 
 
 def typical(count: int) -> str:
@@ -200,6 +225,30 @@ def check_count(n: object, tuning: Tuning) -> int:
     if count > tuning.suggestion_rows:
         raise ValueError(f"n must be at most {tuning.suggestion_rows}, but is {n!r}; label some of them first.")
     return count
+
+
+def check_share(random_share: object) -> float:
+    """A part of the rows that can be random."""
+    return check_number("random_share", random_share, maximum=1.0)
+
+
+def random_order(n_candidates: int, n_all: int, rng: np.random.Generator) -> IntArray:
+    """The candidates in an order that has nothing to do with their own, nor with that of a call with fewer rows left.
+
+    The latter matters where rows are sorted by time: the same generator would draw rows near those drawn before.
+    """
+    return np.random.default_rng([int(rng.integers(2**31)), n_all]).permutation(n_candidates)
+
+
+def mix_rows(
+    S: Array, u: Array, labeled: IntArray, candidates: IntArray, drawn: IntArray, is_random: BoolArray
+) -> tuple[IntArray, Array]:
+    """Random and chosen rows in the order of ``is_random`` (n,), and what each adds; the random ones are taken first."""
+    rows, scores = np.empty(is_random.size, dtype=np.intp), np.empty(is_random.size)
+    rows[is_random], scores[is_random] = choose_rows(S, u, labeled, drawn, drawn.size)
+    known, left = np.concatenate([labeled, drawn]), np.setdiff1d(candidates, drawn)
+    rows[~is_random], scores[~is_random] = choose_rows(S, u, known, left, is_random.size - drawn.size)
+    return rows, scores
 
 
 def draw_numbers(n_rows: int, tuning: Tuning, rng: np.random.Generator) -> IntArray:

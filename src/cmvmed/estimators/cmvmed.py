@@ -30,6 +30,7 @@ from cmvmed.estimators._settings import (
     read_random_state,
 )
 from cmvmed.estimators._suggestions import Suggestions, suggest
+from cmvmed.estimators._view_probabilities import probabilities_of_views, view_worths
 from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy
 from cmvmed.members.pool import LabelMembers, PoolFit, fit_label_members, fit_pool
 from cmvmed.model.explain import explain
@@ -123,7 +124,8 @@ class CMVMED(
         something of the class shares. "per_class": a number of rows of each class, so that they do not. "chosen": by a
         rule such as ``suggest``, so that they do not, and are not like the other rows: the accuracy estimate rests on
         the probabilities alone. "unknown" assumes "per_class" if all classes have the same number of labels, up to one,
-        and else "random".
+        and else "random". If some labeled rows were chosen and others drawn at random, as ``suggest`` mixes them, say which by
+        ``fit(..., random_rows=...)``.
     algorithm : {"bohning", "jaakkola", "exact", "newton", "printed"}, default="bohning"
         How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
         factorization per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
@@ -167,8 +169,10 @@ class CMVMED(
         Probability of the classes of each training row; certain for labeled rows. If it would exceed the memory limit,
         reading it or ``transduction_`` is an AttributeError that says so.
     members_ : dict of str to list or ndarray
-        Columns ``name``, ``weight``, ``accuracy`` and ``log_loss`` of the members, the last two on labels that each did
-        not see (NaN if none could be held out). ``pandas.DataFrame(model.members_)`` shows them as a table.
+        Columns ``name``, ``weight``, ``accuracy``, ``log_loss`` and ``worth`` of the members, the last three by labels that
+        each did not see (NaN if none could be held out). ``worth`` is the probability of a member against the class shares of
+        the labels alone, given those labels: near 0 for a view without signal. ``pandas.DataFrame(model.members_)`` shows
+        them as a table.
     held_out_rows_ : ndarray of shape (n_held_out,)
         Numbers of the labeled rows that were held out of the cross-fit; none (n_held_out is 0) if there was no cross-fit
         (``members=None``). A label is held out if its class has others, in another group.
@@ -328,7 +332,14 @@ class CMVMED(
         return cls(**(of_paper | parameters))
 
     @with_callbacks
-    def fit(self, X: object, y: object, sample_weight: object = None, groups: object = None) -> Self:
+    def fit(
+        self,
+        X: object,
+        y: object,
+        sample_weight: object = None,
+        groups: object = None,
+        random_rows: object = None,
+    ) -> Self:
         """Fit to labeled and unlabeled rows.
 
         Parameters
@@ -348,13 +359,17 @@ class CMVMED(
         groups : array-like of shape (n_rows,), default=None
             The group of each row, such as its recording or subject. Labels of one group are held out together, so that
             the accuracy estimate and prediction sets are for rows of new groups.
+        random_rows : bool array-like of shape (n_rows,), default=None
+            Which of the labeled rows were drawn at random; the others were chosen. The random ones give the class shares,
+            and an accuracy with an interval that holds whatever the probabilities are worth. ``labels_drawn`` is then taken
+            to be "chosen", or "random" if all are random.
 
         Returns
         -------
         self : object
         """
         settings = FitSettings.read(self)
-        data, sample, approximation = _read_sample(X, y, sample_weight, groups, settings)
+        data, sample, approximation = _read_sample(X, y, settings, sample_weight, groups, random_rows)
         cache, map_parallel = self._new_row_cache(sample.training, settings), _mapper(approximation, settings)
         with numerical_errors():
             fit = _build_problem(sample, cache, approximation, settings, map_parallel)
@@ -459,7 +474,9 @@ class CMVMED(
         in about a third as many rows as there are held-out labels: so wide that it holds as often as it says on many data
         sets (docs/accuracy.md). With ``labels_drawn="chosen"`` the mean is that of the probabilities alone. After
         ``fit(..., groups=...)`` it is for rows of new groups: the more the groups differ, the fewer labels those of a group
-        count as, and neither what unlabeled rows of the same groups add nor their probabilities enter the mean.
+        count as, and neither what unlabeled rows of the same groups add nor their probabilities enter the mean. If labels
+        are known to be of random rows, by ``labels_drawn="random"`` or ``fit(..., random_rows=...)``, these alone give a second
+        estimate.
 
         Parameters
         ----------
@@ -469,9 +486,10 @@ class CMVMED(
         Returns
         -------
         estimate : AccuracyEstimate
-            With the fields ``mean``, ``low``, ``high`` and ``level``, and what held-out labels say with and without the
-            unlabeled rows. ``print`` it for plain sentences, which say "unknown" instead of the mean if no label was held
-            out or the interval is wider than half (``is_known``).
+            With the fields ``mean``, ``low``, ``high`` and ``level``, what held-out labels say with and without the
+            unlabeled rows, and ``random_mean``, ``random_low`` and ``random_high``, what random rows say. ``print`` it for
+            plain sentences, which say "unknown" instead of the mean if no label was held out or the interval is wider than
+            half (``is_known``).
         """
         check_is_fitted(self)
         if not (isinstance(level, Real) and 0.0 < level < 1.0):
@@ -540,12 +558,16 @@ class CMVMED(
         deviations = [scikit_shape(values) for values in standard_deviations(self._model, matrices, present)]
         return dict(zip(self.view_names_, zip(scores, deviations, strict=True), strict=True))
 
-    def predict_proba_by_view(self, X: object) -> dict[str, Any]:
-        """Probability of each class by each view alone, at the temperature and class balance of the consensus.
+    def predict_proba_by_view(self, X: object, *, calibrated: bool = False) -> dict[str, Any]:
+        """Probability of each class by each view alone.
 
         Parameters
         ----------
         X : as in ``decision_function``
+        calibrated : bool, default=False
+            Whether they are those of the member "view NAME", whose scale is that of held-out labels, averaged with the class
+            prior by its worth in ``members_``: what is seen of a view without signal. Otherwise, and without this member,
+            they are those of the consensus, at its temperature and class balance.
 
         Returns
         -------
@@ -553,6 +575,8 @@ class CMVMED(
             A row without the view gets the class prior.
         """
         views = self._read_views(X)
+        if calibrated:
+            return probabilities_of_views(self._model, view_worths(self.members_, self.view_names_), *views)
         found = probabilities_by_view(self._model, *views)
         return dict(zip(self.view_names_, found, strict=True))
 
@@ -606,11 +630,12 @@ class CMVMED(
                 accuracies[name] = float(np.average(predicted == truth[has_view], weights=weights[rows]))
         return accuracies
 
-    def suggest(self, n: int = 10, X: object = None) -> Suggestions:
-        """Rows to label next: those that stand for many rows whose class is uncertain.
+    def suggest(self, n: int = 10, X: object = None, *, random_share: float = 0.2) -> Suggestions:
+        """Rows to label next: those that stand for many rows whose class is uncertain, and some at random.
 
-        Fit again with their labels and ``labels_drawn="chosen"``, since the class shares of chosen rows are not those of
-        all rows. Before there are labels, use :func:`cmvmed.suggest_first`.
+        The class shares of chosen rows are not those of all rows, and they are harder than others. The random ones among
+        them show both: fit again with all labels and ``fit(..., random_rows=...)``, or with ``labels_drawn="chosen"`` if no row
+        is random. Before there are labels, use :func:`cmvmed.suggest_first`.
 
         Parameters
         ----------
@@ -619,15 +644,20 @@ class CMVMED(
         X : as in ``decision_function``, default=None
             Rows to choose from; None for the unlabeled training rows. If there are more than 2000, ``random_state`` draws
             2000 of them. A row without any view is not chosen.
+        random_share : float, default=0.2
+            Part of the labels that are of random rows: by default every fifth, counted with the labels that the model was
+            fitted to.
 
         Returns
         -------
         suggestions : Suggestions
-            With the fields ``rows`` (numbers of rows in the X of ``fit``, or in the given X), ``scores`` and ``reasons``.
+            With the fields ``rows`` (numbers of rows in the X of ``fit``, or in the given X), ``scores``, ``reasons`` and
+            ``random``.
         """
         check_is_fitted(self)
         settings, random_state = read_input_settings(self), read_random_state(self)
-        return suggest(self._model, n, X, settings, random_state, vars(self).get(OF_ALL_ROWS[0]))
+        worths, known = view_worths(self.members_, self.view_names_), vars(self).get(OF_ALL_ROWS[0])
+        return suggest(self._model, n, X, settings, random_state, known, random_share, worths)
 
     def novelty(self, X: object) -> dict[str, Array]:
         """How unlike the training rows each row is, by view.
@@ -694,11 +724,11 @@ class CMVMED(
 
 
 def _read_sample(
-    X: object, y: object, sample_weight: object, groups: object, settings: FitSettings
+    X: object, y: object, settings: FitSettings, sample_weight: object, groups: object, random_rows: object
 ) -> tuple[TrainingInput, Sample, Approximation]:
     """X and y, the rows to anneal on in memory, and how kernels are handled."""
     data = open_training(X, y, settings.input)
-    weights = read_weights(sample_weight, data.labels, groups)
+    weights = read_weights(sample_weight, data.labels, groups, random_rows)
     n_rows, n_unlabeled = int((weights.sample > 0.0).sum()), count_unlabeled(data.labels, weights)
     approximation = choose_approximation(
         settings.approximation, settings.algorithm, n_rows, n_unlabeled, settings.tuning
@@ -742,7 +772,7 @@ def _fit_members(fit: FitViews, settings: FitSettings, plan_settings: PlanSettin
         fit.views,
         np.ones(len(fit.views), dtype=bool) if isinstance(weights, str) else weights > 0.0,
         settings.members,
-        labels_drawn=settings.labels_drawn,
+        labels_drawn=settings.draw_of_labels(fit.training),
         max_compared_nodes=None if complete else settings.tuning.max_compared_nodes,
         random_state=settings.random_state,
         tuning=settings.tuning,

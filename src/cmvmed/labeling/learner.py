@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,10 @@ from cmvmed._parent_process import exit_with_parent
 
 __all__ = ["Learned", "Learner"]
 
-Request = tuple[int, list[str | None], bool, object]  # revision, labels, whether rows were chosen, class prior
 N_SUGGESTED = 40  # rows suggested by each fit; the page asks for the next fit long before they are used up
+Request: TypeAlias = tuple[
+    int, list[str | None], list[bool] | None, object
+]  # revision, labels, random rows, class prior
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,11 @@ class Learned:
     revision : of the labels that it was fitted to
     classes : names, in the order of the columns of the probabilities; none before there are two
     probabilities : (n, K)
-    by_view : (n, K) by view
+    by_view : (n, K) by view, calibrated by held-out labels
+    worths : of the views: near 0 for one without signal
     suggested : rows to label next, best first, and why
     estimate : of the accuracy: mean, low, high, level, held_out, n_held_out and, if known, labels_only; None if no label
-        could be held out
+        could be held out; what random rows say, if there are some
     n_labels : labels that it was fitted to
     seconds, processor : duration of the fit, by the clock and on the processor
     problem : why there is no fit
@@ -52,6 +55,7 @@ class Learned:
     seconds: float = 0.0
     processor: float = 0.0
     problem: str | None = None
+    worths: dict[str, float] = field(default_factory=dict)
 
     def rankings(self) -> dict[str, NDArray[np.intp]]:
         """All rows, the least certain first, and those on which views disagree first; nothing before a fit."""
@@ -59,7 +63,7 @@ class Learned:
             return {}
         return {
             "unsure": rank_by_margin(self.probabilities),
-            "disagree": rank_by_disagreement(self.by_view, len(self.probabilities)),
+            "disagree": rank_by_disagreement(self.by_view, self.worths, len(self.probabilities)),
         }
 
 
@@ -69,11 +73,14 @@ def rank_by_margin(p: NDArray[Any]) -> NDArray[np.intp]:
     return np.argsort(two[:, 1] - two[:, 0], kind="stable")
 
 
-def rank_by_disagreement(by_view: Mapping[str, NDArray[Any]], n_rows: int) -> NDArray[np.intp]:
-    """Rows by the largest total variation distance ½ Σ_k |p_k - q_k| between two views, largest first."""
+def rank_by_disagreement(
+    by_view: Mapping[str, NDArray[Any]], worths: Mapping[str, float], n_rows: int
+) -> NDArray[np.intp]:
+    """Rows by the largest total variation distance ½ Σ_k |p_k - q_k| between two views times what both are worth."""
     largest = np.zeros(n_rows)
-    for p, q in combinations(by_view.values(), 2):
-        largest = np.fmax(largest, 0.5 * np.abs(p - q).sum(axis=1))  # NaN where a view is absent
+    for (one, p), (other, q) in combinations(by_view.items(), 2):
+        distance = 0.5 * np.abs(p - q).sum(axis=1)  # NaN where a view is absent
+        largest = np.fmax(largest, worths.get(one, 1.0) * worths.get(other, 1.0) * distance)
     return np.argsort(-largest, kind="stable")
 
 
@@ -99,10 +106,12 @@ class Learner:
         self._thread = threading.Thread(target=self._receive, daemon=True)
         self._thread.start()
 
-    def request(self, revision: int, labels: Sequence[str | None], *, chosen: bool, class_prior: object) -> None:
-        """Ask for a fit to the labels of all rows; ``chosen`` if some were not drawn at random."""
+    def request(
+        self, revision: int, labels: Sequence[str | None], random: Sequence[bool] | None, class_prior: object
+    ) -> None:
+        """Ask for a fit to the labels of all rows; ``random`` says which were drawn at random, None if none was chosen."""
         with self._lock:
-            message = (revision, list(labels), chosen, class_prior)
+            message = (revision, list(labels), None if random is None else list(random), class_prior)
             if self._busy:
                 self._waiting = message
             else:
@@ -177,16 +186,16 @@ class _Worker:
 
         if self.problem is not None:
             return Learned(0, problem=self.problem)
-        found = suggest_first(self.views, N_SUGGESTED)
+        found = suggest_first(self.views, N_SUGGESTED, random_share=0.0)  # the session adds random rows
         return Learned(0, suggested=tuple(found.rows.tolist()), reasons=tuple(found.reasons))
 
-    def fit(self, revision: int, labels: list[str | None], chosen: bool, class_prior: object) -> Learned:
+    def fit(self, revision: int, labels: list[str | None], random: list[bool] | None, class_prior: object) -> Learned:
         """Fit to the labels."""
         if self.problem is not None:
             return Learned(revision, problem=self.problem)
         if len(set(labels) - {None}) < 2:
             return Learned(revision, problem="A first fit needs labels of two classes.")
-        self.model.labels_drawn = "chosen" if chosen and self.drawn == "unknown" else self.drawn
+        marks = np.array(random, dtype=bool) if random is not None and self.drawn == "unknown" else None
         from cmvmed import config_context
         from cmvmed.workbench.class_shares import prior_of_labeled
 
@@ -195,14 +204,15 @@ class _Worker:
         start = time.perf_counter(), time.process_time()
         try:
             with config_context(keep_rows=True):
-                self.model.fit(self.views, np.array(labels, dtype=object), groups=self.groups)
+                y = np.array(labels, dtype=object)
+                self.model.fit(self.views, y, groups=self.groups, random_rows=marks)
             return self._result(revision, labels, self.model, start)
         except ValueError as error:
             return Learned(revision, problem=str(error))
 
     def _result(self, revision: int, labels: list[str | None], model: Any, start: tuple[float, float]) -> Learned:
         labeled = np.array([label is not None for label in labels])
-        by_view = model.predict_proba_by_view(self.views)
+        by_view = model.predict_proba_by_view(self.views, calibrated=True)
         rows, reasons = self._suggestions(model, np.flatnonzero(~labeled))
         return Learned(
             revision,
@@ -215,6 +225,7 @@ class _Worker:
             int(labeled.sum()),
             time.perf_counter() - start[0],
             time.process_time() - start[1],
+            worths=_worths(model),
         )
 
     def _probabilities(self, model: Any, labeled: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -231,14 +242,21 @@ class _Worker:
         if unlabeled.size == 0:
             return unlabeled, []
         try:
-            found = model.suggest(N_SUGGESTED)
+            found = model.suggest(N_SUGGESTED, random_share=0.0)
             return found.rows, found.reasons
         except ValueError:
-            found = model.suggest(N_SUGGESTED, self._rows(unlabeled))
+            found = model.suggest(N_SUGGESTED, self._rows(unlabeled), random_share=0.0)
             return unlabeled[found.rows], found.reasons
 
     def _rows(self, rows: NDArray[Any]) -> dict[str, Any]:
         return {name: view[rows] for name, view in self.views.items()}
+
+
+def _worths(model: Any) -> dict[str, float]:
+    """What the views are worth by held-out labels, as far as it is known."""
+    of = dict(zip(model.members_["name"], model.members_["worth"], strict=True))
+    found = {name: float(of.get(f"view {name}", np.nan)) for name in model.view_names_}
+    return {name: worth for name, worth in found.items() if np.isfinite(worth)}
 
 
 def _estimate(model: Any) -> dict[str, float] | None:
@@ -249,6 +267,7 @@ def _estimate(model: Any) -> dict[str, float] | None:
         return None
     if not found.n_held_out:
         return None
-    names = ("mean", "low", "high", "level", "held_out", "n_held_out", "labels_only")
+    of_random = ("random_mean", "random_low", "random_high", "n_random")
+    names = ("mean", "low", "high", "level", "held_out", "n_held_out", "labels_only", *of_random)
     values = {name: float(getattr(found, name)) for name in names} | {"is_known": found.is_known}
     return {name: value for name, value in values.items() if np.isfinite(value)}

@@ -39,6 +39,7 @@ STRATEGIES = {
 }
 RESERVED_SECONDS = 120.0  # a row that one window shows is not offered to another for so long
 FIRST_SECONDS = 3.5  # after the start, until when the first row waits for the choice of rows that cover the data
+RANDOM = "at random, to see how accurate the model is"
 MAX_CLASS_NAME = 100  # characters
 MAX_FOUND = 50  # rows listed by a search
 Written = TypeVar("Written", Event, Event | None)
@@ -61,6 +62,7 @@ class LabelingSession:
     project_file : path of the project file
     store : the labels
     learn : whether a model learns in the background
+    random_share : part of the labels that are of random rows, also where rows are chosen
 
     Examples
     --------
@@ -76,9 +78,9 @@ class LabelingSession:
     >>> session.close()
     """
 
-    def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True) -> None:
+    def __init__(self, project_file: Path, store: LabelStore, *, learn: bool = True, random_share: float = 0.2) -> None:
         self.project_file, self.project = project_file, replace(Project.load(project_file), page_labels=None)
-        self.store, self._lock = store, threading.RLock()
+        self.store, self._lock, self._random_share = store, threading.RLock(), random_share
         self._reserved: dict[int, tuple[str, float]] = {}
         self.learned, self.history = Learned(-1), list[Fitted]()
         self._rankings: dict[str, NDArray[np.intp]] = {}
@@ -273,8 +275,9 @@ class LabelingSession:
         with self._lock:
             labels, revision = list(self._labels), self.store.revision
         if self._n_labels:
-            prior = self.project.settings.model.get("class_prior", "auto")
-            self._learner.request(revision, labels, chosen=self.store.any_chosen, class_prior=prior)
+            random = self.store.random_items
+            marks = None if random is None else [key in random for key in self.ids]
+            self._learner.request(revision, labels, marks, self.project.settings.model.get("class_prior", "auto"))
 
     @property
     def _n_labels(self) -> int:
@@ -335,6 +338,8 @@ class LabelingSession:
         if strategy == "doubtful":
             yield from self._doubtful()
             return
+        if strategy in ("suggest", "unsure", "disagree") and self._random_is_next:
+            yield from (Choice(int(row), RANDOM, "random") for row in self._order[self._open[self._order]])
         if strategy == "suggest":
             for row, reason in zip(learned.suggested, learned.reasons, strict=True):
                 if self._open[row]:
@@ -344,6 +349,12 @@ class LabelingSession:
             strategy = "random"
         order = self._rankings.get(strategy, self._order)
         yield from (Choice(int(row), STRATEGIES[strategy], strategy) for row in order[self._open[order]])
+
+    @property
+    def _random_is_next(self) -> bool:
+        """Whether the next label is to be of a random row, which shows the accuracy and the class shares."""
+        n, rounding = self._n_labels, 1e-9
+        return int(self._random_share * (n + 1) + rounding) > int(self._random_share * n + rounding)
 
     def _fit_before(self) -> str:
         """Of which fit a reason is, while the next one runs."""

@@ -14,6 +14,7 @@ from scipy.special import betaln, logsumexp
 from scipy.stats import beta, binomtest
 
 from cmvmed.auto.tuning import Tuning
+from cmvmed.members.random_labels import RandomLabels
 from cmvmed.numerics.types import Array, IntArray
 
 CHANCE = 0.1  # probability above which a difference may be chance
@@ -46,6 +47,11 @@ class AccuracyEstimate:
     chosen : bool
         Whether the labeled rows were chosen (``labels_drawn="chosen"``), so that ``held_out`` is not the share to expect
         of other rows and has no part in ``mean``.
+    random_mean, random_low, random_high : float
+        The same estimate and interval by labels of random rows alone (prediction-powered inference), which hold whatever the
+        probabilities are worth; NaN if no label is known to be random.
+    n_random : float
+        Number of held-out labels of random rows.
     n_groups : int
         Groups whose labels were held out, together; the interval is for rows of new groups. 0 if the fit had no groups.
     """
@@ -60,6 +66,10 @@ class AccuracyEstimate:
     gained: float
     lost: float
     chosen: bool = False
+    random_mean: float = np.nan
+    random_low: float = np.nan
+    random_high: float = np.nan
+    n_random: float = 0.0
     n_groups: int = 0
 
     @property
@@ -92,12 +102,21 @@ class AccuracyEstimate:
             estimate += (
                 " It rests on the probabilities alone, since the labeled rows were chosen and are not like the others."
             )
+        if self.n_random:
+            estimate += f" {self.of_random_rows()}"
         if np.isnan(self.labels_only):
             return f"{estimate} Of {self.n_held_out:g} held-out labels {self.held_out:.1%} are predicted correctly."
         return (
             f"{estimate} Of {self.n_held_out:g} held-out labels {self.held_out:.1%} are predicted correctly, "
             f"{self.labels_only:.1%} by the labels alone: the unlabeled rows {self.effect()}."
         )
+
+    def of_random_rows(self) -> str:
+        """What the labels of random rows say, in a sentence; they must be some."""
+        labels = (
+            "1 label of a random row says" if self.n_random == 1 else f"{self.n_random:.0f} labels of random rows say"
+        )
+        return f"The {labels} {self.random_mean:.1%} ({self.random_low:.1%} to {self.random_high:.1%})."
 
     def effect(self) -> str:
         """Whether the unlabeled rows helped, in a few words, by a sign test on the labels that they changed."""
@@ -122,6 +141,7 @@ class HeldOutAccuracy:
     confidence_labels: float  # held-out labels that the mean largest probability counts as
     interval_labels: tuple[float, float]  # a and b: the interval is that of a share seen in a n_held_out + b rows
     chosen: bool = False  # whether labeled rows were chosen by a rule, so that other rows are not like them
+    random: RandomLabels | None = None  # what labels of random rows say, if there are any
     n_groups: int = 0  # groups with labels, if the user gave groups
     group_labels: float = MAX_HELD_OUT  # independent labels that those of all groups count as for rows of new groups
 
@@ -130,18 +150,28 @@ class HeldOutAccuracy:
 
         Fewer, because the members were weighed with the same labels, and because labels drawn per class have other class
         shares than the rows it is for. For rows of new groups, labels of one group count as fewer than were held out.
-        Rows that were chosen because they are uncertain say too little of the accuracy on others, so that the mean is
-        that of the probabilities alone.
+        Rows that were chosen because they are uncertain say nothing of the accuracy on others: mean and interval are those
+        of the probabilities alone.
         """
         seen = 0.0 if self.chosen else self.n_held_out
         # What unlabeled rows of the same groups add to held-out labels is not to be expected on groups that have none.
         hits = float(np.fmin(self.hits, self.labels_only)) if self.n_groups else self.hits
         mean = (seen * hits + self.confidence_labels * self.largest) / (seen + self.confidence_labels)
         slope, least = self.interval_labels
-        n_independent = min(self.n_held_out, self.group_labels)
+        n_independent = min(seen, self.group_labels)
         n, tail = slope * n_independent + least, 0.5 * (1.0 - level)
         right, wrong = mean * n + 0.5, (1.0 - mean) * n + 0.5
         low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
+        random = self.random
+        of_random = {}
+        if random is not None:
+            random_low, random_high = random.interval(level)
+            of_random = {
+                "random_mean": random.mean,
+                "random_low": random_low,
+                "random_high": random_high,
+                "n_random": random.n,
+            }
         return AccuracyEstimate(
             mean=mean,
             low=min(low, mean),
@@ -153,6 +183,7 @@ class HeldOutAccuracy:
             gained=self.gained,
             lost=self.lost,
             chosen=self.chosen,
+            **of_random,
             n_groups=self.n_groups,
         )
 
@@ -166,6 +197,7 @@ def held_out_accuracy(
     tuning: Tuning,
     *,
     chosen: bool = False,
+    random: RandomLabels | None = None,
     groups: IntArray | None = None,
 ) -> HeldOutAccuracy:
     """What can be said of the accuracy.
@@ -199,6 +231,7 @@ def held_out_accuracy(
         confidence_labels=tuning.confidence_labels,
         interval_labels=tuning.interval_labels,
         chosen=chosen,
+        random=random,
         n_groups=0 if groups is None else np.unique(groups).size,
         group_labels=MAX_HELD_OUT if groups is None else labels_between_groups(right, groups, weights),
     )

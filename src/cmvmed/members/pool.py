@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from cmvmed.auto.class_prior import label_share
 from cmvmed.auto.cross_fitting import consensus_logits, cross_fit
@@ -27,6 +28,7 @@ from cmvmed.members.accuracy import HeldOutAccuracy, held_out_accuracy
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.members.forest_members import fit_forest
 from cmvmed.members.kernel_members import KernelMembers
+from cmvmed.members.random_labels import RandomLabels, random_labels
 from cmvmed.members.shares import (
     ShareSensitivity,
     drawn_per_class,
@@ -79,6 +81,7 @@ class LabelMembers:
     partition: RowPartition
     per_class: bool  # whether labels are taken to be drawn class by class
     chosen: bool  # whether labeled rows were chosen by a rule
+    random: Array  # (l,), sample weights of labels that are known to be of random rows; zero for others
     grouped: bool  # whether the user gave groups
     tuning: Tuning
 
@@ -117,7 +120,10 @@ class LabelMembers:
         found, weights, mass = self.calibrated, self.weights(), self.partition.unlabeled_weights
 
         def of(log_p: Array, kept: BoolArray) -> Array:
-            return estimate_shares(pool(log_p, weights), mass, self.rows.counts(kept), self.per_class, self.tuning)
+            counts = self.rows.counts(kept)
+            random = np.bincount(self.rows.codes[kept], self.random[kept], self.rows.n_classes).astype(np.float64)
+            drawn = random if self.per_class else counts
+            return estimate_shares(pool(log_p, weights), mass, counts, drawn, self.tuning)
 
         by_fold: list[Array | None] = []
         for i, fold in enumerate(self.folds):
@@ -152,13 +158,14 @@ def fit_label_members(
     ----------
     used : (V,), views that take part
     kinds : of members that take part, "consensus" included
-    labels_drawn : how the labeled rows were drawn, as the user says
+    labels_drawn : how the labeled rows were drawn, as the user says; "chosen" if some were
     max_compared_nodes : nodes of a graph that new rows are compared with at most, beside labeled ones; None for all
     """
     rows = read_labeled_rows(training, tuning, generator(random_state), used)
     grouped = training.groups is not None
     folds = held_out_folds(problem, rows, tuning.n_folds, grouped=grouped, used=used)
     per_class = drawn_per_class(training.partition.counts, labels_drawn)
+    given_weights = rows.weights
     rows = rows.balanced() if per_class else rows
     inputs = MemberInputs(training, views, used, rows, folds, per_class, max_compared_nodes, random_state, tuning)
     possible = set(KINDS if inputs.have_features else GIVEN_KERNELS if inputs.indices else ())
@@ -166,8 +173,21 @@ def fit_label_members(
         possible.discard("view_graphs")  # of one view it is the same
     parts = [part for kind in kinds if kind in possible for part in fit_kind(inputs, kind)]
     with_consensus = CONSENSUS in kinds or not parts
-    chosen, partition = labels_drawn == "chosen", training.partition
-    return LabelMembers(tuple(parts), with_consensus, rows, folds, partition, per_class, chosen, grouped, tuning)
+    random = np.full(rows.codes.size, labels_drawn == "random")
+    if training.random is not None:
+        random = training.random[training.partition.block_L[rows.positions]]
+    return LabelMembers(
+        parts=tuple(parts),
+        with_consensus=with_consensus,
+        rows=rows,
+        folds=folds,
+        partition=training.partition,
+        per_class=per_class,
+        chosen=labels_drawn == "chosen",
+        random=np.where(random, given_weights, 0.0),
+        grouped=grouped,
+        tuning=tuning,
+    )
 
 
 def fit_kind(inputs: MemberInputs, kind: str) -> list[MemberScores]:
@@ -201,6 +221,38 @@ class PoolFit:
         """Those of the labeled rows by fits without their labels, (l, K)."""
         return _pooled(self.calibrated.held_out, self.weights, self.offset)
 
+    def judge_random_labels(self, mass: Array) -> RandomLabels | None:
+        """What labels of random rows say of the accuracy; ``mass`` (n,) are the weights of the unlabeled rows.
+
+        Each is predicted by fits, scales and weights that its label has no part in: those that it helped to set would make it
+        look better than new rows are. The confidence is that of the pool without the consensus, for labeled and unlabeled
+        rows by the same fits, without the labels of a fold.
+        """
+        of, found, n_parts = self.of_labels, self.calibrated, len(self.of_labels.parts)
+        judged = np.where(of.judged > 0.0, of.random, 0.0)
+        if not judged.any():
+            return None
+        scores = (found.held_out - found.offsets[:, None]) / found.scales[:, None, None]  # up to a constant of each row
+        log_r = np.log(label_share(of.rows.counts(np.ones(of.rows.codes.size, dtype=bool))))
+        log_prior = np.stack([*[log_r] * n_parts, *[np.zeros_like(log_r)] * of.with_consensus])[:, None]
+        center = np.array([*(part.scale for part in of.parts), *[1.0] * of.with_consensus])
+        right, own, others = np.zeros(judged.size), np.full(judged.size, 0.5), np.zeros(mass.size)
+        for i, fold in enumerate(of.folds):
+            seen = np.where(fold, 0.0, of.judged)
+            scales, offsets = fit_logits(scores, of.rows.codes, seen, log_prior, center, of.tuning)
+            offsets, scales = offsets[:, None] + log_prior, scales[:, None, None]
+            log_p = log_softmax(scales * scores + offsets)
+            weights = pool_weights(log_p, of.rows.codes, seen, self.kinds, of.tuning)
+            predicted = (pool(log_p[:, fold], weights) + self.offset).argmax(axis=1)
+            right[fold] = predicted == of.rows.codes[fold]
+            if n_parts:
+                of_all = np.stack([part.fold_scores[i] for part in of.parts])
+                log_p = log_softmax(scales[:n_parts] * of_all + offsets[:n_parts])
+                largest = np.exp(pool(log_p, weights[:n_parts]).max(axis=1))
+                own[fold] = largest[of.rows.index[fold]]
+                others += judged[fold].sum() / judged.sum() * largest
+        return random_labels(right, own, judged, others, mass if n_parts else np.zeros_like(mass))
+
     def members(self) -> list[Member]:
         """The members that learn from the labels, on new rows: logits c_j s_j + b_j of scores s_j."""
         found = zip(self.of_labels.parts, self.calibrated.scales, self.calibrated.offsets, strict=False)
@@ -231,18 +283,24 @@ class PoolFit:
         return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio, groups)
 
     def table(self) -> dict[str, Any]:
-        """Name, share of the weight, and held-out accuracy and log-loss of every member, by column."""
+        """Name, share of the weight, held-out accuracy and log-loss, and worth of every member, by column.
+
+        The worth is the probability, given the held-out labels, of the member against the labels' class shares alone, if both
+        are as probable before.
+        """
         names = [*(part.name for part in self.of_labels.parts), *[CONSENSUS] * self.of_labels.with_consensus]
         rows, w = self.of_labels.rows, self.of_labels.judged
         own = self.calibrated.held_out[:, np.arange(rows.codes.size), rows.codes]
         hits = self.calibrated.held_out.argmax(axis=2) == rows.codes
         known = self.judged and w.any()
         unknown = np.full(len(names), np.nan)
+        log_r = np.log(label_share(rows.counts(np.ones(rows.codes.size, dtype=bool))))
         return {
             "name": names,
             "weight": self.weights / self.weights.sum(),
             "accuracy": hits @ w / w.sum() if known else unknown,
             "log_loss": -own @ w / w.sum() if known else unknown,
+            "worth": expit((own - log_r[rows.codes]) @ w) if known else unknown,
         }
 
 
@@ -302,7 +360,14 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
     largest = np.nan
     if mass.sum() > 0.0:
         largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
-    labels_only, codes, groups = of.labels_only(), of.rows.codes, of.rows.groups if of.grouped else None
     return held_out_accuracy(
-        fit.held_out, labels_only, codes, of.judged, largest, of.tuning, chosen=of.chosen, groups=groups
+        fit.held_out,
+        of.labels_only(),
+        of.rows.codes,
+        of.judged,
+        largest,
+        of.tuning,
+        chosen=of.chosen,
+        random=fit.judge_random_labels(mass),
+        groups=of.rows.groups if of.grouped else None,
     )

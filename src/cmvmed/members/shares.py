@@ -1,8 +1,9 @@
 """The share of each class among the unlabeled rows: how it is estimated, and how far predictions follow it.
 
 Two sources that fail in different ways are combined by their geometric mean: the mean of the pooled predictions, and the labels'
-share, shrunk towards equal classes. The latter says nothing if labels were chosen class by class, and is then left out. With few
-labels of each class both are uncertain, and the result is near equal shares.
+share, shrunk towards equal classes. The latter says nothing if labels were chosen class by class, and is then left out. If some
+labels are of random rows and the others of chosen ones, it is that of the random ones, and counts by their part of all labels. With
+few labels of each class both are uncertain, and the result is near equal shares.
 
 Predictions follow the shares by an offset b of the log-probabilities that minimizes
 
@@ -44,7 +45,7 @@ def drawn_per_class(counts: Array, labels_drawn: str) -> bool:
     return labels_drawn in ("per_class", "chosen")
 
 
-def estimate_shares(log_p: Array, mass: Array, counts: Array, per_class: bool, tuning: Tuning) -> Array:
+def estimate_shares(log_p: Array, mass: Array, counts: Array, drawn: Array, tuning: Tuning) -> Array:
     """The share of each class, (K,).
 
     Parameters
@@ -52,17 +53,16 @@ def estimate_shares(log_p: Array, mass: Array, counts: Array, per_class: bool, t
     log_p : (n, K), pooled log-probabilities of the rows
     mass : (n,), weights of the unlabeled rows; zero for others
     counts : (K,), labels of each class
-    per_class : whether labels were drawn class by class
+    drawn : (K,), those of them that were drawn at random; zero if labels were drawn class by class
     """
     if mass.sum() == 0.0:
         return empirical_bayes_share(counts)
     used = mass > 0.0
-    found = [mass[used] @ softmax(log_p[used]) / mass.sum()]
-    if not per_class:
-        found.append(empirical_bayes_share(counts))
+    found = np.stack([mass[used] @ softmax(log_p[used]) / mass.sum(), empirical_bayes_share(drawn)])
+    of_labels = 0.5 * drawn.sum() / counts.sum()  # weight of the labels' share
     per_label = counts.size / counts.sum()  # classes for each label
     trust = 1.0 / (1.0 + tuning.share_shrinkage * per_label**2)
-    return softmax(trust * np.mean(np.log(np.maximum(found, MIN_SHARE)), axis=0))
+    return softmax(trust * np.array([1.0 - of_labels, of_labels]) @ np.log(np.maximum(found, MIN_SHARE)))
 
 
 def share_offset(

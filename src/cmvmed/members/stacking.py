@@ -42,7 +42,7 @@ def fit_logits(
     ----------
     scores : (J, n, K)
     codes, weights : (n,), classes and weights of the rows; a weight of zero leaves a row out
-    log_prior : (K,), log r
+    log_prior : (K,), log r, or (J, 1, K) if members differ in it
     center : (J,), c_0
     """
     used = weights > 0.0

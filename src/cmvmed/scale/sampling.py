@@ -217,7 +217,8 @@ def _sampled(
     present = _present_in_sample(check, numbers, matrices)
     sample_labels = Labels(labels.classes, labels.codes[numbers])
     groups = None if weights.groups is None else weights.groups[numbers]
-    sample = RowWeights(sample_weights, weights.equal, groups)
+    random = None if weights.random is None else weights.random[numbers]
+    sample = RowWeights(sample_weights, weights.equal, groups, random)
     training = training_data(data.schema, matrices, present, sample_labels, sample)
     growing = LargerSamples(rows, taken, order, smallest, largest, n_held_out, tuning.max_row_weight)
     return Sample(training, rows, growing if has_larger else None, numbers)

@@ -26,11 +26,12 @@ MOST = 0.5 + 1e-9  # share of a column's cells from which on it is mostly filled
 
 @dataclass(frozen=True)
 class RowWeights:
-    """Sample weights of the training rows, and their groups."""
+    """Sample weights of the training rows, their groups, and how they were drawn."""
 
     sample: Array  # (n,)
     equal: bool  # whether all sample weights are 1 because none were given
     groups: IntArray | None = None  # (n,) the group of each row, if the user gave groups
+    random: BoolArray | None = None  # (n,) whether each row was drawn at random, if the user says so
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class TrainingData:
     labels: Labels
     partition: RowPartition
     groups: IntArray | None = None  # (n,)
+    random: BoolArray | None = None  # (n,) whether a labeled row was drawn at random, not chosen; None if not known
     cache: RowCache = field(default_factory=RowCache)
 
     def restricted(self, block_L: IntArray, block_U: IntArray) -> "TrainingData":
@@ -127,7 +129,7 @@ def training_data(
             f"Every labeled row of class {lost!r} has all views missing, so nothing can be learned about it; label a row "
             "that has a view."
         )
-    return TrainingData(schema, matrices, present, labels, partition, weights.groups)
+    return TrainingData(schema, matrices, present, labels, partition, weights.groups, weights.random)
 
 
 def row_content(training: TrainingData, kernel: object, random_state: object, *further: Hashable) -> Hashable:
@@ -143,8 +145,13 @@ def row_content(training: TrainingData, kernel: object, random_state: object, *f
     return (*(checksum(part) for part in parts), int(random_state), *further)
 
 
-def read_weights(sample_weight: object, labels: Labels, groups: object = None) -> RowWeights:
-    """Check the sample weights and the groups; an error if all labeled rows of a class have zero weight."""
+def read_weights(
+    sample_weight: object, labels: Labels, groups: object = None, random_rows: object = None
+) -> RowWeights:
+    """Check the sample weights, the groups and the marks of random rows.
+
+    An error if all labeled rows of a class have zero weight.
+    """
     n_rows = labels.codes.size
     if sample_weight is None:
         weights = np.ones(n_rows)
@@ -152,7 +159,22 @@ def read_weights(sample_weight: object, labels: Labels, groups: object = None) -
         like = np.broadcast_to(0.0, (n_rows, 1))
         weights = np.asarray(_check_sample_weight(_numeric(on_host(sample_weight)), like, ensure_non_negative=True))
     _check_every_class_counts(labels, weights)
-    return RowWeights(weights, sample_weight is None, None if groups is None else read_groups(groups, n_rows))
+    return RowWeights(
+        weights,
+        sample_weight is None,
+        None if groups is None else read_groups(groups, n_rows),
+        None if random_rows is None else _read_random_rows(random_rows, n_rows),
+    )
+
+
+def _read_random_rows(random_rows: object, n_rows: int) -> BoolArray:
+    given = np.asarray(on_host(random_rows))
+    if given.dtype != bool or given.shape != (n_rows,):
+        raise ValueError(
+            f"random_rows must say True or False for each of the {n_rows} rows, but has the type {given.dtype} and the shape "
+            f"{given.shape}; mark the rows of suggest with random_rows[found.rows] = found.random."
+        )
+    return given
 
 
 def _numeric(sample_weight: object) -> Array:

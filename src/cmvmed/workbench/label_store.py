@@ -299,16 +299,16 @@ class LabelStore:
         return next(iter(self._events("WHERE item = ? ORDER BY revision DESC LIMIT 1", (item,))), None)
 
     @property
-    def any_chosen(self) -> bool:
-        """Whether a row that has a class got its first one after it was chosen, not drawn at random."""
-        marks = ", ".join("?" * len(CHOSEN))
-        found = self._lines(
-            f"SELECT 1 FROM events AS e WHERE action = 'label' AND chosen_by IN ({marks}) AND NOT EXISTS "  # nosec B608 # constants
+    def random_items(self) -> set[str] | None:
+        """Rows with a class that were drawn at random when they got their first one; None if no row with a class was chosen."""
+        first = self._lines(
+            "SELECT item, chosen_by FROM events AS e WHERE action = 'label' AND NOT EXISTS "
             "(SELECT 1 FROM events WHERE item = e.item AND action = 'label' AND revision < e.revision) AND 'label' = "
-            "(SELECT action FROM events WHERE item = e.item ORDER BY revision DESC LIMIT 1) LIMIT 1",
-            CHOSEN,
+            "(SELECT action FROM events WHERE item = e.item ORDER BY revision DESC LIMIT 1)"
         )
-        return bool(found)
+        if not any(chosen_by in CHOSEN for _, chosen_by in first):
+            return None
+        return {item for item, chosen_by in first if chosen_by == "random"}
 
     @property
     def revision(self) -> int:

@@ -25,7 +25,14 @@ from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_p
 from cmvmed.workbench.tables.columns import BoolArray, FloatArray, Frame, pandas
 from cmvmed.workbench.tables.join import NewPaths, new_paths, open_sources, qualified
 from cmvmed.workbench.tables.recording_rows import WINDOW_COLUMNS
-from cmvmed.workbench.tables.row_labels import LabelValues, first_column, likely_markers, read_label_values
+from cmvmed.workbench.tables.row_labels import (
+    RANDOM,
+    RANDOM_COLUMN,
+    LabelValues,
+    first_column,
+    likely_markers,
+    read_label_values,
+)
 from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable, part_of_rows, read_training_rows, row_ids
 from cmvmed.workbench.toml_text import project_text
 from cmvmed.workbench.user_errors import Finding, ProjectError, abbreviate, plural
@@ -140,7 +147,7 @@ class Project:
         """Training rows as fitted encoders see them."""
         views = {encoder.name: encoder.encode(rows.table) for encoder in self._fitted_encoders()}
         said = (*rows.messages, *messages)
-        return ProjectTable(rows.ids, views, rows.labels.values, rows.groups, said, rows.labels_drawn)
+        return ProjectTable(rows.ids, views, rows.labels.values, rows.groups, said, rows.labels_drawn, rows.random_rows)
 
     def read_new(self, path: NewPaths) -> ProjectTable:
         """Rows to predict, matched by the names of columns and encoded as in training.
@@ -193,7 +200,8 @@ class Project:
         if "class_prior" in own:
             own["class_prior"] = prior_of_labeled(own["class_prior"], table.labels)
         model = cmvmed.CMVMED(**{"labels_drawn": table.labels_drawn, **own, **parameters})
-        model.set_callbacks(*callbacks).fit(table.views, table.labels, groups=table.groups)
+        random_rows = table.random_rows if model.labels_drawn == "chosen" else None
+        model.set_callbacks(*callbacks).fit(table.views, table.labels, groups=table.groups, random_rows=random_rows)
         return TrainedProject(replace(self), model.set_callbacks())
 
     def expected_seconds(self, table: ProjectTable) -> float:
@@ -201,13 +209,7 @@ class Project:
         if len(table.ids) < 4 * TIMED_ROWS:
             return 0.0
         rows = part_of_rows(table.labels, TIMED_ROWS)
-        part = replace(
-            table,
-            ids=table.ids[rows],
-            views={name: view[rows] for name, view in table.views.items()},
-            labels=table.labels[rows],
-            groups=None if table.groups is None else table.groups[rows],
-        )
+        part = table.take(rows)
         start = perf_counter()
         with catch_warnings():
             simplefilter("ignore")
@@ -338,7 +340,7 @@ class TrainedProject:
             )
         return replace(project, encoders=self.project.encoders).encode(rows)
 
-    def suggest(self, table: ProjectTable, n: int = 10) -> Frame:
+    def suggest(self, table: ProjectTable, n: int = 10, *, random_share: float = 0.2) -> Frame:
         """Which rows to label next, and why.
 
         Parameters
@@ -346,22 +348,30 @@ class TrainedProject:
         table : ProjectTable
             Rows of which those without a label are considered: see :meth:`read_training` and :meth:`Project.read_new`.
         n : int, default=10
+        random_share : float, default=0.2
+            Part of the labels that are of random rows.
 
         Returns
         -------
         suggestions : pandas.DataFrame
             With the identifiers of the rows as index, the most useful first, and the columns ``label``, which is empty
-            and to be filled in, ``reason`` and ``score``. As a file, it can be one of ``label_files``.
+            and to be filled in, ``reason``, ``score`` and ``random``, which is "yes" for random rows. As a file, it can be one
+            of ``label_files``.
         """
         unlabeled = np.flatnonzero([label is None for label in table.labels])
         if len(unlabeled) == 0:
             raise ProjectError("All rows are labeled already; there is nothing to suggest.")
         found = self.model.suggest(
-            min(n, len(unlabeled)), {name: view[unlabeled] for name, view in table.views.items()}
+            min(n, len(unlabeled)),
+            {name: view[unlabeled] for name, view in table.views.items()},
+            random_share=random_share,
         )
         ids = pandas().Index(table.ids[unlabeled[found.rows]], name=self.project.id_name)
         column = self.project.settings.data.label_column or "label"
-        return pandas().DataFrame({column: "", "reason": list(found.reasons), "score": found.scores}, index=ids)
+        marks = np.where(found.random, RANDOM, "")
+        return pandas().DataFrame(
+            {column: "", "reason": list(found.reasons), "score": found.scores, RANDOM_COLUMN: marks}, index=ids
+        )
 
     def _to_model_file(self) -> dict[str, Any]:
         """What a model file holds: the settings as the text of a project file, so that they are checked when read."""

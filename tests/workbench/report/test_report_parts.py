@@ -110,6 +110,13 @@ class TestVerdict:
         assert "96.3" not in " ".join(found.sentences[:1])
         assert "cannot be told from so few labels" in found.sentences[0]
 
+    def test_what_random_rows_say_is_a_sentence_of_its_own(self, activity):
+        of_random = {"n_random": 7.0, "random_mean": 0.9, "random_low": 0.7, "random_high": 0.95}
+        sentences = verdict(judged(activity, estimate_of(0.92, 0.85, 0.96, **of_random))).sentences
+        assert any("labels of random rows say 90.0% (70.0% to 95.0%). This interval" in text for text in sentences)
+        others = verdict(judged(activity, estimate_of(0.92, 0.85, 0.96))).sentences
+        assert len(others) == len(sentences) - 1
+
     def test_few_groups_are_named_as_the_reason_of_a_wide_interval(self, activity):
         for n_groups, is_said in [(0, False), (3, True), (8, False)]:
             facts = judged(activity, estimate_of(0.92, 0.61, 0.98, n_groups=n_groups))

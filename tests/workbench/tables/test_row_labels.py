@@ -82,6 +82,18 @@ def test_chosen_labels_are_no_random_sample_for_the_model(project_file):
     assert random.rows().labels_drawn == "random"
 
 
+def test_random_rows_among_chosen_ones_are_known_to_the_model(project_file):
+    say(project_file, *((f"r{i}", "label", "right" if i % 2 else "left") for i in range(2, 12)))
+    say(project_file, *((f"r{i}", "label", "right" if i % 2 else "left") for i in range(12, 16)), chosen_by="random")
+    project = Project.load(project_file)
+    table = project.read()
+    assert table.ids[table.random_rows].tolist() == [f"r{i}" for i in range(12, 16)]
+    assert table.take(np.arange(13)).random_rows.sum() == 1
+    assert project.train(table).model.accuracy_estimate().n_random == 4
+    assert not project.train(table, labels_drawn="per_class").model.accuracy_estimate().n_random
+    assert Project.load(project_file, changes={"data.labels_drawn": "random"}).rows().random_rows is None
+
+
 def test_labels_drawn_at_random_stay_as_the_project_says(project_file):
     say(project_file, ("r4", "label", "left"), chosen_by="random")
     assert Project.load(project_file).rows().labels_drawn == "unknown"
@@ -119,6 +131,18 @@ def test_labels_of_suggested_rows_are_not_a_random_sample(project_file, header, 
     found, rows = labels(project_file)
     assert found["r5"] == "left"
     assert rows.labels_drawn == drawn
+    assert (rows.random_rows is None) == (drawn != "chosen")
+
+
+def test_random_rows_of_suggest_are_known_when_its_file_is_read(project_file):
+    project_file.with_name("next.csv").write_text(
+        "id,label,reason,score,random\nr5,left,why,0.5,\nr6,right,why,0.4,yes\n"
+    )
+    text = project_file.read_text().replace('labels = "label"\n', 'labels = "label"\nlabel_files = "next.csv"\n')
+    project_file.write_text(text)
+    rows = Project.load(project_file).rows()
+    assert rows.ids[rows.random_rows].tolist() == ["r6"]
+    assert rows.part(4).random_rows.size == len(rows.part(4).ids)
 
 
 # --- files of labels ---------------------------------------------------------------------------------------------------

@@ -194,7 +194,13 @@ def _refit(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(X, y, groups=None if groups is None else groups[rows])
+            marks = facts.table.random_rows if facts.model.labels_drawn == "chosen" else None
+            model.fit(
+                X,
+                y,
+                groups=None if groups is None else groups[rows],
+                random_rows=None if marks is None else marks[rows],
+            )
     except ValueError:  # such as a view that no kept row has
         return None
     at = np.searchsorted(rows, judges)

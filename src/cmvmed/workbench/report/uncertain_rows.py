@@ -55,7 +55,7 @@ def uncertain_rows(facts: ModelFacts) -> list[UncertainRow]:
     if not len(rows):
         return []
     X = {name: matrix[rows] for name, matrix in facts.table.views.items()}
-    by_view = facts.model.predict_proba_by_view(X)
+    by_view = facts.model.predict_proba_by_view(X, calibrated=True)
     absent = {name: absent_rows(matrix) for name, matrix in X.items()}
     columns = _notable_columns(facts, rows)
     found = []

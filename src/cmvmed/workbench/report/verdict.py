@@ -102,6 +102,8 @@ def _sentences(facts: ModelFacts, estimate: AccuracyEstimate) -> list[str]:
         f"would be right for {format_percentage(share)}.",
         *([estimate.few_groups] if estimate.few_groups else []),
     ]
+    if estimate.n_random:
+        found.append(f"{estimate.of_random_rows()} This interval holds whatever the probabilities are worth.")
     held_out = f"Of {plural(n, 'held-out label')}, {n_right} {'is' if n == 1 else 'are'} predicted correctly"
     if np.isnan(estimate.labels_only):
         return [*found, f"{held_out}."]

@@ -39,6 +39,7 @@ ID_NAMES = ("id", "row", "name", "file", "filename", "key")
 LABEL_NAMES = ("label", "labels", "class", "target", "y", "category")
 MIN_LETTERS, MUCH_RARER = 3, 5  # of a label that may be misspelt: letters, and how much rarer it is
 SUGGESTION_COLUMNS = ("reason", "score")  # of the files of `cmvmed suggest`, beside id and label
+RANDOM_COLUMN, RANDOM = "random", "yes"  # a further one: which rows were drawn at random
 
 
 @dataclass(frozen=True)
@@ -228,23 +229,35 @@ def _label_texts(series: Series) -> NDArray[Any]:
 
 def read_labels(
     settings: ProjectSettings, folder: Path, table: RawTable, ids: Sequence[str]
-) -> tuple[Series, list[str], bool]:
-    """Labels of the column or file, after those of further files, messages about them, and whether rows were chosen.
+) -> tuple[Series, list[str], set[str] | None]:
+    """Labels of the column or file, after those of further files, messages about them, and which rows are random.
 
-    Rows of a file that has the columns of ``cmvmed suggest`` were chosen.
+    Rows of a file that has the columns of ``cmvmed suggest`` were chosen, except for those that it marks as random. Without
+    such a file the last is None.
     """
     cells, said = _first_labels(settings, folder, table, ids)
-    any_chosen = False
+    random: set[str] | None = None
     for path in (path for pattern in settings.data.label_files for path in _label_files(folder, pattern)):
         further = read_table(path, _options(settings.data))
         cells, about = _replace_labels(cells, further, ids, settings.data)
         said += about
-        any_chosen = any_chosen or set(SUGGESTION_COLUMNS) <= set(further.names)
-    return cells, said, any_chosen
+        if set(SUGGESTION_COLUMNS) <= set(further.names):
+            random = (random or set()) | _random_rows(further, set(ids), settings.data)
+    return cells, said, random
 
 
-def with_page_labels(cells: Series, path: Path | None, ids: Sequence[str]) -> tuple[Series, list[str], bool]:
-    """Labels after those of the labeling page, messages about them, and whether their rows were chosen.
+def _random_rows(table: RawTable, known: set[str], settings: DataSettings) -> set[str]:
+    """Rows that a file of ``cmvmed suggest`` marks as random."""
+    if RANDOM_COLUMN not in table.names:
+        return set()
+    keys = [as_text(cell) for cell in table.frame[_label_columns(table, settings)[0]].astype(object)]
+    marks = [as_text(cell).strip() for cell in table.frame[RANDOM_COLUMN].astype(object)]
+    marked = {key for key, mark in zip(keys, marks, strict=True) if mark == RANDOM}
+    return {key if key in known else restored_cell(key) for key in marked}
+
+
+def with_page_labels(cells: Series, path: Path | None, ids: Sequence[str]) -> tuple[Series, list[str], set[str] | None]:
+    """Labels after those of the labeling page, messages about them, and which rows are random; None if none was chosen.
 
     What was said last of a row on the page counts; a row that is marked as unsure is not labeled.
 
@@ -253,9 +266,9 @@ def with_page_labels(cells: Series, path: Path | None, ids: Sequence[str]) -> tu
     path : the file of labels; None, or one that does not exist, changes nothing
     """
     if path is None or not path.exists():
-        return cells, [], False
+        return cells, [], None
     with LabelStore(path) as store:
-        events, any_chosen = store.current(), store.any_chosen
+        events, random = store.current(), store.random_items
     given = {item: event.label or "" for item, event in events.items() if event.action != "reset"}
     known = set(ids)
     unknown = [item for item in given if item not in known]
@@ -267,7 +280,7 @@ def with_page_labels(cells: Series, path: Path | None, ids: Sequence[str]) -> tu
             f"data: {abbreviate(unknown)}."
         )
     merged = [given.get(key, cell) for key, cell in zip(ids, cells.astype(object), strict=True)]
-    return pandas().Series(merged, dtype=object), said, any_chosen
+    return pandas().Series(merged, dtype=object), said, random
 
 
 def _first_labels(

@@ -139,6 +139,7 @@ class ProjectRows:
     kinds: Mapping[str, str]  # of the columns of views
     messages: tuple[str, ...]
     labels_drawn: str = "unknown"  # parameter of CMVMED
+    random_rows: BoolArray | None = None  # (n,), of its fit
 
     def present(self, view: str) -> BoolArray:
         """Which rows have a view, (n,)."""
@@ -161,9 +162,14 @@ class ProjectRows:
         counts = {name: int((values == name).sum()) for name in self.labels.counts}
         labels = replace(self.labels, values=values, counts=counts)
         said = f"A quick look: {len(rows)} of {len(self.ids)} rows."
-        groups = None if self.groups is None else self.groups[rows]
         return replace(
-            self, table=table, ids=self.ids[rows], labels=labels, groups=groups, messages=(*self.messages, said)
+            self,
+            table=table,
+            ids=self.ids[rows],
+            labels=labels,
+            groups=None if self.groups is None else self.groups[rows],
+            messages=(*self.messages, said),
+            random_rows=None if self.random_rows is None else self.random_rows[rows],
         )
 
 
@@ -203,6 +209,8 @@ class ProjectTable:
     labels_drawn : str
         Parameter of ``CMVMED``: that of the project file, or "chosen" if it says "unknown" and rows were labeled on the
         page, or after `cmvmed suggest`, because of what they are.
+    random_rows : bool ndarray of shape (n,) or None
+        Which rows were drawn at random, if ``labels_drawn`` became "chosen" so.
 
     Examples
     --------
@@ -222,6 +230,18 @@ class ProjectTable:
     groups: NDArray[np.object_] | None
     messages: tuple[str, ...] = ()
     labels_drawn: str = "unknown"
+    random_rows: BoolArray | None = None
+
+    def take(self, rows: NDArray[np.intp]) -> "ProjectTable":
+        """Some of the rows."""
+        return replace(
+            self,
+            ids=self.ids[rows],
+            views={name: view[rows] for name, view in self.views.items()},
+            labels=self.labels[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            random_rows=None if self.random_rows is None else self.random_rows[rows],
+        )
 
 
 def read_training_rows(settings: ProjectSettings, folder: Path, page_labels: Path | None) -> ProjectRows:
@@ -229,8 +249,8 @@ def read_training_rows(settings: ProjectSettings, folder: Path, page_labels: Pat
     table = open_sources(settings, training_paths(settings, folder), is_training=True)
     roles = _assign_columns(settings, table)
     ids = row_ids(table)
-    cells, said, from_suggest = read_labels(settings, folder, table, list(ids))
-    cells, about, from_page = with_page_labels(cells, page_labels, list(ids))
+    cells, said, of_files = read_labels(settings, folder, table, list(ids))
+    cells, about, of_page = with_page_labels(cells, page_labels, list(ids))
     said += about
     labels = read_label_values(cells, settings.data, settings.renamed)
     if labels.n_renamed:
@@ -242,9 +262,11 @@ def read_training_rows(settings: ProjectSettings, folder: Path, page_labels: Pat
             f"{plural(labels.n_trimmed, 'label has', 'labels have')} blanks around the name, which are left out."
         )
     messages = (*table.messages, *roles.messages, *said)
-    drawn = settings.data.labels_drawn
-    drawn = "chosen" if (from_suggest or from_page) and drawn == "unknown" else drawn
-    return ProjectRows(table, ids, labels, groups, roles, kinds, messages, drawn)
+    drawn, random_rows = settings.data.labels_drawn, None
+    if drawn == "unknown" and not (of_files is None and of_page is None):
+        random = (of_files or set()) | (of_page or set())
+        drawn, random_rows = "chosen", np.array([key in random for key in ids], dtype=bool)
+    return ProjectRows(table, ids, labels, groups, roles, kinds, messages, drawn, random_rows)
 
 
 def row_ids(table: RawTable) -> NDArray[np.object_]:
