@@ -41,8 +41,7 @@ HEADLINE = {
     "unlabeled %": "unlabeled rows",
     "held out %": "held-out rows",
     "rank": "rank",
-    "to start": "to start",
-    "cells < -1": "cells more than 1 below",
+    "cells < -1": "cells below start",
 }  # columns of README.md
 METHOD_WORDS = {
     "cmvmed": "**`CMVMED()`**",
@@ -55,6 +54,7 @@ METHOD_WORDS = {
     "random_forest": "random forest, labels only",
     "tabpfn": "TabPFN v1, labels only",
     "late_fusion": "logistic regression of each view, mean",
+    "self_training": "self-training of logistic regression",
     "label_spreading": "`LabelSpreading`",
     "poisson": "Poisson learning",
 }

@@ -20,7 +20,10 @@ from benchmarks.faults.campaign import CLEAR_ERROR, HELD, NOT_DETECTABLE, Fault,
 from benchmarks.faults.formats import FORMATS
 from tests.benchmarks.test_faults import found_by
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="campaigns use /proc and resource limits")
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="campaigns use /proc and resource limits"),
+    pytest.mark.filterwarnings("ignore:The class of .* depends on the class shares"),
+]
 
 
 # Damaged files

@@ -18,6 +18,7 @@ def hits(model, y):
     return np.mean(predicted == np.asarray(y)[model.held_out_rows_])
 
 
+@pytest.mark.filterwarnings("ignore:The class of .* depends on the class shares")
 @pytest.mark.parametrize("members", ["auto", "consensus", ["views", "lda"]])
 def test_hits_are_those_of_the_accuracy_estimate(members):
     X, y, _ = clusters(separation=1.0)
