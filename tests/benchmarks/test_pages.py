@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks import comparison, comparison_peers, tuned_numbers
 from benchmarks.faults.results import read_records, table
-from benchmarks.pages import RESULTS, ROOT, accuracy_grid, fill, headline_table, markdown, suite_table, variants_table
+from benchmarks.pages import (
+    RESULTS,
+    ROOT,
+    accuracy_grid,
+    fill,
+    headline_table,
+    markdown,
+    section,
+    suite_table,
+    variants_table,
+)
 from cmvmed.auto.tuning import Tuning
 
 ACCURACY = (RESULTS / "accuracy.md").read_text()
@@ -170,11 +181,20 @@ def suite_row(method, columns):
 
 def test_the_sentences_of_the_readme_have_the_figures_of_the_suite():
     text = " ".join((ROOT / "README.md").read_text().split())
-    cells, worst, holds = suite_row("cmvmed", ["cells", "worst cell to start", "interval holds %: unlabeled"])
-    assert f"{cells} cells" in text
-    assert f"holds in {float(holds):.0f} % of the fits" in text
-    assert "(ads, 2, random)" in worst  # two classes: four labels
-    assert f"(Internet advertisements, {-float(worst.split()[0]):.0f} points below the start)" in text
+    kinds = ("sensors", "others")
+    assert "{} and {}) a method".format(*suite_row("cmvmed", [f"cells: {kind}" for kind in kinds])) in text
+    below = suite_row("cmvmed", [f"splits < -3 %: {kind}" for kind in kinds])
+    assert "{:.0f} % and {:.0f} % of single splits".format(*map(float, below)) in text
+    rows = [f"interval holds, {rows} %: {kind}" for rows in ("unlabeled", "held out") for kind in kinds]
+    holds = [float(share) for share in suite_row("cmvmed", rows)]
+    assert f"holds in {min(holds):.0f} to {max(holds):.0f} % of the fits" in text
+    worst = min(float(share.split()[0]) for share in suite_row("cmvmed", [f"interval holds least: {k}" for k in kinds]))
+    assert f"only in {worst:.0f} % of those to the worst set" in text
+    goals = section(SUITE, "Goals: cmvmed").splitlines()
+    to_trees = next(line for line in goals if line.startswith("| to extra_trees |")).split(" | ")[1]
+    lead, lowest = re.fullmatch(r"\+([\d.]+) \((.*)\)", to_trees).groups()
+    assert f"the lead over extra trees is small, {lead} points" in text
+    assert "up to {1} ({0})".format(*lowest.replace("-", "").split()) in text
 
 
 def test_the_readme_fits_on_a_screen_or_two():
