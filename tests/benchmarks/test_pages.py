@@ -135,6 +135,7 @@ def test_the_tuned_numbers_are_those_of_the_code():
     assert set(tuned_numbers.reasons()) == {field.name for field in dataclasses.fields(Tuning)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", comparison.FEATURES, ids=[feature.name for feature in comparison.FEATURES])
 def test_what_the_comparison_says_of_us_is_true(feature):
     line = next(line for line in part("docs/comparison.md", "comparison").splitlines() if f"| {feature.name} |" in line)

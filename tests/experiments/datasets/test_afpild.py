@@ -72,6 +72,7 @@ def test_the_full_scale_of_integers_is_one(tmp_path, dtype, silence, full):
     np.testing.assert_array_equal(sound, [[0.0, -1.0] * 50])
 
 
+@pytest.mark.slow
 def test_microphones_are_views(tmp_path):
     noise = np.random.default_rng(0).normal(0, 0.1, (N_EVENTS * STEP + 100, 4)).astype(np.float32)
     write_session(tmp_path, 1, 1, sound=noise)
