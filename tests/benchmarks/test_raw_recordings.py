@@ -54,7 +54,9 @@ def check_learns(name, data):
 
 
 class TestMethods:
-    @pytest.mark.parametrize("name", ["cmvmed", "start", "lr", "extra_trees", pytest.param("catch22", marks=[AEON, pytest.mark.slow])])
+    @pytest.mark.parametrize(
+        "name", ["cmvmed", "start", "lr", "extra_trees", pytest.param("catch22", marks=[AEON, pytest.mark.slow])]
+    )
     @pytest.mark.filterwarnings("ignore:The class of .* depends on the class shares")
     def test_learns_recordings_but_not_chance(self, name):
         check_learns(name, tiny())
