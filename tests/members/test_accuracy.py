@@ -339,3 +339,13 @@ def test_the_estimate_of_a_fit_with_groups_is_one_for_new_groups(gaussian):
 
 
 GROUPS = (None, np.arange(230) % 6)
+
+
+def test_labels_are_counted_as_they_were_drawn():
+    """Weights that balance the classes give shares; whole labels are what is said of them."""
+    log_p = np.log(np.array([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]))
+    alone = log_p[:, ::-1]
+    codes, weights = np.array([0, 0, 1, 1]), np.array([0.5, 0.7, 1.2, 0.0])
+    found = held_out_accuracy(log_p, alone, codes, weights, 0.7, TUNING, drawn=np.ones(4))
+    assert (found.n_held_out, found.gained, found.lost) == (3.0, 3.0, 0.0)
+    assert held_out_accuracy(log_p, alone, codes, weights, 0.7, TUNING).n_held_out == pytest.approx(2.4)

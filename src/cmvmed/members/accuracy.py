@@ -196,6 +196,7 @@ def held_out_accuracy(
     largest: float,
     tuning: Tuning,
     *,
+    drawn: Array | None = None,
     chosen: bool = False,
     random: RandomLabels | None = None,
     groups: IntArray | None = None,
@@ -208,9 +209,10 @@ def held_out_accuracy(
     labels_only : (l, K), the same by members that learn from labeled rows alone; None if there are none
     codes, weights : (l,), classes, and weights, zero for labels that were not held out
     largest : mean largest probability of the unlabeled rows; NaN if there are none
+    drawn : (l,), the weights as labels were drawn, by which they are counted; None if they are the same
     groups : (l,), numbers of the labels' groups, if the rows that the accuracy is for are of new groups; else None
     """
-    total = float(weights.sum())
+    total, counted = float(weights.sum()), weights if drawn is None else np.where(weights > 0.0, drawn, 0.0)
     right = log_p.argmax(axis=1) == codes
     alone = right if labels_only is None else labels_only.argmax(axis=1) == codes
     hits = float(weights @ right) / total if total > 0.0 else np.nan
@@ -224,10 +226,10 @@ def held_out_accuracy(
     return HeldOutAccuracy(
         hits=largest if np.isnan(hits) else hits,
         labels_only=float(weights @ alone) / total if known else np.nan,
-        gained=float(weights @ (right & ~alone)),
-        lost=float(weights @ (alone & ~right)),
+        gained=float(counted @ (right & ~alone)),
+        lost=float(counted @ (alone & ~right)),
         largest=largest,
-        n_held_out=total,
+        n_held_out=float(counted.sum()),
         confidence_labels=tuning.confidence_labels,
         interval_labels=tuning.interval_labels,
         chosen=chosen,

@@ -367,6 +367,7 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
         of.judged,
         largest,
         of.tuning,
+        drawn=of.rows.as_drawn.weights,
         chosen=of.chosen,
         random=fit.judge_random_labels(mass),
         groups=of.rows.groups if of.grouped else None,
