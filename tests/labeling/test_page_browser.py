@@ -120,6 +120,7 @@ def test_the_page_says_how_good_the_model_is_and_whether_to_go_on(job):
     *_, page, _, _, n_given, status = job
     e = status["estimate"]
     page.wait(lambda: page.text("accuracy") == f"{100 * e['mean']:.1f} %")
+    page.wait(lambda: page.text("learning") == "up to date")  # what is shown below is of the last fit then
     assert page.text("count") == f"{n_given + 30} of {status['rows']} rows"
     assert page.text("interval") == f"90 % interval {100 * e['low']:.1f}–{100 * e['high']:.1f} %"
     assert page.text("held-out") == f"{100 * e['held_out']:.1f} % predicted correctly"
@@ -128,7 +129,6 @@ def test_the_page_says_how_good_the_model_is_and_whether_to_go_on(job):
     n, low, high = e["n_held_out"], 100 * e["held_out_low"], 100 * e["held_out_high"]
     assert page.text("held-out-title") == f"Of {n:.0f} held-out labels"
     assert page.text("held-out-interval") == f"90 % interval {low:.1f}–{high:.1f} %"
-    assert page.text("learning") == "up to date"
     assert page.text("fitted") == f"fitted to {n_given + 30} labels"
     assert bool(page.text("gain")) == ("first" in e)
 
