@@ -42,7 +42,7 @@ def job(request, tmp_path_factory):
         page = Page(driver, server.address)
         n_given = server.request("/api/status")["labeled"]
         rows = page.label_rows(truth, 30)
-        status = server.wait_until(lambda s: s["estimate"] is not None and not s["learning"])
+        status = server.wait_until(lambda s: s["fitted_labels"] == n_given + 30 and not s["learning"])
         yield request.param, server, page, truth, rows, n_given, status
 
 
