@@ -6,7 +6,9 @@ without a traceback. Any other exception is a bug and is shown with its tracebac
 """
 
 import errno
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,7 +75,11 @@ class CommandGroup(click.Group):
         except KeyboardInterrupt as error:
             is_terminated = isinstance(error, Terminated)
             click.echo("Terminated." if is_terminated else "Interrupted.", err=True)
-            raise click.exceptions.Exit(143 if is_terminated else 130) from None
+            code = 143 if is_terminated else 130
+            if any(thread.name == "cmvmed-worker" for thread in threading.enumerate()):
+                sys.stdout.flush()
+                os._exit(code)  # a computation that was given up still runs, and could crash while Python ends
+            raise click.exceptions.Exit(code) from None
         except BrokenPipeError:  # the output was closed, as in `cmvmed check | head`
             raise
         except USER_ERRORS as error:

@@ -14,6 +14,7 @@ from threadpoolctl import OpenBLASController, threadpool_info, threadpool_limits
 Mapper: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Result = TypeVar("Result")
 
+WORKER = "cmvmed-worker"  # name of the threads that compute
 WAIT_SECONDS = 0.1  # between looks for an interrupt, where the system does not end the wait at one
 
 
@@ -127,7 +128,7 @@ def _map_in_threads(workers: int, function: Callable[[Any], Any], items: Iterabl
                     errors[index] = error
 
     workers = min(workers, n_items)
-    threads = [Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(workers)]
+    threads = [Thread(target=copy_context().run, args=(work,), name=WORKER, daemon=True) for _ in range(workers)]
     try:
         for thread in threads:
             thread.start()
