@@ -638,3 +638,18 @@ def test_a_row_without_any_view_has_the_class_prior_by_every_member():
         found = model.predict_proba_by_member(np.full((1, 6), np.nan))
     for p in found.values():
         np.testing.assert_allclose(p[0], model.class_prior_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equal_rows_that_noise_makes_unequal_change_nothing(n_classes):
+    """Whether rows are equal decides how labels are held out and which nodes a graph has: a tiny difference must not matter."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(75) % n_classes, 2)
+    X = np.repeat(rng.normal(size=(n_classes, 8))[truth[::2]] * 1.2 + rng.normal(size=(75, 8)), 2, axis=0)
+    order = rng.permutation(150)
+    X, y = X[order], np.where(np.arange(150) < 6 * n_classes, truth[order], -1)
+    model, noise = CMVMED(views=[4, 4]), 1e-12 * rng.normal(size=X.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before, after = (model.fit(rows, y).label_distributions_ for rows in (X, X + noise))
+    np.testing.assert_allclose(after, before, rtol=0.0, atol=1e-3)

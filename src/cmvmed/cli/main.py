@@ -75,8 +75,10 @@ class CommandGroup(click.Group):
         except KeyboardInterrupt as error:
             is_terminated = isinstance(error, Terminated)
             click.echo("Terminated." if is_terminated else "Interrupted.", err=True)
+            from cmvmed.numerics.threads import WORKER  # not before: help is to be fast
+
             code = 143 if is_terminated else 130
-            if any(thread.name == "cmvmed-worker" for thread in threading.enumerate()):
+            if any(thread.name == WORKER for thread in threading.enumerate()):
                 sys.stdout.flush()
                 os._exit(code)  # a computation that was given up still runs, and could crash while Python ends
             raise click.exceptions.Exit(code) from None

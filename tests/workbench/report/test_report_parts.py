@@ -187,15 +187,15 @@ def compared(X, codes, *, groups=None, predicted=None, labels_only=np.nan):
     held_out = HeldOutLabels(np.arange(n), codes, p)
     facts = SimpleNamespace(codes=codes, table=table, estimate=estimate, held_out=held_out, class_names=["yes", "no"])
     found = compare(facts)
-    return {rival.name: rival for rival in found.rivals}, found
+    return {one.name: one for one in found.classifiers}, found
 
 
 class TestOtherClassifiers:
     def test_labels_are_predicted_by_fits_without_them(self):
         """Classes that have nothing to do with the columns are guessed; fits that knew them would be right."""
         rng = np.random.default_rng(0)
-        rivals, _ = compared(rng.normal(size=(200, 5)), rng.integers(2, size=200))
-        assert all(0.3 < rivals[name].share < 0.7 for name in (TREES, LINEAR))
+        classifiers, _ = compared(rng.normal(size=(200, 5)), rng.integers(2, size=200))
+        assert all(0.3 < classifiers[name].share < 0.7 for name in (TREES, LINEAR))
 
     def test_groups_are_held_out_together(self):
         """A column that names the group, with one class in each, is of no use for other groups."""
@@ -209,11 +209,11 @@ class TestOtherClassifiers:
     def test_gains_and_losses_are_those_of_the_model(self):
         X = np.repeat([0.0, 1.0], 50)[:, None] + np.zeros((100, 2))
         codes = np.repeat([0, 1], 50)
-        rivals, found = compared(X, codes, predicted=np.where(np.arange(100) < 20, 1, codes))
-        assert rivals["this model"].share == 0.8
-        assert (rivals[TREES].share, rivals[TREES].gained, rivals[TREES].lost) == (1.0, 0, 20)
+        classifiers, found = compared(X, codes, predicted=np.where(np.arange(100) < 20, 1, codes))
+        assert classifiers["this model"].share == 0.8
+        assert (classifiers[TREES].share, classifiers[TREES].gained, classifiers[TREES].lost) == (1.0, 0, 20)
         assert found.sentence.endswith("would do better.")
-        assert rivals[TREES].interval == share_interval(100, 100)
+        assert classifiers[TREES].interval == share_interval(100, 100)
 
     @pytest.mark.parametrize(
         ("n_wrong", "end"), [(4, "(p = 0.25). On this evidence extra trees would do."), (6, "do better.")]
@@ -226,8 +226,8 @@ class TestOtherClassifiers:
 
     def test_all_are_on_the_scale_of_the_held_out_labels(self):
         codes = np.repeat([0, 1], [30, 10])
-        rivals, found = compared(codes[:, None] + np.zeros((40, 2)), codes, labels_only=0.9)
-        assert rivals["its labels alone"].interval == share_interval(36.0, 40)
+        classifiers, found = compared(codes[:, None] + np.zeros((40, 2)), codes, labels_only=0.9)
+        assert classifiers["its labels alone"].interval == share_interval(36.0, 40)
         assert "always naming the largest class, yes, 75.0" in found.figure
         assert found.sentence.endswith("On this evidence extra trees would do.")
 

@@ -19,7 +19,7 @@ from cmvmed.pages.formatting import DASH, format_percentage, plural
 from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, dense_rows, share_interval
 from cmvmed.workbench.tables.columns import BoolArray
 
-__all__ = ["Comparison", "Rival", "compare"]
+__all__ = ["ComparedClassifier", "Comparison", "compare"]
 
 N_FOLDS, N_TREES = 5, 100
 MAX_NUMBERS = 20_000_000  # features times labeled rows, beyond which nothing is compared
@@ -29,7 +29,7 @@ TREES, LINEAR = "extra trees", "logistic regression"
 
 
 @dataclass(frozen=True)
-class Rival:
+class ComparedClassifier:
     """A classifier on the held-out labels."""
 
     name: str
@@ -49,7 +49,7 @@ class Rival:
 class Comparison:
     """All classifiers, the model first, with a sentence and a figure."""
 
-    rivals: tuple[Rival, ...]
+    classifiers: tuple[ComparedClassifier, ...]
     lines: tuple[tuple[str, str, str], ...]  # name, share with interval, labels that only one predicts correctly
     sentence: str
     figure: str
@@ -61,19 +61,28 @@ def compare(facts: ModelFacts) -> Comparison | None:
     if held_out is None:
         return None
     n, right = len(held_out.codes), held_out.is_right
-    rivals = [_rival("this model", right, right)]
+    classifiers = [_compared("this model", right, right)]
     if facts.estimate is not None and not np.isnan(facts.estimate.labels_only):
         alone = facts.estimate
         interval = share_interval(alone.labels_only * n, n)
-        rivals.append(Rival("its labels alone", alone.labels_only, interval, round(alone.gained), round(alone.lost)))
-    rivals += [_rival(name, found == held_out.codes, right) for name, found in _predictions(facts, held_out).items()]
-    return Comparison(tuple(rivals), tuple(map(_line, rivals)), _sentence(rivals), _figure(facts, held_out, rivals))
+        classifiers.append(
+            ComparedClassifier("its labels alone", alone.labels_only, interval, round(alone.gained), round(alone.lost))
+        )
+    classifiers += [
+        _compared(name, found == held_out.codes, right) for name, found in _predictions(facts, held_out).items()
+    ]
+    return Comparison(
+        tuple(classifiers),
+        tuple(map(_line, classifiers)),
+        _sentence(classifiers),
+        _figure(facts, held_out, classifiers),
+    )
 
 
-def _rival(name: str, own: BoolArray, model: BoolArray) -> Rival:
+def _compared(name: str, own: BoolArray, model: BoolArray) -> ComparedClassifier:
     n, n_right = len(own), int(own.sum())
     gained, lost = int((model & ~own).sum()), int((own & ~model).sum())
-    return Rival(name, n_right / n, share_interval(n_right, n), gained, lost)
+    return ComparedClassifier(name, n_right / n, share_interval(n_right, n), gained, lost)
 
 
 def _predictions(facts: ModelFacts, held_out: HeldOutLabels) -> dict[str, NDArray[np.intp]]:
@@ -110,20 +119,20 @@ def _classifiers() -> dict[str, Any]:
     }
 
 
-def _line(rival: Rival) -> tuple[str, str, str]:
-    low, high = (f"{100.0 * bound:.0f}" for bound in rival.interval)
-    only = f"{rival.gained} / {rival.lost}" if rival.gained + rival.lost else DASH
-    return rival.name, f"{format_percentage(rival.share)} ({low} to {high})", only
+def _line(own: ComparedClassifier) -> tuple[str, str, str]:
+    low, high = (f"{100.0 * bound:.0f}" for bound in own.interval)
+    only = f"{own.gained} / {own.lost}" if own.gained + own.lost else DASH
+    return own.name, f"{format_percentage(own.share)} ({low} to {high})", only
 
 
-def _sentence(rivals: list[Rival]) -> str:
+def _sentence(classifiers: list[ComparedClassifier]) -> str:
     """Whether the best of the other classifiers would do."""
-    others = [rival for rival in rivals if rival.name in (TREES, LINEAR)]
+    others = [own for own in classifiers if own.name in (TREES, LINEAR)]
     if not others:
         return "Other classifiers were not compared: there are too few labels of two groups or classes, or too many columns."
-    best = max(others, key=lambda rival: rival.share)
+    best = max(others, key=lambda own: own.share)
     found = (
-        f"Of the same held-out labels, {format_percentage(rivals[0].share)} are predicted correctly by this model and "
+        f"Of the same held-out labels, {format_percentage(classifiers[0].share)} are predicted correctly by this model and "
         f"{format_percentage(best.share)} by {best.name}, fitted to the labels alone: {plural(best.gained, 'label')} only by this "
         f"model, {best.lost} only by {best.name}"
     )
@@ -135,19 +144,19 @@ def _sentence(rivals: list[Rival]) -> str:
     return f"{found}, so {'this model pays' if best.gained > best.lost else f'{best.name} would do better'}."
 
 
-def _figure(facts: ModelFacts, held_out: HeldOutLabels, rivals: list[Rival]) -> str:
+def _figure(facts: ModelFacts, held_out: HeldOutLabels, classifiers: list[ComparedClassifier]) -> str:
     """All classifiers on one axis, with the share of the largest class of the same labels."""
     counts = np.bincount(held_out.codes)
     largest, name = 100.0 * counts.max() / counts.sum(), facts.class_names[int(counts.argmax())]
     rows = [
         DotRow(
-            rival.name,
+            own.name,
             "complete" if number == 0 else "single",
-            (Mark(100.0 * rival.share, (100.0 * rival.interval[0], 100.0 * rival.interval[1]), _shape(number)),),
+            (Mark(100.0 * own.share, (100.0 * own.interval[0], 100.0 * own.interval[1]), _shape(number)),),
         )
-        for number, rival in enumerate(rivals)
+        for number, own in enumerate(classifiers)
     ]
-    described = "; ".join(f"{rival.name} {100 * rival.share:.1f}" for rival in rivals)
+    described = "; ".join(f"{own.name} {100 * own.share:.1f}" for own in classifiers)
     chart = Chart(
         "figure-accuracy",
         "Held-out labels predicted correctly",
