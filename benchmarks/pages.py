@@ -18,7 +18,7 @@ from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
-from experiments.methods import MAJORITY_CLASS
+from experiments.methods import KERNELS, MAJORITY_CLASS
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
 from experiments.store import ResultStore
@@ -31,9 +31,7 @@ SUITE_COLUMNS = [
     "unlabeled %",
     "held out %",
     "rank",
-    "to start",
     "worst cell to start",
-    "cells < -1",
     "near best peer %",
 ]
 HEADLINE = {
@@ -157,8 +155,20 @@ def headline_table(text: str) -> str:
 
 
 def variants_table(text: str) -> str:
-    """Accuracy, difference to the default and worst cell of every variant, from the output of ``benchmarks.suite``."""
-    return suite_table(text, ["method", "unlabeled %", "held out %", "to start", "worst cell to start", "cells < -1"])
+    """Accuracy of every variant, from the output of ``benchmarks.suite``."""
+    return suite_table(text, ["method", "unlabeled %", "held out %"])
+
+
+def main_methods(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The grid of ``accuracy_grid`` without the second kernel of each method, and without deviations."""
+    kept = [line for line in lines if not line[0].endswith(tuple(f"({kernel})" for kernel in KERNELS))]
+    return [[cell.split(" ±")[0] for i, cell in enumerate(line) if i != 1] for line in kept]
+
+
+def groups_that_differ(text: str) -> str:
+    """The lines of ``benchmarks.new_groups`` for persons that differ and for real data."""
+    head, rule, *rows = text.strip().splitlines()
+    return "\n".join([head, rule, *(row for row in rows if ", differ |" in row or "per class" in row)])
 
 
 def fill_reproduction() -> None:
@@ -189,11 +199,10 @@ def fill_from_results() -> None:
         fill(ROOT / "docs" / "installation.md", mark, (RESULTS / f"{mark}.md").read_text())
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
-        "accuracy": markdown(accuracy_grid(measured)),
-        "ablation": (RESULTS / "ablation.md").read_text(),
+        "accuracy": markdown(main_methods(accuracy_grid(measured))),
         "calibration": (RESULTS / "calibration.md").read_text(),
         "draws": (RESULTS / "label_draws.md").read_text(),
-        "new_groups": (RESULTS / "new_groups.md").read_text(),
+        "new_groups": groups_that_differ((RESULTS / "new_groups.md").read_text()),
         "suite_ablation": variants_table((RESULTS / "suite_ablation.md").read_text()),
         "suite": suite_table((RESULTS / "suite.md").read_text()),
     }

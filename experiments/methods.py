@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.pipeline import Pipeline
@@ -34,6 +35,7 @@ from experiments.tasks import Matrix, Split
 MAJORITY_CLASS = "majority class"  # a line of tables, not a method: the share of the largest class of the test rows
 EACH_VIEW = "MED, each view"  # on the command line: one method per view
 SINGLE_VIEW_PREFIX = "MED, view "  # followed by the name of the view
+EXTRA_TREES = "extra trees, labels only"
 LATE_FUSION = "late fusion of MED"
 SVM_2K = "SVM-2K"
 MV_MED = "MV-MED"
@@ -149,6 +151,13 @@ def _logistic(split: Split) -> Candidate:
     return Candidate(pipeline, {"classify__estimator__C": LOGISTIC_C})
 
 
+def _extra_trees(split: Split) -> Candidate:
+    trees = ExtraTreesClassifier(random_state=0)
+    return Candidate(
+        concatenated_views(split.X, LabeledOnlyClassifier(trees)), {"classify__estimator__min_samples_leaf": [1, 2, 5]}
+    )
+
+
 def _self_training(split: Split) -> Candidate:
     pipeline = concatenated_views(split.X, SelfTrainingClassifier(LogisticRegression(max_iter=2000)))
     return Candidate(pipeline, {"classify__estimator__C": LOGISTIC_C, "classify__threshold": [0.75, 0.9]})
@@ -223,6 +232,7 @@ METHODS = {
     for method in (
         Method("SVC, labels only", _svc, "rbf"),
         Method("logistic regression, labels only", _logistic, "linear"),
+        Method(EXTRA_TREES, _extra_trees, "–"),
         *_both_kernels(LATE_FUSION, _late_fusion),
         Method("LabelSpreading rbf", _spreading_rbf, "rbf"),
         Method("LabelSpreading knn", _spreading_knn, "knn"),

@@ -1,6 +1,6 @@
 """All tuned numbers that change predictions, in one place, each with its evidence.
 
-Alternatives to any of them are compared by ``python -m benchmarks.settings --tuning '{"NAME": VALUE}'`` on development
+Alternatives to any of them are compared by ``python -m benchmarks.suite --variant 'NAME={"tuning": {...}}'`` on development
 splits that no reported table uses. "Development splits" below are those runs; docs/accuracy.md has the figures. A
 number without figures is marked "not compared": it was chosen by the reason given.
 
