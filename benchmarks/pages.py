@@ -34,18 +34,11 @@ SUITE_COLUMNS = [
     "worst cell to start",
     "near best peer %",
 ]
-HEADLINE = {
-    "method": "method",
-    "unlabeled %": "unlabeled rows",
-    "held out %": "held-out rows",
-    "rank": "rank",
-    "cells < -1": "cells below start",
-}  # columns of README.md
-DETAILS = ("ridge", "late_fusion", "self_training")  # methods that README.md leaves to docs/accuracy.md
+DRAWS = {"random": "random", "per_class": "per class"}  # of labels, and in words
+DETAILS = ("start_eb", "ridge", "lda", "late_fusion", "self_training")  # methods that README.md leaves to docs/accuracy.md
 METHOD_WORDS = {
     "cmvmed": "**`CMVMED()`**",
     "start": "start: mean of the views' `MED`, labels only",
-    "start_eb": "the same, learned class shares",
     "lr": "logistic regression, labels only",
     "lda": "linear discriminant analysis, shrunk, labels only",
     "extra_trees": "extra trees, labels only",
@@ -124,9 +117,9 @@ def section(text: str, heading: str) -> str:
     return text.split(f"### {heading}\n")[1].split("\n### ")[0].strip()
 
 
-def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
-    """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
-    lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
+def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS, heading: str = "All draws") -> str:
+    """Some columns of the table with a heading, from the output of ``benchmarks.suite``."""
+    lines = text.split(f"### {heading}\n")[1].strip().split("\n\n")[0].splitlines()
     head, _, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
     shown = [i for column in columns for i in _positions(head, column)]
     cells = [[head[i] for i in shown], ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
@@ -142,16 +135,18 @@ def _positions(head: Sequence[str], column: str) -> list[int]:
 
 
 def headline_table(text: str) -> str:
-    """The table of README.md: fewer columns and methods, and those in words."""
-    head, rule, *rows = suite_table(text, list(HEADLINE)).splitlines()
-    for column, words in HEADLINE.items():
-        head = re.sub(rf"\| {re.escape(column)}(?= \||:)", f"| {words}", head)
-    named = []
-    for row in rows:
-        method, rest = row.removeprefix("| ").split(" | ", 1)
-        if method not in DETAILS:
-            named.append(f"| {METHOD_WORDS.get(method, method)} | {rest}")
-    return "\n".join([head, rule, *named])
+    """The table of README.md: accuracy on held-out rows, sensors and others, each draw of the labels."""
+    tables = [
+        [[cell.strip() for cell in row.strip("| ").split("|")] for row in found.splitlines()[2:]]
+        for found in (suite_table(text, ["method", "held out %"], f"Labels drawn: {draw}") for draw in DRAWS)
+    ]
+    head = ["held-out rows, %", *(f"{kind}, {words}" for kind in ("sensors", "others") for words in DRAWS.values())]
+    named = [
+        [METHOD_WORDS.get(rows[0][0], rows[0][0]), *(row[column] for column in (1, 2) for row in rows)]
+        for rows in zip(*tables, strict=True)
+        if rows[0][0] not in DETAILS
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *named])
 
 
 def variants_table(text: str) -> str:
