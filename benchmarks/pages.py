@@ -205,8 +205,6 @@ def fill_from_results() -> None:
         fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
     for mark in ("recordings", "raw_recordings", "feature_cost"):
         fill(ROOT / "docs" / "features.md", mark, (RESULTS / f"{mark}.md").read_text())
-    for mark in ("figure1", "bounds"):
-        fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())

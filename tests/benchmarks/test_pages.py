@@ -50,8 +50,6 @@ def part(page, mark):
         ("docs/accuracy.md", "draws", (RESULTS / "label_draws.md").read_text()),
         ("docs/accuracy.md", "new_groups", (RESULTS / "new_groups.md").read_text()),
         ("docs/reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text()),
-        ("docs/theory.md", "figure1", (RESULTS / "figure1.md").read_text()),
-        ("docs/theory.md", "bounds", (RESULTS / "bounds.md").read_text()),
         ("docs/inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text()),
         ("docs/inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text()),
         ("docs/features.md", "recordings", (RESULTS / "recordings.md").read_text()),
