@@ -89,6 +89,10 @@ def _mean(cell: str) -> float:
     return float(number[0]) if number else -1.0
 
 
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("| ").split("|")]
+
+
 def accuracy_grid(text: str) -> list[list[str]]:
     """Accuracy by method and task, as cells, with kernels if the output of ``benchmarks.accuracy`` has them."""
     table: dict[str, dict[str, str]] = {}
@@ -98,7 +102,7 @@ def accuracy_grid(text: str) -> list[list[str]]:
         heading = re.match(r"### ([^:]+): (\d+) labels", line)
         if heading:
             columns.append(f"{heading[1]}, {heading[2]} labels")
-        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        cells = _cells(line)
         head = cells if line.startswith("| method") else head if line.startswith("|") else []
         if head and cells != head and set(cells[0]) != {"-"}:
             scores = dict(zip(head, cells, strict=True))
@@ -129,7 +133,7 @@ def section(text: str, heading: str) -> str:
 def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
     lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
-    head, _, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
+    head, _, *rows = map(_cells, lines)
     shown = [i for column in columns for i in _positions(head, column)]
     cells = [[head[i] for i in shown], ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
@@ -159,6 +163,27 @@ def headline_table(text: str) -> str:
 def variants_table(text: str) -> str:
     """Accuracy, difference to the default and worst cell of every variant, from the output of ``benchmarks.suite``."""
     return suite_table(text, ["method", "unlabeled %", "held out %", "to start", "worst cell to start", "cells < -1"])
+
+
+def coverage_sentence(text: str) -> str:
+    """How often prediction sets hold, from the output of ``benchmarks.prediction_sets``."""
+    rows = [_cells(line) for line in text.splitlines() if "| CMVMED |" in line]
+    shares = [float(cell.split()[0]) for row in rows for cell in row[3:5]]
+    return wrapped_paragraph(
+        f"Sets with 20 labels and α = 0.1 hold the true class of {min(shares):.0f} to {max(shares):.0f} % of the rows, "
+        f"on average over draws of labels, in each of {len(rows)} settings."
+    )
+
+
+def fault_sentence(text: str) -> str:
+    """How often planted faults are found, from the output of ``benchmarks.sensor_health``."""
+    lines = text.split("\n\n")[0].strip().splitlines()
+    mean = dict(zip(_cells(lines[0]), _cells(lines[-1]), strict=True))
+    return wrapped_paragraph(
+        f"On average over {len(lines) - 3} data sets, {mean['found %']} % of the faults are found. Another view raises an "
+        f"alarm in {mean['others %']} % of the faulty batches. Of healthy batches {mean['false alarms %']} % raise an alarm, "
+        f"and {mean['other class shares %']} % of those with other class shares."
+    )
 
 
 def fill_reproduction() -> None:
@@ -205,8 +230,9 @@ def fill_from_results() -> None:
         fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
     for mark in ("recordings", "raw_recordings", "feature_cost"):
         fill(ROOT / "docs" / "features.md", mark, (RESULTS / f"{mark}.md").read_text())
-    fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
-    fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
+    fill(ROOT / "docs" / "inspection.md", "sensor_health", fault_sentence((RESULTS / "sensor_health.md").read_text()))
+    coverage = coverage_sentence((RESULTS / "prediction_sets.md").read_text())
+    fill(ROOT / "docs" / "inspection.md", "prediction_sets", coverage)
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     walkthrough = f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```"
