@@ -175,6 +175,13 @@ def coverage_sentence(text: str) -> str:
     )
 
 
+def mean_rows(text: str) -> str:
+    """The first table of a text, of its rows the means alone."""
+    table = text[text.index("| set |") :].split("\n\n")[0].splitlines()
+    means = [line.removeprefix("| mean ") for line in table if line.startswith("| mean |")]
+    return "\n".join([table[0].removeprefix("| set "), table[1].removeprefix("| --- "), *means])
+
+
 def fault_sentence(text: str) -> str:
     """How often planted faults are found, from the output of ``benchmarks.sensor_health``."""
     lines = text.split("\n\n")[0].strip().splitlines()
@@ -228,8 +235,8 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "reproduction.md", "prior_shift", (RESULTS / "prior_shift.md").read_text())
     for mark in ("spectrum", "difficulty"):
         fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
-    for mark in ("recordings", "raw_recordings", "feature_cost"):
-        fill(ROOT / "docs" / "features.md", mark, (RESULTS / f"{mark}.md").read_text())
+    raw_recordings = mean_rows((RESULTS / "raw_recordings.md").read_text())
+    fill(ROOT / "docs" / "features.md", "raw_recordings", raw_recordings)
     fill(ROOT / "docs" / "inspection.md", "sensor_health", fault_sentence((RESULTS / "sensor_health.md").read_text()))
     coverage = coverage_sentence((RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", coverage)

@@ -9,8 +9,7 @@ import cmvmed
 
 ROOT = Path(__file__).parents[2]
 THEORY, CITE, CITATION = (
-    (ROOT / name).read_text(encoding="utf-8")
-    for name in ("docs/theory.md", "docs/project/citation.md", "CITATION.cff")
+    (ROOT / name).read_text(encoding="utf-8") for name in ("docs/theory.md", "docs/project/citation.md", "CITATION.cff")
 )
 TABLE, LETTERS = THEORY.split("## 12. Notation")[1].split("### Letters with several meanings")
 IDENTITIES = (ROOT / "tests" / "core" / "test_identities.py").read_text(encoding="utf-8")
@@ -45,7 +44,9 @@ def test_names_of_the_notation_exist():
 
 @pytest.mark.parametrize("letter", ["τ", "γ", "c", "ω", "r", "s", "F", "K", "a"])
 def test_letters_with_several_meanings_are_listed(letter):
-    first_cells = [line.split("|")[1].replace(",", " ").split() for line in LETTERS.splitlines() if line.startswith("| ")]
+    first_cells = [
+        line.split("|")[1].replace(",", " ").split() for line in LETTERS.splitlines() if line.startswith("| ")
+    ]
     assert sum(letter in cells for cells in first_cells) == 1
 
 
