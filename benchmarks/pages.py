@@ -233,8 +233,6 @@ def fill_from_results() -> None:
         fill(page, mark, text)
     fill(ROOT / "docs" / "reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text())
     fill(ROOT / "docs" / "reproduction.md", "prior_shift", (RESULTS / "prior_shift.md").read_text())
-    for mark in ("spectrum", "difficulty"):
-        fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
     raw_recordings = mean_rows((RESULTS / "raw_recordings.md").read_text())
     fill(ROOT / "docs" / "features.md", "raw_recordings", raw_recordings)
     fill(ROOT / "docs" / "inspection.md", "sensor_health", fault_sentence((RESULTS / "sensor_health.md").read_text()))
