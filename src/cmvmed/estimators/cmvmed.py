@@ -443,8 +443,8 @@ class CMVMED(
             raise ValueError(f"level must be a number between 0 and 1, but is {level!r}.")
         if self._accuracy is None:
             raise ValueError(
-                "The accuracy is estimated by the cross-fit that calibrates probabilities, which this fit did not do: use "
-                'members="consensus" or more members instead of None, and let the fit run to its end.'
+                "The accuracy cannot be estimated, because this fit held out no labels: use members other than None, and let "
+                "the fit run to its end."
             )
         return self._accuracy.estimate(float(level))
 
@@ -651,8 +651,8 @@ class CMVMED(
         if not hasattr(self, "_reference"):
             if not hasattr(self, "_reference_rows"):
                 raise ValueError(
-                    "This model keeps nothing that new rows could be compared with, since it is that of one stage of a fit: use "
-                    "the model at its end."
+                    "This model is from one stage of a fit and keeps no rows to compare new ones with: use the model at the end "
+                    "of the fit."
                 )
             with numerical_errors():
                 self._reference = self._reference_rows.build(self._model.preprocessors)
