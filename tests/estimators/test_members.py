@@ -335,7 +335,7 @@ class TestWarnings:
         y = np.where(np.arange(200) < 8, np.array(["rest", "walk"])[truth], "")
         model = CMVMED(views=[2, 2], unlabeled="")
         with pytest.warns(
-            UserWarning, match=r"depends on the class shares, which 8 labels .*class_prior=\{'rest': \(0"
+            UserWarning, match=r"depends on the class shares, and 8 labels .*class_prior=\{'rest': \(0"
         ):
             model.fit(X, y)
         found = model.share_sensitivity_

@@ -458,7 +458,7 @@ def test_sparse_arrays_that_would_be_large(tmp_path, entries):
         ([0, 1], [0, 2], "pointers"),
         ([0, 1], [1, 1, 2], "pointers"),
         ([0, 1], np.array([0, 120, -128], dtype=np.int8), "unusual type"),  # differences that overflow to 120 and 8
-        ([0, 1], [[0, 1, 2]], "no vector"),
+        ([0, 1], [[0, 1, 2]], "not a vector"),
         ([0.0, 1.0], [0, 1, 2], "unusual type"),
     ],
 )
