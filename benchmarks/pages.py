@@ -130,6 +130,34 @@ def section(text: str, heading: str) -> str:
     return text.split(f"### {heading}\n")[1].split("\n### ")[0].strip()
 
 
+def coverage_sentence(text: str) -> str:
+    """How often prediction sets hold, from the output of ``benchmarks.prediction_sets``."""
+    rows = [_cells(line) for line in text.splitlines() if "| CMVMED |" in line]
+    shares = [float(cell.split()[0]) for row in rows for cell in row[3:5]]
+    return wrapped_paragraph(
+        f"Sets with 20 labels and α = 0.1 hold the true class of {min(shares):.0f} to {max(shares):.0f} % of the rows, "
+        f"on average over draws of labels, in each of {len(rows)} settings."
+    )
+
+
+def mean_rows(text: str) -> str:
+    """The first table of a text, of its rows the means alone."""
+    table = text[text.index("| set |") :].split("\n\n")[0].splitlines()
+    means = [line.removeprefix("| mean ") for line in table if line.startswith("| mean |")]
+    return "\n".join([table[0].removeprefix("| set "), table[1].removeprefix("| --- "), *means])
+
+
+def fault_sentence(text: str) -> str:
+    """How often planted faults are found, from the output of ``benchmarks.sensor_health``."""
+    lines = text.split("\n\n")[0].strip().splitlines()
+    mean = dict(zip(_cells(lines[0]), _cells(lines[-1]), strict=True))
+    return wrapped_paragraph(
+        f"On average over {len(lines) - 3} data sets, {mean['found %']} % of the faults are found. Another view raises an "
+        f"alarm in {mean['others %']} % of the faulty batches. Of healthy batches {mean['false alarms %']} % raise an alarm, "
+        f"and {mean['other class shares %']} % of those with other class shares."
+    )
+
+
 def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
     lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
@@ -163,34 +191,6 @@ def headline_table(text: str) -> str:
 def variants_table(text: str) -> str:
     """Accuracy, difference to the default and worst cell of every variant, from the output of ``benchmarks.suite``."""
     return suite_table(text, ["method", "unlabeled %", "held out %", "to start", "worst cell to start", "cells < -1"])
-
-
-def coverage_sentence(text: str) -> str:
-    """How often prediction sets hold, from the output of ``benchmarks.prediction_sets``."""
-    rows = [_cells(line) for line in text.splitlines() if "| CMVMED |" in line]
-    shares = [float(cell.split()[0]) for row in rows for cell in row[3:5]]
-    return wrapped_paragraph(
-        f"Sets with 20 labels and α = 0.1 hold the true class of {min(shares):.0f} to {max(shares):.0f} % of the rows, "
-        f"on average over draws of labels, in each of {len(rows)} settings."
-    )
-
-
-def mean_rows(text: str) -> str:
-    """The first table of a text, of its rows the means alone."""
-    table = text[text.index("| set |") :].split("\n\n")[0].splitlines()
-    means = [line.removeprefix("| mean ") for line in table if line.startswith("| mean |")]
-    return "\n".join([table[0].removeprefix("| set "), table[1].removeprefix("| --- "), *means])
-
-
-def fault_sentence(text: str) -> str:
-    """How often planted faults are found, from the output of ``benchmarks.sensor_health``."""
-    lines = text.split("\n\n")[0].strip().splitlines()
-    mean = dict(zip(_cells(lines[0]), _cells(lines[-1]), strict=True))
-    return wrapped_paragraph(
-        f"On average over {len(lines) - 3} data sets, {mean['found %']} % of the faults are found. Another view raises an "
-        f"alarm in {mean['others %']} % of the faulty batches. Of healthy batches {mean['false alarms %']} % raise an alarm, "
-        f"and {mean['other class shares %']} % of those with other class shares."
-    )
 
 
 def fill_reproduction() -> None:
