@@ -89,10 +89,6 @@ def _mean(cell: str) -> float:
     return float(number[0]) if number else -1.0
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("| ").split("|")]
-
-
 def accuracy_grid(text: str) -> list[list[str]]:
     """Accuracy by method and task, as cells, with kernels if the output of ``benchmarks.accuracy`` has them."""
     table: dict[str, dict[str, str]] = {}
@@ -102,7 +98,7 @@ def accuracy_grid(text: str) -> list[list[str]]:
         heading = re.match(r"### ([^:]+): (\d+) labels", line)
         if heading:
             columns.append(f"{heading[1]}, {heading[2]} labels")
-        cells = _cells(line)
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
         head = cells if line.startswith("| method") else head if line.startswith("|") else []
         if head and cells != head and set(cells[0]) != {"-"}:
             scores = dict(zip(head, cells, strict=True))
@@ -114,20 +110,8 @@ def accuracy_grid(text: str) -> list[list[str]]:
     return [["method", *shown], *(line for line in lines if set(line[-len(columns) :]) != {"–"})]
 
 
-def wrapped_item(line: str) -> str:
-    """An item of a list in lines of at most 120 characters, indented below its text."""
-    indent = " " * (line.index("-") + 2)
-    return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def wrapped_paragraph(text: str) -> str:
-    """A paragraph in lines of at most 120 characters."""
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
-
-
-def section(text: str, heading: str) -> str:
-    """What follows a heading of the third level, up to the next one."""
-    return text.split(f"### {heading}\n")[1].split("\n### ")[0].strip()
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("| ").split("|")]
 
 
 def coverage_sentence(text: str) -> str:
@@ -158,10 +142,26 @@ def fault_sentence(text: str) -> str:
     )
 
 
+def wrapped_item(line: str) -> str:
+    """An item of a list in lines of at most 120 characters, indented below its text."""
+    indent = " " * (line.index("-") + 2)
+    return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def wrapped_paragraph(text: str) -> str:
+    """A paragraph in lines of at most 120 characters."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def section(text: str, heading: str) -> str:
+    """What follows a heading of the third level, up to the next one."""
+    return text.split(f"### {heading}\n")[1].split("\n### ")[0].strip()
+
+
 def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS) -> str:
     """The main columns of the table over all draws, from the output of ``benchmarks.suite``."""
     lines = text.split("### All draws")[1].strip().split("\n\n")[0].splitlines()
-    head, _, *rows = map(_cells, lines)
+    head, _, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
     shown = [i for column in columns for i in _positions(head, column)]
     cells = [[head[i] for i in shown], ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)

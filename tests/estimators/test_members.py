@@ -334,9 +334,7 @@ class TestWarnings:
         X = 0.8 * truth[:, None] + rng.normal(size=(200, 4))
         y = np.where(np.arange(200) < 8, np.array(["rest", "walk"])[truth], "")
         model = CMVMED(views=[2, 2], unlabeled="")
-        with pytest.warns(
-            UserWarning, match=r"depends on the class shares, and 8 labels .*class_prior=\{'rest': \(0"
-        ):
+        with pytest.warns(UserWarning, match=r"depends on the class shares, and 8 labels .*class_prior=\{'rest': \(0"):
             model.fit(X, y)
         found = model.share_sensitivity_
         assert found["changed"] > 0.5
