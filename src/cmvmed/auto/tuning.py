@@ -101,9 +101,9 @@ class Tuning:
     min_components: int = 600
     """Fewest landmarks; 500 change predictions by over half a point (benchmarks.agreement)."""
     max_components: int = 1000
-    """Most landmarks (benchmarks.scale)."""
+    """Most landmarks."""
     sample_rows: int = 5000
-    """Unlabeled rows that are annealed in memory (benchmarks.scale)."""
+    """Unlabeled rows that are annealed in memory."""
     max_row_weight: float = 3.0
     """Rows that a row of the sample stands for; of 1, 3, 10 and no limit, 3 needed fewest sweeps."""
     row_growth: int = 4
