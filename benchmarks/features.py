@@ -39,7 +39,7 @@ SENSORS = {
     "sensors 1 and 2": [0, 1],
     "all four": [0, 1, 2, 3],
 }
-BANDS = {  # Hz, with what is published on them (docs/simulators.md has the references)
+BANDS = {  # Hz, with what is published on them (the docstring of cmvmed.datasets.gait has the references)
     (20, 90): "characteristic band of the vibration of the ground [2]",
     (90, 500): "force normal to the ground [2]",
     (500, 2000): "friction [2]",

@@ -1,7 +1,7 @@
 """Figure 1, the information projection: ``python -m benchmarks.figure1``.
 
-Writes docs/figure1_before.svg and docs/figure1_after.svg, and the numbers in them to benchmarks/results/figure1.md,
-which ``python -m benchmarks.pages`` copies to the documentation. No data files are needed.
+Writes docs/figure1_before.svg and docs/figure1_after.svg, and the numbers in them to benchmarks/results/figure1.md. No
+data files are needed.
 """
 
 from benchmarks.pages import RESULTS, ROOT

@@ -101,6 +101,38 @@ def accuracy_grid(text: str) -> list[list[str]]:
     return [["method", *shown], *(line for line in lines if set(line[-len(columns) :]) != {"–"})]
 
 
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("| ").split("|")]
+
+
+def coverage_sentence(text: str) -> str:
+    """How often prediction sets hold, from the output of ``benchmarks.prediction_sets``."""
+    rows = [_cells(line) for line in text.splitlines() if "| CMVMED |" in line]
+    shares = [float(cell.split()[0]) for row in rows for cell in row[3:5]]
+    return wrapped_paragraph(
+        f"Sets with 20 labels and α = 0.1 hold the true class of {min(shares):.0f} to {max(shares):.0f} % of the rows, "
+        f"on average over draws of labels, in each of {len(rows)} settings."
+    )
+
+
+def mean_rows(text: str) -> str:
+    """The first table of a text, of its rows the means alone."""
+    table = text[text.index("| set |") :].split("\n\n")[0].splitlines()
+    means = [line.removeprefix("| mean ") for line in table if line.startswith("| mean |")]
+    return "\n".join([table[0].removeprefix("| set "), table[1].removeprefix("| --- "), *means])
+
+
+def fault_sentence(text: str) -> str:
+    """How often planted faults are found, from the output of ``benchmarks.sensor_health``."""
+    lines = text.split("\n\n")[0].strip().splitlines()
+    mean = dict(zip(_cells(lines[0]), _cells(lines[-1]), strict=True))
+    return wrapped_paragraph(
+        f"On average over {len(lines) - 3} data sets, {mean['found %']} % of the faults are found. Another view raises an "
+        f"alarm in {mean['others %']} % of the faulty batches. Of healthy batches {mean['false alarms %']} % raise an alarm, "
+        f"and {mean['other class shares %']} % of those with other class shares."
+    )
+
+
 def wrapped_item(line: str) -> str:
     """An item of a list in lines of at most 120 characters, indented below its text."""
     indent = " " * (line.index("-") + 2)
@@ -205,14 +237,11 @@ def fill_from_results() -> None:
         fill(page, mark, text)
     fill(ROOT / "docs" / "reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text())
     fill(ROOT / "docs" / "reproduction.md", "prior_shift", (RESULTS / "prior_shift.md").read_text())
-    for mark in ("spectrum", "difficulty"):
-        fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
-    for mark in ("recordings", "raw_recordings", "feature_cost"):
-        fill(ROOT / "docs" / "features.md", mark, (RESULTS / f"{mark}.md").read_text())
-    for mark in ("figure1", "bounds"):
-        fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
-    fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
-    fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
+    raw_recordings = mean_rows((RESULTS / "raw_recordings.md").read_text())
+    fill(ROOT / "docs" / "features.md", "raw_recordings", raw_recordings)
+    fill(ROOT / "docs" / "inspection.md", "sensor_health", fault_sentence((RESULTS / "sensor_health.md").read_text()))
+    coverage = coverage_sentence((RESULTS / "prediction_sets.md").read_text())
+    fill(ROOT / "docs" / "inspection.md", "prediction_sets", coverage)
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
     fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     walkthrough = f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```"

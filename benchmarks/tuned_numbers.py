@@ -23,6 +23,6 @@ def reasons() -> dict[str, str]:
 def table() -> str:
     """The table in Markdown."""
     values = CLASS()
-    lines = ["| number | value | reason |", "| --- | --- | --- |"]
-    lines += [f"| `{name}` | {getattr(values, name)} | {' '.join(text.split())} |" for name, text in reasons().items()]
+    lines = ["| number | reason |", "| --- | --- |"]
+    lines += [f"| `{name}={getattr(values, name)}` | {' '.join(text.split())} |" for name, text in reasons().items()]
     return "\n".join(lines).replace("``", "`")

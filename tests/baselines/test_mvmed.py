@@ -207,5 +207,5 @@ def test_bad_rates_are_refused(c):
 def test_unsolved_dual_warns(monkeypatch):
     monkeypatch.setattr("cmvmed.numerics.interior_point.MAX_STEPS", 2)
     views = draw_views(9)
-    with pytest.warns(UserWarning, match="solved only to a violation of"):
+    with pytest.warns(UserWarning, match="violates the optimality conditions by"):
         MVMED().fit(list(views.Phi), views.y > 0.0)

@@ -214,5 +214,5 @@ def test_bad_settings_are_named(settings, message):
 def test_unsolved_program_warns(monkeypatch):
     monkeypatch.setattr("cmvmed.baselines.duals.MAX_SOLVER_STEPS", 2)
     views = draw_views(13)
-    with pytest.warns(UserWarning, match="solved only to a violation of"):
+    with pytest.warns(UserWarning, match="violates the optimality conditions by"):
         SVM2K().fit(list(views.Phi), views.y > 0.0)

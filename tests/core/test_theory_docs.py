@@ -1,4 +1,4 @@
-"""docs/theory.md states the identities that are tested; docs/notation.md names what exists; the BibTeX entries agree."""
+"""docs/theory.md states the identities that are tested and names what exists; the BibTeX entries agree."""
 
 import re
 from pathlib import Path
@@ -8,10 +8,10 @@ import pytest
 import cmvmed
 
 ROOT = Path(__file__).parents[2]
-THEORY, NOTATION, CITE, CITATION = (
-    (ROOT / name).read_text(encoding="utf-8")
-    for name in ("docs/theory.md", "docs/notation.md", "docs/project/citation.md", "CITATION.cff")
+THEORY, CITE, CITATION = (
+    (ROOT / name).read_text(encoding="utf-8") for name in ("docs/theory.md", "docs/project/citation.md", "CITATION.cff")
 )
+TABLE, LETTERS = THEORY.split("## 12. Notation")[1].split("### Letters with several meanings")
 IDENTITIES = (ROOT / "tests" / "core" / "test_identities.py").read_text(encoding="utf-8")
 
 
@@ -30,23 +30,23 @@ def test_identities_that_are_cited_exist():
 
 
 def test_equations_of_the_notation_are_in_the_theory():
-    letters = set(re.findall(r"\(([A-H]′?)\)", NOTATION))
+    letters = set(re.findall(r"\(([A-H]′?)\)", TABLE))
     assert letters >= set("ABCDEFGH")
     assert all(f"\\tag{{{letter}}}" in THEORY for letter in letters)
 
 
 def test_names_of_the_notation_exist():
     code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src" / "cmvmed").rglob("*.py"))
-    table = NOTATION.split("## Letters with several meanings")[0]
-    names = {name for cell in re.findall(r"`([\w.]+)`", table) for name in cell.split(".") if name}
+    names = {name for cell in re.findall(r"`([\w.]+)`", TABLE) for name in cell.split(".") if name}
     assert len(names) > 40
     assert [name for name in sorted(names) if not re.search(rf"\b{re.escape(name)}\b", code)] == []
 
 
 @pytest.mark.parametrize("letter", ["τ", "γ", "c", "ω", "r", "s", "F", "K", "a"])
 def test_letters_with_several_meanings_are_listed(letter):
-    rows = NOTATION.split("## Letters with several meanings")[1]
-    first_cells = [line.split("|")[1].replace(",", " ").split() for line in rows.splitlines() if line.startswith("| ")]
+    first_cells = [
+        line.split("|")[1].replace(",", " ").split() for line in LETTERS.splitlines() if line.startswith("| ")
+    ]
     assert sum(letter in cells for cells in first_cells) == 1
 
 

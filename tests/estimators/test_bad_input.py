@@ -488,7 +488,7 @@ CONSENSUS_UNKNOWN_VALUES = [
     ),
     ("class_prior", [0.2, 0.3, 0.5], "class_prior must give each of the 2 classes a positive share"),
     ("class_prior", [[0.5, 0.5]], "class_prior must give each of the 2 classes a positive share"),
-    ("class_prior", {0: 0.5, 2: 0.5}, r"class_prior has 2, which is no class of the labels: they are \[0, 1\]"),
+    ("class_prior", {0: 0.5, 2: 0.5}, r"class_prior has 2, which is not a class of the labels: they are \[0, 1\]"),
     *(("view_weights", value, "view_weights") for value in ("entropy", None, -1.0)),
     ("view_weights", [1.0, -1.0], "view_weights of view 'video' must be .*a number at least 0, but is -1.0"),
     ("view_weights", [0.0, 0.0], r"view_weights \[0.0, 0.0\] leave no view with a positive weight"),
@@ -613,7 +613,7 @@ def test_out_of_iterations_warns_and_names_what_to_raise(partly):
 def test_a_lost_class_is_reported(partly):
     X = np.where(partly.hidden[:, None], partly.X[0], partly.X)  # every unlabeled row is a copy of a row of class 0
     with pytest.warns(
-        UserWarning, match=r"drifted away from class 1: .*class_prior=\"labels\" or give the class prior"
+        UserWarning, match=r"drifted away from class 1: .*class_prior=\"labels\" or give the class shares"
     ):
         CMVMED(views=VIEWS, class_prior=None, temperature=0.01).fit(X, partly.y)
 

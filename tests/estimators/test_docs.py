@@ -23,7 +23,6 @@ TESTED_ELSEWHERE = {
     "features.md": ROOT / "tests" / "features" / "test_features_docs.py",
     "recordings.md": ROOT / "tests" / "recordings" / "test_recordings_docs.py",
     "model_report.md": ROOT / "tests" / "workbench" / "report" / "test_model_report_docs.py",
-    "simulators.md": ROOT / "tests" / "features" / "test_features_docs.py",
     "workbench.md": ROOT / "tests" / "workbench" / "test_workbench_docs.py",
 }
 PAGES = sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in TESTED_ELSEWHERE)

@@ -144,7 +144,7 @@ def test_columns_that_are_mostly_filled_are_named(partly):
     X.loc[:25, ["a_1", "a_2"]] = np.nan
     message = (
         r"View 'a': column 'a_1' \(position 1\) and 1 more are NaN in most training rows that have the view \(up to 65%\)"
-        r".*belong into a view of their own"
+        r".*give them a view of their own"
     )
     with pytest.warns(UserWarning, match=message):
         CMVMED(views={"a": "a_", "b": "b_"}, n_stages=1).fit(X, partly.y)

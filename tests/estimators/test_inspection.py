@@ -285,7 +285,9 @@ def test_low_rank_features_give_the_same_covariance_if_every_row_is_a_landmark(d
     new = data.X[::3] + 0.5
     for name, S in exact.posterior_covariance_by_view(new).items():
         np.testing.assert_allclose(low_rank.posterior_covariance_by_view(new)[name], S, rtol=0.0, atol=1e-6)
-    with pytest.raises(ValueError, match=r'of low rank .* use curvature="fitted", or fit with approximation="exact"'):
+    with pytest.raises(
+        ValueError, match=r'low-rank kernel .* use curvature="fitted", or fit with approximation="exact"'
+    ):
         low_rank.posterior_covariance_by_view(new, curvature="logistic")
 
 

@@ -244,9 +244,7 @@ def recordings(seed=0, n_groups=24, size=8, effect=6.0):
 
 
 class TestGroups:
-    @pytest.mark.filterwarnings(
-        "ignore:The expected accuracy", "ignore:Held-out labels are predicted correctly no more often"
-    )
+    @pytest.mark.filterwarnings("ignore:The expected accuracy", "ignore:The model learned nothing")
     def test_labels_of_one_group_are_held_out_together(self):
         X, y, truth, group = recordings()
         alone = CMVMED(views=[3, 3]).fit(X, y)
@@ -256,9 +254,7 @@ class TestGroups:
         accuracy = grouped.score(X[y == -1], truth[y == -1])
         assert abs(grouped.accuracy_estimate().held_out - accuracy) < abs(alone.accuracy_estimate().held_out - accuracy)
 
-    @pytest.mark.filterwarnings(
-        "ignore:The expected accuracy", "ignore:Held-out labels are predicted correctly no more often"
-    )
+    @pytest.mark.filterwarnings("ignore:The expected accuracy", "ignore:The model learned nothing")
     def test_the_names_of_groups_do_not_matter(self):
         X, y, _, group = recordings()
         names = np.array([f"recording {number:02d}" for number in group])
@@ -318,7 +314,7 @@ class TestWarnings:
         rng = np.random.default_rng(3)
         X, y = rng.normal(size=(300, 6)), np.where(np.arange(300) < 30, np.arange(300) % 2, -1)
         with pytest.warns(
-            UserWarning, match="Held-out labels are predicted correctly no more often .* nothing was learned"
+            UserWarning, match="The model learned nothing: held-out labels are predicted correctly no more often"
         ):
             CMVMED(views=[3, 3]).fit(X, y)
 
@@ -330,7 +326,7 @@ class TestWarnings:
         with pytest.warns(UserWarning, match="The expected accuracy, .* is not above the share of the largest class"):
             CMVMED(views=[3, 3]).fit(X, y)
 
-    @pytest.mark.filterwarnings("ignore:Held-out labels are predicted correctly no more often")  # with given shares
+    @pytest.mark.filterwarnings("ignore:The model learned nothing")  # with given shares
     def test_shares_that_labels_leave_open(self):
         """Also what to write; shares that are given leave nothing open."""
         rng = np.random.default_rng(6)
@@ -338,9 +334,7 @@ class TestWarnings:
         X = 0.8 * truth[:, None] + rng.normal(size=(200, 4))
         y = np.where(np.arange(200) < 8, np.array(["rest", "walk"])[truth], "")
         model = CMVMED(views=[2, 2], unlabeled="")
-        with pytest.warns(
-            UserWarning, match=r"depends on the class shares, which 8 labels .*class_prior=\{'rest': \(0"
-        ):
+        with pytest.warns(UserWarning, match=r"depends on the class shares, and 8 labels .*class_prior=\{'rest': \(0"):
             model.fit(X, y)
         found = model.share_sensitivity_
         assert found["changed"] > 0.5

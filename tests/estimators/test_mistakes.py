@@ -136,7 +136,7 @@ REFUSED = {
     "the name of a column as groups": (lambda d: fit(d.X, d.y, groups="subject"), "groups must have one entry"),
     "a prior for texts that are numbers": (
         lambda d: fit(d.X, d.y, class_prior={"0": 0.5, "1": 0.5}),
-        r"class_prior has '0', which is no class of the labels: they are \[0, 1\]",
+        r"class_prior has '0', which is not a class of the labels: they are \[0, 1\]",
     ),
     "a negative share": (
         lambda d: fit(d.X, d.y, class_prior=[-0.5, 1.5]),

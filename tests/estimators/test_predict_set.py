@@ -110,7 +110,7 @@ def test_held_out_labels_are_needed(partly, fresh_rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         alone = CMVMED(views=VIEWS).fit(partly.X, one_of_each)
-    with pytest.raises(ValueError, match="two labels or more of some class"):
+    with pytest.raises(ValueError, match="label two rows or more of some class"):
         alone.predict_set(fresh_rows)
 
 

@@ -1,4 +1,4 @@
-"""The examples in docs/features.md and docs/simulators.md run and give the stated results."""
+"""The examples in docs/features.md run and give the stated results."""
 
 import re
 from pathlib import Path
@@ -61,17 +61,6 @@ def test_from_a_recording_to_segments(sound_files):
     assert names["segments"].shape == (12, 2, 6000)
     assert names["events"].shape == (1, 2, 4000)
     np.testing.assert_allclose(names["times"], 5.0 - 0.25, atol=0.1)
-
-
-def test_gaussian_views():
-    names = run(blocks("simulators.md")[0])
-    problem = names["problem"]
-    assert round(problem.bayes_error, 4) == 0.0869
-    assert {view: round(error, 4) for view, error in problem.view_bayes_error.items()} == {
-        "view1": 0.1357,
-        "view2": 0.2119,
-    }
-    assert names["model"].score(problem.data, problem.target) > 0.8
 
 
 @pytest.mark.parametrize("name", [n for n in features.__all__ if n not in ("Segments", "ViewsTransformer")])

@@ -357,10 +357,10 @@ def test_other_files(tmp_path, entries):
     path = tmp_path / "m"
     pickled = pickle.dumps(MED())
     for content in (b"", b"text", pickled):
-        assert re.search(r"is not a cmvmed model file: it is no zip archive.*joblib.load", refusal(path, content))
+        assert re.search(r"is not a cmvmed model file: it is not a zip archive.*joblib.load", refusal(path, content))
     assert "no entry model.json" in refusal(path, packed({"a.txt": "b"}))
     assert '"format": "cmvmed model"' in refusal(path, packed({"model.json": "[1]"}))
-    assert "NaN, which is no JSON" in refusal(path, packed({"model.json": "NaN"}))
+    assert "NaN, which is not JSON" in refusal(path, packed({"model.json": "NaN"}))
     assert "JSONDecodeError" in refusal(path, packed({"model.json": "{"}))
     assert "no model" in refusal(path, with_document(entries, model=3))
     with pytest.raises(FileNotFoundError):
@@ -458,7 +458,7 @@ def test_sparse_arrays_that_would_be_large(tmp_path, entries):
         ([0, 1], [0, 2], "pointers"),
         ([0, 1], [1, 1, 2], "pointers"),
         ([0, 1], np.array([0, 120, -128], dtype=np.int8), "unusual type"),  # differences that overflow to 120 and 8
-        ([0, 1], [[0, 1, 2]], "no vector"),
+        ([0, 1], [[0, 1, 2]], "not a vector"),
         ([0.0, 1.0], [0, 1, 2], "unusual type"),
     ],
 )

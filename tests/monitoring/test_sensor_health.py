@@ -141,7 +141,7 @@ def test_too_few_rows_are_unknown(model):
     for found in model.sensor_health(views).values():
         assert found.fault == "unknown"
         assert np.isnan(found.score)
-        assert "too few" in found.message
+        assert f"pass at least {MIN_ROWS}" in found.message
     views, _ = simulate(50, 7)
     views["mag"][5:] = np.nan
     assert model.sensor_health(views | {"acc": None})["acc"].fault == "dead"

@@ -19,97 +19,97 @@ class Tuning:
 
     # Views. Evidence: development splits of the nine tasks, except where noted.
     clip: float = 2.0
-    """Standard deviations at which standardized features are clipped: bounds the influence of one outlying value."""
+    """Standardized features are clipped here, in standard deviations, so one outlier cannot dominate."""
     sparse_density: float = 0.25
-    """Fraction of nonzero entries up to which rows are scaled to unit length. Not compared: bags of words are far sparser."""
+    """Share of nonzero entries up to which rows are scaled to unit length, as for bags of words. Not compared."""
     prior_variance_binary: float = 2.25
     """σ² for two classes."""
     prior_variance_multiclass: float = 10.0
-    """σ² for more classes: one-vs-rest functions have few positive labels each and need more freedom to become positive."""
+    """σ² for more classes, where each function has few positive labels."""
     median_sample: int = 1000
-    """Rows whose pairwise distances give the median bandwidth. Not compared: its sampling error is below 1 %."""
+    """Rows that give the median distance; their sampling error is below 1 %. Not compared."""
 
     # Consensus weight and view weights (auto/consensus_weight.py).
     consensus_weight: float = 0.5
     """λ where the views agree."""
     full_agreement: float = 0.25
-    """Mean correlation of the independent views' scores from which on λ is taken in full."""
+    """Mean correlation of the views' scores above which λ is not reduced."""
 
     # Graphs of nearest rows (members/kernel_members.py).
     n_neighbors: int = 5
-    """Nearest rows that a row is joined with in the graphs: of 5 to 12, five for all digit tasks (docs/accuracy.md)."""
+    """Neighbors of a row in the graphs; best of 5 to 12 on the digit tasks."""
     graph_regularization: float = 0.05
-    """ε of the graph kernel (Λ + εI)⁻²."""
+    """ε of the graph kernel."""
 
     # Members (members/). Evidence: the suite's development splits, sensors and other sets apart (docs/accuracy.md).
     wide_clip: float = 5.0
-    """Standard deviations at which features are clipped for discriminant analysis, graphs, trees and wide views."""
+    """As ``clip``, for wide views, discriminant analysis, graphs and trees."""
     kernel_ridge: float = 0.3
-    """Ridge of the views' kernels, whose mean diagonal is one."""
+    """Ridge of the views' kernels."""
     graph_ridge: float = 0.1
     """Ridge of the graph kernels."""
     ridge_scale: float = 10.0
-    """Scale from scores of ridge regression to logits before any label was held out: scores differ by some tenths."""
+    """Turns scores of ridge regressions into logits before any label is held out."""
     n_trees: int = 100
-    """Trees of each forest, dealt to the folds."""
+    """Trees of each forest, over all folds."""
     max_split_columns: int = 600
-    """Columns that a split of ``trees_all`` looks at, at most: bounds the time for wide views. Not compared."""
+    """Columns that a split of ``trees_all`` tries at most, to bound the time. Not compared."""
     vote_smoothing: float = 0.05
-    """Equal votes beside those of the trees, so that no class has a probability of zero: .02, .05, .2 differ by .04 points."""
+    """Equal votes added to those of the trees; .02, .05 and .2 differ by .04 points."""
     share_shrinkage: float = 2.0
-    """c in 1/(1 + c (K/N)²), the trust in class shares estimated with N labels of K classes: 2 and 5 differ by .02 points."""
+    """How far few labels pull class shares towards equal ones; 2 and 5 differ by .02 points."""
     share_offset: float = 3.0
-    """τ/K for many rows: an offset of one logit costs a third of an equal class share; 1, 3 and 10 differ by .1 points."""
+    """τ/K for many rows; 1, 3 and 10 differ by .1 points."""
     confidence_labels: float = 20.0
-    """Held-out labels that the mean largest probability counts as in the expected accuracy."""
+    """Labels that the mean probability counts as in the estimate of the accuracy."""
     interval_labels: tuple[float, float] = (0.3, 4.0)
-    """a and b: the interval of the expected accuracy is that of a share seen in a u + b rows, u the number of held-out labels."""
+    """a and b: u held-out labels count as a u + b rows in the interval."""
     max_compared_nodes: int = 2000
-    """Nodes of the graphs that a row is compared with if rows are predicted in chunks, beside labeled ones (docs/accuracy.md)."""
+    """Unlabeled nodes of a graph that rows in chunks are compared with."""
     max_member_labels: int = 1000
-    """Labeled rows that members learn from at most: their cost grows with the cube of it. Not compared."""
+    """Labels that members learn from; the cost grows with their cube. Not compared."""
 
     # Rows to label next (suggestions.py). Evidence: development splits, docs/labeling.md.
     suggestion_parts: int = 50
-    """Labels from which on the part of the rows that one stands for, which is the scale of similarities, stays the same."""
+    """Number of labels beyond which a suggestion stands for the same part of the rows."""
     suggestion_rows: int = 2000
-    """Unlabeled rows among which are chosen at most, drawn at random if there are more. Not compared."""
+    """Rows among which suggestions are chosen, drawn at random. Not compared."""
 
     # Held-out labels.
     short_stages: int = 2
-    """Stages of a fit without a fold's labels: more change held-out scores by less than their error."""
+    """Stages of a fit without a fold's labels; more change less than the error."""
     cross_sweeps: int = 3
-    """Sweeps per stage of such a fit; as above."""
+    """Sweeps per stage of such a fit."""
     n_folds: int = 5
-    """Folds of the labeled rows. Not compared."""
+    """Folds of the labels. Not compared."""
     label_smoothing: float = 0.25
-    """Labels, in all, by which held-out labels are smoothed: no number of hits is certainty. Not compared."""
+    """Labels by which targets are smoothed, because hits never prove certainty. Not compared."""
 
     # What is kept of the training rows to compare new rows with them (monitoring/). Evidence: benchmarks.sensor_health.
     reference_rows: int = 500
-    """Rows that are kept, at most, and as many for each of the two steps before: their sampling error is that of a batch of 500."""
+    """Rows kept for ``sensor_health``, in each of three parts."""
     reference_directions: int = 16
-    """Principal directions of each view, at most."""
+    """Principal directions of each view in ``novelty`` and ``sensor_health``."""
 
     # Many rows.
     max_exact_rows: int = 1000
-    """Unlabeled rows up to which kernels are exact: beyond, landmarks take less time and are as accurate (benchmarks.threshold)."""
+    """Unlabeled rows beyond which landmarks are faster and as accurate (benchmarks.threshold)."""
     compact_rows: int = 300
-    """Training rows of each view that a compact model file keeps (benchmarks.model_files)."""
+    """Training rows of each view in a compact model file (benchmarks.model_files)."""
     components_per_root: float = 9.0
     """Landmarks per square root of the number of rows (benchmarks.agreement)."""
     min_components: int = 600
-    """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.agreement)."""
+    """Fewest landmarks; 500 change predictions by over half a point (benchmarks.agreement)."""
     max_components: int = 1000
-    """Largest default number of landmarks (benchmarks.scale)."""
+    """Most landmarks."""
     sample_rows: int = 5000
-    """Unlabeled rows that are annealed in memory if there are more (benchmarks.scale)."""
+    """Unlabeled rows that are annealed in memory."""
     max_row_weight: float = 3.0
-    """Rows that a row of the sample stands for at most: of 1, 3, 10 and no limit, sweeps over 256,000 rows needed fewest from 3."""
+    """Rows that a row of the sample stands for; of 1, 3, 10 and no limit, 3 needed fewest sweeps."""
     row_growth: int = 4
-    """How many times larger each sample of very many rows is than the one before, at most (benchmarks.rows)."""
+    """Growth of the samples of very many rows (benchmarks.rows)."""
     held_out_rows: int = 5000
-    """Rows outside of all samples by which their models are compared: they show a loss of 0.2 % of accuracy to a tenth."""
+    """Rows outside all samples that compare their models; they show a loss of 0.2 %."""
 
 
 _CURRENT: ContextVar[Tuning] = ContextVar("tuning", default=Tuning())  # noqa: B039 (frozen)

@@ -1,7 +1,7 @@
 """A view with its full kernel matrix: two implementations of :class:`cmvmed.core.posterior.ViewModel`.
 
-Notation as in ``docs/notation.md``; letters are the equations of ``docs/theory.md``. Both give the Gaussian N(m⁰, S) of
-equation (B), whose S_LL is σ² times K-tilde of paper eqs. (6) and (7).
+Notation and letters of equations as in ``docs/theory.md``. Both give the Gaussian N(m⁰, S) of equation (B), whose S_LL
+is σ² times K-tilde of paper eqs. (6) and (7).
 
 * :class:`SpectralView`: one curvature for all rows, so one eigendecomposition serves every λ, σ² and class.
 * :class:`CholeskyView`: any curvature, one Cholesky factorization each.

@@ -1,9 +1,8 @@
 """Step 2(b): a view's Gaussian posterior, from pseudo-data (a, b) on the unlabeled rows and the dual of the labeled ones.
 
-Notation as in ``docs/notation.md``; letters are the equations of ``docs/theory.md``. One contract with three
-implementations: given a consensus weight λ and a curvature a, :meth:`ViewModel.condition` returns the Gaussian N(m⁰, S)
-that the unlabeled rows alone imply, equation (B); :func:`update_view` then adds the labeled rows through the dual (C),
-paper eq. (5).
+Notation and letters of equations as in ``docs/theory.md``. One contract with three implementations: given a consensus
+weight λ and a curvature a, :meth:`ViewModel.condition` returns the Gaussian N(m⁰, S) that the unlabeled rows alone
+imply, equation (B); :func:`update_view` then adds the labeled rows through the dual (C), paper eq. (5).
 
 * :class:`cmvmed.core.full_kernel.SpectralView`: the kernel and one curvature for all rows.
 * :class:`cmvmed.core.full_kernel.CholeskyView`: the kernel and any curvature.

@@ -117,9 +117,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         n_rows = predicted.shape[0]
         if rows.size < n_rows:
             warn_user(
-                f"{n_rows - rows.size} of {n_rows} rows of y are unlabeled and are not scored. For "
-                "cross-validation use cmvmed.model_selection.SemiSupervisedKFold, which keeps them in training, and for scores "
-                "by scikit-learn, which count the marker as a class, cmvmed.model_selection.labeled_scorer."
+                f"{n_rows - rows.size} of {n_rows} rows of y are unlabeled and are not scored. To "
+                "cross-validate, use cmvmed.model_selection.SemiSupervisedKFold, which keeps them in training. Scorers of "
+                "scikit-learn count the marker as a class: use cmvmed.model_selection.labeled_scorer."
             )
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(np.average(predicted[rows] == truth, weights=weights))

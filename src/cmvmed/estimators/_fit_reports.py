@@ -121,7 +121,7 @@ def _lost_classes(result: AnnealingResult, training: TrainingData) -> Iterator[t
         name = labels.classes[lost].tolist()[0]
         yield (
             f"The consensus has drifted away from class {name!r}: it has {share[lost][0]:.2%} of the unlabeled rows, against "
-            f'{expected[lost][0]:.2%} of the labeled ones. Use class_prior="labels" or give the class prior.',
+            f'{expected[lost][0]:.2%} of the labeled ones. Use class_prior="labels" or give the class shares.',
             UserWarning,
         )
 
@@ -145,9 +145,8 @@ def _single_labels(of_labels: LabelMembers, classes: list[Any]) -> Iterator[str]
         single = (rows.codes == alone[0]).sum() == 1
         what = "one labeled row" if single else "labeled rows of one group only, or equal ones"
         yield (
-            f"Class {name!r} has {what}{others}, which cannot be held out, so neither the weights of the members nor the "
-            "accuracy estimate take it into account; label at least one more row of it"
-            f"{'' if single else ', of another group'}."
+            f"Class {name!r} has {what}{others}, which cannot be held out. The weights of the members and the accuracy "
+            f"estimate ignore it: label at least one more row of it{'' if single else ', of another group'}."
         )
 
 
@@ -162,9 +161,9 @@ def _unlikely_draw(pool: PoolFit, chosen: ChosenPlan, classes: list[Any]) -> Ite
         name = classes[worst]
         yield (
             f"The labels do not look like a random draw of the rows (p = {p:.1g}): class {name!r} is {share[worst]:.0%} of the "
-            f"labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones; if they were chosen class by "
-            'class, use labels_drawn="per_class", if by suggest or a similar rule, "chosen"; or give the true shares, or '
-            f"ranges, as in class_prior={_example_ranges(pool.sensitivity, classes)}."
+            f"labeled rows, but an estimated {plan.shares[worst]:.0%} of the unlabeled ones. If they were drawn class by "
+            'class, use labels_drawn="per_class". If suggest or a similar rule chose them, use "chosen". If you know the shares, '
+            f"give them or ranges, as in class_prior={_example_ranges(pool.sensitivity, classes)}."
         )
 
 
@@ -173,9 +172,9 @@ def _uncertain_shares(chosen: ChosenPlan, pool: PoolFit, classes: list[Any]) -> 
     depend = found.changed > MOST_ROWS and found.accuracy[0] < -MUCH_ACCURACY
     if chosen.settings.infers_shares and pool.judged and pool.of_labels.judged.any() and depend:
         yield (
-            f"The class of {found.changed:.0%} of the unlabeled rows depends on the class shares, which {n_labels} labels leave "
-            "open. If you know roughly how frequent the classes are, say so, as in "
-            f"class_prior={_example_ranges(found, classes)}, in which narrower ranges help more; or label more rows."
+            f"The class of {found.changed:.0%} of the unlabeled rows depends on the class shares, and {n_labels} labels are too "
+            "few to estimate them. If you know roughly how frequent the classes are, give ranges, as in "
+            f"class_prior={_example_ranges(found, classes)}. Narrower ranges help more. Or label more rows."
         )
 
 
@@ -197,9 +196,9 @@ def _no_signal(chosen: ChosenPlan, pool: PoolFit) -> Iterator[str]:
     agreement = mean_agreement(plan.start.agreement, plan.view_weights)
     if found.hits <= most and agreement < NO_AGREEMENT:
         yield (
-            f"Held-out labels are predicted correctly no more often ({found.hits:.0%}) than by always naming the most frequent "
-            f"class ({most:.0%}), and the views do not agree: nothing was learned; check that rows of X and y belong together, or "
-            "use other features."
+            f"The model learned nothing: held-out labels are predicted correctly no more often ({found.hits:.0%}) than by always "
+            f"naming the most frequent class ({most:.0%}), and the views do not agree. Check that the rows of X and y belong "
+            "together, or use other features."
         )
     elif found.estimate(0.9).mean <= largest < NEARLY_ALL:
         yield (

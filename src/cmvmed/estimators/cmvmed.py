@@ -57,175 +57,122 @@ class CMVMED(
     CallbackSupportMixin,
     MultiViewClassifier,
 ):
-    """Consensus-based multi-view maximum entropy discrimination.
+    """Classifier for several sensors, many unlabeled rows and few labels.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
-    unlabeled rows ties the views together: it pools their predictions, and each view is fitted to it. The weight of the
-    consensus grows, and its temperature falls, over the stages of an annealing that starts from the views' independent
-    classifiers.
-
-    By default the consensus is one of several members. The others are classifiers of each view, discriminant analysis, graphs
-    of nearest rows and randomized trees. Labels that a member did not see set its weight, so that unlabeled rows do little
-    harm where they do not help. ``members="consensus"`` is the consensus alone, and ``members=None`` the consensus without
-    calibration, as in the paper.
-
-    ``explain`` says what each view contributes to a row's score, ``predict_set`` which classes a row may have, and
-    ``accuracy_estimate`` how many rows are expected to be right.
+    unlabeled rows ties the views together: it combines their predictions, and each view learns from it. By default the
+    consensus is one of several members. Held-out labels set the weight of each member, so unlabeled rows do little harm
+    where they do not help. ``docs/theory.md`` has the method, and its section 7 the default on one page.
 
     Parameters
     ----------
     views : None, list or dict, default=None
-        Which columns of X form which view: a list of widths or slices, or a dict from view name to a width, slice,
-        column prefix (for data frames), or list of column names or positions. Every column belongs to exactly one view.
-        None treats all columns as one view. Leave it None if X is a list or dict with one array per view.
+        The columns of each view: a list of widths or slices, or a dict from view name to a width, slice, column prefix, or
+        list of column names or positions. Every column belongs to exactly one view. None takes all columns as one view. Leave
+        it None if X is a list or dict with one array per view.
     kernel : {"auto", "linear+rbf", "rbf", "linear", "cosine", "precomputed"}, callable or one per view, default="auto"
-        "linear+rbf" is the mean of a linear and an RBF kernel. "auto" is "linear" for standardized views of more columns
-        than training rows, then clipped at five standard deviations instead of two, else "linear+rbf". A callable takes
-        two matrices of rows and returns their kernel matrix. For "precomputed", X holds the square kernel matrix of each
-        view at fit, and the kernel between new and training rows at predict.
+        "auto" is "linear" for views with more columns than training rows, else "linear+rbf", the mean of both. A callable takes
+        two matrices of rows and returns their kernel. With "precomputed" X holds the kernel matrices of the views.
     gamma : "median", a multiple such as "0.5*median", or float, or one per view, default="median"
-        Scale of the "rbf" and "linear+rbf" kernels; "median" is one over the median squared distance of the training
-        rows, and "0.5*median" half of it.
+        Scale of RBF kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
-        How features are scaled before a named kernel: "standard" centers, divides by the standard deviation and clips
-        at two of them; "unit" gives rows unit length; "auto" is "unit" for views of which at most a quarter of the
-        entries is nonzero, such as bags of words, else "standard".
+        "standard" standardizes columns and clips them at two standard deviations (five with the "auto" linear kernel), "unit"
+        gives rows unit length. "auto" is "unit" for sparse views such as bags of words, else "standard".
     prior_variance : "auto" or float, or one per view, default="auto"
-        σ², prior variance of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
+        σ² of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
     C : float, or one per view, default=1
         Weight of the hinge loss of the labeled rows.
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
     consensus_weight : "auto" or float, default="auto"
-        λ, the weight of an unlabeled row; stage t uses λ(1 - exp(-t/2)). 0 leaves the views independent, 1 is the
-        paper's. "auto" is 0.5 if the independent views agree on the unlabeled rows (mean correlation of their scores
-        0.25 or more), and proportionally less if they agree less.
+        λ, the weight of an unlabeled row. 0 leaves the views independent, 1 is the paper's. "auto" is 0.5 if the views agree
+        on the unlabeled rows, and less if they do not.
     temperature : float, default=0.2
-        T of the last stage: the consensus is softmax(m̄/2T) of the pooled scores m̄, for two classes σ(m̄/T). T = 1 is
-        the paper's average of log-odds, T = 1/n_views adds the evidence of independent views.
+        T of the last stage. 1 is the paper's average of log-odds, 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
-        The share of each class among the unlabeled rows. "labels" takes that of the labeled rows; "auto" learns it from
-        labeled and unlabeled rows, and predictions follow it in part. A number is the share of the second of two
-        classes, an array or dict gives one share per class: if you know the shares, give them, and predictions keep
-        them. If you know them roughly, give a dict with ranges, such as ``{"walk": (0.3, 0.6), "fall": (0, 0.02)}``:
-        shares are learned and predictions stay within the ranges; a class that the dict leaves out may have any share.
-        None, as in the paper, imposes nothing.
+        Class shares among the unlabeled rows. "auto" estimates them, "labels" takes those of the labels, None imposes nothing.
+        If you know them, give an array, a dict, or the share of the second of two classes. If you know them roughly, give a dict
+        with ranges, such as ``{"walk": (0.3, 0.6), "fall": (0, 0.02)}``: predictions stay within them.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     members : "auto", None, str or list of str, default="auto"
-        Which classifiers take part: "views" (each view alone), "lda" (linear discriminant analysis of all views together),
-        "graph" and "view_graphs" (graphs of nearest rows by all views together and by each), "trees" and "trees_all"
-        (randomized trees on all columns, whose splits look at a few columns or at all) and "consensus" (the paper's).
-        "auto" is all of them. Labels that are held out in five folds turn their scores into probabilities and set their
-        weights in the pool, which ``members_`` shows. Views with a callable or precomputed kernel have no columns, so that
-        only "views" and "consensus" take part. None is the consensus alone without held-out labels, as in the paper.
+        Classifiers of the pool: "views" (each view alone), "lda" (linear discriminant analysis), "graph" and "view_graphs" (graphs
+        of nearest rows, by all views and by each), "trees" and "trees_all" (randomized trees, whose splits try some columns or
+        all) and "consensus". "auto" takes all; views with a callable or precomputed kernel allow "views" and "consensus" only.
+        None is the consensus without held-out labels, as in the paper.
     labels_drawn : {"unknown", "random", "per_class", "chosen"}, default="unknown"
-        How the labeled rows were chosen. "random": each row with the same probability, so that the labels say
-        something of the class shares. "per_class": a number of rows of each class, so that they do not. "chosen": by a
-        rule such as ``suggest``, so that they do not, and are not like the other rows: the accuracy estimate rests on
-        the probabilities alone. "unknown" assumes "per_class" if all classes have the same number of labels, up to one,
-        and else "random". If some labeled rows were chosen and others drawn at random, as ``suggest`` mixes them, say which by
-        ``fit(..., random_rows=...)``.
+        How the labeled rows were drawn: at "random", a number "per_class", or "chosen" by a rule such as ``suggest``. Only
+        "random" labels say something about the class shares, and "chosen" ones nothing about the accuracy. "unknown" assumes
+        "per_class" if the classes have equally many labels, up to one, else "random".
     algorithm : {"bohning", "jaakkola", "exact", "newton", "printed"}, default="bohning"
-        How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
-        factorization per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
-        variance, at one Cholesky factorization per view, class and sweep. "exact" minimizes the objective itself, whose
-        expectations it computes by quadrature, at the same cost. "newton" follows the second-order expansion.
-        "printed" is the update as printed in the paper, in which a view does not depend on the consensus;
-        ``CMVMED.paper(algorithm="printed")`` is the whole algorithm as printed.
+        How a view is updated given the consensus (``docs/theory.md``, section 3). "bohning" is the fastest.
     n_stages : int, default=8
         Stages of the annealing.
     max_iter : int, default=100
         Maximum number of sweeps per stage.
     tol : float, default=1e-3
-        A stage ends when a sweep changes the objective by less than this fraction of its size.
+        A stage ends when a sweep changes the objective by less than this fraction.
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     approximation : {"auto", "exact", "nystroem"} or int, default="auto"
-        How kernels are handled. The cost of "exact" is proportional to the cube of the number of unlabeled rows.
-        "nystroem" approximates each kernel by landmark rows; its cost is proportional to the number of rows. It takes
-        nine landmarks of each view times the square root of the number of rows, but at least 600 and at most 1000. A
-        number of at least 1 is "nystroem" with so many landmarks of each view. Both need algorithm "bohning". "auto" is
-        exact up to 1000 unlabeled rows, and "nystroem" beyond.
+        "exact" kernels cost the cube of the number of unlabeled rows, "nystroem" approximates them by landmarks, or by as many
+        as you say. "auto" is exact up to 1000 unlabeled rows. "nystroem" needs algorithm "bohning".
     rows_tol : float, default=0.002
-        Accuracy that may be lost because the consensus is learned from a sample of the unlabeled rows. Samples grow,
-        each two to four times larger than the one before, until no more than this is expected to be lost; all rows are
-        then predicted. 0 sweeps over all rows. It concerns landmark fits to 40 000 unlabeled rows and more.
-        ``approximation_`` reports what is lost, with a bound.
+        Accuracy that may be lost because not all of very many rows (40 000 and more) are swept. 0 sweeps over all.
     n_jobs : int or None, default=None
-        Threads that set up the views, and cross-fit the folds of the labels; -1 uses all processors, None all with
-        "nystroem" and else one.
+        Threads that set up the views and cross-fit the folds; -1 uses all processors.
     random_state : int, RandomState instance or None, default=0
-        Draws the rows whose median distance is taken if there are more than a thousand, the landmarks, and the rows
-        that are annealed if there are too many. The default is 0, not None, because results from few labels vary with
-        the draw: the same rows give the same model. None draws anew in each fit.
+        Draws samples of rows and landmarks. The default is 0, so the same rows give the same model; None draws anew.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     transduction_ : ndarray of shape (n_rows,)
-        Class of each training row: its label, or the most probable one if it had none.
+        Class of each training row: its label, or the most probable class.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Probability of the classes of each training row; certain for labeled rows. If it would exceed the memory limit,
-        reading it or ``transduction_`` is an AttributeError that says so.
+        Class probabilities of each training row. Not available if it would exceed the memory limit.
     members_ : dict of str to list or ndarray
-        Columns ``name``, ``weight``, ``accuracy``, ``log_loss`` and ``worth`` of the members, the last three by labels that
-        each did not see (NaN if none could be held out). ``worth`` is the probability of a member against the class shares of
-        the labels alone, given those labels: near 0 for a view without signal. ``pandas.DataFrame(model.members_)`` shows
-        them as a table.
+        Columns ``name`` and ``weight`` of the members, and by held-out labels ``accuracy``, ``log_loss`` and ``worth``, the
+        probability that the member is better than the class shares alone. ``pandas.DataFrame(model.members_)`` shows a table.
     held_out_rows_ : ndarray of shape (n_held_out,)
-        Numbers of the labeled rows that were held out of the cross-fit; none (n_held_out is 0) if there was no cross-fit
-        (``members=None``). A label is held out if its class has others, in another group.
+        Numbers of the labeled rows that were held out.
     held_out_proba_ : ndarray of shape (n_held_out, n_classes)
-        Probability of the classes of these rows by fits that did not use their labels.
+        Their class probabilities by fits without their labels.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class that was imposed: that of the labels if ``class_prior=None``. Given shares are not imposed
-        if less than one unlabeled row of the rarest class is expected.
+        Class shares that were imposed; those of the labels if none were.
     share_sensitivity_ : dict
-        How much depends on the class shares. "low" and "high" of shape (n_classes,): the plausible shares, in 90 %
-        intervals as wide as those of shares seen in as many rows as there are labels, and within ``class_prior``.
-        "changed": the share of the unlabeled rows whose class is another at the ends of these intervals, by Bayes' rule.
-        "accuracy_low" and "accuracy_high": by how much the accuracy to expect is lower and higher there.
+        What other plausible class shares, "low" to "high", would change: "changed" is the share of unlabeled rows with another
+        class, "accuracy_low" and "accuracy_high" the change of the expected accuracy.
     consensus_weight_ : float
         λ of the last stage.
     view_names_ : list of str
     view_weights_ : ndarray of shape (n_views,)
     n_views_ : int
     n_iter_ : int
-        Sweeps over all stages, counting the independent classifiers at the start as the first.
+        Sweeps over all stages; the independent classifiers at the start count as the first.
     objective_history_ : ndarray of shape (`n_iter_`,)
-        Objective of the consensus after each sweep. It falls within a stage, except for algorithm "printed", and up to
-        the error of the class shares in sweeps over rows in chunks. Between stages it is another function.
+        Objective of the consensus after each sweep. It falls within a stage, except with algorithm "printed".
     history_ : dict of ndarrays
-        Per sweep: stage (0 for the independent classifiers), consensus_weight, temperature, objective, consensus_term
-        (the part of the objective that ties the views to the consensus), kl_by_view (of shape (`n_iter_`, `n_views_`), the
-        mean over unlabeled rows of the divergence KL(consensus ‖ view) at the sweep's temperature), dual_gap, entropy
-        (mean over unlabeled rows), class_shares, n_rows (unlabeled rows that took part) and seconds.
+        Per sweep: stage, consensus_weight, temperature, objective, consensus_term, kl_by_view, dual_gap, entropy, class_shares,
+        n_rows (unlabeled rows that took part) and seconds.
     support_ : dict from view name to ndarray of shape (n_support,)
-        Numbers of the labeled rows whose dual variables α in this view are not all zero.
+        Numbers of the labeled rows with nonzero dual variables.
     dual_coef_ : dict from view name to ndarray of shape (n_functions, n_support)
-        y α of these rows, where y = ±1; one function for two classes, else one per class.
+        y α of these rows; one function for two classes, else one per class.
     prior_variance_ : ndarray of shape (n_views,)
-        σ² of each view. ``posterior_covariance_by_view`` of labeled rows, divided by it, is the paper's modified kernel.
+        σ² of each view.
     disagreement_ : dict of str to list or ndarray
-        Columns ``view``, ``other``, ``rate`` (share of unlabeled rows to which the two give unequal classes),
-        ``rate_by_class`` (the same where ``other`` gives that class) and ``error_bound``: the error of ``view`` that the
-        rates allow if both views are independent given the class (Dasgupta et al., 2002; docs/inspection.md states all
-        assumptions). Rows are those annealed in memory; a rate without rows is NaN.
+        Columns ``view``, ``other``, ``rate`` (share of unlabeled rows to which they give different classes), ``rate_by_class`` and
+        ``error_bound`` (docs/inspection.md states its assumptions).
     dual_gap_ : float
-        Primal minus dual objective of the views' labeled parts at the end, recomputed from the problem.
+        Primal minus dual objective of the labeled parts, recomputed at the end.
     converged_ : bool
-        Whether the last stage met ``tol`` and the duals are solved; ``tol`` is not checked for algorithm "printed".
+        Whether the last stage met ``tol`` and the duals are solved.
     approximation_ : dict
-        How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", by view "rank"
-        (of the features) and "residual" (the fraction of the kernel's trace over at most 1000 unlabeled rows that the
-        features miss: the approximation's error), and, if the annealing ran on a sample, "n_annealed" unlabeled rows
-        of it, and "n_swept" rows, up to all, over which the last stage was continued. If those were not all, "change"
-        has what all rows would change: "accuracy" (what is lost), "classes" (share of rows whose class changes) and
-        "probability" (mean change), each with a bound that holds in 95 % of fits, "accuracy_bound" and so on.
+        "kind" is "exact" or "nystroem". The latter has "n_components", by view "rank" and "residual" (the part of the kernel that
+        landmarks miss), and for many rows "n_annealed", "n_swept" and "change", what all rows would change.
     n_imputed_cells_ : dict of str to int
-        By view, how many single NaN in the training rows were filled with the mean of their column; of the rows that
-        were annealed, if that was a sample. A row without any number of a view lacks the view and is not filled.
+        By view, how many single NaN were filled with the mean of their column.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Only if X is made of data frames with string column names.
@@ -496,8 +443,8 @@ class CMVMED(
             raise ValueError(f"level must be a number between 0 and 1, but is {level!r}.")
         if self._accuracy is None:
             raise ValueError(
-                "The accuracy is estimated by the cross-fit that calibrates probabilities, which this fit did not do: use "
-                'members="consensus" or more members instead of None, and let the fit run to its end.'
+                "The accuracy cannot be estimated, because this fit held out no labels: use members other than None, and let "
+                "the fit run to its end."
             )
         return self._accuracy.estimate(float(level))
 
@@ -704,8 +651,8 @@ class CMVMED(
         if not hasattr(self, "_reference"):
             if not hasattr(self, "_reference_rows"):
                 raise ValueError(
-                    "This model keeps nothing that new rows could be compared with, since it is that of one stage of a fit: use "
-                    "the model at its end."
+                    "This model is from one stage of a fit and keeps no rows to compare new ones with: use the model at the end "
+                    "of the fit."
                 )
             with numerical_errors():
                 self._reference = self._reference_rows.build(self._model.preprocessors)

@@ -144,8 +144,8 @@ class MVMED(MultiViewClassifier):
             raise ValueError(f"The dual has no finite solution: {OVERFLOW_ADVICE}")
         if violation > KKT_TOLERANCE:
             warn_user(
-                f"The dual was solved only to a violation of {violation:.1e} of its optimality conditions; a smaller c or "
-                "prior_variance, or scaled features, make it easier.",
+                f"The dual is not solved: its solution violates the optimality conditions by {violation:.1e}. Use a smaller c "
+                "or prior_variance, or scale the features.",
                 ConvergenceWarning,
             )
         nothing = np.zeros((0, Y.shape[1]))

@@ -150,8 +150,8 @@ class SVM2K(MultiViewClassifier):
         violation = max(solution.violation for solution in solutions)
         if violation > KKT_TOLERANCE:
             warn_user(
-                f"The quadratic program was solved only to a violation of {violation:.1e} of its optimality conditions; smaller "
-                "C and D, or scaled features, make it easier.",
+                f"The quadratic program is not solved: its solution violates the optimality conditions by {violation:.1e}. Use "
+                "smaller C and D, or scale the features.",
                 ConvergenceWarning,
             )
         terms = [_term(i, view, solutions) for i, view in enumerate(views)]

@@ -125,8 +125,8 @@ class ArchiveReader:
             self._archive = zipfile.ZipFile(file)
         except zipfile.BadZipFile as error:
             raise ModelFileError(
-                f"it is no zip archive, or a damaged one ({error}). A pickle of joblib is loaded by joblib.load, and can "
-                "run any code while it is"
+                f"it is not a zip archive, or it is damaged ({error}). Load a pickle of joblib with joblib.load, which can "
+                "run any code"
             ) from error
         self._entries = {entry.filename: entry for entry in self._archive.infolist()}
         if len(self._entries) < len(self._archive.infolist()):
@@ -205,4 +205,4 @@ def _fill(content: NDArray[np.uint8], file: IO[bytes]) -> None:
 
 
 def _no_constant(name: str) -> Any:
-    raise ModelFileError(f"its document holds {name}, which is no JSON")
+    raise ModelFileError(f"its document holds {name}, which is not JSON")

@@ -43,7 +43,7 @@ def compact_model(model: Model, n_rows: int) -> Compacted:
         raise ValueError(
             f"A compact file with {n_rows} rows of each view would give another class to {changed:.1%} of the training rows, "
             f"more than {MAX_CHANGED:.0%}. Pass a larger number as compact, or fit with members that are not graphs, "
-            "such as ['views', 'lda', 'trees', 'consensus']: graphs of nearest rows need all of them."
+            "such as ['views', 'lda', 'trees', 'consensus']: graphs need all rows."
         )
     return found
 

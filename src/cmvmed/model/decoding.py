@@ -128,7 +128,7 @@ class Decoder:
         check_shape(_checked(shape, list))
         for own in (data, indices, indptr):
             if _checked(own, np.ndarray).ndim != 1:
-                raise ModelFileError("a part of a sparse matrix is no vector")
+                raise ModelFileError("a part of a sparse matrix is not a vector")
             self._reader.budget.take(own.nbytes)  # of the copy: scipy sorts entries in place, and arrays may be shared
         n_major, n_minor = shape if format == "csr" else reversed(shape)
         _check_indices(data, indices, indptr, n_major, n_minor)

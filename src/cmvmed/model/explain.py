@@ -42,7 +42,9 @@ def explain(model: Model, X: object, settings: InputSettings) -> dict[str, Any]:
     """The shares in the scores of all rows of X, by view; in chunks for many rows."""
     names = model.schema.view_names
     if PRIOR in names:
-        raise ValueError(f"A view is named {PRIOR!r}, as the part that does not depend on the row; use another name.")
+        raise ValueError(
+            f"A view is named {PRIOR!r}, like the part that depends on no view; give the view another name."
+        )
     opened, explainer = open_new(on_host(X), model.schema, settings), Explainer.of(model)
     if not isinstance(opened, list) and opened.in_dask:
         raise TypeError(

@@ -191,7 +191,7 @@ def _read(reader: ArchiveReader) -> Any:
         raise ModelFileError(f'its document does not say "format": "{FORMAT}"')
     version, writer = document.get("version"), document.get("written_by")
     if type(version) is not int or version < 1 or not isinstance(writer, dict):
-        raise ModelFileError("its document does not say in which version of the format it is, and what wrote it")
+        raise ModelFileError("its document does not say which version of the format it has, and what wrote it")
     if version != FORMAT_VERSION:
         raise UnsupportedModelFile(
             f"it is in version {version} of the format, written by cmvmed {writer.get('cmvmed')!r:.100}, but this release, "
@@ -206,5 +206,5 @@ def _read(reader: ArchiveReader) -> Any:
     classifier._model.check()
     classifier._check_predictions()
     if document.pop("digest", None) != digest(document, reader.all_arrays()):
-        raise ModelFileError("its content is not that which was written: the digest differs")
+        raise ModelFileError("its content has changed since it was written: the digest differs")
     return model

@@ -145,11 +145,11 @@ class Forest(PickledByFields):
             check_that(ascending, "a forest uses columns that its views do not have")
             check_that(are_finite(fill, columns.shape), "a forest cannot fill all columns")
         check_that(
-            self.n_kept > 0 and self.trees.is_sound(self.n_kept, n_classes), "the nodes of a forest are no trees"
+            self.n_kept > 0 and self.trees.is_sound(self.n_kept, n_classes), "the nodes of a forest do not form trees"
         )
         check_that(
             type(self.smoothing) is float and 0.0 < self.smoothing < np.inf,
-            "the smoothing of a forest is no number above 0",
+            "the smoothing of a forest is not a number above 0",
         )
 
 

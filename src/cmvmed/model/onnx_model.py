@@ -101,10 +101,10 @@ def check_size(rows: ComparedRows) -> None:
     """Raise if the training rows are too many for a file."""
     if rows.n_bytes > MAX_BYTES:
         raise ValueError(
-            f"The ONNX model would hold {rows.n_bytes / 2**20:.0f} MiB of training rows, more than {MAX_BYTES / 2**20:.0f} MiB; "
-            "views are dense in it, also those of mostly zeros. Use fewer columns (for texts TextView(max_features=...)), fit "
-            "with members that are not graphs, such as ['views', 'lda', 'trees', 'consensus'], or give a smaller number of "
-            "landmark rows as approximation."
+            f"The ONNX model would hold {rows.n_bytes / 2**20:.0f} MiB of training rows, more than {MAX_BYTES / 2**20:.0f} MiB, "
+            "because it stores sparse views as dense ones. Use fewer columns (for texts TextView(max_features=...)), fit with "
+            "members that are not graphs, such as ['views', 'lda', 'trees', 'consensus'], or pass a smaller number of landmarks "
+            "as approximation."
         )
 
 

@@ -170,7 +170,7 @@ def warn_without_views(scored: ScoredRows) -> ScoredRows:
     if without_views.size:
         warn_user(
             f"{without_views.size} of {n_rows} rows have no view present, the first is row {without_views[0]}; they get the class "
-            "prior."
+            "shares as probabilities."
         )
     return scored
 

@@ -182,8 +182,8 @@ def _unlabeled_means(model: Model, view: int, posterior: ViewPosterior) -> Array
     """Posterior means (u, F) of a view's unlabeled training rows."""
     if posterior.reduction is not None:
         raise ValueError(
-            f"The features of view {posterior.kernel.view!r} are of low rank and those of its unlabeled rows are not kept, so that "
-            'curvature="logistic" cannot be computed; use curvature="fitted", or fit with approximation="exact".'
+            f"View {posterior.kernel.view!r} has a low-rank kernel and does not keep its unlabeled rows, which "
+            'curvature="logistic" needs; use curvature="fitted", or fit with approximation="exact".'
         )
     scores = model.view_terms[view].values(posterior.rows.rows[posterior.unlabeled])
     return scores[:, 1:] if posterior.n_functions == 1 else scores
@@ -266,8 +266,8 @@ def thresholds(model: Model, alpha: float, *, allow_empty: bool) -> ClassThresho
     """The thresholds at which the sets of a model lack the true class of a share ``alpha`` of the rows."""
     if model.held_out is None:
         raise ValueError(
-            "Prediction sets need labels that were held out, and this fit has none: use members other than None and two labels or "
-            "more of some class, and let the fit run to its end."
+            "Prediction sets need held-out labels, and this fit has none: use members other than None, label two rows or more of "
+            "some class, and let the fit run to its end."
         )
     values = model.held_out.thresholds(alpha)
     if not np.isfinite(values).any():

@@ -122,7 +122,7 @@ class Examination:
             found[v], found[w] = self._swapped(v, w), self._swapped(w, v)
         found = {v: self._presence(v, found.get(v)) for v in range(len(self.batch.names))}
         if len(self.views) > 1 and all(found[v].fault in ("shifted", "gain", "drift") for v in self.views):
-            note = " All views differ from training, so perhaps not the sensors have changed but what they measure."
+            note = " All views differ from training: perhaps what they measure has changed, not the sensors."
             found |= {v: replace(found[v], message=found[v].message + note) for v in self.views}
         return {name: found[v] for v, name in enumerate(self.batch.names)}
 
@@ -205,7 +205,7 @@ class Examination:
     def _difference(self, v: int) -> str:
         """What of a view is unlike training, as the predicate of a sentence."""
         if self._differs_in(v, "location") or self._differs_in(v, "scale"):
-            return "has another distribution than in training, by more than a shift or a gain"
+            return "has changed since training by more than a shift or a gain"
         return "agrees less with the other views than in training"
 
     def _swapped(self, v: int, w: int) -> SensorHealth:
@@ -242,9 +242,7 @@ class Examination:
             return SensorHealth("dead" if n_absent == m else "missing", score, p, message)
         if found is not None:
             return found
-        message = (
-            f"{m - n_absent} rows with view {name} are too few to compare with training: give at least {MIN_ROWS}."
-        )
+        message = f"only {m - n_absent} rows have view {name}: pass at least {MIN_ROWS} to compare it with training."
         if own.stop == own.start:
             message = f"view {name} cannot be compared with training, where almost no row had it."
         return SensorHealth("unknown", float("nan"), float("nan"), message)

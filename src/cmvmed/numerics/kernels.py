@@ -216,7 +216,7 @@ def _check_symmetric_and_definite(kernel: Kernel, gram: Array, numbers: IntArray
         smallest = np.linalg.eigvalsh(gram)[0]
         raise ValueError(
             f"The kernel matrix of view {kernel.view!r} is not positive semi-definite (smallest eigenvalue {smallest:.3g}), so it "
-            "is no inner product. Use a valid kernel, or clip its negative eigenvalues before fitting."
+            "is not a valid kernel. Use another kernel, or clip its negative eigenvalues before fitting."
         )
 
 

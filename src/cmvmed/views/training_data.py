@@ -20,7 +20,9 @@ from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.row_cache import RowCache
 from cmvmed.views.view_rows import ViewData, ViewSettings, read_view
 
-NO_VIEW_WARNING = "{} training rows have all views missing; they are not used, and get the class prior."
+NO_VIEW_WARNING = (
+    "{} training rows have all views missing; they are not used, and get the class shares as probabilities."
+)
 MOST = 0.5 + 1e-9  # share of a column's cells from which on it is mostly filled
 
 
@@ -94,16 +96,16 @@ def _warn_of_gaps(view: ViewData, names: Sequence[str] | None) -> None:
     name, empty = view.settings.name, np.flatnonzero(view.imputation.empty)
     if empty.size:
         warn_user(
-            f"View {name!r}: {_some_columns(empty, names)} NaN in every training row and will be ignored; remove what cannot "
-            "be measured, or correct the input."
+            f"View {name!r}: {_some_columns(empty, names)} NaN in every training row and will be ignored; remove such "
+            "columns, or correct the input."
         )
     mostly = np.flatnonzero((view.imputation.gaps > MOST) & ~view.imputation.empty)
     if mostly.size:
         worst = view.imputation.gaps[mostly].max()
         warn_user(
             f"View {name!r}: {_some_columns(mostly, names)} NaN in most training rows that have the view (up to "
-            f"{worst:.0%}), which are filled with the mean of the others. Columns that are missing together belong into a view "
-            "of their own, which may be missing as a whole."
+            f"{worst:.0%}); these cells get the mean of their column. If columns are missing together, give them a view of "
+            "their own: rows may lack a whole view."
         )
 
 
@@ -126,8 +128,8 @@ def training_data(
     if (partition.counts == 0.0).any():
         lost = labels.classes[partition.counts == 0.0].tolist()[0]
         raise ValueError(
-            f"Every labeled row of class {lost!r} has all views missing, so nothing can be learned about it; label a row "
-            "that has a view."
+            f"Every labeled row of class {lost!r} has all views missing, so the class cannot be learned; label a row that "
+            "has a view."
         )
     return TrainingData(schema, matrices, present, labels, partition, weights.groups, weights.random)
 
