@@ -110,8 +110,8 @@ def coverage_sentence(text: str) -> str:
     rows = [_cells(line) for line in text.splitlines() if "| CMVMED |" in line]
     shares = [float(cell.split()[0]) for row in rows for cell in row[3:5]]
     return wrapped_paragraph(
-        f"Sets with 20 labels and α = 0.1 hold the true class of {min(shares):.0f} to {max(shares):.0f} % of the rows, "
-        f"on average over draws of labels, in each of {len(rows)} settings."
+        f"In {len(rows)} settings with 20 labels and α = 0.1, sets hold the true class of {min(shares):.0f} to "
+        f"{max(shares):.0f} % of the rows, on average over draws of labels."
     )
 
 
