@@ -40,8 +40,6 @@ def part(page, mark):
         ("README.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
         ("docs/index.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
         ("docs/installation.md", "extras", (RESULTS / "extras.md").read_text()),
-        ("docs/installation.md", "import_time", (RESULTS / "import_time.md").read_text()),
-        ("docs/installation.md", "minimum_versions", (RESULTS / "minimum_versions.md").read_text()),
         ("docs/accuracy.md", "accuracy", markdown(accuracy_grid(ACCURACY))),
         ("docs/accuracy.md", "ablation", (RESULTS / "ablation.md").read_text()),
         ("docs/accuracy.md", "calibration", (RESULTS / "calibration.md").read_text()),
