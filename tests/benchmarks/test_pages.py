@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import comparison, comparison_peers, tuned_numbers
+from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
 from benchmarks.pages import (
     RESULTS,
@@ -16,6 +17,7 @@ from benchmarks.pages import (
     accuracy_grid,
     fill,
     headline_table,
+    label_ratios,
     markdown,
     section,
     suite_table,
@@ -24,6 +26,7 @@ from benchmarks.pages import (
 from cmvmed.auto.tuning import Tuning
 
 ACCURACY = (RESULTS / "accuracy.md").read_text()
+ACTIVE = (RESULTS / "active_learning.md").read_text()
 SUITE = (RESULTS / "suite.md").read_text()
 
 
@@ -56,6 +59,9 @@ def part(page, mark):
         ("docs/features.md", "raw_recordings", (RESULTS / "raw_recordings.md").read_text()),
         ("docs/features.md", "feature_cost", (RESULTS / "feature_cost.md").read_text()),
         ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
+        ("docs/labeling.md", "active_ratios", label_ratios(ACTIVE)),
+        ("docs/labeling.md", "active_accuracy", section(ACTIVE, "Mean accuracy on held-out rows")),
+        ("docs/labeling.md", "random_intervals", section((RESULTS / "random_rows.md").read_text(), INTERVALS)),
         ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),
         ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
         ("docs/scaling.md", "peers", (RESULTS / "peers.md").read_text()),
