@@ -147,7 +147,7 @@ class ProjectRows:
         return np.asarray(np.any(present, axis=0))
 
     def part(self, n: int) -> "ProjectRows":
-        """About ``n`` rows, chosen by :func:`part_of_rows`; all if there are no more."""
+        """About ``n`` rows, chosen by ``part_of_rows``; all if there are no more."""
         return self if len(self.ids) <= n else self._take(part_of_rows(self.labels.values, n))
 
     def _take(self, rows: NDArray[np.intp]) -> "ProjectRows":
