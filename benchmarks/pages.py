@@ -220,7 +220,6 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
-    fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     walkthrough = f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```"
     fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))

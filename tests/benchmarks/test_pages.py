@@ -62,7 +62,6 @@ def part(page, mark):
         ("docs/labeling.md", "active_ratios", label_ratios(ACTIVE)),
         ("docs/labeling.md", "active_accuracy", section(ACTIVE, "Mean accuracy on held-out rows")),
         ("docs/labeling.md", "random_intervals", section((RESULTS / "random_rows.md").read_text(), INTERVALS)),
-        ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),
         ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
         ("docs/scaling.md", "peers", (RESULTS / "peers.md").read_text()),
         ("docs/scaling.md", "array_api", (RESULTS / "array_api.md").read_text()),
@@ -117,6 +116,15 @@ def test_tables_have_the_kernels_of_the_result_file():
         "| SVM-2K | rbf | 80.0 ± 1.0 |",
         "| CMVMED.paper() | rbf | **81.0 ± 1.0** |",
         "| CMV-MED in the paper | rbf | 91.7 ± 5.8 |",
+    ]
+
+
+def test_ratios_of_labels_are_the_means_by_part_of_the_labels():
+    means = "| **mean ratio** |  |  | {3} | {4} | {3} | {1} | {2} |"
+    text = "### Held-out rows\n\n" + means.format(*"abcde") + "\n\n### Unlabeled rows\n\n" + means.format(*"vwxyz")
+    assert label_ratios(text).splitlines()[2:] == [
+        "| held-out rows | b | c | d | e |",
+        "| unlabeled rows | w | x | y | z |",
     ]
 
 
