@@ -171,7 +171,10 @@ def test_shares_that_leave_no_freedom_are_numbers(class_prior):
 @pytest.mark.parametrize(
     ("class_prior", "message"),
     [
-        ({"fal": 0.1}, r"class_prior has 'fal', which is no class of the labels: they are \['fall', 'run', 'walk'\]"),
+        (
+            {"fal": 0.1},
+            r"class_prior has 'fal', which is not a class of the labels: they are \['fall', 'run', 'walk'\]",
+        ),
         ({"run": (0.6, 0.3)}, r"of class 'run' is \(0.6, 0.3\), whose first number is larger: give the smallest"),
         (
             {"run": (-0.1, 0.3)},

@@ -105,7 +105,7 @@ def _given_bounds(given: Mapping[Any, object], names: list[Any]) -> ShareBounds:
     unknown = [name for name in given if name not in names]
     if unknown:
         raise ValueError(
-            f"class_prior has {unknown[0]!r}, which is no class of the labels: they are {names}. Correct the name, or "
+            f"class_prior has {unknown[0]!r}, which is not a class of the labels: they are {names}. Correct the name, or "
             "leave the class out."
         )
     bounds = np.array([_bounds_of(name, given.get(name, (0.0, 1.0))) for name in names])

@@ -104,7 +104,7 @@ class SensorSignals:
         if len(lengths) > 1:
             (one, row), (other, far) = list(lengths.items())[:2]
             raise ValueError(
-                f"Signals of different lengths are no array: {self.place(row)} has {one} samples, {self.place(far)} has {other}. "
+                f"Signals of different lengths fit no array: {self.place(row)} has {one} samples, {self.place(far)} has {other}. "
                 "Take them one by one, or cut windows of one length."
             )
         array = np.full((len(self), self.n_channels, next(iter(lengths), 0)), np.nan, dtype=dtype)

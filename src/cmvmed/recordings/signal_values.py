@@ -32,7 +32,7 @@ def as_signal(values: ArrayLike, where: str) -> SignalArray:
         try:
             array = np.asarray(array, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"The signal of {where} holds values that are no numbers: {error}.") from error
+            raise ValueError(f"The signal of {where} holds values that are not numbers: {error}.") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"The signal of {where} must hold real numbers, but its dtype is {array.dtype}.")
     if array.ndim == 1:

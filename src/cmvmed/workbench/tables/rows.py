@@ -41,7 +41,7 @@ def _assign_columns(settings: ProjectSettings, table: RawTable) -> ColumnRoles:
     reserved = _reserved(settings.data, settings, names)
     ignored = [name for pattern in settings.data.ignore for name in _ignored(pattern, names, settings)]
     said = [
-        f"ignore in [data] lists {pattern!r}, which is no column of {table.source}."
+        f"ignore in [data] lists {pattern!r}, which is not a column of {table.source}."
         for pattern in settings.data.ignore
         if not _ignored(pattern, names, settings)
     ]
