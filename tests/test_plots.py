@@ -72,7 +72,7 @@ def test_a_case_that_lacks_a_sensor(figures):
     figure = plot_case(windows(), 1, P, ["walk", "run"], by_sensor={"imu": P})
     assert [text.get_text() for text in figure.axes[3].texts] == ["missing"]
     assert not figure.axes[3].lines
-    with pytest.raises(ValueError, match="no row 4"):
+    with pytest.raises(ValueError, match="no case 4"):
         plot_case(windows(), 4, P, ["walk", "run"])
     with pytest.raises(ValueError, match="There is no sensor 'wall'"):
         plot_case(windows(), 0, P, ["walk", "run"], by_sensor={"wall": P})

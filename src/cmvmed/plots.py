@@ -25,7 +25,7 @@ TRACE_COLORS = ("#1f2933", "#7b8794", "#b6bfc9")
 
 
 def plot_timeline(
-    rows: Recordings,
+    cases: Recordings,
     probabilities: ArrayLike,
     classes: Sequence[Any],
     *,
@@ -38,15 +38,15 @@ def plot_timeline(
 
     Parameters
     ----------
-    rows : Recordings
+    cases : Recordings
         Windows of one recording, as :func:`cmvmed.recordings.cut_windows` makes them: with ``times``.
-    probabilities : (n_rows, n_classes)
-        Of each class, by all sensors together: ``model.predict_proba(rows)``.
+    probabilities : (n_cases, n_classes)
+        Of each class, by all sensors together: ``model.predict_proba(cases)``.
     classes : sequence of n_classes
         Their names in the order of the columns: ``model.classes_``.
-    by_sensor : dict of sensor name -> (n_rows, n_classes), optional
+    by_sensor : dict of sensor name -> (n_cases, n_classes), optional
         Probabilities by one sensor alone, drawn as a strip below its signal, NaN where it says nothing.
-    truth : sequence of n_rows, optional
+    truth : sequence of n_cases, optional
         Known classes, None where unknown, drawn as a strip below the consensus.
     spectrograms : collection of sensor names
         Sensors that are drawn as power over time and frequency, of the first channel, instead of as signals.
@@ -73,14 +73,14 @@ def plot_timeline(
     >>> matplotlib.pyplot.close(figure)
     """
     pyplot = import_optional("matplotlib.pyplot", "plot", "plot_timeline")
-    spans = _spans(rows)
-    p = _checked("probabilities", probabilities, len(rows), len(classes))
-    opinions = _opinions(rows, by_sensor, len(classes))
-    unknown = [name for name in spectrograms if name not in rows.sensors]
+    spans = _spans(cases)
+    p = _checked("probabilities", probabilities, len(cases), len(classes))
+    opinions = _opinions(cases, by_sensor, len(classes))
+    unknown = [name for name in spectrograms if name not in cases.sensors]
     if unknown:
-        raise ValueError(f"There is no sensor {unknown[0]!r}; the sensors are {', '.join(rows.sensors)}.")
+        raise ValueError(f"There is no sensor {unknown[0]!r}; the sensors are {', '.join(cases.sensors)}.")
     colors = _class_colors(pyplot, len(classes))
-    heights = [h for name in rows.sensors for h in (SIGNAL_HEIGHT, *([STRIP_HEIGHT] if name in opinions else []))]
+    heights = [h for name in cases.sensors for h in (SIGNAL_HEIGHT, *([STRIP_HEIGHT] if name in opinions else []))]
     heights += [CONSENSUS_HEIGHT, *([STRIP_HEIGHT] if truth is not None else [])]
     figure, axes = pyplot.subplots(
         len(heights),
@@ -92,7 +92,7 @@ def plot_timeline(
         height_ratios=heights,
     )
     remaining = iter(axes[:, 0])
-    for name, signals in rows.sensors.items():
+    for name, signals in cases.sensors.items():
         draw = _draw_spectrogram if name in spectrograms else _draw_signal
         draw(next(remaining), name, signals, spans)
         if name in opinions:
@@ -109,7 +109,7 @@ def plot_timeline(
 
 
 def plot_case(
-    rows: Recordings,
+    cases: Recordings,
     row: int,
     probabilities: ArrayLike,
     classes: Sequence[Any],
@@ -117,20 +117,20 @@ def plot_case(
     by_sensor: Mapping[str, ArrayLike] | None = None,
     width: float = 9.0,
 ) -> Any:
-    """Draw what each sensor saw in one row: its signal, its spectrogram, and its prediction; below, the consensus.
+    """Draw what each sensor saw in one case: its signal, its spectrogram, and its prediction; below, the consensus.
 
     Parameters
     ----------
-    rows : Recordings
+    cases : Recordings
     row : int
-        Number of the row.
-    probabilities : (n_rows, n_classes)
-        Of each class, by all sensors together: ``model.predict_proba(rows)``.
+        Number of the case.
+    probabilities : (n_cases, n_classes)
+        Of each class, by all sensors together: ``model.predict_proba(cases)``.
     classes : sequence of n_classes
         Their names in the order of the columns: ``model.classes_``.
-    by_sensor : dict of sensor name -> (n_rows, n_classes), optional
+    by_sensor : dict of sensor name -> (n_cases, n_classes), optional
         Probabilities by one sensor alone, NaN where it says nothing: for a pipeline of ``SensorFeatures`` and
-        ``CMVMED``, ``model[-1].predict_proba_by_view(model[0].transform(rows))``.
+        ``CMVMED``, ``model[-1].predict_proba_by_view(model[0].transform(cases))``.
     width : float
         Width of the figure in inches.
 
@@ -138,15 +138,15 @@ def plot_case(
     -------
     matplotlib.figure.Figure
         One row per sensor: all channels over time, power of the first channel over time and frequency, probabilities.
-        A sensor that is missing in the row has an empty panel that says so.
+        A sensor that is missing in the case has an empty row that says so.
     """
     pyplot = import_optional("matplotlib.pyplot", "plot", "plot_case")
-    if not -len(rows) <= row < len(rows):
-        raise ValueError(f"There is no row {row}; there are {len(rows)}, numbered from 0.")
-    p = _checked("probabilities", probabilities, len(rows), len(classes))
-    opinions = _opinions(rows, by_sensor, len(classes))
+    if not -len(cases) <= row < len(cases):
+        raise ValueError(f"There is no case {row}; there are {len(cases)}, numbered from 0.")
+    p = _checked("probabilities", probabilities, len(cases), len(classes))
+    opinions = _opinions(cases, by_sensor, len(classes))
     colors = _class_colors(pyplot, len(classes))
-    n_sensors = len(rows.sensors)
+    n_sensors = len(cases.sensors)
     figure, axes = pyplot.subplots(
         n_sensors + 1,
         3,
@@ -155,7 +155,7 @@ def plot_case(
         layout="constrained",
         width_ratios=(2.0, 2.0, 1.0),
     )
-    for panels, (name, signals) in zip(axes, rows.sensors.items(), strict=False):
+    for panels, (name, signals) in zip(axes, cases.sensors.items(), strict=False):
         one = signals[[row]]
         signal = one[0]
         span = np.array([[0.0, 0.0 if signal is None else signal.shape[1] / signals.sampling_rate]])
@@ -177,9 +177,9 @@ def plot_case(
     for panel in axes[-2, :2]:
         panel.set_xlabel("time (s)")
     _draw_bars(axes[-1, 2], p[row], classes, colors)
-    label = rows.labels[row]
+    label = cases.labels[row]
     known = "not labeled" if label is None else f"labeled {label}"
-    figure.suptitle(f"row {rows.ids[row]}, {known}", fontsize=10)
+    figure.suptitle(f"case {cases.ids[row]}, {known}", fontsize=10)
     axes[-1, 2].set_xlabel("probability")
     figure.align_ylabels(axes[:, 0])
     return figure
@@ -190,12 +190,13 @@ def _class_colors(pyplot: Any, n_classes: int) -> FloatArray:
     return colors
 
 
-def _opinions(rows: Recordings, by_sensor: Mapping[str, ArrayLike] | None, n_classes: int) -> dict[str, FloatArray]:
-    unknown = [name for name in by_sensor or {} if name not in rows.sensors]
+def _opinions(cases: Recordings, by_sensor: Mapping[str, ArrayLike] | None, n_classes: int) -> dict[str, FloatArray]:
+    unknown = [name for name in by_sensor or {} if name not in cases.sensors]
     if unknown:
-        raise ValueError(f"There is no sensor {unknown[0]!r}; the sensors are {', '.join(rows.sensors)}.")
+        raise ValueError(f"There is no sensor {unknown[0]!r}; the sensors are {', '.join(cases.sensors)}.")
     return {
-        name: _checked(f"by_sensor[{name!r}]", given, len(rows), n_classes) for name, given in (by_sensor or {}).items()
+        name: _checked(f"by_sensor[{name!r}]", given, len(cases), n_classes)
+        for name, given in (by_sensor or {}).items()
     }
 
 
@@ -213,13 +214,13 @@ def _draw_bars(axis: Any, p: FloatArray, classes: Sequence[Any], colors: FloatAr
     axis.tick_params(labelsize=7)
 
 
-def _spans(rows: Recordings) -> FloatArray:
+def _spans(cases: Recordings) -> FloatArray:
     """Return start and end of each window, cut where the next one begins, so that overlaps are drawn once."""
-    if rows.times is None:
-        raise ValueError("The rows have no times: plot windows of a long recording, as cut_windows makes them.")
-    if rows.groups is not None and len(set(rows.groups.tolist())) > 1:
-        raise ValueError("The rows are of several recordings: plot one at a time, rows[rows.groups == name].")
-    spans = np.array(rows.times, dtype=np.float64)
+    if cases.times is None:
+        raise ValueError("The cases have no times: plot windows of a long recording, as cut_windows makes them.")
+    if cases.groups is not None and len(set(cases.groups.tolist())) > 1:
+        raise ValueError("The cases are of several recordings: plot one at a time, cases[cases.groups == name].")
+    spans = np.array(cases.times, dtype=np.float64)
     order = np.argsort(spans[:, 0], kind="stable")
     spans[order[:-1], 1] = np.minimum(spans[order[:-1], 1], spans[order[1:], 0])
     return spans
@@ -229,7 +230,7 @@ def _checked(name: str, values: ArrayLike, n: int, n_classes: int) -> FloatArray
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (n, n_classes):
         raise ValueError(
-            f"{name} must be ({n}, {n_classes}), one line per row and one column per class, got {array.shape}."
+            f"{name} must be ({n}, {n_classes}), one row per case and one column per class, got {array.shape}."
         )
     return array
 
