@@ -196,7 +196,6 @@ def fill_from_results() -> None:
     fill(ROOT / "README.md", "suite", headline_table((RESULTS / "suite.md").read_text()))
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
         fill(page, "python_lines", (RESULTS / "python_lines.md").read_text())
-    fill(ROOT / "docs" / "installation.md", "extras", (RESULTS / "extras.md").read_text())
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
         "accuracy": markdown(accuracy_grid(measured)),

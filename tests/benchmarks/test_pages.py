@@ -42,7 +42,6 @@ def part(page, mark):
         ("README.md", "suite", headline_table(SUITE)),
         ("README.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
         ("docs/index.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
-        ("docs/installation.md", "extras", (RESULTS / "extras.md").read_text()),
         ("docs/accuracy.md", "accuracy", markdown(accuracy_grid(ACCURACY))),
         ("docs/accuracy.md", "ablation", (RESULTS / "ablation.md").read_text()),
         ("docs/accuracy.md", "calibration", (RESULTS / "calibration.md").read_text()),
