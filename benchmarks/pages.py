@@ -198,6 +198,17 @@ def groups_that_differ(text: str) -> str:
     return "\n".join([head, rule, *(row for row in rows if ", differ |" in row or "per class" in row)])
 
 
+def label_ratios(text: str) -> str:
+    """Labels by ``suggest`` and by margins for each random one, from the output of ``benchmarks.active_learning``."""
+    cells = [["judged on", "suggest, 25% of the labels", "50%", "100%", "margin, 100%"], ["---"] * 5]
+    for heading in ("Held-out rows", "Unlabeled rows"):
+        *_, margin, suggest, quarter, half = (
+            cell.strip() for cell in section(text, heading).splitlines()[-1].strip("| ").split("|")
+        )
+        cells.append([heading.lower(), quarter, half, suggest, margin])
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
 def fill_reproduction() -> None:
     """Write Table 1, Figure 2 and the paper's claims to docs/reproduction.md, from the experiments in the result file."""
     rows = read_results(RESULTS / "reproduction.csv")
@@ -222,8 +233,6 @@ def fill_from_results() -> None:
     fill(ROOT / "README.md", "suite", headline_table((RESULTS / "suite.md").read_text()))
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
         fill(page, "python_lines", (RESULTS / "python_lines.md").read_text())
-    for mark in ("extras", "import_time", "minimum_versions"):
-        fill(ROOT / "docs" / "installation.md", mark, (RESULTS / f"{mark}.md").read_text())
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
         "accuracy": markdown(main_methods(accuracy_grid(measured))),
@@ -243,31 +252,21 @@ def fill_from_results() -> None:
     coverage = coverage_sentence((RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", coverage)
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
-    fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     walkthrough = f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```"
     fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
     for mark in ("peers", "array_api"):
         fill(ROOT / "docs" / "scaling.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
-    fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
-    fill(ROOT / "docs" / "labeling_page.md", "labeling_user", (RESULTS / "labeling_user.md").read_text())
     fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
     fill(ROOT / "docs" / "defaults.md", "tuning", tuned_numbers.table())
     labeling = (RESULTS / "active_learning.md").read_text()
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
-    headings = {
-        "active_learning": "Held-out rows",
-        "active_accuracy": "Mean accuracy on held-out rows",
-        "active_unlabeled": "Unlabeled rows",
-        "active_estimates": "Expected accuracy",
-    }
-    for mark, heading in headings.items():
-        fill(ROOT / "docs" / "labeling.md", mark, section(labeling, heading))
+    fill(ROOT / "docs" / "labeling.md", "active_ratios", label_ratios(labeling))
+    fill(ROOT / "docs" / "labeling.md", "active_accuracy", section(labeling, "Mean accuracy on held-out rows"))
     random_rows = (RESULTS / "random_rows.md").read_text()
     fill(ROOT / "docs" / "labeling.md", "random_runs", random_rows.split("###")[0])
-    for mark, heading in {"random_labels": "Held-out rows", "random_intervals": INTERVALS}.items():
-        fill(ROOT / "docs" / "labeling.md", mark, section(random_rows, heading))
+    fill(ROOT / "docs" / "labeling.md", "random_intervals", section(random_rows, INTERVALS))
 
 
 def main() -> None:

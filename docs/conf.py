@@ -64,10 +64,9 @@ html_title = "cmvmed"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "installation": []}  # pages of no section
+html_sidebars = {"**": ["contents.html"]}
 html_theme_options = {
-    "header_links_before_dropdown": 7,
-    "navbar_align": "left",
+    "navbar_center": [],  # the contents are at the left of every page
     "navigation_with_keys": False,
     "show_prev_next": False,
     "show_toc_level": 2,

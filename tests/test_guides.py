@@ -82,6 +82,6 @@ def test_a_wrong_command_of_a_guide_is_noticed():
 
 
 def test_every_guide_is_in_the_index():
-    index = (GUIDES[0].parent / "index.md").read_text(encoding="utf-8")
-    assert all(f"]({page.name})" in index and f"\n{page.stem}\n" in index for page in GUIDES)
+    index, start = (folder.joinpath("index.md").read_text(encoding="utf-8") for folder in GUIDES[0].parents[:2])
+    assert all(f"]({page.name})" in index and f"\nguides/{page.stem}\n" in start for page in GUIDES)
     assert len(GUIDES) == 7

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import comparison, comparison_peers, tuned_numbers
+from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
 from benchmarks.pages import (
     RESULTS,
@@ -19,6 +20,7 @@ from benchmarks.pages import (
     fill,
     groups_that_differ,
     headline_table,
+    label_ratios,
     main_methods,
     markdown,
     mean_rows,
@@ -29,6 +31,7 @@ from benchmarks.pages import (
 from cmvmed.auto.tuning import Tuning
 
 ACCURACY = (RESULTS / "accuracy.md").read_text()
+ACTIVE = (RESULTS / "active_learning.md").read_text()
 SUITE = (RESULTS / "suite.md").read_text()
 
 
@@ -44,9 +47,6 @@ def part(page, mark):
         ("README.md", "suite", headline_table(SUITE)),
         ("README.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
         ("docs/index.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
-        ("docs/installation.md", "extras", (RESULTS / "extras.md").read_text()),
-        ("docs/installation.md", "import_time", (RESULTS / "import_time.md").read_text()),
-        ("docs/installation.md", "minimum_versions", (RESULTS / "minimum_versions.md").read_text()),
         ("docs/accuracy.md", "accuracy", markdown(main_methods(accuracy_grid(ACCURACY)))),
         ("docs/accuracy.md", "calibration", (RESULTS / "calibration.md").read_text()),
         ("docs/accuracy.md", "suite", suite_table(SUITE)),
@@ -58,7 +58,9 @@ def part(page, mark):
         ("docs/inspection.md", "prediction_sets", coverage_sentence((RESULTS / "prediction_sets.md").read_text())),
         ("docs/features.md", "raw_recordings", mean_rows((RESULTS / "raw_recordings.md").read_text())),
         ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
-        ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),
+        ("docs/labeling.md", "active_ratios", label_ratios(ACTIVE)),
+        ("docs/labeling.md", "active_accuracy", section(ACTIVE, "Mean accuracy on held-out rows")),
+        ("docs/labeling.md", "random_intervals", section((RESULTS / "random_rows.md").read_text(), INTERVALS)),
         ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
         ("docs/scaling.md", "peers", (RESULTS / "peers.md").read_text()),
         ("docs/scaling.md", "array_api", (RESULTS / "array_api.md").read_text()),
@@ -113,6 +115,15 @@ def test_tables_have_the_kernels_of_the_result_file():
         "| SVM-2K | rbf | 80.0 ± 1.0 |",
         "| CMVMED.paper() | rbf | **81.0 ± 1.0** |",
         "| CMV-MED in the paper | rbf | 91.7 ± 5.8 |",
+    ]
+
+
+def test_ratios_of_labels_are_the_means_by_part_of_the_labels():
+    means = "| **mean ratio** |  |  | {3} | {4} | {3} | {1} | {2} |"
+    text = "### Held-out rows\n\n" + means.format(*"abcde") + "\n\n### Unlabeled rows\n\n" + means.format(*"vwxyz")
+    assert label_ratios(text).splitlines()[2:] == [
+        "| held-out rows | b | c | d | e |",
+        "| unlabeled rows | w | x | y | z |",
     ]
 
 

@@ -106,7 +106,7 @@ def test_paths_are_relative_to_the_project_file(tmp_path, monkeypatch):
         (["nowhere.csv"], 1, "no file or folder"),
         ([], 2, "Give the path of your data, or --example"),
         (["room.csv", "--example"], 2, "Give the path of your data, or --example"),
-        (["--example", "--dry-run"], 2, "without --dry-run"),
+        (["--example", "--dry-run"], 2, "not --example with --dry-run"),
     ],
 )
 def test_errors(tmp_path, monkeypatch, arguments, code, words):

@@ -114,7 +114,7 @@ def test_a_table_that_cannot_be_written_completely_leaves_nothing(rows, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["new.csv", "-o", "out.xlsx"], 2, "says no known format; use .csv, .parquet, .feather"),
+        (["new.csv", "-o", "out.xlsx"], 2, "has no known ending; use .csv, .parquet, .feather"),
         (["new.csv", "-m", "none.cmvmed"], 2, "There is no model file 'none.cmvmed'. `cmvmed train` writes one"),
         (["new.csv", "-m", "new.csv"], 1, "new.csv is not a cmvmed model file"),
         (["nothing.csv"], 1, "There is no file or folder 'nothing.csv'"),

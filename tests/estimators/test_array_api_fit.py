@@ -231,7 +231,7 @@ def test_errors_are_those_of_other_rows(xp):
         model.fit(put(xp, X[:0]), y[:0])
     with pytest.raises(ValueError, match="X has 2500 rows, y 2499"):
         model.fit(put(xp, X), put(xp, y[:-1]))
-    with pytest.raises(ValueError, match="y='label' is no column of X"):
+    with pytest.raises(ValueError, match="y='label' is not a column of X"):
         model.fit(put(xp, X), "label")
     model.set_params(views=None)
     with pytest.raises(ValueError, match="unequal numbers of rows"):

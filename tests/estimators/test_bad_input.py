@@ -54,7 +54,7 @@ def changed(X, row, column, value):
         (np.arange(39) % 2, r"X has 40 rows, y 39"),
         (np.linspace(0.0, 1.0, 40), "Unknown label type: continuous"),
         (np.array([0, "a", 1.5] + [None] * 37, dtype=object), "y mixes labels of different types"),
-        (np.r_[0.0, 1.0, np.inf, np.full(37, np.nan)], "y contains infinity, which is no class"),
+        (np.r_[0.0, 1.0, np.inf, np.full(37, np.nan)], "y contains infinity, which is not a class"),
         (np.zeros((40, 2), int), r"y should be a 1d array, got an array of shape \(40, 2\)"),
         (None, "requires y to be passed, but the target y is None: give the classes"),
         ([], "y is empty"),
@@ -532,7 +532,7 @@ def test_unknown_values_of_parameters_of_med(parameter, value, message, partly):
         (lambda v: {"audio": v}, r"{} has no entry for view 'video'; the views are \['audio', 'video'\]"),
         (
             lambda v: {"audio": v, "video": v, "radar": v},
-            r"{} has an entry for 'radar', which is no view; the views are",
+            r"{} has an entry for 'radar', which is not a view; the views are",
         ),
     ],
 )
@@ -547,7 +547,7 @@ def test_settings_by_view_that_do_not_match_the_views(parameter, form, message, 
     [
         ([1.0], r"view_weights has 1 entries but there are 2 views"),
         ({"audio": 1.0}, r"view_weights has no entry for view 'video'"),
-        ({"audio": 1.0, "video": 1.0, "x": 1.0}, r"view_weights has an entry for 'x', which is no view"),
+        ({"audio": 1.0, "video": 1.0, "x": 1.0}, r"view_weights has an entry for 'x', which is not a view"),
     ],
 )
 def test_view_weights_that_do_not_match_the_views(weights, message, partly):

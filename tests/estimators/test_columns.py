@@ -187,7 +187,7 @@ def test_scores_of_files_by_a_column(tmp_path, frame, partly, model):
 
 
 def test_a_column_of_labels_that_is_not_there(frame, partly):
-    with pytest.raises(ValueError, match=r"y='label' is no column of X, whose columns are \['a_0', 'a_1'"):
+    with pytest.raises(ValueError, match=r"y='label' is not a column of X, whose columns are \['a_0', 'a_1'"):
         CMVMED(views=VIEWS).fit(frame, "label")
-    with pytest.raises(ValueError, match=r"y='label' is no column of X, whose columns are not named; y must be"):
+    with pytest.raises(ValueError, match=r"y='label' is not a column of X, whose columns are not named; y must be"):
         CMVMED(views=[3, 2]).fit(partly.X, "label")

@@ -202,11 +202,11 @@ WARNED = {
     ),
     "the marker as a text": (
         lambda d: fit(d.X, d.y, unlabeled="-1"),
-        "30 of 40 labels in y are -1, which counts as a class of its own, as unlabeled='-1' is no number.*pass unlabeled=-1",
+        "30 of 40 labels in y are -1, which counts as a class.*because unlabeled='-1' is not a number.*pass unlabeled=-1",
     ),
     "NaN as the marker of -1": (
         lambda d: fit(d.X, d.y, unlabeled=np.nan),
-        "labels in y are -1.*unlabeled=nan is no number",
+        "labels in y are -1.*unlabeled=nan is not a number",
     ),
     "classes that differ by case": (
         lambda d: fit(d.X, np.array(["cat", "Cat ", "dog"])[np.arange(40) % 3]),

@@ -167,7 +167,7 @@ def test_blocks_of_dask_predictions_without_rows(problem, in_memory):
 def test_views_in_dask_and_not(problem):
     frame, y = problem
     first, second = halves(frame)
-    with pytest.raises(ValueError, match="View 'view1' is no dask collection, but others are"):
+    with pytest.raises(ValueError, match="View 'view1' is not a dask collection, but others are"):
         CMVMED().fit([dd.from_pandas(first, npartitions=2), second], y)
 
 
@@ -222,7 +222,7 @@ def test_files_of_one_name_must_have_the_same_rows(tmp_path, problem):
 def test_names_of_label_columns(tmp_path, problem):
     path = tmp_path / "all.parquet"
     with_labels(problem).to_parquet(path)
-    with pytest.raises(ValueError, match=r"y='class' is no column of X, whose columns are \['first_0'"):
+    with pytest.raises(ValueError, match=r"y='class' is not a column of X, whose columns are \['first_0'"):
         CMVMED(views=VIEWS).fit(path, "class")
     with pytest.raises(ValueError, match="y='label' is in more than one table of X"):
         CMVMED().fit([path, path], "label")

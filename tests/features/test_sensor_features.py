@@ -147,7 +147,7 @@ def test_class_codes():
     assert class_codes({}, ["a", None, np.nan, "b", "a"], 5).tolist() == [0, -1, -1, 1, 0]
     assert class_codes({}, np.array([3, -1, 5]), 3).tolist() == [0, -1, 1]
     assert class_codes({}, None, 2).tolist() == [-1, -1]
-    with pytest.raises(ValueError, match="y has 1 labels for 2 cases"):
+    with pytest.raises(ValueError, match="y has 1 labels for 2 rows"):
         class_codes({}, ["a"], 2)
 
 
@@ -158,7 +158,7 @@ def test_mistakes():
         features.fit(np.zeros((3, 2, 10)))
     with pytest.raises(ValueError, match=r"sampling_rate .* 'neck'"):
         features.fit({"neck": np.zeros((3, 1, 20))})
-    with pytest.raises(ValueError, match="the same number of cases"):
+    with pytest.raises(ValueError, match="the same number of rows"):
         SensorFeatures("statistics").fit({"a": np.zeros((3, 1, 20)), "b": np.zeros((2, 1, 20))})
     with pytest.raises(ValueError, match=r"kind .* 'wrist'"):
         SensorFeatures({"ankle": "statistics"}, sampling_rate=made.sampling_rates).fit(made.signals)

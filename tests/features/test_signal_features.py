@@ -129,23 +129,23 @@ def test_errors_name_case_sensor_and_file():
     broken[0, 4] = np.nan
     signals = SensorSignals([np.ones((1, 30)), broken], 50.0, ("x",), files=["a.wav", "b.wav"])
     sensor = Recordings({"left": signals}, ids=["monday", "tuesday"])["left"]
-    with pytest.raises(ValueError, match=r"case 'tuesday', sensor 'left' \(file 'b.wav'\) has 1 NaN"):
+    with pytest.raises(ValueError, match=r"row 'tuesday', sensor 'left' \(file 'b.wav'\) has 1 NaN"):
         SignalFeatures("statistics").fit(sensor)
 
 
 def test_other_mistakes():
     features = SignalFeatures("statistics", sampling_rate=50.0).fit(np.random.default_rng(0).normal(size=(3, 2, 40)))
-    with pytest.raises(ValueError, match="channels, but case 0 has 2 and case 1 has 1"):
+    with pytest.raises(ValueError, match="channels, but row 0 has 2 and row 1 has 1"):
         features.transform([np.zeros((2, 40)), np.zeros((1, 40))])
     with pytest.raises(ValueError, match="has 1 channels"):
         features.transform(np.zeros((3, 1, 40)))
     with pytest.raises(ValueError, match=r"100 Hz, .* 50 Hz"):
         features.transform(SensorSignals([np.zeros((2, 40))], 100.0, ("x", "y")))
-    with pytest.raises(ValueError, match=r"No case .*'signal'"):
+    with pytest.raises(ValueError, match=r"No row .*'signal'"):
         SignalFeatures("statistics").fit([None, None])
     with pytest.raises(ValueError, match="sampling_rate must be"):
         SignalFeatures("statistics", sampling_rate=-1.0).fit(np.zeros((3, 1, 40)))
-    with pytest.raises(ValueError, match=r"case 1, .* real numbers"):
+    with pytest.raises(ValueError, match=r"row 1, .* real numbers"):
         SignalFeatures("statistics").fit([np.zeros((1, 9)), np.array([["a"]])])
 
 

@@ -45,9 +45,9 @@ def test_the_keys_are_those_of_the_page():
     assert described == shown
 
 
-@pytest.mark.parametrize("text", list(STRATEGIES.values())[1:4])
+@pytest.mark.parametrize("text", STRATEGIES.values())
 def test_orders_are_described(text):
-    assert text in " ".join(PAGE.split())
+    assert f"\n| {text} |" in PAGE
 
 
 def test_numbers_agree():

@@ -57,7 +57,7 @@ def test_a_fit_keeps_to_rough_shares_also_of_a_class_without_labels(worker, labe
     free = worker.fit(7, labels, None, "auto")
     unlabeled, k = [label is None for label in labels], int(free.probabilities.mean(axis=0).argmax())
     bound = 0.5 * float(free.probabilities[unlabeled].mean(axis=0)[k])
-    with pytest.warns(UserWarning, match="has 'unseen', of which there are no labels"):
+    with pytest.warns(UserWarning, match="has 'unseen', but no row has this label"):
         found = worker.fit(8, labels, None, {free.classes[k]: (0.0, bound), "unseen": (0.0, 0.01)})
     assert found.probabilities[unlabeled].mean(axis=0)[k] == pytest.approx(bound + 0.01, abs=1e-4)
     assert worker.fit(9, labels, None, "auto").probabilities[unlabeled].mean(axis=0)[k] > bound + 0.02

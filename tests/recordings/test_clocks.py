@@ -109,7 +109,7 @@ def table(**columns):
 
 def test_gaps_in_the_times_of_a_case():
     frame = table(x=np.arange(40.0)).drop(index=[5, 6])
-    with pytest.warns(UserWarning, match=r"case 'a', sensor 'x' has gaps"):
+    with pytest.warns(UserWarning, match=r"row 'a', sensor 'x' has gaps"):
         assert from_frame(frame, id="id", time="t")["x"].present.tolist() == [False, True]
     filled = from_frame(frame, id="id", time="t", gaps="interpolate")["x"]
     np.testing.assert_allclose(filled[0][0], np.arange(20.0))
@@ -120,23 +120,23 @@ def test_gaps_in_the_times_of_a_case():
 @pytest.mark.parametrize(
     ("frame", "given", "message"),
     [
-        (table(t=0.0), {}, "Case 'a' has two rows at the time 0.000000 s"),
-        (table(t=[None] + [1.0] * 39), {}, "Case 'a' has no time in row 0"),
-        (table(id=[None] + ["a"] * 39), {}, "Column 'id' is empty in row 0"),
+        (table(t=0.0), {}, "Row 'a' has two lines at the time 0.000000 s"),
+        (table(t=[None] + [1.0] * 39), {}, "Row 'a' has no time in line 0"),
+        (table(id=[None] + ["a"] * 39), {}, "Column 'id' is empty in line 0"),
         (
             table(label=list("pq") * 20),
             {"labels": "label"},
-            "Case 'a' has several labels in column 'label': 'p' and 'q'",
+            "Row 'a' has several labels in column 'label': 'p' and 'q'",
         ),
         (table(x="1.5"), {"sensors": ["x"]}, "Column 'x' must hold numbers"),
         (table().drop(columns="x"), {}, "no column of numbers besides 'id', 't'"),
         (table(), {"sensors": {"acc": ["x", "y"]}}, "no column 'y'; its columns are 'id', 't', 'x'"),
         (table(), {"sampling_rate": 400.0}, "sampling rate 400 Hz, from the times 4 Hz"),
         (table(), {"sampling_rate": {"x": -1.0}}, "positive number of Hz"),
-        (table()[:0], {}, "has no rows"),
+        (table()[:0], {}, "has no lines"),
         (table(), {"gaps": "zero"}, "gaps must be one of 'missing', 'interpolate', 'error'"),
         (table(), {"time": None}, "pass time= or sampling_rate="),
-        (table()[[True] + [False] * 39], {}, "No case has two samples of sensor 'x'"),
+        (table()[[True] + [False] * 39], {}, "No row has two samples of sensor 'x'"),
     ],
 )
 def test_wrong_tables(frame, given, message):

@@ -35,7 +35,7 @@ def test_rows_and_columns():
     assert cases[cases.labels == "loud"].n == 5
     assert cases[["right"]].columns == ["right"]
     assert cases[[]].n == 0
-    assert "10 cases, 10 labeled; sensors left (2 x 100 Hz)" in repr(cases)
+    assert "10 rows, 10 labeled; sensors left (2 x 100 Hz)" in repr(cases)
 
 
 def test_splits_pipelines_and_cross_validation():
@@ -89,17 +89,17 @@ def test_errors_name_the_case_the_sensor_and_the_file():
     cases = Recordings({"acc": SensorSignals(signals, 10.0, ("x",), files=["a.csv", "b.csv"])}, ids=["one", "two"])
     with pytest.raises(ValueError, match=r"'two', .*'acc' .*'b.csv'.* 5 samples"):
         WindowFeatures(10.0).fit_transform(cases["acc"])
-    with pytest.raises(ValueError, match=r"'one', .* 40 samples, case 'two'"):
+    with pytest.raises(ValueError, match=r"'one', .* 40 samples, row 'two'"):
         cases["acc"].to_array()
-    assert cases[[1]].place(0, "acc") == "case 'two', sensor 'acc' (file 'b.csv')"
+    assert cases[[1]].place(0, "acc") == "row 'two', sensor 'acc' (file 'b.csv')"
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"ids": ["a", "a"]}, "'a' occurs more than once"),
-        ({"ids": ["a"]}, "ids has 1 entries for 2 cases"),
-        ({"labels": ["a"]}, "labels has 1 entries for 2 cases"),
+        ({"ids": ["a"]}, "ids has 1 entries for 2 rows"),
+        ({"labels": ["a"]}, "labels has 1 entries for 2 rows"),
         ({"groups": [1, 2, 3]}, "groups has 3 entries"),
     ],
 )
@@ -110,7 +110,7 @@ def test_wrong_columns(given, message):
 
 def test_wrong_sensors():
     one, two = SensorSignals([None], 1.0, ("x",)), SensorSignals([None, None], 1.0, ("x",))
-    with pytest.raises(ValueError, match=r"same number of cases.*'a' \(1\), 'b' \(2\)"):
+    with pytest.raises(ValueError, match=r"same number of rows.*'a' \(1\), 'b' \(2\)"):
         Recordings({"a": one, "b": two})
     with pytest.raises(ValueError, match="at least one sensor"):
         Recordings({})

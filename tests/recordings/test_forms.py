@@ -161,7 +161,7 @@ class TestGaps:
         return X
 
     def test_a_gap_is_a_missing_sensor(self):
-        with pytest.warns(UserWarning, match="case 1, sensor 'channel0' has gaps"):
+        with pytest.warns(UserWarning, match="row 1, sensor 'channel0' has gaps"):
             recordings = from_array(self.with_gap())
         assert recordings["channel0"].present.tolist() == [True, False, True]
         assert recordings["channel1"].present.all()
@@ -170,7 +170,7 @@ class TestGaps:
         filled = from_array(self.with_gap(), gaps="interpolate")["channel0"][1][0]
         left, right = self.X[1, 0, 3], self.X[1, 0, 6]
         np.testing.assert_allclose(filled[4:6], [left + (right - left) / 3, left + 2 * (right - left) / 3])
-        with pytest.raises(ValueError, match="case 'b', sensor 'channel0' has 2 NaN"):
+        with pytest.raises(ValueError, match="row 'b', sensor 'channel0' has 2 NaN"):
             from_array(self.with_gap(), ids="abc", gaps="error")
 
     def test_a_dead_channel_is_a_missing_sensor_and_no_gap(self):

@@ -1,4 +1,4 @@
-"""Mistakes with recordings: each gives one error that names the file, case or sensor, and says what to do."""
+"""Mistakes with recordings: each gives one error that names the file, row or sensor, and says what to do."""
 
 from __future__ import annotations
 
@@ -87,25 +87,25 @@ def cases_with(attribute, *shapes):
 MISTAKES = {
     # arrays
     "one_case": (lambda: from_array(X[0, 0]), "shape (20,)", "X[np.newaxis]"),
-    "four_dimensions": (lambda: from_array(X[np.newaxis]), "n_cases, n_channels, n_timepoints"),
-    "no_cases": (lambda: from_array([]), "no cases"),
+    "four_dimensions": (lambda: from_array(X[np.newaxis]), "n_rows, n_channels, n_timepoints"),
+    "no_cases": (lambda: from_array([]), "no rows"),
     "dict_for_array": (lambda: from_array({"a": X}), "from_sensors"),
-    "texts": (lambda: from_array([["a", "b"]]), "case 0", "real numbers"),
-    "objects": (lambda: from_array([np.array([1, "x"], dtype=object)], ids=["w"]), "case 'w'", "no numbers"),
+    "texts": (lambda: from_array([["a", "b"]]), "row 0", "real numbers"),
+    "objects": (lambda: from_array([np.array([1, "x"], dtype=object)], ids=["w"]), "row 'w'", "not numbers"),
     "complex": (lambda: from_array(X * 1j), "complex", "real numbers"),
-    "unequal_channels": (lambda: from_array([X[0], X[0, :1]], ids=["p", "q"]), "case 'p' has 2", "case 'q' has 1", "(1, 20)"),
-    "case_of_three_dimensions": (lambda: from_sensors({"mic": [X]}), "case 0, sensor 'mic'", "(3, 2, 20)"),
+    "unequal_channels": (lambda: from_array([X[0], X[0, :1]], ids=["p", "q"]), "row 'p' has 2", "row 'q' has 1", "(1, 20)"),
+    "case_of_three_dimensions": (lambda: from_sensors({"mic": [X]}), "row 0, sensor 'mic'", "(3, 2, 20)"),
     "channel_beyond": (lambda: from_array(X, sensors={"a": 2}), "'a'", "channels 0 to 1"),
     "too_few_names": (lambda: from_array(X, sensors=["a"]), "names 1 channels", "X has 2"),
     "empty_sensor": (lambda: from_array(X, sensors={"a": []}), "'a' has no channels"),
     "rate_zero": (lambda: from_array(X, 0), "positive number of Hz"),
     "rate_missing": (lambda: from_sensors({"a": X, "b": X}, {"a": 1.0}), "no entry for sensor 'b'"),
-    "nothing_at_all": (lambda: from_sensors({"a": [None, None]}), "No case of sensor 'a' has a signal"),
+    "nothing_at_all": (lambda: from_sensors({"a": [None, None]}), "No row of sensor 'a' has a signal"),
     "all_nan": (lambda: from_array(X * np.nan), "all are None, empty or NaN"),
     "dicts_and_lists": (lambda: from_sensors({"a": X, "b": {"x": X[0]}}), "Either all sensors are dicts"),
-    "label_of_no_case": (lambda: from_sensors({"a": {"p": X[0]}}, labels={"q": 1}), "'q'", "cases are 'p'"),
+    "label_of_no_case": (lambda: from_sensors({"a": {"p": X[0]}}, labels={"q": 1}), "'q'", "rows are 'p'"),
     "numbers_of_cases": (lambda: from_sensors({"a": X, "b": X[:2]}), "'a' (3)", "'b' (2)"),
-    "too_many_ids": (lambda: from_array(X, ids="abcd"), "ids has 4 entries for 3 cases"),
+    "too_many_ids": (lambda: from_array(X, ids="abcd"), "ids has 4 entries for 3 rows"),
     # long recordings
     "transposed": (lambda: long_recording("d", {"a": np.zeros((100, 2))}, 1), "'d', sensor 'a'", "transpose"),
     "no_rate": (lambda: long_recording("d", DAY), "rate of sensor 'a' is unknown"),

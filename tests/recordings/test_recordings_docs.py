@@ -42,17 +42,17 @@ def run(code, names):
 
 
 def predictions(names):
-    """The predictions of the first example, for the cases that another one made."""
+    """The predictions of the first example, for the rows that another one made."""
     learned = FIRST[FIRST.index("model = ") :]
     return run(learned, names)["predicted"]
 
 
-def check_cases(cases, X, sensors):
-    """The cases are those of the array that the first block learns from."""
-    assert cases.columns == list(sensors)
+def check_rows(rows, X, sensors):
+    """The rows are those of the array that the first block learns from."""
+    assert rows.columns == list(sensors)
     for name, channels in sensors.items():
-        np.testing.assert_allclose(cases[name].to_array(), X[:, channels], rtol=1e-12)
-    assert cases.labels.tolist() == [["back", "fore"][c] if i < 20 else None for i, c in enumerate(IS_FORE)]
+        np.testing.assert_allclose(rows[name].to_array(), X[:, channels], rtol=1e-12)
+    assert rows.labels.tolist() == [["back", "fore"][c] if i < 20 else None for i, c in enumerate(IS_FORE)]
 
 
 def test_the_first_example(names):
@@ -65,28 +65,28 @@ def test_from_arrays_to_predictions_takes_at_most_five_lines():
 
 
 def test_dict_of_sensors(names):
-    cases = run(SENSORS, names)["cases"]
-    assert cases["mic"].present.tolist() == [False, True]
-    assert cases.labels.tolist() == ["walk", None]
+    rows = run(SENSORS, names)["rows"]
+    assert rows["mic"].present.tolist() == [False, True]
+    assert rows.labels.tolist() == ["walk", None]
 
 
 def test_long_table(names):
     run(LONG_TABLE, names)
-    assert names["cases"].sampling_rates == {"acc": 50.0, "belt": 50.0}
-    check_cases(names["cases"], names["X"], {"acc": [0, 1, 2], "belt": [3]})
+    assert names["rows"].sampling_rates == {"acc": 50.0, "belt": 50.0}
+    check_rows(names["rows"], names["X"], {"acc": [0, 1, 2], "belt": [3]})
 
 
-def test_files_of_cases(names):
+def test_files_of_rows(names):
     sensors = {"ts(": {"acc": [0, 1, 2], "gyr": [3, 4, 5]}, "hdf5(": {"acc": [0, 1, 2], "gyr": [3, 4, 5]}}
     run(FILES, names)
     for line in READERS.strip().splitlines():
-        cases = run(line, names)["cases"]
+        rows = run(line, names)["rows"]
         for reader, expected in sensors.items():
             if reader in line:
-                check_cases(cases, names["X"], expected)
-    assert cases.labels.tolist() == ["human", "horse", None, None]
-    features = views_transformer({name: (MFCC(), name) for name in cases.columns})
-    assert features.fit_transform(cases).shape == (4, 400)
+                check_rows(rows, names["X"], expected)
+    assert rows.labels.tolist() == ["human", "horse", None, None]
+    features = views_transformer({name: (MFCC(), name) for name in rows.columns})
+    assert features.fit_transform(rows).shape == (4, 400)
 
 
 @pytest.mark.filterwarnings("ignore:The model learned nothing")  # the signals are noise
@@ -96,25 +96,25 @@ def test_long_recordings(names):
     run(RECORDINGS, names)
     days, night = WINDOWS.split("night = ")
     run(days, names)
-    cases = names["cases"]
-    assert set(cases.labels) == {"walk", "run", None}
-    missing = [signal is None for signal in cases["wall"]]
+    rows = names["rows"]
+    assert set(rows.labels) == {"walk", "run", None}
+    missing = [signal is None for signal in rows["wall"]]
     assert missing == [
-        not (g == "monday" and end <= 59.65) for g, (_, end) in zip(cases.groups, cases.times, strict=True)
+        not (g == "monday" and end <= 59.65) for g, (_, end) in zip(rows.groups, rows.times, strict=True)
     ]
-    names["cases"] = cases[::3]
-    assert len(predictions(names)) == -(-cases.n // 3)
+    names["rows"] = rows[::3]
+    assert len(predictions(names)) == -(-rows.n // 3)
     run("night = " + night, names)
-    assert names["cases"].sampling_rates == {"heart": 100.0, "breath": 10.0}
-    assert names["cases"].n == 30
+    assert names["rows"].sampling_rates == {"heart": 100.0, "breath": 10.0}
+    assert names["rows"].n == 30
 
 
 def test_labels_in_a_long_table(names):
     run("import pandas as pd", names)
     run(WINDOWS.splitlines()[0], names)
-    cases = run(LOG, names)["cases"]
-    assert set(cases.labels) == {"walk", "run", None}
-    assert cases.n == 2 * 59
+    rows = run(LOG, names)["rows"]
+    assert set(rows.labels) == {"walk", "run", None}
+    assert rows.n == 2 * 59
 
 
 def test_pictures(names):

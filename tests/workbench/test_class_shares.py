@@ -33,7 +33,7 @@ def test_numbers_and_pairs_are_ranges_and_anything_else_is_none():
 
 
 def test_rows_of_a_class_without_labels_may_be_predicted_as_another():
-    with pytest.warns(UserWarning, match="has 'fall', of which there are no labels: it is left out. Correct the name"):
+    with pytest.warns(UserWarning, match="has 'fall', but no row has this label, so it is left out. Correct the name"):
         found = prior_of_labeled({"walk": 0.3, "run": [0.2, 0.99], "fall": [0, 0.02]}, ["walk", "run", None])
     assert found == {"walk": (0.3, 0.32), "run": (0.2, 1.0)}
 

@@ -225,7 +225,7 @@ def test_an_empty_sensor_is_said_and_its_neighbor_stays_one_view(tmp_path):
     guesses = guessed(tmp_path, "x.csv")
     assert views_of(guesses) == {"acc": ("acc_*",)}
     assert guesses.settings.data.ignore == ("gyr_x", "gyr_y")
-    assert "all columns of 'gyr' are empty ('gyr_x', 'gyr_y'), so that it is no view" in said_of(guesses)
+    assert "all columns of 'gyr' are empty ('gyr_x', 'gyr_y'), so it is not a view" in said_of(guesses)
     frame.assign(gyr_x=None, gyr_y=frame["acc_x"] / 2, label=LABELS).to_csv(tmp_path / "x.csv", index=False)
     guesses = guessed(tmp_path, "x.csv")
     assert views_of(guesses) == {"acc": ("acc_*",), "gyr": ("gyr_y",)}

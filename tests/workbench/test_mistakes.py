@@ -85,7 +85,7 @@ MISTAKES = {
     "no_path": (toml(('path = "rows.csv"\n', "")), "no path in [data]", "say where the data are"),
     "channel_without_files": (toml(('columns = "b_*"', 'columns = "b_*"\nchannel = 1')), "no sound files", "files ="),
     "columns_and_files": (toml(('columns = "b_*"', 'columns = "b_*"\nfiles = "*.wav"')), "both columns and files"),
-    "kind": ({"cmvmed.toml": TOML + '[columns]\na_x = "numeric"\n'}, "'a_x' is 'numeric'", "'number', 'boolean'"),
+    "kind": ({"cmvmed.toml": TOML + '[columns]\na_x = "numeric"\n'}, "'a_x' the kind 'numeric'", "'number', 'boolean'"),
     # files
     "wrong_path": (toml(("rows.csv", "row.csv")), "no file or folder", "Did you mean 'rows.csv'?"),
     "wrong_folder": (toml(("rows.csv", "nowhere/rows.csv")), "Its folder", "does not exist either"),
@@ -255,7 +255,7 @@ def test_an_ignored_column_that_is_absent_is_said(tmp_path):
     write(tmp_path, MISTAKES["ignored_is_no_column"][0])
     project = Project.load(tmp_path)
     assert project.check() == []
-    assert any("'tme', which is no column" in message for message in project.rows().messages)
+    assert any("'tme', which is not a column" in message for message in project.rows().messages)
 
 
 def test_there_is_no_project_file(tmp_path):

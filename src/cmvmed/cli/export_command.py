@@ -23,8 +23,8 @@ from cmvmed.cli.project_options import check_output, force_option, model_option,
 def command(model: Path, output: Path, force: bool) -> None:
     """Write a model as an ONNX file, for devices and programs without Python.
 
-    Its inputs are the features of each view, whose names are shown, and a view of NaN is absent. What makes features of
-    texts, categories, dates and signals is not part of it. Needs the extra onnx.
+    Its inputs are the features of each view, and their names are printed. A view of NaN counts as absent. The file does
+    not make features from texts, categories, dates or signals. Needs the extra onnx.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path), required=False)
-@click.option("--example", is_flag=True, help="Write room.csv and room_new.csv here, and look at room.csv.")
+@click.option("--example", is_flag=True, help="Write room.csv and room_new.csv here, and use room.csv.")
 @click.option(
     "--project",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -32,8 +32,8 @@ def command(data: Path | None, example: bool, project: Path, force: bool, dry_ru
     """Look at DATA, guess views, labels, identifiers and groups, and write a project file.
 
     DATA is a file (csv, tsv, parquet, feather, npz, ts), a pattern of files in quotation marks, or a folder of tables
-    or of sound files (wav, flac). What is guessed is said, with the line of the project file to change if it is wrong.
-    Without data of your own, --example writes real ones: sensors of a room, and how many people were in it.
+    or of sound files (wav, flac). Each guess is printed with the line of the project file to change if it is wrong.
+    --example writes a table of real sensors: those of a room, and how many people were in it.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def command(data: Path | None, example: bool, project: Path, force: bool, dry_ru
       cmvmed init 'days/*.csv' --project swimming.toml --force
     """  # noqa: D301 (\b keeps click from wrapping the lines)
     if example == (data is not None) or (example and dry_run):
-        raise click.UsageError("Give the path of your data, or --example, which writes tables, without --dry-run.")
+        raise click.UsageError("Give the path of your data, or --example, but not --example with --dry-run.")
     if not dry_run:
         check_output(project, force=force, what="project file")
     written = _write_example(force=force) if example else []
@@ -85,7 +85,7 @@ def _print_guesses(guesses: Guesses, project: Path, written: list[Path]) -> None
         click.echo(f"{', '.join(map(str, written))} {'was' if len(written) == 1 else 'were'} written.\n")
     else:
         click.echo(guesses.text)
-    click.echo("Guessed; if it is wrong, change the line:")
+    click.echo("Guesses; if one is wrong, change its line:")
     for line in dict.fromkeys(guess.line for guess in guesses.guesses):
         for guess in guesses.guesses:
             if guess.line == line:
@@ -94,7 +94,7 @@ def _print_guesses(guesses: Guesses, project: Path, written: list[Path]) -> None
     for message in guesses.messages:
         click.echo(f"  - {message}")
     click.echo(
-        "\nIf you know roughly how often each class is, say so: class_prior in [model], at the end of the project file."
+        "\nIf you know roughly how often each class occurs, set class_prior in [model] at the end of the project file."
     )
     option = "" if project == Path("cmvmed.toml") else f" --project {project}"
     click.echo(f"\nNext: cmvmed check{option}")

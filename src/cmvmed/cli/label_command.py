@@ -21,16 +21,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @project_option
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; a free one by default.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; by default a free one.")
 @click.option("--open/--no-open", "open_page", default=True, help="Open the page in the browser.")
 @click.option(
     "--import",
     "import_from",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Add labels of a file first.",
+    help="Import the labels of a file first.",
 )
 @click.option(
-    "--export", "export_to", type=click.Path(dir_okay=False, path_type=Path), help="Write the labels to a file and end."
+    "--export",
+    "export_to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Export the labels to a file and exit.",
 )
 @click.option(
     "--format",
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(0.0, 1.0),
     default=0.2,
     show_default=True,
-    help="Part of the labels that are of random rows, which show the accuracy and the class shares.",
+    help="Share of random rows among the labels; they show the accuracy and the class shares.",
 )
 @force_option
 def command(

@@ -23,12 +23,12 @@ from cmvmed import __version__
 SECTIONS = {
     "Your data": {
         "init": "Look at your data, guess views, labels and groups, and write the project file cmvmed.toml.",
-        "check": "Show rows, labels and gaps of a project, and what looks wrong in its data.",
-        "train": "Learn a model; write it and a report, with the expected accuracy.",
+        "check": "Count rows, labels and gaps of a project, and report what looks wrong.",
+        "train": "Train a model; write it and its report; print the expected accuracy.",
         "predict": "Predict new rows: class, probabilities, prediction set, share of each view, novelty.",
         "suggest": "Choose the rows to label next, and say why.",
-        "label": "Label rows in the browser, while a model learns.",
-        "report": "Write the report of a model again, as one HTML page.",
+        "label": "Label rows in the browser while a model learns.",
+        "report": "Write the report of a model again.",
         "export": "Write a model as ONNX, for devices without Python.",
     },
     "Without data of your own": {
@@ -40,7 +40,7 @@ EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid command line, 130 inte
 USER_ERRORS = (ValueError, OSError, ImportError)
 _ALLOW = "Allow writing there, or choose another folder."
 ADVICE = {  # by the number of an error of the system
-    errno.ENOSPC: "Free some space, or choose a file on another disk; nothing that was there before has changed.",
+    errno.ENOSPC: "Free some space, or choose a file on another disk. Existing files were not changed.",
     errno.EACCES: _ALLOW,
     errno.EPERM: _ALLOW,
     errno.EROFS: _ALLOW,

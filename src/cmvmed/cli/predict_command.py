@@ -43,11 +43,10 @@ if TYPE_CHECKING:
 @force_option
 @json_option
 def command(data: Path, model: Path, output: Path | None, alpha: float, force: bool, as_json: bool) -> None:
-    """Predict the rows of DATA, a file or folder of the kind that the model was trained on.
+    """Predict the rows of DATA, a file or folder like the training data.
 
-    Columns are found by their names, in any order and format; a view whose columns or files are lacking counts as
-    absent. The project file and the training data are not needed. A warning names the sensor if the rows differ from those
-    of training.
+    Columns are found by name, in any order and format. A view without columns or files counts as absent. The project
+    file and the training data are not needed. If the rows differ from the training rows, a warning names the sensor.
 
     \b
     Examples:

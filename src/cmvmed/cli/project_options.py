@@ -55,14 +55,14 @@ labels_option = click.option(
     "label_files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A further file with id and label, such as one of `cmvmed suggest` that was filled in; may be repeated.",
+    help="A further file with id and label, such as a filled-in file of `cmvmed suggest`; may be repeated.",
 )
 set_option = click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting that differs from the project file, as in model.temperature=0.3; may be repeated.",
+    help="A setting that replaces that of the project file, as in model.temperature=0.3; may be repeated.",
 )
 
 
@@ -118,7 +118,7 @@ def check_output(path: Path, *, force: bool, what: str = "file") -> None:
 def check_table(path: Path, *, force: bool) -> None:
     """Raise unless a table can be written here, in the format that the ending names."""
     if path.suffix.lower() not in TABLE_ENDINGS:
-        raise click.UsageError(f"The ending of {path} says no known format; use {', '.join(TABLE_ENDINGS)}.")
+        raise click.UsageError(f"{path} has no known ending; use {', '.join(TABLE_ENDINGS)}.")
     check_output(path, force=force, what="table")
 
 

@@ -31,12 +31,12 @@ from cmvmed.cli.project_options import (
     type=click.Path(path_type=Path),
     default="report.html",
     show_default=True,
-    help="Page to write.",
+    help="Report to write.",
 )
 @labels_option
 @set_option
 @force_option
-@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@click.option("--open", "open_page", is_flag=True, help="Open the report in the browser.")
 def command(
     model: Path,
     project: Path,
@@ -48,8 +48,8 @@ def command(
 ) -> None:
     """Write the report of a model: what to expect of it, what each view contributes, and what to do next.
 
-    `cmvmed train` writes it too, with a part of the learning curve; this command writes it again from the model file and
-    the project's data, with the complete curve, for which the model is fitted up to nine times to at most 400 rows.
+    `cmvmed train` writes it, too, with a part of the learning curve. This command computes the whole curve, with up to
+    nine fits to at most 400 rows.
 
     \b
     Examples:
@@ -67,4 +67,4 @@ def command(
     write_report(output, trained, table, findings, **options)
     click.echo(f"{output}: the report, for a browser")
     if open_page and not webbrowser.open(output.absolute().as_uri()):
-        raise click.ClickException(f"The page was written to {output}, but no browser could be opened.")
+        raise click.ClickException(f"The report is in {output}, but no browser could be opened.")

@@ -32,7 +32,7 @@ from cmvmed.cli.project_options import (
     type=click.FloatRange(0.0, 1.0),
     default=0.2,
     show_default=True,
-    help="Part of the labels that are of random rows, which show the accuracy and the class shares.",
+    help="Share of random rows among the labels; they show the accuracy and the class shares.",
 )
 @table_option
 @model_option

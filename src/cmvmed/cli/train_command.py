@@ -59,7 +59,7 @@ Advance = Callable[[str, float], None]  # label of the step that begins, units t
     type=click.Path(path_type=Path),
     default=DEFAULT_REPORT,
     show_default=True,
-    help="Page about the model to write.",
+    help="Report to write.",
 )
 @click.option("--no-report", is_flag=True, help="Write the model file only.")
 @click.option(
@@ -68,9 +68,9 @@ Advance = Callable[[str, float], None]  # label of the step that begins, units t
 @labels_option
 @set_option
 @force_option
-@click.option("--dry-run", is_flag=True, help="Check data and files, and fit and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Check data and files; fit and write nothing.")
 @json_option
-@click.option("--print-python", is_flag=True, help="Print the lines of Python that do the same, and do nothing else.")
+@click.option("--print-python", is_flag=True, help="Only print the Python code that does the same.")
 def command(
     project: Path,
     output: Path,
@@ -84,10 +84,10 @@ def command(
     as_json: bool,
     print_python: bool,
 ) -> None:
-    """Learn a model from a project's rows, and write it and a report to files.
+    """Train a model on the rows of a project, and write it and its report to files.
 
-    The checks of `cmvmed check` come first: errors stop the training, warnings are shown. The model file holds all that
-    `cmvmed predict` needs, without the data and the project file. The expected time is printed first.
+    `cmvmed check` runs first: errors stop the training, warnings do not. The expected time is printed before the fit.
+    `cmvmed predict` needs the model file only.
 
     \b
     Examples:

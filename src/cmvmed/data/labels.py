@@ -195,7 +195,7 @@ def _check_kinds(given: NDArray[Any]) -> None:
             "name the class of each row, or convert the labels to texts if these are the classes."
         )
     if given.dtype.kind == "f" and np.isinf(given).any():
-        raise ValueError("y contains infinity, which is no class. Mark unlabeled rows by None, NaN or the marker.")
+        raise ValueError("y contains infinity, which is not a class. Mark unlabeled rows by None, NaN or the marker.")
 
 
 def check_known_classes(truth: NDArray[Any], classes: NDArray[Any]) -> None:
@@ -299,8 +299,8 @@ def _warn_of_minus_one(classes: NDArray[Any], codes: NDArray[np.intp], unlabeled
     for k in np.flatnonzero(classes == -1):
         warn_user(
             f"{(codes == k).sum()} of {codes.size} labels in y are {classes[k].item()!r}, which counts as a class of its own, "
-            f"as unlabeled={unlabeled!r} is no number. If it marks unlabeled rows, pass unlabeled=-1; if it is a class, pass "
-            "unlabeled=None."
+            f"because unlabeled={unlabeled!r} is not a number. If it marks unlabeled rows, pass unlabeled=-1; if it is a class, "
+            "pass unlabeled=None."
         )
 
 
@@ -449,8 +449,8 @@ def narrowed(given: NDArray[Any]) -> NDArray[Any]:
     ends_in_zero = next((label for label in given if isinstance(label, str) and label.endswith("\0")), None)
     if ends_in_zero is not None:
         raise ValueError(
-            f"y holds the label {ends_in_zero!r}, which ends in a zero character that arrays of texts do not keep, so that it "
-            "would become another class; remove the character."
+            f"y holds the label {ends_in_zero!r}, which ends in a zero character. Arrays of texts drop it, and the label would "
+            "become another class: remove the character."
         )
     if example_of.keys() <= {"boolean", "number", "string"}:
         return np.array(given.tolist())

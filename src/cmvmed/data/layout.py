@@ -243,7 +243,7 @@ def per_view(value: object, names: Sequence[str], parameter: str) -> list[Any]:
         lacking = [name for name in names if name not in value]
         if unknown or lacking:
             what = (
-                f"has an entry for {unknown[0]!r}, which is no view"
+                f"has an entry for {unknown[0]!r}, which is not a view"
                 if unknown
                 else f"has no entry for view {lacking[0]!r}"
             )
@@ -299,8 +299,8 @@ def parts_by_view(X: object, schema: InputSchema) -> list[Any]:
         parts = [parts[names.index(view)] for view in schema.view_names]
     elif names != list(schema.view_names) and len(set(schema.layout.widths)) < len(parts) == len(schema.view_names):
         raise ValueError(
-            f"X is a list, but fit saw views with names, of which some have equally many columns: {list(schema.view_names)}. "
-            "Pass a dict with these names, so that no view is taken for another."
+            f"X is a list, but fit saw named views, some of them with the same number of columns: {list(schema.view_names)}. "
+            "Pass a dict with these names."
         )
     if len(parts) != len(schema.view_names):
         raise ValueError(f"X has {len(parts)} views but fit saw {len(schema.view_names)}: {list(schema.view_names)}.")

@@ -219,7 +219,7 @@ def _open_parts(X: Any) -> tuple[tuple[str, ...] | None, list[Any]]:
     local = [name for name, part in items if not is_dask(part)]
     if local and len(local) < len(items):
         raise ValueError(
-            f"View {local[0]!r} is no dask collection, but others are; make all views dask collections, or none."
+            f"View {local[0]!r} is not a dask collection, but others are; make all views dask collections, or none."
         )
     return tuple(name for name, _ in items), [_open_view(name, part) for name, part in items]
 
@@ -366,7 +366,7 @@ def _part_with(label_column: str, parts: Sequence[Any]) -> Any:
     if len(owners) == 1:
         return owners[0]
     columns = [name for part in parts for name in names_in(part) or ()]
-    what = f"is no column of X, whose columns are {abbreviate(columns) if columns else 'not named'}"
+    what = f"is not a column of X, whose columns are {abbreviate(columns) if columns else 'not named'}"
     if owners:
         what = "is in more than one table of X"
     raise ValueError(

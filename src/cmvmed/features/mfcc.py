@@ -223,7 +223,7 @@ class MFCC(TransformerMixin, BaseEstimator):
             )
         if self.cepstral is not None and self.n_frames == 1:
             raise ValueError(
-                f"cepstral={self.cepstral!r} sets the mean over frames to zero, so that n_frames=1 gives zeros only."
+                f"cepstral={self.cepstral!r} sets the mean over frames to zero: n_frames=1 would give zeros only."
             )
 
     def _librosa_arguments(self, rate: float) -> dict[str, float]:

@@ -62,10 +62,10 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     X is a :class:`cmvmed.recordings.Recordings`, or a dict of sensor name -> signals as :class:`SignalFeatures` takes
-    them. Sensors may differ in sampling rate, channels and length. A sensor that is missing in a case (None) has a row of
+    them. Sensors may differ in sampling rate, channels and length. A sensor that is missing in a row (None) has a row of
     NaN there, which the estimators take as a missing view.
 
-    y has None, NaN or -1 for unlabeled cases; without y, the labels of ``Recordings`` are used.
+    y has None, NaN or -1 for unlabeled rows; without y, the labels of ``Recordings`` are used.
 
     Examples
     --------
@@ -101,26 +101,26 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Recordings or dict of sensor name -> signals
-        y : (n_cases,) array-like, optional
-            Classes; None, NaN or -1 for unlabeled cases.
+        y : (n_rows,) array-like, optional
+            Classes; None, NaN or -1 for unlabeled rows.
         """
         self._fit(X, y, transform=False)
         return self
 
     @with_callbacks
     def fit_transform(self, X: object, y: ArrayLike | None = None, **params: object) -> SensorFeatureArrays:
-        """Fit and return the features of each sensor, (n_cases, n_features)."""
+        """Fit and return the features of each sensor, (n_rows, n_features)."""
         return self._fit(X, y, transform=True)
 
     def transform(self, X: object) -> SensorFeatureArrays:
-        """Return the features of each sensor, (n_cases, n_features); a sensor that X lacks is missing in all cases."""
+        """Return the features of each sensor, (n_rows, n_features); a sensor that X lacks is missing in all rows."""
         check_is_fitted(self)
         sensors = as_sensors(X, self.sampling_rate)
         unknown = [name for name in sensors if name not in self.features_]
         if unknown:
             raise ValueError(
                 f"X has a sensor {unknown[0]!r}, which the data of fit did not have. The sensors are "
-                f"{', '.join(map(repr, self.features_))}; those that are missing in all cases can be left out."
+                f"{', '.join(map(repr, self.features_))}; those that are missing in all rows can be left out."
             )
         n = len(next(iter(sensors.values())))
         return {
@@ -231,12 +231,12 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
 
 def class_codes(X: object, y: ArrayLike | None, n: int) -> NDArray[np.intp]:
-    """Return the classes as 0, 1, ... in the order of their first cases, and -1 for None, NaN and -1."""
+    """Return the classes as 0, 1, ... in the order of their first rows, and -1 for None, NaN and -1."""
     if y is None:
         y = X.labels if isinstance(X, Recordings) else np.full(n, -1)
     labels = list(np.asarray(y, dtype=object).ravel())
     if len(labels) != n:
-        raise ValueError(f"y has {len(labels)} labels for {n} cases.")
+        raise ValueError(f"y has {len(labels)} labels for {n} rows.")
     codes: dict[Any, int] = {}
     return np.array([-1 if _is_unlabeled(label) else codes.setdefault(label, len(codes)) for label in labels], np.intp)
 

@@ -60,7 +60,7 @@ def as_sensors(X: object, sampling_rate: Rates) -> dict[str, SensorSignals]:
     if not isinstance(X, Mapping):
         raise TypeError(
             f"Expected Recordings or a dict of sensor name -> signals, got {type(X).__name__}. "
-            "cmvmed.recordings.from_array makes Recordings of an (n_cases, n_channels, n_samples) array."
+            "cmvmed.recordings.from_array makes Recordings of an (n_rows, n_channels, n_samples) array."
         )
     return dict(from_sensors(X, DEFAULT_RATE if sampling_rate is None else sampling_rate, gaps="error").sensors)
 
@@ -71,7 +71,7 @@ def as_sensor_signals(X: SensorInput, sampling_rate: float | None = None) -> Sen
 
 
 def read_signal(signals: SensorSignals, row: int, n_channels: int) -> FloatArray | None:
-    """Return one signal as float64, None if it is missing; an error names the case if it cannot be used."""
+    """Return one signal as float64, None if it is missing; an error names the row if it cannot be used."""
     signal = signals[row]
     if signal is None or signal.shape[1] == 0:
         return None
@@ -84,7 +84,7 @@ def read_signal(signals: SensorSignals, row: int, n_channels: int) -> FloatArray
         n_invalid = int(np.count_nonzero(~np.isfinite(single)))
         raise ValueError(
             f"The signal of {signals.place(row)} has {n_invalid} NaN or infinite samples of {single.size}. Repair or "
-            "interpolate them, or pass None if the sensor is missing in this case."
+            "interpolate them, or pass None if the sensor is missing in this row."
         )
     return single
 

@@ -57,9 +57,9 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    X is a :class:`cmvmed.recordings.SensorSignals`, an array (n_cases, n_channels, n_samples) or (n_cases, n_samples),
+    X is a :class:`cmvmed.recordings.SensorSignals`, an array (n_rows, n_channels, n_samples) or (n_rows, n_samples),
     or a list of such signals, which may differ in length. None, or a signal that is all NaN, is a missing sensor and
-    becomes a row of NaN. NaN in a part of a signal is an error that names the case.
+    becomes a row of NaN. NaN in a part of a signal is an error that names the row.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class SignalFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: SensorInput) -> NDArray[np.floating[Any]]:
-        """Return the (n_cases, n_features) features; cases without the sensor are rows of NaN."""
+        """Return the (n_rows, n_features) features, NaN in rows without the sensor."""
         check_is_fitted(self)
         signals = as_sensor_signals(X, self.sampling_rate)
         if signals.sampling_rate != self.sampling_rate_:
@@ -212,7 +212,7 @@ def compute_features(
             largest = np.abs(block.signals[block.rows == row]).max()
             raise ValueError(
                 f"The signal of {signals.place(row)} has values too large for its features: the largest is {largest:.3g}. "
-                "Check its unit, or pass None if the sensor is missing in this case."
+                "Check its unit, or pass None if the sensor is missing in this row."
             )
         features[block.rows] = values
     return features
@@ -240,7 +240,7 @@ def _sample(signals: SensorSignals, random_state: int) -> tuple[list[int], list[
         if len(found) == FIT_SIGNALS:
             break
     if not found:
-        raise ValueError(f"Sensor {signals.name!r} has no signal in any of {len(signals)} cases: leave it out.")
+        raise ValueError(f"Sensor {signals.name!r} has no signal in any of {len(signals)} rows: leave it out.")
     rows = sorted(found)
     return rows, [found[row] for row in rows]
 

@@ -139,7 +139,7 @@ def _read_label_studio(text: str, name: str) -> list[LabeledRow]:
     try:
         tasks = json.loads(text)
         if not isinstance(tasks, list):
-            raise TypeError("the file is no list of tasks")
+            raise TypeError("the file is not a list of tasks")
         return [row for task in tasks for row in _read_task(task)]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         raise ValueError(

@@ -216,7 +216,7 @@ class LabelingSession:
         if not name.isprintable():
             raise ValueError("The name of a class has characters that cannot be shown.")
         if is_marker(name, data):
-            raise ValueError(f"{name!r} is no class but a word for rows that are not labeled; mark the row as unsure.")
+            raise ValueError(f"{name!r} is a word for unlabeled rows, not a class; mark the row as unsure.")
         if data.classes and name not in data.classes:
             raise ValueError("The project file lists all classes; add this one to classes in [data] and start again.")
         known = self.store.classes

@@ -1,4 +1,4 @@
-"""Raw recordings of several sensors: from arrays, tables and files to cases with labels and groups."""
+"""Raw recordings of several sensors: from arrays, tables and files to rows with labels and groups."""
 
 from cmvmed.recordings.case_arrays import from_array, from_sensors
 from cmvmed.recordings.container import Recordings, SensorSignals

@@ -1,4 +1,4 @@
-"""Cases in memory: (n_cases, n_channels, n_timepoints) arrays, lists of unequal lengths, and dicts of sensors."""
+"""Rows in memory: (n_rows, n_channels, n_timepoints) arrays, lists of unequal lengths, and dicts of sensors."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ def from_array(
     groups: Column | None = None,
     gaps: Gaps = "missing",
 ) -> Recordings:
-    """Cases in one array, or in a list of arrays of different lengths, as in aeon and sktime.
+    """Rows in one array, or in a list of arrays of different lengths, as in aeon and sktime.
 
     Parameters
     ----------
-    X : (n_cases, n_channels, n_timepoints) or (n_cases, n_timepoints) array, or list of (n_channels, n_timepoints)
-        NaN at the end of all channels is padding and removed; a channel that is all NaN, or None for a case, is
+    X : (n_rows, n_channels, n_timepoints) or (n_rows, n_timepoints) array, or list of (n_channels, n_timepoints)
+        NaN at the end of all channels is padding and removed; a channel that is all NaN, or None for a row, is
         missing.
     sampling_rate : float
         Samples per second; with 1.0, times are in samples.
     sensors : mapping of sensor name -> channel, list or slice of channels; or sequence of names; optional
         None: each channel is a sensor, ``channel0``, ``channel1``, ...; a sequence names them. Channels that are in no
         entry of the mapping are left out; ``{"imu": slice(None)}`` makes one sensor of all.
-    labels, ids, groups : sequence of n_cases, optional
+    labels, ids, groups : sequence of n_rows, optional
         See :class:`Recordings`.
     gaps : {"missing", "interpolate", "error"}
-        What is done with NaN inside of a signal: the sensor is missing in the case, with a warning; the gap is filled
+        What is done with NaN inside of a signal: the sensor is missing in the row, with a warning; the gap is filled
         along straight lines; or an error.
 
     Examples
@@ -56,7 +56,7 @@ def from_array(
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(10, 6, 100))
     >>> from_array(X, 50.0, sensors={"acc": [0, 1, 2], "gyr": [3, 4, 5]})
-    <Recordings: 10 cases, 0 labeled; sensors acc (3 x 50 Hz), gyr (3 x 50 Hz)>
+    <Recordings: 10 rows, 0 labeled; sensors acc (3 x 50 Hz), gyr (3 x 50 Hz)>
     """
     if isinstance(X, Mapping):
         raise TypeError("X is a dict of sensors; pass it to from_sensors.")
@@ -88,13 +88,13 @@ def from_sensors(
     Parameters
     ----------
     signals : mapping of sensor name -> array, list, or dict of identifier -> signal
-        Arrays and lists have one entry per case, as in :func:`from_array`, with None where the sensor is missing. If
-        all sensors are dicts, signals with the same identifier are one case, and a sensor that lacks an identifier is
+        Arrays and lists have one entry per row, as in :func:`from_array`, with None where the sensor is missing. If
+        all sensors are dicts, signals with the same identifier are one row, and a sensor that lacks an identifier is
         missing there.
     sampling_rate : float, or mapping of sensor name -> float
         Samples per second.
     channel_names : mapping of sensor name -> names, optional
-    labels, groups : sequence of n_cases, or dict of identifier -> value, optional
+    labels, groups : sequence of n_rows, or dict of identifier -> value, optional
     ids : sequence, optional
     gaps : {"missing", "interpolate", "error"}
         See :func:`from_array`.
@@ -105,7 +105,7 @@ def from_sensors(
     >>> walk, rest = np.zeros((3, 200)), np.zeros((3, 180))
     >>> from_sensors({"imu": {"a": walk, "b": rest}, "mic": {"b": np.zeros(14400)}}, {"imu": 100, "mic": 8000},
     ...              labels={"a": "walk"})
-    <Recordings: 2 cases, 1 labeled; sensors imu (3 x 100 Hz), mic (1 x 8000 Hz)>
+    <Recordings: 2 rows, 1 labeled; sensors imu (3 x 100 Hz), mic (1 x 8000 Hz)>
     """
     check_gaps(gaps)
     if not isinstance(signals, Mapping) or not signals:
@@ -113,7 +113,7 @@ def from_sensors(
     columns, ids = _aligned(signals, ids)
     counts = {name: len(column) for name, column in columns.items()}
     n = max(counts.values())
-    names = _case_names(ids, n) if len(set(counts.values())) == 1 else [f"case {row}" for row in range(n)]
+    names = _case_names(ids, n) if len(set(counts.values())) == 1 else [f"row {row}" for row in range(n)]
     sensors = {}
     for name, column in columns.items():
         rate = rate_of(name, sampling_rate)
@@ -138,7 +138,7 @@ def rate_of(sensor: str, sampling_rate: float | Mapping[str, float]) -> float:
 
 
 def by_id(values: Column | Mapping[Any, Any] | None, ids: Column | None, n: int) -> Any:
-    """Values of a dict in the order of the cases, None for cases that it lacks; sequences as they are."""
+    """Values of a dict in the order of the rows, None for rows that it lacks; sequences as they are."""
     if values is None or not isinstance(values, Mapping):
         return None if values is None else list(values)
     known = [str(key) for key in (range(n) if ids is None else ids)]
@@ -146,7 +146,7 @@ def by_id(values: Column | Mapping[Any, Any] | None, ids: Column | None, n: int)
     unknown = next((key for key in given if key not in set(known)), None)
     if unknown is not None:
         raise ValueError(
-            f"A label or group is given for {unknown!r}, but there is no such case; cases are {', '.join(map(repr, known[:6]))}"
+            f"A label or group is given for {unknown!r}, but there is no such row; rows are {', '.join(map(repr, known[:6]))}"
             f"{' ...' if len(known) > 6 else ''}."
         )
     return [given.get(key) for key in known]
@@ -165,7 +165,7 @@ def _aligned(signals: Mapping[str, Cases], ids: Column | None) -> tuple[dict[str
 
 
 def _as_cases(X: Any, where: str) -> list[Any]:
-    """One item per case."""
+    """One item per row."""
     if isinstance(X, (list, tuple, SensorSignals)):
         items = list(X)
     else:
@@ -174,13 +174,13 @@ def _as_cases(X: Any, where: str) -> list[Any]:
             items = list(array)
         elif array.ndim not in (2, 3):
             raise ValueError(
-                f"{where} must be (n_cases, n_channels, n_timepoints), (n_cases, n_timepoints) or a list of signals, but has "
-                f"shape {array.shape}. A single case is X[np.newaxis]."
+                f"{where} must be (n_rows, n_channels, n_timepoints), (n_rows, n_timepoints) or a list of signals, but has "
+                f"shape {array.shape}. A single row is X[np.newaxis]."
             )
         else:
             items = list(array)
     if not items:
-        raise ValueError(f"{where} has no cases; at least one is needed.")
+        raise ValueError(f"{where} has no rows; at least one is needed.")
     return items
 
 
@@ -193,14 +193,14 @@ def _as_case(item: Any, where: str) -> SignalArray | None:
 
 def _case_names(ids: Column | None, n: int) -> list[str]:
     if ids is None:
-        return [f"case {row}" for row in range(n)]
+        return [f"row {row}" for row in range(n)]
     if len(ids) != n:
-        raise ValueError(f"ids has {len(ids)} entries for {n} cases; give one per case.")
-    return [f"case {str(key)!r}" for key in ids]
+        raise ValueError(f"ids has {len(ids)} entries for {n} rows; give one per row.")
+    return [f"row {str(key)!r}" for key in ids]
 
 
 def _common_channels(cases: Sequence[SignalArray | None], names: Sequence[str], sensor: str | None = None) -> int:
-    """The number of channels, which is the same in all cases."""
+    """The number of channels, which is the same in all rows."""
     of = "" if sensor is None else f" of sensor {sensor!r}"
     first: tuple[int, str] | None = None
     for case, name in zip(cases, names, strict=False):
@@ -214,7 +214,7 @@ def _common_channels(cases: Sequence[SignalArray | None], names: Sequence[str], 
                 f"{case.shape}; channels come first)."
             )
     if first is None:
-        raise ValueError(f"No case{of} has a signal: all are None, empty or NaN. Leave the sensor out.")
+        raise ValueError(f"No row{of} has a signal: all are None, empty or NaN. Leave the sensor out.")
     return first[0]
 
 

@@ -1,7 +1,7 @@
-"""Cases of several sensors: the form in which signals pass from readers to features.
+"""Rows of several sensors: the form in which signals pass from readers to features.
 
-A case is one event, window or segment that gets one label. Each sensor has its own sampling rate and channels, and one
-signal per case, which may have any length; None where the sensor is missing.
+A row is one event, window or segment that gets one label. Each sensor has its own sampling rate and channels, and one
+signal per row, which may have any length; None where the sensor is missing.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ SHOWN = 4  # files or sensors that the representation lists
 
 @dataclass(frozen=True, eq=False)
 class SensorSignals:
-    """The signals of one sensor, one per case.
+    """The signals of one sensor, one per row.
 
     Iterating, ``len`` and indexing by a number give the signals; a slice, a mask or an array of numbers gives the
-    ``SensorSignals`` of those cases. Signals that are read from files are read when they are asked for and not kept.
+    ``SensorSignals`` of those rows. Signals that are read from files are read when they are asked for and not kept.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class SensorSignals:
     name : str
         Name of the sensor, for error messages.
     ids : sequence of str, optional
-        Identifiers of the cases, for error messages; :class:`Recordings` sets them.
+        Identifiers of the rows, for error messages; :class:`Recordings` sets them.
 
     Examples
     --------
     >>> import numpy as np
     >>> from cmvmed.recordings import SensorSignals
-    >>> left = SensorSignals([np.zeros((3, 50)), None], 25.0, ("x", "y", "z"))  # the second case lacks the sensor
+    >>> left = SensorSignals([np.zeros((3, 50)), None], 25.0, ("x", "y", "z"))  # the second row lacks the sensor
     >>> len(left), left[0].shape, left[1] is None
     (2, (3, 50), True)
     """
@@ -80,11 +80,11 @@ class SensorSignals:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Which cases have the sensor, (n,). Signals in files are read for it, one at a time."""
+        """Which rows have the sensor, (n,). Signals in files are read for it, one at a time."""
         return np.fromiter((signal is not None for signal in self), dtype=bool, count=len(self))
 
     def take(self, rows: NDArray[np.intp]) -> SensorSignals:
-        """The cases at the given positions."""
+        """The rows at the given positions."""
         files = None if self.files is None else _taken(self.files, rows)
         ids = None if self.ids is None else [self.ids[row] for row in rows]
         return replace(self, signals=_taken(self.signals, rows), files=files, ids=ids)
@@ -96,7 +96,7 @@ class SensorSignals:
         return replace(self, signals=OneChannel(self.signals, number), channel_names=(self.channel_names[number],))
 
     def to_array(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """All signals as one (n_cases, n_channels, n_samples) array, NaN where the sensor is missing.
+        """All signals as one (n_rows, n_channels, n_samples) array, NaN where the sensor is missing.
 
         They must have the same length.
         """
@@ -104,7 +104,7 @@ class SensorSignals:
         if len(lengths) > 1:
             (one, row), (other, far) = list(lengths.items())[:2]
             raise ValueError(
-                f"Signals of different lengths are no array: {self.place(row)} has {one} samples, {self.place(far)} has {other}. "
+                f"Signals of different lengths fit no array: {self.place(row)} has {one} samples, {self.place(far)} has {other}. "
                 "Take them one by one, or cut windows of one length."
             )
         array = np.full((len(self), self.n_channels, next(iter(lengths), 0)), np.nan, dtype=dtype)
@@ -117,10 +117,10 @@ class SensorSignals:
         return self.to_array(np.float64 if dtype is None else dtype)
 
     def place(self, row: int) -> str:
-        """The case at a position, its sensor and its file, for error messages."""
+        """The row at a position, its sensor and its file, for error messages."""
         file = None if self.files is None else self.files[row]
         case = row if self.ids is None else repr(self.ids[row])
-        return f"case {case}, sensor {self.name!r}" + ("" if file is None else f" (file '{file}')")
+        return f"row {case}, sensor {self.name!r}" + ("" if file is None else f" (file '{file}')")
 
 
 class LazySequence(Sequence[Any]):
@@ -172,24 +172,24 @@ class OneChannel(LazySequence):
 
 @dataclass(frozen=True, eq=False)
 class Recordings:
-    """Cases of several sensors with identifiers, labels and groups.
+    """Rows of several sensors with identifiers, labels and groups.
 
-    Like a DataFrame it has one row per case and one column per sensor: ``recordings["left"]`` is a
+    Like a DataFrame it has rows, and a column for each sensor: ``recordings["left"]`` is a
     :class:`SensorSignals`, and ``recordings[rows]`` with a slice, a mask or an array of numbers is the ``Recordings``
-    of those cases, so that scikit-learn can split it.
+    of those rows, so that scikit-learn can split it.
 
     Parameters
     ----------
     sensors : dict of sensor name -> SensorSignals
-        All with the same number of cases.
+        All with the same number of rows.
     ids : sequence, optional
-        Identifiers of the cases, each once; None: ``"0"``, ``"1"``, ...
+        Identifiers of the rows, each once; None: ``"0"``, ``"1"``, ...
     labels : sequence, optional
-        Class of each case, None where it is not labeled; None: no case is labeled.
+        Class of each row, None where it is not labeled; None: no row is labeled.
     groups : sequence, optional
-        The recording, person or day of each case: cases of a group should not be on both sides of a split.
-    times : (n_cases, 2) array, optional
-        Start and end of each case in seconds, if it was cut from a longer recording.
+        The recording, person or day of each row: rows of a group should not be on both sides of a split.
+    times : (n_rows, 2) array, optional
+        Start and end of each row in seconds, if it was cut from a longer recording.
 
     Attributes
     ----------
@@ -203,8 +203,8 @@ class Recordings:
     >>> import numpy as np
     >>> from cmvmed.recordings import Recordings, SensorSignals
     >>> left = SensorSignals(list(np.zeros((4, 3, 50))), 25.0, ("x", "y", "z"))
-    >>> cases = Recordings({"left": left}, labels=["walk", None, "run", None], groups=["ann", "ann", "bob", "bob"])
-    >>> len(cases), cases[:2].labels.tolist(), cases["left"].sampling_rate
+    >>> rows = Recordings({"left": left}, labels=["walk", None, "run", None], groups=["ann", "ann", "bob", "bob"])
+    >>> len(rows), rows[:2].labels.tolist(), rows["left"].sampling_rate
     (4, ['walk', None], 25.0)
     """
 
@@ -222,7 +222,7 @@ class Recordings:
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{name!r} ({count})" for name, count in counts.items())
             raise ValueError(
-                f"All sensors must have the same number of cases, with None where a sensor is missing; they have {listed}."
+                f"All sensors must have the same number of rows, with None where a sensor is missing; they have {listed}."
             )
         n = next(iter(counts.values()))
         ids = np.array([str(row) for row in range(n)] if self.ids is None else list(map(str, self.ids)), dtype=object)
@@ -231,7 +231,7 @@ class Recordings:
         as_column("ids", ids, n)
         repeated = first_repeated(ids)
         if repeated is not None:
-            raise ValueError(f"The identifier {repeated!r} occurs more than once; each case needs its own.")
+            raise ValueError(f"The identifier {repeated!r} occurs more than once; each row needs its own.")
         named = {name: replace(signals, name=name, ids=ids.tolist()) for name, signals in self.sensors.items()}
         times = None if self.times is None else np.asarray(self.times, dtype=np.float64).reshape(n, 2)
         given = {"n": n, "ids": ids, "labels": labels, "groups": groups, "sensors": named, "times": times}
@@ -243,7 +243,7 @@ class Recordings:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of cases and number of sensors."""
+        """Number of rows and number of sensors."""
         return self.n, len(self.sensors)
 
     @property
@@ -272,7 +272,7 @@ class Recordings:
         return self.take(as_positions(key, self.n))
 
     def take(self, rows: NDArray[np.intp]) -> Recordings:
-        """The cases at the given positions."""
+        """The rows at the given positions."""
         return Recordings(
             {name: signals.take(rows) for name, signals in self.sensors.items()},
             ids=self.ids[rows],
@@ -282,7 +282,7 @@ class Recordings:
         )
 
     def place(self, row: int, sensor: str) -> str:
-        """The name of a case, its sensor and its file, for error messages."""
+        """The name of a row, its sensor and its file, for error messages."""
         return self.sensors[sensor].place(row)
 
     def __repr__(self) -> str:
@@ -293,7 +293,7 @@ class Recordings:
             for name in names[:SHOWN]
         )
         n_labeled = sum(label is not None for label in self.labels)
-        return f"<Recordings: {self.n} cases, {n_labeled} labeled; sensors {shown}{more}>"
+        return f"<Recordings: {self.n} rows, {n_labeled} labeled; sensors {shown}{more}>"
 
     def _known(self, name: str) -> str:
         if name not in self.sensors:
@@ -316,10 +316,10 @@ def _as_index(key: ArrayLike) -> NDArray[Any]:
 
 
 def as_column(name: str, values: Sequence[Any] | NDArray[Any], n: int) -> NDArray[np.object_]:
-    """One entry per case as an object array; None, NaN and the NA and NaT of pandas become None."""
+    """One entry per row as an object array; None, NaN and the NA and NaT of pandas become None."""
     entries = list(values.tolist() if isinstance(values, np.ndarray) else values)
     if len(entries) != n:
-        raise ValueError(f"{name} has {len(entries)} entries for {n} cases; give one per case.")
+        raise ValueError(f"{name} has {len(entries)} entries for {n} rows; give one per row.")
     column = np.empty(n, dtype=object)
     for row, entry in enumerate(entries):
         column[row] = None if is_missing(entry) else entry

@@ -1,4 +1,4 @@
-"""HDF5 files, read in parts with h5py: cases in one dataset per sensor or in one group per case, and long recordings."""
+"""HDF5 files, read in parts with h5py: rows in one dataset per sensor or in one group per row, and long recordings."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class Hdf5Samples:
 
 @dataclass(frozen=True, eq=False)
 class Hdf5Signals(LazySequence):
-    """Signals that are read when they are asked for: rows of one dataset, or one dataset per case.
+    """Signals that are read when they are asked for: rows of one dataset, or one dataset per row.
 
-    A signal with NaN or infinite samples is None: the sensor is missing in the case.
+    A signal with NaN or infinite samples is None: the sensor is missing in the row.
     """
 
     path: str
-    datasets: Sequence[tuple[str, int | None] | None]  # name, and row if the dataset holds all cases
+    datasets: Sequence[tuple[str, int | None] | None]  # name, and row if the dataset holds all rows
 
     def __len__(self) -> int:
         return len(self.datasets)
@@ -88,11 +88,11 @@ def read_hdf5(
     *,
     sensors: Mapping[str, str] | None = None,
 ) -> Recordings:
-    """Open an HDF5 file of cases; signals are read when they are asked for.
+    """Open an HDF5 file of rows; signals are read when they are asked for.
 
-    Two layouts are known. *Datasets of all cases*: each dataset (n_cases, n_channels, n_samples) or (n_cases,
+    Two layouts are known. *Datasets of all rows*: each dataset (n_rows, n_channels, n_samples) or (n_rows,
     n_samples) is a sensor, and one-dimensional datasets named ``labels``, ``ids`` or ``groups`` hold one entry per
-    case. *A group per case*: each group holds one dataset (n_channels, n_samples) or (n_samples,) per sensor, which may
+    row. *A group per row*: each group holds one dataset (n_channels, n_samples) or (n_samples,) per sensor, which may
     differ in length or be absent, and may have the attributes ``label`` and ``group``.
 
     Parameters
@@ -105,18 +105,18 @@ def read_hdf5(
 
     Notes
     -----
-    A signal with NaN in it makes the sensor missing in that case. Empty labels (``""``, NaN) are unlabeled.
+    A signal with NaN in it makes the sensor missing in that row. Empty labels (``""``, NaN) are unlabeled.
 
     Examples
     --------
     >>> import h5py, numpy as np
     >>> from cmvmed.recordings import read_hdf5
-    >>> with h5py.File("cases.h5", "w") as file:
+    >>> with h5py.File("rows.h5", "w") as file:
     ...     file["wrist"] = np.zeros((5, 3, 100))
     ...     file["labels"] = ["walk", "run", "", "", ""]
     ...     file.attrs["sampling_rate"] = 50.0
-    >>> cases = read_hdf5("cases.h5")
-    >>> len(cases), cases["wrist"].sampling_rate, cases.labels.tolist()
+    >>> rows = read_hdf5("rows.h5")
+    >>> len(rows), rows["wrist"].sampling_rate, rows.labels.tolist()
     (5, 50.0, ['walk', 'run', None, None, None])
     """
     with open_hdf5(path) as file:
@@ -128,7 +128,7 @@ def read_hdf5(
         if groups:
             return _cases_of_groups(str(path), file, groups, sampling_rate, sensors)
     raise ValueError(
-        f"'{path}' holds no signals: expected datasets (n_cases, n_channels, n_samples), or one group per case with a dataset "
+        f"'{path}' holds no signals: expected datasets (n_rows, n_channels, n_samples), or one group per row with a dataset "
         f"per sensor; it has {', '.join(map(repr, names)) or 'nothing'}."
     )
 
@@ -143,7 +143,7 @@ def _cases_of_tables(path: str, file: Any, tables: Sequence[str], rates: Any, ch
     counts = {name: file[name].shape[0] for name in places.values()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name!r} ({count})" for name, count in counts.items())
-        raise ValueError(f"The datasets of '{path}' must have the same number of cases, but have {listed}.")
+        raise ValueError(f"The datasets of '{path}' must have the same number of rows, but have {listed}.")
     n = next(iter(counts.values()))
     sensors = {}
     for sensor, name in places.items():
@@ -197,7 +197,7 @@ _COLUMNS = {"labels": LABEL_NAMES, "ids": ID_NAMES, "groups": GROUP_NAMES}
 
 
 def _column(file: Any, names: Sequence[str], n: int) -> list[Any] | None:
-    """A one-dimensional dataset with one entry per case."""
+    """A one-dimensional dataset with one entry per row."""
     found = next((file[name] for name in names if name in file and file[name].shape == (n,)), None)
     return None if found is None else [_plain(value) for value in found[()].tolist()]
 

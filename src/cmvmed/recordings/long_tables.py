@@ -1,6 +1,6 @@
-"""Long tables: one row per sample, with columns for the case or recording, the time, and the channels.
+"""Long tables: one line per sample, with columns for the row or recording, the time, and the channels.
 
-Rows of a sensor are those where all its channels hold a number, so that sensors of different sampling rates can share a
+Lines of a sensor are those where all its channels hold a number, so that sensors of different sampling rates can share a
 table. Gaps are found in the times that remain.
 """
 
@@ -39,28 +39,28 @@ def from_frame(
     gaps: Gaps = "missing",
     timezone: str | None = None,
 ) -> Recordings:
-    """Cases in a long DataFrame of pandas, polars or another library that narwhals reads.
+    """Rows in a long DataFrame of pandas, polars or another library that narwhals reads.
 
     Parameters
     ----------
     frame : DataFrame
-        One row per sample.
+        One line per sample.
     id : str
-        Column that says which case a row belongs to.
+        Column that says which row a line belongs to.
     time : str, optional
-        Column of times: seconds, or dates. Rows are sorted by it. None: rows are in order and without gaps, and
+        Column of times: seconds, or dates. Lines are sorted by it. None: lines are in order and without gaps, and
         ``sampling_rate`` is needed.
     sensors : mapping of sensor name -> column or columns, or sequence of columns, optional
         None: all other columns of numbers, each a sensor.
     labels, groups : str, optional
-        Columns with one value per case; empty cells are unlabeled.
+        Columns with one value per row; empty cells are unlabeled.
     sampling_rate : float, or mapping of sensor name -> float, optional
         Samples per second; None: from the times, by sensor.
     max_gap : float, optional
         Distances between times up to this many seconds are interpolated, longer ones are gaps. None: one and a half
         sample periods.
     gaps : {"missing", "interpolate", "error"}
-        What is done with a case that has gaps in a sensor; see :func:`from_array`.
+        What is done with a row that has gaps in a sensor; see :func:`from_array`.
     timezone : str, optional
         Zone of dates without one; None: UTC. Matters where clocks are changed.
 
@@ -69,7 +69,7 @@ def from_frame(
     >>> import pandas as pd
     >>> table = pd.DataFrame({"id": ["a"] * 3 + ["b"] * 4, "t": [0, 0.5, 1, 0, 0.5, 1, 1.5], "acc_x": range(7)})
     >>> from_frame(table, id="id", time="t", sensors={"acc": ["acc_x"]})
-    <Recordings: 2 cases, 0 labeled; sensors acc (1 x 2 Hz)>
+    <Recordings: 2 rows, 0 labeled; sensors acc (1 x 2 Hz)>
     """
     check_gaps(gaps)
     table = _LongTable.read(frame, id, time, sensors, (labels, groups), timezone)
@@ -77,7 +77,7 @@ def from_frame(
     signals = {}
     for sensor, columns in table.sensors.items():
         parts = [table.parts(case, sensor, rates[sensor], max_gap) for case in table.cases]
-        places = [f"case {name!r}, sensor {sensor!r}" for name in table.cases]
+        places = [f"row {name!r}, sensor {sensor!r}" for name in table.cases]
         joined = [_joined(case, rates[sensor], len(columns)) for case in parts]
         signals[sensor] = SensorSignals(with_gaps_treated(joined, gaps, places), rates[sensor], columns)
     columns_of_cases: dict[str, Any] = {
@@ -98,7 +98,7 @@ def long_recordings_from_frame(
     timezone: str | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> list[LongRecording]:
-    """Long recordings in a DataFrame with one row per sample, to be cut by :func:`cut_windows`.
+    """Long recordings in a DataFrame with one line per sample, to be cut by :func:`cut_windows`.
 
     Parameters
     ----------
@@ -142,9 +142,9 @@ def long_recordings_from_frame(
 def annotations_from_frame(
     frame: Any, *, time: str, label: str, recording: str | None = None, timezone: str | None = None
 ) -> list[tuple[str, float, float, Any]]:
-    """Annotations from a column of labels in a DataFrame with one row per sample, for :func:`cut_windows`.
+    """Annotations from a column of labels in a DataFrame with one line per sample, for :func:`cut_windows`.
 
-    Consecutive rows with the same label are one annotation, which ends a sample period after its last row; empty cells
+    Consecutive lines with the same label are one annotation, which ends a sample period after its last line; empty cells
     are not annotated.
 
     Parameters
@@ -192,7 +192,7 @@ def annotations_from_frame(
 class _LongTable:
     """The columns of a long table, sorted by case and time."""
 
-    cases: dict[str, NDArray[np.intp]]  # rows of each case, in the order of time
+    cases: dict[str, NDArray[np.intp]]  # lines of each row, in the order of time
     seconds: FloatArray
     are_dates: bool
     sensors: dict[str, tuple[str, ...]]
@@ -209,7 +209,7 @@ class _LongTable:
         for name in taken:
             _check_column(frame, name)
         if len(frame) == 0:
-            raise ValueError("The table has no rows.")
+            raise ValueError("The table has no lines.")
         chosen = _chosen_columns(frame, sensors, taken)
         channels = {name: _numbers(frame, name) for columns in chosen.values() for name in columns}
         names = ["recording"] * len(frame) if id is None else _names(frame, id)
@@ -221,7 +221,7 @@ class _LongTable:
         return cls(cases, times.seconds, times.are_dates, chosen, channels, columns, time is not None)
 
     def rates(self, given: Rates) -> dict[str, float]:
-        """The sampling rate of each sensor, as given or from the times of all cases."""
+        """The sampling rate of each sensor, as given or from the times of all rows."""
         found = {}
         for sensor in self.sensors:
             if given is not None and (not isinstance(given, Mapping) or sensor in given):
@@ -234,7 +234,7 @@ class _LongTable:
             rates = [rate_of_times(seconds, sensor) for _, seconds, _ in self._samples(sensor) if len(seconds) > 1]
             if not rates:
                 raise ValueError(
-                    f"No case has two samples of sensor {sensor!r}, so its sampling rate is unknown: pass sampling_rate=."
+                    f"No row has two samples of sensor {sensor!r}, so its sampling rate is unknown: pass sampling_rate=."
                 )
             found[sensor] = float(np.median(rates))
         return found
@@ -248,16 +248,16 @@ class _LongTable:
             gap = np.flatnonzero(np.diff(seconds) > 1.5)
             bounds = np.split(np.arange(len(seconds)), gap + 1)
             return [(float(seconds[rows[0]]) / rate, np.ascontiguousarray(values[rows].T)) for rows in bounds]
-        where = f"Case {case!r}, sensor {sensor!r}"
+        where = f"Row {case!r}, sensor {sensor!r}"
         return on_regular_clock(seconds, values, rate, max_gap=max_gap, where=where)
 
     def single(self, column: str, case: str, what: str) -> Any:
-        """The value of a column that is the same in all rows of a case."""
+        """The value of a column that is the same in all lines of a row."""
         values = [self.others[column][row] for row in self.cases[case]]
         distinct = list(dict.fromkeys(value for value in values if not (is_missing(value) or value == "")))
         if len(distinct) > 1:
             raise ValueError(
-                f"Case {case!r} has several {what}s in column {column!r}: {distinct[0]!r} and {distinct[1]!r}. Each case has one; "
+                f"Row {case!r} has several {what}s in column {column!r}: {distinct[0]!r} and {distinct[1]!r}. Each row has one; "
                 "if the column changes within long recordings, use long_recordings_from_frame and cut_windows with annotations."
             )
         return distinct[0] if distinct else None
@@ -266,7 +266,7 @@ class _LongTable:
         return (self._samples_of(case, sensor) for case in self.cases)
 
     def _samples_of(self, case: str, sensor: str) -> tuple[str, FloatArray, FloatArray]:
-        """Times and (n, channels) values of the rows in which all channels of the sensor hold a number."""
+        """Times and (n, channels) values of the lines in which all channels of the sensor hold a number."""
         rows = self.cases[case]
         values = np.column_stack([self.channels[name][rows] for name in self.sensors[sensor]])
         complete = np.isfinite(values).all(axis=1)
@@ -274,7 +274,7 @@ class _LongTable:
 
 
 def _joined(parts: Sequence[tuple[float, FloatArray]], rate: float, n_channels: int) -> Any:
-    """The parts of a case as one signal on a regular clock, NaN in the gaps between them."""
+    """The parts of a row as one signal on a regular clock, NaN in the gaps between them."""
     if len(parts) <= 1:
         return parts[0][1] if parts else None
     first = parts[0][0]
@@ -319,12 +319,12 @@ def _names(frame: Any, column: str) -> list[str]:
     values = frame[column].to_list()
     empty = next((row for row, value in enumerate(values) if is_missing(value) or value == ""), None)
     if empty is not None:
-        raise ValueError(f"Column {column!r} is empty in row {empty}, which therefore belongs to no case.")
+        raise ValueError(f"Column {column!r} is empty in line {empty}, which therefore belongs to no row.")
     return [str(value) for value in values]
 
 
 def _rows_by_case(names: Sequence[str], seconds: FloatArray, time: str | None) -> dict[str, NDArray[np.intp]]:
-    """Rows of each case in the order of time; cases in the order of their first rows."""
+    """Lines of each row in the order of time; rows in the order of their first lines."""
     positions: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         positions.setdefault(name, []).append(row)
@@ -333,12 +333,12 @@ def _rows_by_case(names: Sequence[str], seconds: FloatArray, time: str | None) -
         members = np.array(rows, dtype=np.intp)
         if not np.isfinite(seconds[members]).all():
             row = members[~np.isfinite(seconds[members])][0]
-            raise ValueError(f"Case {name!r} has no time in row {row} (column {time!r}); fill it, or remove the row.")
+            raise ValueError(f"Row {name!r} has no time in line {row} (column {time!r}); fill it, or remove the line.")
         ordered = members[np.argsort(seconds[members], kind="stable")]
         repeated = np.flatnonzero(np.diff(seconds[ordered]) <= 0)
         if len(repeated):
             raise ValueError(
-                f"Case {name!r} has two rows at the time {seconds[ordered[repeated[0]]]:.6f} s (column {time!r}). Does the table "
+                f"Row {name!r} has two lines at the time {seconds[ordered[repeated[0]]]:.6f} s (column {time!r}). Does the table "
                 "hold several sensors below each other? Give each its own columns, or make id name the sensor too."
             )
         cases[name] = ordered

@@ -58,7 +58,7 @@ class ResampledSamples:
 
 @dataclass(frozen=True, eq=False)
 class ResampledSignals(LazySequence):
-    """Signals of cases at another rate, computed when they are asked for."""
+    """Signals of rows at another rate, computed when they are asked for."""
 
     signals: Sequence[SignalArray | None]
     up: int

@@ -32,14 +32,14 @@ def as_signal(values: ArrayLike, where: str) -> SignalArray:
         try:
             array = np.asarray(array, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"The signal of {where} holds values that are no numbers: {error}.") from error
+            raise ValueError(f"The signal of {where} holds values that are not numbers: {error}.") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"The signal of {where} must hold real numbers, but its dtype is {array.dtype}.")
     if array.ndim == 1:
         array = array[np.newaxis]
     if array.ndim != 2:
         raise ValueError(
-            f"The signal of {where} must be (n_channels, n_samples), but its shape is {array.shape}. One case per entry "
+            f"The signal of {where} must be (n_channels, n_samples), but its shape is {array.shape}. One row per entry "
             "is expected."
         )
     floating = array.astype(_native_float(array.dtype), copy=False)
@@ -61,7 +61,7 @@ def with_gaps_treated(signals: Sequence[SignalArray | None], gaps: Gaps, places:
     """Signals without NaN and infinite samples.
 
     A signal that has none of its samples is None. In others, gaps are filled along straight lines
-    (``gaps="interpolate"``), or make the sensor missing in the case (``"missing"``, with a warning), or are an error.
+    (``gaps="interpolate"``), or make the sensor missing in the row (``"missing"``, with a warning), or are an error.
     """
     treated: list[SignalArray | None] = []
     missing: list[int] = []
@@ -84,7 +84,7 @@ def with_gaps_treated(signals: Sequence[SignalArray | None], gaps: Gaps, places:
     if missing:
         warn_user(
             f"The signal of {places[missing[0]]} has gaps"
-            + (f", and so have {len(missing) - 1} other cases of the sensor" if len(missing) > 1 else "")
+            + (f", and so have {len(missing) - 1} other rows of the sensor" if len(missing) > 1 else "")
             + ': the sensor counts as missing there. gaps="interpolate" fills gaps.'
         )
     return treated

@@ -1,8 +1,8 @@
 """Sound files: wav, flac and other formats of libsndfile. Needs the ``[audio]`` extra.
 
-They are read whole (:func:`read_audio`), in parts (:class:`SoundSamples`), or as cases in a folder (:func:`read_sounds`),
-one case per event and one sensor per sub-folder or pattern of names. The pattern of a sensor, such as ``mic_a/*.wav``,
-says both which files belong to it and which case each belongs to: what the ``*`` stands for is the identifier of the case.
+They are read whole (:func:`read_audio`), in parts (:class:`SoundSamples`), or as rows in a folder (:func:`read_sounds`),
+one row per event and one sensor per sub-folder or pattern of names. The pattern of a sensor, such as ``mic_a/*.wav``,
+says both which files belong to it and which row each belongs to: what the ``*`` stands for is the identifier of the row.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class SoundSamples:
 
 @dataclass(frozen=True, eq=False)
 class SoundSignals(LazySequence):
-    """One sound file per case, read when it is asked for; None where the sensor is missing."""
+    """One sound file per row, read when it is asked for; None where the sensor is missing."""
 
     files: Sequence[str | None]
     sampling_rate: float
@@ -179,7 +179,7 @@ def sound_files(folder: Path) -> list[Path]:
 
 
 def match_files(folder: Path, pattern: str, files: Sequence[Path] | None = None) -> dict[str, Path]:
-    """Files that match a pattern, by the identifier of their case; None: sound files."""
+    """Files that match a pattern, by the identifier of their row; None: sound files."""
     if "*" not in pattern:
         raise ValueError(f"The pattern {pattern!r} of files needs a *, which stands for the identifier of a row.")
     expression = re.compile("([^/]*)".join(map(re.escape, pattern.split("*"))))
@@ -207,13 +207,13 @@ def read_sounds(
     labels: Column | Mapping[Any, Any] | Literal["folder"] | None = None,
     groups: Mapping[Any, Any] | None = None,
 ) -> Recordings:
-    """Open a folder of wav, flac, ogg or aiff files, one per case and sensor; they are read when asked for.
+    """Open a folder of wav, flac, ogg or aiff files, one per row and sensor; they are read when asked for.
 
     Parameters
     ----------
     folder : path
     sensors : mapping of sensor name -> pattern, optional
-        Such as ``{"left": "left/*.wav", "right": "right/*.wav"}``: what the ``*`` stands for identifies the case, and a
+        Such as ``{"left": "left/*.wav", "right": "right/*.wav"}``: what the ``*`` stands for identifies the row, and a
         sensor without a file of that name is missing in it. All channels of the files are channels of the sensor.
         None: each sub-folder is a sensor; without sub-folders all files are one sensor, ``sound``.
     sampling_rate : float, optional
@@ -230,8 +230,8 @@ def read_sounds(
     >>> for name in ("left/step1.wav", "right/step1.wav", "left/step2.wav"):
     ...     Path("sounds", name).parent.mkdir(parents=True, exist_ok=True)
     ...     soundfile.write(Path("sounds", name), np.zeros(400), 4000)
-    >>> cases = read_sounds("sounds", labels={"step1": "human"})
-    >>> cases.ids.tolist(), cases.labels.tolist(), cases["right"][1] is None
+    >>> rows = read_sounds("sounds", labels={"step1": "human"})
+    >>> rows.ids.tolist(), rows.labels.tolist(), rows["right"][1] is None
     (['step1', 'step2'], ['human', None], True)
     """
     place = Path(folder)

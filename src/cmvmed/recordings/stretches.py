@@ -265,7 +265,7 @@ def _mapped(path: str | PathLike[str]) -> NDArray[Any]:
     file = Path(fspath(path))
     if file.suffix.lower() != ".npy":
         raise ValueError(
-            f"'{file}' is no sound file and no .npy file; read_recording also reads HDF5, EDF and MiniSEED files."
+            f"'{file}' is neither a sound file nor a .npy file; read_recording also reads HDF5, EDF and MiniSEED files."
         )
     try:
         values: NDArray[Any] = np.load(existing_file(file), mmap_mode="r", allow_pickle=False)

@@ -1,4 +1,4 @@
-"""The .ts format of sktime, aeon and the UCR and UEA archives: one case per line, dimensions separated by colons."""
+"""The .ts format of sktime, aeon and the UCR and UEA archives: one row per line, dimensions separated by colons."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ UNKNOWN = ("?", "NaN", "")
 class TsCases:
     """The content of a .ts file."""
 
-    series: list[list[NDArray[np.float64] | None]]  # dimensions of each case; None where all values are unknown
+    series: list[list[NDArray[np.float64] | None]]  # dimensions of each row; None where all values are unknown
     labels: list[str] | None
-    lines: list[int]  # number of the line of each case
+    lines: list[int]  # number of the line of each row
 
 
 def parse_ts(path: Path) -> TsCases:
@@ -86,7 +86,7 @@ def read_ts(
     sampling_rate : float
         Samples per second, which the file does not say; with 1.0, times are in samples.
     sensors, gaps
-        See :func:`from_array`. The label ``?`` is unlabeled. Dimensions of a case that differ in length are padded as in
+        See :func:`from_array`. The label ``?`` is unlabeled. Dimensions of a row that differ in length are padded as in
         an array.
 
     Examples
@@ -95,8 +95,8 @@ def read_ts(
     >>> from cmvmed.recordings import read_ts
     >>> lines = ["@problemName small", "@univariate true", "@classLabel true a b", "@data", "1.0,2.0,3.0:a", "3.0,2.0,1.0:b"]
     >>> _ = Path("small.ts").write_text("\n".join(lines))
-    >>> cases = read_ts("small.ts", sampling_rate=10.0)
-    >>> cases.labels.tolist()
+    >>> rows = read_ts("small.ts", sampling_rate=10.0)
+    >>> rows.labels.tolist()
     ['a', 'b']
     """
     content = parse_ts(existing_file(path))
@@ -107,7 +107,7 @@ def read_ts(
 
 
 def _padded(series: list[NDArray[np.float64] | None]) -> NDArray[np.float64]:
-    """Dimensions of a case as one array, NaN after the end of the shorter ones and where one is missing."""
+    """Dimensions of a row as one array, NaN after the end of the shorter ones and where one is missing."""
     array = np.full((len(series), max((len(values) for values in series if values is not None), default=0)), np.nan)
     for row, values in zip(array, series, strict=True):
         if values is not None:

@@ -1,4 +1,4 @@
-"""Windows of long recordings: cases with labels from annotations, read when they are asked for.
+"""Windows of long recordings: rows with labels from annotations, read when they are asked for.
 
 An annotation says which class was observed from when to when. Of a window [t, t + L), ``overlap_label`` takes the class
 that annotations give to the largest part of it, if that is at least the share ``min_overlap`` of L; ``center_label``
@@ -110,7 +110,7 @@ def cut_windows(
     Returns
     -------
     Recordings
-        One case per window: groups are the names of the recordings, times the start and end in seconds. Windows begin
+        One row per window: groups are the names of the recordings, times the start and end in seconds. Windows begin
         at the first sample of any sensor. A sensor with a gap in a window is missing (None) there; windows that no
         sensor covers are left out. Samples are read when a signal is asked for.
 
@@ -121,7 +121,7 @@ def cut_windows(
     >>> day = long_recording("monday", {"imu": np.zeros((3, 6000)), "mic": np.zeros(480_000)}, {"imu": 100, "mic": 8000})
     >>> windows = cut_windows(day, [("monday", 0, 15, "walk"), ("monday", 30, 45, "rest")], length=10, step=5)
     >>> windows, windows.labels.tolist()[:4]
-    (<Recordings: 11 cases, 7 labeled; sensors imu (3 x 100 Hz), mic (1 x 8000 Hz)>, ['walk', 'walk', 'walk', None])
+    (<Recordings: 11 rows, 7 labeled; sensors imu (3 x 100 Hz), mic (1 x 8000 Hz)>, ['walk', 'walk', 'walk', None])
     """
     several = [recordings] if isinstance(recordings, LongRecording) else list(recordings)
     _check_parameters(several, length, step, label, min_overlap, end)

@@ -37,8 +37,8 @@ def prior_of_labeled(class_prior: object, labels: Iterable[object]) -> object:
     if not missing:
         return class_prior
     warn(
-        f"class_prior in [model] has {missing[0]!r}, of which there are no labels: it is left out. Correct the name, or label "
-        "rows of it.",
+        f"class_prior in [model] has {missing[0]!r}, but no row has this label, so it is left out. Correct the name, or "
+        "label rows of this class.",
         stacklevel=2,
     )
     more = sum(high for name, (_, high) in ranges.items() if name not in labeled)

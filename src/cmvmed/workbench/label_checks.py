@@ -250,8 +250,8 @@ def _possible_groups(rows: ProjectRows) -> Iterator[Finding]:
                     "warning",
                     "possible_groups",
                     f"View {view!r}, column {column!r} holds {len(numbered)} names such as {min(numbered)!r} as a "
-                    "feature. If they are the units that rows come from, such as animals, devices or days, set groups in "
-                    "[data] to this column: otherwise the accuracy is that of units known already.",
+                    "feature. If they name the animals, devices or days that rows come from, set groups in [data] to this "
+                    "column: otherwise the expected accuracy holds for known ones only.",
                 )
 
 

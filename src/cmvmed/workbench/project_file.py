@@ -287,7 +287,7 @@ class _Reader:
                 hint = did_you_mean(str(kind), KINDS)
                 raise self.fail(
                     column,
-                    f"[columns] says that {column!r} is {kind!r}, but must say one of {abbreviate(KINDS)}.{hint}",
+                    f"[columns] gives {column!r} the kind {kind!r}; the kinds are {abbreviate(KINDS)}.{hint}",
                 )
         return dict(entries)
 
@@ -334,11 +334,13 @@ def _change(content: dict[str, Any], key: str, value: Any) -> None:
     """Set the value of a key such as ``model.temperature`` or ``views.gyroscope.columns``."""
     *sections, last = key.split(".")
     if not sections or not all([*sections, last]):
-        raise ProjectError(f"{key!r} is no key of a project file; write for instance model.temperature or data.labels.")
+        raise ProjectError(
+            f"{key!r} is not a key of a project file; write for instance model.temperature or data.labels."
+        )
     for section in sections:
         content = content.setdefault(section, {})
         if not isinstance(content, dict):
-            raise ProjectError(f"{key!r} is no key of a project file: {section!r} is a value, not a section.")
+            raise ProjectError(f"{key!r} is not a key of a project file: {section!r} is a value, not a section.")
     content[last] = value
 
 
@@ -347,8 +349,8 @@ def _check_whole(
 ) -> None:
     if data.time is not None and data.id is None and windows is None:
         raise ProjectError(
-            f"{source} has time in [data], so that the table has one row per sample, but no id: set id to the column that names "
-            "the case of each row, or add a section [windows] to cut windows."
+            f"{source} sets time in [data], so each line of the table is one sample, but no id. Set id to the column that names "
+            "the row of each sample, or add a section [windows] to cut windows."
         )
     if windows is not None and any(view.path is not None for view in views):
         raise ProjectError(
@@ -357,8 +359,8 @@ def _check_whole(
     moved = next((view.name for view in views if view.offset), None)
     if windows is None and moved is not None:
         raise ProjectError(
-            f"{source}: view {moved!r} has an offset of its clock, which matters for windows of long recordings only; add a "
-            "section [windows], or remove the offset."
+            f"{source}: view {moved!r} has an offset, which is for windows of long recordings only; add a section "
+            "[windows], or remove the offset."
         )
     if not views:
         raise ProjectError(

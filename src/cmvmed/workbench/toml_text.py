@@ -10,7 +10,7 @@ __all__ = ["SHARES_HINT", "project_text", "toml_line"]
 
 COMMENTS = {
     "path": "file, folder or pattern: csv, tsv, xlsx, parquet, feather, npz, ts, h5, wav, flac, edf, mseed",
-    "time": "one row per sample, at this time; id names the case or recording",
+    "time": "each line is a sample at this time; id names the row or recording",
     "length": "seconds of a window",
     "step": "seconds between the starts of windows",
     "annotations": "file with recording, start, end and label",

@@ -182,7 +182,7 @@ def test_places_without_a_table(tmp_path, matrix):
     with pytest.raises(ValueError, match="holds no files"):
         open_files(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(ValueError, match=r"notes.txt is in none of the formats"):
+    with pytest.raises(ValueError, match=r"notes.txt cannot be read; the formats are"):
         open_files(tmp_path)
 
 

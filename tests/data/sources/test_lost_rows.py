@@ -107,7 +107,7 @@ def test_rows_lost_by_a_damaged_page_header_are_noticed(tmp_path):
     [
         (["a", "b"], "holds string values, but numbers in other files"),
         ([datetime(2026, 1, 1), datetime(2026, 1, 2)], "holds timestamp.* values, but numbers in other files"),
-        ([1, 2**53 + 1], "no number in double precision"),
+        ([1, 2**53 + 1], "not a number in double precision"),
     ],
 )
 def test_cells_of_a_later_file_are_named_with_file_and_column(tmp_path, values, match):

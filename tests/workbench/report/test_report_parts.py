@@ -108,7 +108,7 @@ class TestVerdict:
         found = verdict(judged(activity, estimate_of(0.963, 0.45, 0.99)))
         assert found.headline == UNKNOWN
         assert "96.3" not in " ".join(found.sentences[:1])
-        assert "cannot be told from so few labels" in found.sentences[0]
+        assert "is unknown with so few labels" in found.sentences[0]
 
     def test_what_random_rows_say_is_a_sentence_of_its_own(self, activity):
         of_random = {"n_random": 7.0, "random_mean": 0.9, "random_low": 0.7, "random_high": 0.95}

@@ -249,11 +249,11 @@ MISTAKES = {
     "time_without_id": ((('id = "recording"\n', ""), ("[windows]\nlength = 2\n", "")), "no id"),
     "several_labels": (
         (("[windows]\nlength = 2\n", ""),),
-        "'what' of long.csv has several values in case 'r0'",
+        "'what' of long.csv has several values in row 'r0'",
         "[windows]",
     ),
     "bad_time": ((("r0,0.5,", "r0,noon,"),), "Column 'time', line 7 of long.csv", "'noon'"),
-    "same_time": ((("r0,0.5,", "r0,0.4,"),), "Case 'r0' has two rows at the time 0.4"),
+    "same_time": ((("r0,0.5,", "r0,0.4,"),), "Row 'r0' has two lines at the time 0.4"),
     "path_of_view": ((('columns = "acc_x"', 'path = "long.csv"'),), "[windows]", "own paths"),
 }
 

@@ -236,7 +236,7 @@ def rebatch(matrices: Iterator[Array], size: int, n_rows: int, place: str) -> It
             kept, n_kept = [joined[whole:]], n_kept - whole
     if n_seen != n_rows:
         raise ValueError(
-            f"{place} had {n_rows} rows when it was opened and has {n_seen} now; do not change it meanwhile."
+            f"{place} had {n_rows} rows when it was opened and has {n_seen} now; do not change it while it is read."
         )
     if n_kept:
         yield np.concatenate(kept)
@@ -282,7 +282,7 @@ def _files_in(path: Path) -> list[Path]:
         raise ValueError(f"The folder {path} holds no files.")
     for file in files:
         if file.suffix.lower() not in FORMATS:
-            raise ValueError(f"{file} is in none of the formats that can be read: {', '.join(FORMATS)}, .npy, .zarr.")
+            raise ValueError(f"{file} cannot be read; the formats are {', '.join(FORMATS)}, .npy, .zarr.")
     return files
 
 
@@ -388,7 +388,7 @@ def _as_matrix(batch: Any, path: str) -> Array:
             matrix[:, i] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid as error:
             raise ValueError(
-                f"Column {name!r} of {path} holds a value that is no number in double precision: {error}. Correct or round it."
+                f"Column {name!r} of {path} holds a value that is not a number in double precision: {error}. Correct or round it."
             ) from error
     return matrix
 

@@ -172,7 +172,7 @@ async function next() {
   let row = await asJson("/api/next", { ...wanted, skip: recent });
   if (row.row === null && recent.length) row = await asJson("/api/next", wanted);
   if (row.row === null) {
-    say("There is no such row left; choose another way to go on.");
+    say("No such row is left; choose another order.");
     return;
   }
   remember(row.row, row.reason, row.strategy);

@@ -320,9 +320,7 @@ def _about_empty(groups: Mapping[str, Sequence[str]], empty: Sequence[str]) -> l
     line = toml_line("ignore", list(empty))
     whole = {name: members for name, members in groups.items() if len(members) > 1 and set(members) <= set(empty)}
     said = [
-        Guess(
-            f"all columns of {name!r} are empty ({abbreviate(members)}), so that it is no view: was it recorded?", line
-        )
+        Guess(f"all columns of {name!r} are empty ({abbreviate(members)}), so it is not a view: was it recorded?", line)
         for name, members in whole.items()
     ]
     single = [column for column in empty if not any(column in members for members in whole.values())]

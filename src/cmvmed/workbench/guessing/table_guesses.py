@@ -191,7 +191,7 @@ def _guess_long_table(rows: TableWithKinds, samples: LongColumns, path: str) -> 
         words = [name for name, kind in rows.kinds.items() if kind == "category" and name not in (*taken, groups)]
         labels = words[0] if len(words) == 1 else None
     data = DataSettings(path=path, id=samples.case, labels=labels, groups=groups, time=samples.time)
-    what = f"each row is a sample at the time {samples.time!r}"
+    what = f"each line is a sample at the time {samples.time!r}"
     guesses = [Guess(what, toml_line("time", samples.time))]
     if samples.case is not None:
         guesses.append(Guess(f"{samples.case!r} names what the samples belong to", toml_line("id", samples.case)))

@@ -167,7 +167,9 @@ def read_facts(
         )
     strange = {label for label in table.labels if label is not None} - set(model.classes_.tolist())
     if strange:
-        raise ValueError(f"The table has the label {min(strange)!r}, which is no class of the model; train it again.")
+        raise ValueError(
+            f"The table has the label {min(strange)!r}, which is not a class of the model; train it again."
+        )
     facts = ModelFacts(project, model, table, findings, distributions, None, _raw_rows(project, table, rows))
     own, probabilities = model.held_out_rows_, model.held_out_proba_
     if own.size == 0:

@@ -68,8 +68,8 @@ def draw_map(facts: ModelFacts) -> RowMap | None:
     n_lacking = int(np.any([absent_rows(matrix[rows]) for matrix in facts.table.views.values()], axis=0).sum())
     if n_lacking:
         sentence += (
-            f" {plural(n_lacking, 'row lacks', 'rows lack')} a view, which counts as its mean, so that they may lie apart from "
-            "the others, nearer the middle."
+            f" {plural(n_lacking, 'row lacks', 'rows lack')} a view, which counts as its mean and moves the marks toward the "
+            "middle."
         )
     description = (
         f"{sentence} Classes {join_names(names)} have shapes and colors of their own; labeled rows are larger."

@@ -15,7 +15,7 @@ from cmvmed.workbench.report.sensors import Sensors
 __all__ = ["CAUTION_CODES", "WIDE", "Step", "Verdict", "next_steps", "verdict"]
 
 WIDE = 0.2  # width of the interval from which on more labels are needed to judge the model
-UNKNOWN = "How many rows are classified correctly is unknown"
+UNKNOWN = "It is unknown how many rows are classified correctly"
 # Findings that make an estimate from held-out labels too good.
 CAUTION_CODES = (
     "leak",
@@ -94,16 +94,16 @@ def _sentences(facts: ModelFacts, estimate: AccuracyEstimate) -> list[str]:
     name, share = facts.largest_class
     groups = facts.group_name
     which = "rows like the unlabeled ones" if facts.table.groups is None else f"rows of new groups ({groups})"
-    mean = f"is {format_percentage(estimate.mean)} (" if estimate.is_known else "cannot be told from so few labels ("
+    mean = f"is {format_percentage(estimate.mean)} (" if estimate.is_known else "is unknown with so few labels ("
     n, n_right = round(estimate.n_held_out), format_percentage(estimate.held_out)
     found = [
-        f"The accuracy to expect on {which} {mean}{format_percentage(LEVEL, 0)} interval {format_percentage(estimate.low)} "
+        f"The expected accuracy on {which} {mean}{format_percentage(LEVEL, 0)} interval {format_percentage(estimate.low)} "
         f"to {format_percentage(estimate.high)}, which is wrong one time in ten); always naming the largest class, {name}, "
         f"would be right for {format_percentage(share)}.",
         *([estimate.few_groups] if estimate.few_groups else []),
     ]
     if estimate.n_random:
-        found.append(f"{estimate.of_random_rows()} This interval holds whatever the probabilities are worth.")
+        found.append(f"{estimate.of_random_rows()} This interval does not rely on the probabilities.")
     held_out = f"Of {plural(n, 'held-out label')}, {n_right} {'is' if n == 1 else 'are'} predicted correctly"
     if np.isnan(estimate.labels_only):
         return [*found, f"{held_out}."]
@@ -147,7 +147,7 @@ def _data(facts: ModelFacts) -> Iterator[Step]:
     cautions = [finding for finding in facts.findings if finding.code in CAUTION_CODES]
     if cautions and not errors:
         more = f" ({plural(len(cautions), 'warning')} in all)" if len(cautions) > 1 else ""
-        yield Step(f"Check what may make the estimate too good{more}", clean(cautions[0].message))
+        yield Step(f"Check what may make the estimate too high{more}", clean(cautions[0].message))
 
 
 def _few_labels(facts: ModelFacts) -> Iterator[Step]:
@@ -225,7 +225,7 @@ def _class_shares(facts: ModelFacts) -> Iterator[Step]:
     changed = facts.model.share_sensitivity_["changed"]
     if changed > DEPENDS:
         yield Step(
-            "Say roughly how often each class is, if you know: class_prior in [model] of the project file",
+            "If you know roughly how often each class occurs, set class_prior in [model] of the project file",
             f"The class of {format_percentage(changed, 0)} of the unlabeled rows depends on it.",
         )
 

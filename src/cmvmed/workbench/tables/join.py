@@ -68,7 +68,7 @@ def _paths_at(settings: ProjectSettings, path: str | PathLike[str]) -> SourcePat
     if not folder.is_dir():
         raise ProjectError(
             f"Each view of the project has its own file, so new rows need a folder with {abbreviate(with_own.values())}, or "
-            f"one path per view; {str(path)!r} is no folder."
+            f"one path per view; {str(path)!r} is not a folder."
         )
     found = {name: folder / Path(file).name for name, file in with_own.items()}
     common = settings.data.path

@@ -254,12 +254,12 @@ def channel_columns(table: RawTable, data: DataSettings, case: str | None) -> li
 
 
 def cases_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
-    """One row per case of a table with one row per sample.
+    """The rows of a table with one line per sample.
 
-    Columns of numbers that change within a case become signals; all others have one value per case.
+    Columns of numbers that change within a row become signals; all others have one value per row.
     """
     if data.id is None or data.time is None:
-        raise ProjectError(f"{table.source} has one row per sample, so id and time in [data] must name its columns.")
+        raise ProjectError(f"{table.source} has one line per sample, so id and time in [data] must name its columns.")
     frame = _with_seconds(table, data.time, data.day_first)
     _require_column(table, data.id, "id")
     channels = channel_columns(table, data, data.id)
@@ -373,8 +373,8 @@ def _one_row_per_case(table: RawTable, id_column: str, columns: Sequence[str], i
             distinct = known.unique()
             if len(distinct) > 1 and name != id_column:
                 raise ProjectError(
-                    f"Column {name!r} of {table.source} has several values in case {key!r}, such as {distinct[0]!r} and "
-                    f"{distinct[1]!r}, where one per case is expected; add a section [windows] to cut windows, or put the column "
+                    f"Column {name!r} of {table.source} has several values in row {key!r}, such as {distinct[0]!r} and "
+                    f"{distinct[1]!r}, where one per row is expected; add a section [windows] to cut windows, or put the column "
                     "into ignore in [data]."
                 )
             rows[name].append(distinct[0] if len(distinct) else None)

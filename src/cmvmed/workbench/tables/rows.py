@@ -41,7 +41,7 @@ def _assign_columns(settings: ProjectSettings, table: RawTable) -> ColumnRoles:
     reserved = _reserved(settings.data, settings, names)
     ignored = [name for pattern in settings.data.ignore for name in _ignored(pattern, names, settings)]
     said = [
-        f"ignore in [data] lists {pattern!r}, which is no column of {table.source}."
+        f"ignore in [data] lists {pattern!r}, which is not a column of {table.source}."
         for pattern in settings.data.ignore
         if not _ignored(pattern, names, settings)
     ]
@@ -147,7 +147,7 @@ class ProjectRows:
         return np.asarray(np.any(present, axis=0))
 
     def part(self, n: int) -> "ProjectRows":
-        """About ``n`` rows, chosen by :func:`part_of_rows`; all if there are no more."""
+        """About ``n`` rows, chosen by ``part_of_rows``; all if there are no more."""
         return self if len(self.ids) <= n else self._take(part_of_rows(self.labels.values, n))
 
     def _take(self, rows: NDArray[np.intp]) -> "ProjectRows":
