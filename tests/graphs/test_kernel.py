@@ -9,7 +9,7 @@ import pytest
 from numpy.polynomial import chebyshev
 from scipy import sparse
 
-from cmvmed.graphs.kernel import BLOCK_COLUMNS, inverse_square_product, inverse_square_series
+from cmvmed.graphs.kernel import BLOCK_COLUMNS, inverse_square_product, inverse_square_series, series_product
 from tests.core.factories import rejects
 
 
@@ -34,9 +34,10 @@ def check_product(found, S, epsilon, B, power=2):
 
 @pytest.mark.parametrize("epsilon", [1e-2, 0.05, 1.0, 10.0])
 @pytest.mark.parametrize("n_columns", [0, 1, BLOCK_COLUMNS, 2 * BLOCK_COLUMNS + 3])
-def test_products_are_those_of_the_dense_inverse(epsilon, n_columns):
+@pytest.mark.parametrize("product", [inverse_square_product, series_product])
+def test_products_are_those_of_the_dense_inverse(product, epsilon, n_columns):
     S, B = draw_graph(), np.random.default_rng(1).normal(size=(90, max(n_columns, 1)))[:, :n_columns]
-    found = inverse_square_product(S, epsilon, B)
+    found = product(S, epsilon, B)
     assert found.shape == (90, n_columns)
     if n_columns:
         check_product(found, S, epsilon, B)
@@ -54,7 +55,7 @@ def test_the_series_is_that_of_the_function(epsilon):
 
 def test_a_column_does_not_depend_on_the_others():
     S, B = draw_graph(), np.random.default_rng(1).normal(size=(90, 2 * BLOCK_COLUMNS))
-    whole, part = inverse_square_product(S, 0.05, B), inverse_square_product(S, 0.05, B[:, 3:40])
+    whole, part = series_product(S, 0.05, B), series_product(S, 0.05, B[:, 3:40])
     np.testing.assert_array_equal(whole[:, 3:40], part)
 
 

@@ -61,7 +61,7 @@ def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
     alpha : (n,)
     """
     alpha, violation = _projected_newton(Q, g, upper, np.clip(start, 0.0, upper))
-    if violation > _tolerance(Q, g, alpha):
+    if violation > _tolerance(_largest(Q), g, alpha):
         polished, better = _projected_newton(Q, g, upper, _near_optimum(Q, g, upper))
         if better < violation:
             return polished
@@ -97,46 +97,48 @@ def _active_sets(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> tu
     given up when for some steps no fewer variables had to change: sets may repeat if S is singular and the box wide.
     """
     alpha, solved, left = start.copy(), np.zeros(start.shape[1], dtype=bool), np.arange(start.shape[1])
-    x, room, ridge = start, upper > 0.0, _ridge(S)
+    x, room, ridge, largest = start, upper > 0.0, _ridge(S), _largest(S)
     grad = G - Y * (S @ (Y * x))
     low, top = (x <= 0.0) & (grad <= 0.0), (x >= upper) & (grad >= 0.0)
     fewest, since = np.full(left.size, x.shape[0] + 1), np.zeros(left.size, dtype=int)
     while left.size:
-        x = _step_of_free(S, Y, np.where(low, 0.0, np.where(top, upper, x)) - x, x, grad, ~(low | top), ridge)
+        x = _step_of_free(S, Y, x, np.where(low, 0.0, np.where(top, upper, x)), grad, ~(low | top), ridge)
         grad = G - Y * (S @ (Y * x))
-        inside = np.clip(x, 0.0, upper)
-        tolerance, far = _tolerance(S, G, x), _largest(S) * np.abs(x - inside).sum(axis=0)
-        done = (far <= KKT_TOLERANCE) & (_violations(grad, inside, upper).max(axis=0, initial=0.0) <= tolerance)
+        inside = np.minimum(np.maximum(x, 0.0), upper)
+        near = largest * np.abs(x - inside).sum(axis=0) <= KKT_TOLERANCE
+        done = near & (_violations(grad, inside, upper).max(axis=0, initial=0.0) <= _tolerance(largest, G, x))
+        alpha[:, left[done]], solved[left[done]] = inside[:, done], True
+        if done.all():
+            break
         below, above = ~top & (x < 0.0), ~low & (x > upper)
         up, down = low & (grad > 0.0) & room, top & (grad < 0.0) & room
         low, top = (low & ~up) | below, (top & ~down) | above
         changes = (below | above | up | down).sum(axis=0)
         since = np.where(changes < fewest, 0, since + 1)
         fewest = np.minimum(changes, fewest)
-        alpha[:, left[done]], solved[left[done]] = inside[:, done], True
         go_on = ~done & (since < MAX_REPEATS) & np.isfinite(x).all(axis=0)
         if not go_on.all():
             left, fewest, since = left[go_on], fewest[go_on], since[go_on]
-            G, Y, upper, x, grad, low, top, room = (
-                part[:, go_on] for part in (G, Y, upper, x, grad, low, top, room)
-            )
+            G, Y, upper, x, grad, low, top, room = (part[:, go_on] for part in (G, Y, upper, x, grad, low, top, room))
     return alpha, solved
 
 
-def _step_of_free(S: Array, Y: Array, moved: Array, x: Array, grad: Array, free: BoolArray, ridge: float) -> Array:
-    """Points (n, F) at which the gradient of the free variables is zero, others moved by ``moved``; NaN without solution."""
-    x = x + moved
-    signed, moved = Y * grad, Y * moved
+def _step_of_free(S: Array, Y: Array, x: Array, moved: Array, grad: Array, free: BoolArray, ridge: float) -> Array:
+    """Points (n, F) with a gradient of zero for the free variables, others as in ``moved``; NaN without a solution.
+
+    ``grad`` (n, F) is that at ``x``, where the free variables are those of ``moved``.
+    """
+    signed, change = Y * grad, Y * (moved - x)
     for c in range(x.shape[1]):
-        chosen, others = np.flatnonzero(free[:, c]), np.flatnonzero(moved[:, c])
+        chosen, others = np.flatnonzero(free[:, c]), np.flatnonzero(change[:, c])
         if chosen.size:
             system, rest = S[chosen[:, None], chosen], signed[chosen, c]
             if others.size:
-                rest = rest - S[chosen[:, None], others] @ moved[others, c]
+                rest -= S[chosen[:, None], others] @ change[others, c]
             system.flat[:: chosen.size + 1] += ridge
             factor, info = lapack.dpotrf(system, lower=1, overwrite_a=1)
-            x[chosen, c] += Y[chosen, c] * (lapack.dpotrs(factor, rest, lower=1)[0] if info == 0 else np.nan)
-    return np.asarray(x)
+            moved[chosen, c] += Y[chosen, c] * (lapack.dpotrs(factor, rest, lower=1)[0] if info == 0 else np.nan)
+    return moved
 
 
 def _fixed(alpha: Array, grad: Array, upper: Array) -> BoolArray:
@@ -144,10 +146,10 @@ def _fixed(alpha: Array, grad: Array, upper: Array) -> BoolArray:
     return np.asarray(((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0)))
 
 
-def _tolerance(Q: Array, g: Array, alpha: Array) -> Array:
-    """The violation of an optimality condition that may be rounding of g - Qα, of each function."""
+def _tolerance(largest: float, g: Array, alpha: Array) -> Array:
+    """The violation of an optimality condition that may be rounding of g - Qα, of each function; ``largest`` is that of Q."""
     with np.errstate(over="ignore"):
-        noise = np.abs(g).max(axis=0, initial=0.0) + _largest(Q) * np.abs(alpha).sum(axis=0)
+        noise = np.abs(g).max(axis=0, initial=0.0) + largest * np.abs(alpha).sum(axis=0)
     return np.asarray(KKT_TOLERANCE + 16.0 * ROUNDING * noise)
 
 
@@ -166,12 +168,12 @@ def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array) -> tuple[A
     The variables that sit on a bound with the gradient pointing outwards are fixed; the others take a Newton step that
     is projected back onto the box and shortened until the objective rises.
     """
-    ridge = _ridge(Q)
+    ridge, largest = _ridge(Q), _largest(Q)
     for step in range(MAX_NEWTON_STEPS + 1):
         grad = gradient(Q, g, alpha)
         fixed = _fixed(alpha, grad, upper)
         violation = float(np.abs(grad[~fixed]).max(initial=0.0))  # the same as kkt_violation
-        if violation <= _tolerance(Q, g, alpha) or step == MAX_NEWTON_STEPS:
+        if violation <= _tolerance(largest, g, alpha) or step == MAX_NEWTON_STEPS:
             break
         better = _projected_newton_step(Q, alpha, grad, upper, ~fixed, ridge)
         if better is None:  # no step along this direction helps within rounding

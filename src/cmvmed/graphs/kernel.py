@@ -7,9 +7,9 @@ With the normalized Laplacian Λ of the graph and its degrees D, the kernel
 makes functions smooth along the graph. Its leading eigenvector is the constant, which centering removes, so that the
 kernel of a new row is the mean of those of its nearest nodes.
 
-Members need the columns of the labeled rows alone. They are a Chebyshev series in S = I - Λ, the normalized adjacency,
-whose eigenvalues are between -1 and 1: each term is one product with a sparse matrix, and how many terms are needed
-depends on ε alone, not on the graph.
+Members need the columns of the labeled rows alone. For many nodes they are a Chebyshev series in S = I - Λ, the
+normalized adjacency, whose eigenvalues are between -1 and 1: each term is one product with a sparse matrix, and how many
+terms are needed depends on ε alone, not on the graph. For few nodes a dense factor takes less time.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,12 @@ import numpy as np
 from scipy import sparse
 
 from cmvmed.graphs.nodes import Nodes
+from cmvmed.numerics.linalg import cholesky, solve_cholesky
 from cmvmed.numerics.types import Array, BoolArray, IntArray
 
 SERIES_TOLERANCE = 1e-11  # what the terms that are left out may add, relative to the largest eigenvalue, 1/ε²
 BLOCK_COLUMNS = 32  # columns that are multiplied at a time
+SERIES_COST = 1e4  # of the series, per node and column, in operations of dense linear algebra
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,18 @@ def graph_kernel(nodes: Nodes, labeled: IntArray, weights_L: Array, regularizati
 
 
 def inverse_square_product(S: sparse.csr_matrix, regularization: float, B: Array) -> Array:
-    """((1 + ε)I - S)⁻² B for B (m, k), some columns at a time so that they stay in the cache."""
+    """((1 + ε)I - S)⁻² B for B (m, k), by a dense factor or by a series, whichever takes less time."""
+    m, k = B.shape
+    if m * (m / 3.0 + 4.0 * k) < SERIES_COST * k:
+        shifted = -S.toarray(order="F")
+        shifted[np.diag_indices(m)] += 1.0 + regularization
+        factor = cholesky(shifted)
+        return solve_cholesky(factor, solve_cholesky(factor, B))
+    return series_product(S, regularization, B)
+
+
+def series_product(S: sparse.csr_matrix, regularization: float, B: Array) -> Array:
+    """The same by a series, some columns at a time so that they stay in the cache."""
     series = inverse_square_series(regularization)
     total = np.empty_like(B)
     for start in range(0, B.shape[1], BLOCK_COLUMNS):
