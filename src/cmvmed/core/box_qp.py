@@ -119,7 +119,8 @@ def _active_sets(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> tu
         go_on = ~done & (since < MAX_REPEATS) & np.isfinite(x).all(axis=0)
         if not go_on.all():
             left, fewest, since = left[go_on], fewest[go_on], since[go_on]
-            G, Y, upper, x, grad, low, top, room = (part[:, go_on] for part in (G, Y, upper, x, grad, low, top, room))
+            G, Y, upper, x, grad = (part[:, go_on] for part in (G, Y, upper, x, grad))
+            low, top, room = (part[:, go_on] for part in (low, top, room))
     return alpha, solved
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn import config_context
+from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.tree import ExtraTreeClassifier
 
 from cmvmed.auto.class_prior import label_share

@@ -86,6 +86,8 @@ class Forest(PickledByFields):
 
     def of_points(self, points: Sequence[Matrix], has: Present) -> Array:
         """The scores of rows given by view, scaled, the columns in use alone."""
+        if not any(own.any() for own in has):
+            return np.zeros((has[0].size, self.trees.votes.shape[1]))
         return self._logs(filled(points, has, self.fill), has)
 
     def _logs(self, rows: Single, has: Present) -> Array:

@@ -94,7 +94,7 @@ def blas_threads() -> int:
 
 def usable_threads() -> int:
     """The same, but no more than the processors that the process may use, by its affinity and the quota of its container."""
-    return min(blas_threads(), cpu_count())
+    return min(blas_threads(), int(cpu_count()))
 
 
 def parallel_map(n_jobs: int | None, low_rank: bool) -> Mapper:

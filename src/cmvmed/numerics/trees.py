@@ -182,7 +182,7 @@ def trees_of_forest(trees: Sequence[Any], codes: Sequence[IntArray], n_classes: 
 
 def _distinct(rows: Array) -> tuple[Array, NDArray[np.int32]]:
     """The distinct rows (m, K) of an array (n, K), in the order in which they occur first, and the number of each row's."""
-    contents = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel().tolist()
+    contents: list[Any] = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel().tolist()  # bytes
     first: dict[bytes, int] = {}
     number = np.array([first.setdefault(content, len(first)) for content in contents], dtype=np.int32)
     return rows[np.unique(number, return_index=True)[1]], number
