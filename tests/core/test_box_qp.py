@@ -213,6 +213,35 @@ def test_several_functions_are_solved_as_one_by_one(family, C):
             check_optimal(S * Y[:, c] * Y[:, c, None], G[:, c], upper[:, c], start[:, c])
 
 
+def many_functions(seed, n=300):
+    """Duals of one Gaussian kernel of full rank, whose projected Newton steps zigzag."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 20))
+    S = 5.0 * np.exp(-0.02 * ((Z[:, None] - Z) ** 2).sum(axis=2)) + 0.25 * Z @ Z.T
+    Y = np.where(Z[:, :4] + rng.normal(size=(n, 4)) > 0.0, 1.0, -1.0)
+    return S, np.ones((n, 4)), Y, np.ones((n, 4))
+
+
+def test_active_sets_solve_full_rank_duals_from_zero_without_shortened_steps(monkeypatch):
+    S, G, Y, upper = many_functions(0)
+    y = Y[:, 0]
+    _, violation = box_qp._projected_newton(S * y * y[:, None], G[:, 0], upper[:, 0], np.zeros(300))
+    assert violation > 1e-3
+    monkeypatch.setattr(box_qp, "solve_box_qp", lambda *problem: pytest.fail("solved one by one"))
+    alpha = solve_box_qps(S, G, Y, upper, np.zeros((300, 4)))
+    for c in range(4):
+        check_optimal(S * Y[:, c] * Y[:, c, None], G[:, c], upper[:, c], alpha[:, c], atol=1e-9)
+
+
+def test_active_sets_that_repeat_are_given_up():
+    """Kernels of rank four in wide boxes: the rest is solved one by one."""
+    rng = np.random.default_rng(3)
+    Phi, _ = few_features(rng, 40)
+    S, Y = Phi @ Phi.T, rng.choice([-1.0, 1.0], (40, 3))
+    _, solved = box_qp._active_sets(S, np.ones((40, 3)), Y, np.full((40, 3), 1e4), np.zeros((40, 3)))
+    assert not solved.all()
+
+
 def test_one_step_is_enough_after_a_small_change(monkeypatch):
     Phi, _ = full_rank_features(np.random.default_rng(0), 30)
     S, Y, upper = Phi @ Phi.T, np.ones((30, 2)), np.ones((30, 2))

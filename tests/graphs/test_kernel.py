@@ -9,7 +9,8 @@ import pytest
 from numpy.polynomial import chebyshev
 from scipy import sparse
 
-from cmvmed.graphs.kernel import BLOCK_COLUMNS, inverse_square_product, inverse_square_series
+from cmvmed.graphs import kernel
+from cmvmed.graphs.kernel import BLOCK_COLUMNS, inverse_square_product, inverse_square_series, series_product
 from tests.core.factories import rejects
 
 
@@ -34,9 +35,10 @@ def check_product(found, S, epsilon, B, power=2):
 
 @pytest.mark.parametrize("epsilon", [1e-2, 0.05, 1.0, 10.0])
 @pytest.mark.parametrize("n_columns", [0, 1, BLOCK_COLUMNS, 2 * BLOCK_COLUMNS + 3])
-def test_products_are_those_of_the_dense_inverse(epsilon, n_columns):
+@pytest.mark.parametrize("product", [inverse_square_product, series_product])
+def test_products_are_those_of_the_dense_inverse(product, epsilon, n_columns):
     S, B = draw_graph(), np.random.default_rng(1).normal(size=(90, max(n_columns, 1)))[:, :n_columns]
-    found = inverse_square_product(S, epsilon, B)
+    found = product(S, epsilon, B)
     assert found.shape == (90, n_columns)
     if n_columns:
         check_product(found, S, epsilon, B)
@@ -54,8 +56,25 @@ def test_the_series_is_that_of_the_function(epsilon):
 
 def test_a_column_does_not_depend_on_the_others():
     S, B = draw_graph(), np.random.default_rng(1).normal(size=(90, 2 * BLOCK_COLUMNS))
-    whole, part = inverse_square_product(S, 0.05, B), inverse_square_product(S, 0.05, B[:, 3:40])
+    whole, part = series_product(S, 0.05, B), series_product(S, 0.05, B[:, 3:40])
     np.testing.assert_array_equal(whole[:, 3:40], part)
+
+
+def test_known_columns_are_not_computed_again(monkeypatch):
+    """As in fits to more labels of the same rows; a dense factor gives all columns anew."""
+    S, B, widths, found = draw_graph(), np.random.default_rng(1).normal(size=(90, 10)), [], {}
+
+    def counted(S, epsilon, B):
+        widths.append(B.shape[1])
+        return series_product(S, epsilon, B)
+
+    monkeypatch.setattr(kernel, "series_product", counted)
+    kernel._columns(S, 0.05, B, range(10), found)
+    assert (widths, found) == ([], {})
+    monkeypatch.setattr(kernel, "SERIES_COST", 0.0)
+    kernel._columns(S, 0.05, B[:, 2:6], range(2, 6), found)
+    np.testing.assert_array_equal(kernel._columns(S, 0.05, B, range(10), found), series_product(S, 0.05, B))
+    assert widths == [4, 6]
 
 
 def test_memory_is_that_of_the_columns_not_of_a_dense_matrix():

@@ -50,11 +50,16 @@ def logs(p, smoothing=SMOOTHING):
     return np.log((p + smoothing / p.shape[1]) / (1.0 + smoothing))
 
 
+def term_of(forest, *given):
+    trees = [own.tree_ for own in forest.estimators_]
+    return forest_term(trees, [forest.classes_] * len(trees), *given)
+
+
 @cache
 def fitted(n_trees=20, **settings):
     """A forest over both views, and its term."""
     forest = ExtraTreesClassifier(n_trees, random_state=0, **settings).fit(two_views(), labels()[0])
-    return forest, forest_term([forest], (0, 1), RAW, FILL, SMOOTHING, K)
+    return forest, term_of(forest, (0, 1), RAW, FILL, SMOOTHING, K)
 
 
 IMPURE = {"min_samples_leaf": 4, "class_weight": "balanced", "bootstrap": True}
@@ -135,7 +140,7 @@ def test_sparse_views_use_only_the_columns_of_the_trees(form):
     matrices = [form(own) for own in sparse_views()]
     dense = np.hstack([own.toarray() for own in matrices])
     forest = ExtraTreesClassifier(5, max_leaf_nodes=4, random_state=0).fit(dense, labels()[0])
-    term = forest_term([forest], (0, 1), [ViewPreprocessor(Scaling(None), None)] * 2, [np.zeros(40)] * 2, SMOOTHING, K)
+    term = term_of(forest, (0, 1), [ViewPreprocessor(Scaling(None), None)] * 2, [np.zeros(40)] * 2, SMOOTHING, K)
     assert term.n_kept < 20
     term.check(K, [40, 40])
     has = [np.ones(60, dtype=bool)] * 2
@@ -155,7 +160,7 @@ def test_many_rows_in_blocks(monkeypatch):
 def test_a_class_that_the_forest_has_not_seen_gets_no_votes():
     X, y = two_views(), labels()[0]
     forest = ExtraTreesClassifier(10, random_state=0).fit(X[y != 1], y[y != 1])
-    term = forest_term([forest], (0, 1), RAW, FILL, SMOOTHING, K)
+    term = term_of(forest, (0, 1), RAW, FILL, SMOOTHING, K)
     p = np.zeros((60, K))
     p[:, [0, 2]] = forest.predict_proba(X)
     np.testing.assert_allclose(term.scores(split(X), present(split(X))), logs(p), atol=1e-12)
@@ -165,7 +170,7 @@ def test_a_class_that_the_forest_has_not_seen_gets_no_votes():
 def test_trees_without_inner_nodes():
     X = two_views()
     forest = ExtraTreesClassifier(3, random_state=0).fit(X, np.full(60, 2))
-    term = forest_term([forest], (0, 1), RAW, FILL, SMOOTHING, K)
+    term = term_of(forest, (0, 1), RAW, FILL, SMOOTHING, K)
     term.check(K, [5, 7])
     expected = logs(np.tile([0.0, 0.0, 1.0], (60, 1)))
     np.testing.assert_allclose(term.scores(split(X), present(split(X))), expected, atol=1e-12)
@@ -253,7 +258,7 @@ def with_forest(n_classes=K, n_trees=20, members=("views", "lda", "view_graphs",
     X = two_views(n_classes)
     estimator = copy(of_cmvmed(X, labels(n_classes)[1], members=list(members)).model)
     forest = ExtraTreesClassifier(n_trees, random_state=0, **settings).fit(X, labels(n_classes)[0])
-    term = forest_term([forest], (0, 1), RAW, FILL, SMOOTHING, n_classes)
+    term = term_of(forest, (0, 1), RAW, FILL, SMOOTHING, n_classes)
     member = Member("forest", (term,), np.ones(1), "sum", 1.0, np.zeros(n_classes))
     model = estimator._model
     pool = replace(model.pool, weights=np.append(0.7, model.pool.weights))

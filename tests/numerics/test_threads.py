@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,19 +12,23 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from cmvmed import CMVMED
+from cmvmed.numerics import threads
 from cmvmed.numerics.linalg import LONG_ROWS, eigen_psd
 from cmvmed.numerics.threads import (
     blas_limit,
     blas_threads,
     interruptible,
     parallel_map,
+    usable_threads,
 )
 
 
 @pytest.mark.parametrize(
     ("n_jobs", "low_rank", "workers"), [(None, False, 1), (None, True, 2), (1, True, 1), (2, False, 2), (3, True, 3)]
 )
-def test_number_of_workers(n_jobs, low_rank, workers):
+def test_number_of_workers(n_jobs, low_rank, workers, monkeypatch):
+    monkeypatch.setattr(threads, "cpu_count", lambda: 4)
     with threadpool_limits(2):
         mapper = parallel_map(n_jobs, low_rank)
         together = threading.Barrier(workers, timeout=20.0)  # passes only if so many wait for each other
@@ -36,6 +41,21 @@ def test_workers_share_the_blas_threads_and_restore_their_number():
     with threadpool_limits(2):
         assert list(parallel_map(2, False)(lambda item: blas_threads(), range(2))) == [1, 1]
         assert blas_threads() == 2
+
+
+def test_no_more_threads_than_processors(monkeypatch):
+    """As in a container whose quota is below the number of its processors, which BLAS does not know."""
+    with threadpool_limits(2):
+        monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+        assert (blas_threads(), usable_threads()) == (2, 1)
+        assert parallel_map(None, True) is map
+
+
+def test_libraries_of_later_imports_are_found(monkeypatch):
+    before = threads._libraries()
+    assert threads._libraries() is before
+    monkeypatch.setitem(sys.modules, "a_module_that_was_not_there", threads)
+    assert threads._libraries() is not before
 
 
 def test_no_items_and_errors():
@@ -132,3 +152,24 @@ def test_an_interrupted_call_goes_on_with_one_thread_of_linear_algebra(end):
         with pytest.raises(KeyboardInterrupt):
             interruptible(end.wait, 30.0)
         assert blas_threads() == 1  # OpenBLAS would wait for more at the end of the process
+        end.set()
+        start = time.monotonic()
+        while blas_threads() == 1 and time.monotonic() - start < 20.0:  # an interrupted join does not wait again
+            time.sleep(0.01)
+        assert blas_threads() == 2  # given back
+
+
+def test_an_interrupted_fit_gives_the_threads_back(monkeypatch):
+    seen = []
+
+    def interrupted(*given, **settings):
+        seen.append(blas_threads())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cmvmed.estimators.cmvmed.anneal", interrupted)
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    with threadpool_limits(2):
+        with pytest.raises(KeyboardInterrupt):
+            CMVMED(views={"a": [0, 1], "b": [2, 3]}).fit(X, np.where(np.arange(30) < 10, np.arange(30) % 2, -1))
+        assert seen == [1]
+        assert blas_threads() == 2

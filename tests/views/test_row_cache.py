@@ -41,3 +41,12 @@ def test_what_a_fit_does_not_ask_for_is_dropped_at_its_end():
     third.get("graph", counted(calls, "graph again"))
     third.get("kernel", counted(calls, "again"))
     assert calls == ["kernel", "graph", "graph again"]
+
+
+def test_what_a_fit_asks_for_once_is_kept_for_later_fits_alone():
+    calls = []
+    for content in (None, "rows"):
+        first = RowCache(content)
+        first.get("kernel", counted(calls, content), once=True)
+        RowCache(content, first.finish()).get("kernel", counted(calls, "again"), once=True)
+    assert calls == [None, "again", "rows"]

@@ -18,6 +18,7 @@ KKT_TOLERANCE = 1e-10  # largest violation of an optimality condition, in units 
 MAX_NEWTON_STEPS = 30  # well-posed duals take a handful
 RIDGE = 1e-13  # relative to the trace: makes the Newton system of a semi-definite Q solvable, a proximal-point step
 ROUNDING, SMALLEST = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+MAX_REPEATS = 4  # steps without fewer changes of the active sets after which they are given up
 INTERIOR_TOLERANCE = 1e-13  # complementarity, relative to the objective, at which interior-point steps end
 
 
@@ -60,7 +61,7 @@ def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
     alpha : (n,)
     """
     alpha, violation = _projected_newton(Q, g, upper, np.clip(start, 0.0, upper))
-    if violation > _tolerance(Q, g, alpha):
+    if violation > _tolerance(_largest(Q), g, alpha):
         polished, better = _projected_newton(Q, g, upper, _near_optimum(Q, g, upper))
         if better < violation:
             return polished
@@ -68,9 +69,7 @@ def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
 
 
 def solve_box_qps(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> Array:
-    """:func:`solve_box_qp` of F functions with Q = S ∘ yyᵀ: a Newton step for all, then one by one where it is not enough.
-
-    After a small change of the problem, the variables that are on a bound mostly stay there, and one step solves it.
+    """:func:`solve_box_qp` of F functions with Q = S ∘ yyᵀ: by active sets for all, then one by one where these repeat.
 
     Parameters
     ----------
@@ -83,29 +82,64 @@ def solve_box_qps(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> A
     alpha : (n, F)
     """
     start = np.clip(start, 0.0, upper)
-    alpha = start + _newton_steps(S, G, Y, upper, start)
-    inside = ((alpha >= 0.0) & (alpha <= upper)).all(axis=0)
-    violation = _violations(G - Y * (S @ (Y * alpha)), alpha, upper).max(axis=0, initial=0.0)
-    for c in np.flatnonzero(~(inside & (violation <= _tolerance(S, G, alpha)))):
+    alpha, solved = _active_sets(S, G, Y, upper, start)
+    for c in np.flatnonzero(~solved):
         y = Y[:, c]
         alpha[:, c] = solve_box_qp(S * y * y[:, None], G[:, c], upper[:, c], start[:, c])
     return alpha
 
 
-def _newton_steps(S: Array, G: Array, Y: Array, upper: Array, alpha: Array) -> Array:
-    """Newton steps (n, F) of the variables that are not fixed; NaN for a function whose system cannot be solved."""
-    grad = G - Y * (S @ (Y * alpha))
-    free, signed, steps = ~_fixed(alpha, grad, upper), Y * grad, np.zeros_like(alpha)
-    ridge = _ridge(S)
-    for c in range(alpha.shape[1]):
-        chosen = np.flatnonzero(free[:, c])
+def _active_sets(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> tuple[Array, BoolArray]:
+    """The solutions (n, F) by primal-dual active sets (Kunisch and Rendl, 2003), and which functions (F,) have theirs.
+
+    Variables are at zero, at their upper bound, or free. The free ones take a whole Newton step. Then those outside of
+    the box go to the bound that they passed, and those on a bound whose gradient points inwards become free. A function is
+    given up when for some steps no fewer variables had to change: sets may repeat if S is singular and the box wide.
+    """
+    alpha, solved, left = start.copy(), np.zeros(start.shape[1], dtype=bool), np.arange(start.shape[1])
+    x, room, ridge, largest = start, upper > 0.0, _ridge(S), _largest(S)
+    grad = G - Y * (S @ (Y * x))
+    low, top = (x <= 0.0) & (grad <= 0.0), (x >= upper) & (grad >= 0.0)
+    fewest, since = np.full(left.size, x.shape[0] + 1), np.zeros(left.size, dtype=int)
+    while left.size:
+        x = _step_of_free(S, Y, x, np.where(low, 0.0, np.where(top, upper, x)), grad, ~(low | top), ridge)
+        grad = G - Y * (S @ (Y * x))
+        inside = np.minimum(np.maximum(x, 0.0), upper)
+        near = largest * np.abs(x - inside).sum(axis=0) <= KKT_TOLERANCE
+        done = near & (_violations(grad, inside, upper).max(axis=0, initial=0.0) <= _tolerance(largest, G, x))
+        alpha[:, left[done]], solved[left[done]] = inside[:, done], True
+        if done.all():
+            break
+        below, above = ~top & (x < 0.0), ~low & (x > upper)
+        up, down = low & (grad > 0.0) & room, top & (grad < 0.0) & room
+        low, top = (low & ~up) | below, (top & ~down) | above
+        changes = (below | above | up | down).sum(axis=0)
+        since = np.where(changes < fewest, 0, since + 1)
+        fewest = np.minimum(changes, fewest)
+        go_on = ~done & (since < MAX_REPEATS) & np.isfinite(x).all(axis=0)
+        if not go_on.all():
+            left, fewest, since = left[go_on], fewest[go_on], since[go_on]
+            G, Y, upper, x, grad = (part[:, go_on] for part in (G, Y, upper, x, grad))
+            low, top, room = (part[:, go_on] for part in (low, top, room))
+    return alpha, solved
+
+
+def _step_of_free(S: Array, Y: Array, x: Array, moved: Array, grad: Array, free: BoolArray, ridge: float) -> Array:
+    """Points (n, F) with a gradient of zero for the free variables, others as in ``moved``; NaN without a solution.
+
+    ``grad`` (n, F) is that at ``x``, where the free variables are those of ``moved``.
+    """
+    signed, change = Y * grad, Y * (moved - x)
+    for c in range(x.shape[1]):
+        chosen, others = np.flatnonzero(free[:, c]), np.flatnonzero(change[:, c])
         if chosen.size:
-            system = S[chosen[:, None], chosen]
+            system, rest = S[chosen[:, None], chosen], signed[chosen, c]
+            if others.size:
+                rest -= S[chosen[:, None], others] @ change[others, c]
             system.flat[:: chosen.size + 1] += ridge
             factor, info = lapack.dpotrf(system, lower=1, overwrite_a=1)
-            solved = lapack.dpotrs(factor, signed[chosen, c], lower=1)[0] if info == 0 else np.nan
-            steps[chosen, c] = Y[chosen, c] * solved
-    return steps
+            moved[chosen, c] += Y[chosen, c] * (lapack.dpotrs(factor, rest, lower=1)[0] if info == 0 else np.nan)
+    return moved
 
 
 def _fixed(alpha: Array, grad: Array, upper: Array) -> BoolArray:
@@ -113,11 +147,16 @@ def _fixed(alpha: Array, grad: Array, upper: Array) -> BoolArray:
     return np.asarray(((alpha <= 0.0) & (grad <= 0.0)) | ((alpha >= upper) & (grad >= 0.0)))
 
 
-def _tolerance(Q: Array, g: Array, alpha: Array) -> Array:
-    """The violation of an optimality condition that may be rounding of g - Qα, of each function."""
+def _tolerance(largest: float, g: Array, alpha: Array) -> Array:
+    """The violation of an optimality condition that may be rounding of g - Qα, of each function; ``largest`` is that of Q."""
     with np.errstate(over="ignore"):
-        noise = np.abs(g).max(axis=0, initial=0.0) + np.abs(Q).max(initial=0.0) * np.abs(alpha).sum(axis=0)
+        noise = np.abs(g).max(axis=0, initial=0.0) + largest * np.abs(alpha).sum(axis=0)
     return np.asarray(KKT_TOLERANCE + 16.0 * ROUNDING * noise)
+
+
+def _largest(Q: Array) -> float:
+    """The largest entry, which is on the diagonal of a positive semi-definite matrix."""
+    return float(np.abs(np.diagonal(Q)).max(initial=0.0))
 
 
 def _ridge(Q: Array) -> float:
@@ -130,12 +169,12 @@ def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array) -> tuple[A
     The variables that sit on a bound with the gradient pointing outwards are fixed; the others take a Newton step that
     is projected back onto the box and shortened until the objective rises.
     """
-    ridge = _ridge(Q)
+    ridge, largest = _ridge(Q), _largest(Q)
     for step in range(MAX_NEWTON_STEPS + 1):
         grad = gradient(Q, g, alpha)
         fixed = _fixed(alpha, grad, upper)
         violation = float(np.abs(grad[~fixed]).max(initial=0.0))  # the same as kkt_violation
-        if violation <= _tolerance(Q, g, alpha) or step == MAX_NEWTON_STEPS:
+        if violation <= _tolerance(largest, g, alpha) or step == MAX_NEWTON_STEPS:
             break
         better = _projected_newton_step(Q, alpha, grad, upper, ~fixed, ridge)
         if better is None:  # no step along this direction helps within rounding

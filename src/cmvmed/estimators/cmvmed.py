@@ -318,20 +318,22 @@ class CMVMED(
         settings = FitSettings.read(self)
         data, sample, approximation = _read_sample(X, y, settings, sample_weight, groups, random_rows)
         cache, map_parallel = self._new_row_cache(sample.training, settings), _mapper(approximation, settings)
-        with numerical_errors():
+        with (
+            numerical_errors(),
+            blas_limit(1),
+        ):  # more threads gain nothing in products of this size, and wait for each other
             fit = _build_problem(sample, cache, approximation, settings, map_parallel)
-        plan_settings = settings.plan_settings(fit.views, fit.training.labels.classes)
-        report = StageReporter(self, X, y, settings.n_stages)
-        with numerical_errors(), blas_limit(1):
+            plan_settings = settings.plan_settings(fit.views, fit.training.labels.classes)
+            report = StageReporter(self, X, y, settings.n_stages)
             of_labels = _fit_members(fit, settings, plan_settings, complete=sample.is_complete)
             chosen = choose_plan(fit.problem, fit.training, plan_settings, settings.tuning, of_labels.shares[0])
             report.attributes = partial(fitted_attributes, fit, chosen)
             result = anneal(chosen.plan, before_stage=report.before_stage, on_stage=report.on_stage)
             judge = settings.calibrate and not result.stopped
             pool = fit_pool(of_labels, chosen, result, judge=judge, map_folds=map_parallel)
-        model = lower(fit, chosen, result, pool)
-        fitted = fitted_attributes(fit, chosen, result, pool, model)
-        reference = _reference_rows(fit.training, fitted["label_distributions_"], settings.tuning)
+            model = lower(fit, chosen, result, pool)
+            fitted = fitted_attributes(fit, chosen, result, pool, model)
+            reference = _reference_rows(fit.training, fitted["label_distributions_"], settings.tuning)
         continued = None
         if sample.all_rows is not None:
             continued = _continue(sample, fit, chosen, result, pool, model, settings)

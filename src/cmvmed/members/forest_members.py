@@ -12,17 +12,19 @@ labels that it did see undoes that, and what a draw per class has of unequal cla
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn import config_context  # type: ignore[attr-defined]
+from sklearn.tree import ExtraTreeClassifier
 
 from cmvmed.auto.class_prior import label_share
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.model.fitted_model import Member
 from cmvmed.model.forests import fill_values, filled, forest_term, log_votes
 from cmvmed.numerics.linalg import is_sparse
-from cmvmed.numerics.types import Array, Matrix
+from cmvmed.numerics.types import Array, IntArray, Matrix
 from cmvmed.views.training_data import generator
 from cmvmed.views.view_rows import ViewData
 
@@ -36,26 +38,44 @@ def fit_forest(inputs: MemberInputs, kind: str) -> MemberScores:
     max_features = "sqrt" if kind == "trees" else min(points.shape[1], tuning.max_split_columns)
     seeds = generator(inputs.random_state).integers(2**31, size=len(keep))
     n_trees = -(-tuning.n_trees // len(keep))
-    with warnings.catch_warnings():  # that classes with few labels each might be numbers to regress
-        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
-        forests = [
-            ExtraTreesClassifier(n_trees, max_features=max_features, random_state=int(seed)).fit(
-                points[rows.index[kept]], rows.codes[kept], sample_weight=rows.weights[kept]
-            )
-            for kept, seed in zip(keep, seeds, strict=True)
-        ]
-    votes = np.zeros((len(keep), inputs.n_rows, rows.n_classes))
-    for own, forest in zip(votes, forests, strict=True):
-        own[:, forest.classes_] = forest.predict_proba(points)
+    trees, codes, votes = [], [], np.zeros((len(keep), inputs.n_rows, rows.n_classes))
+    for own, kept, seed in zip(votes, keep, seeds, strict=True):
+        labels, weights = rows.codes[kept], rows.weights[kept]
+        grown = grow_trees(points[rows.index[kept]], labels, weights, n_trees, max_features, int(seed))
+        classes = np.unique(labels)
+        own[:, classes] = sum(tree.predict(points) for tree in grown) / n_trees
+        trees += grown
+        codes += [classes] * n_trees
     present = np.any([np.isin(np.arange(inputs.n_rows), view.rows) for view in views], axis=0)[:, None]
     log_r = np.log(label_share(rows.counts(inputs.keep[0])))
     log_r_fold = np.log([label_share(rows.counts(kept)) for kept in keep])
     preprocessors = [view.preprocessor for view in views]
-    term = forest_term(forests, inputs.indices, preprocessors, fill, tuning.vote_smoothing, rows.n_classes)
+    term = forest_term(trees, codes, inputs.indices, preprocessors, fill, tuning.vote_smoothing, rows.n_classes)
     member = Member(kind, (term,), np.ones(1), "sum", 1.0, -log_r)
     scores = np.where(present, log_votes(votes.mean(axis=0), tuning.vote_smoothing), 0.0) - log_r
     fold_scores = np.where(present, log_votes(votes, tuning.vote_smoothing), 0.0) - log_r_fold[:, None]
     return MemberScores(kind, member, scores, fold_scores[: len(inputs.folds)])
+
+
+def grow_trees(
+    points: Matrix, codes: IntArray, weights: Array, n_trees: int, max_features: str | int, seed: int
+) -> list[Any]:
+    """The attributes ``tree_`` of ``ExtraTreesClassifier(n_trees, max_features=max_features, random_state=seed)``, to the bit.
+
+    Rows and labels are checked once, not for each tree, which takes longer than to grow a tree from a hundred labels.
+    """
+    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=n_trees)
+    points = points.tocsc() if is_sparse(points) else points
+    given = None if (weights == 1.0).all() else weights  # the same, and not checked again
+    with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):
+        # that classes with few labels each might be numbers to regress
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+        return [
+            ExtraTreeClassifier(max_features=max_features, random_state=int(own))
+            .fit(points, codes, sample_weight=given, check_input=False)
+            .tree_
+            for own in seeds
+        ]
 
 
 def side_by_side(views: Sequence[ViewData], fill: Sequence[Array], n_rows: int) -> Matrix:

@@ -165,8 +165,9 @@ class KernelMembers:
             return find_nodes(list(views.values()), list(views), self.weights, self.tuning.n_neighbors)
 
         key = ("nodes", tuple(views), *(view.settings.key for view in views.values()))
-        nodes = self.inputs.training.cache.get(key, compute)
-        kernel = graph_kernel(nodes, self.labeled, self.inputs.rows.weights, self.tuning.graph_regularization)
+        cache, regularization = self.inputs.training.cache, self.tuning.graph_regularization
+        nodes, found = cache.get(key, compute), cache.get(("columns", *key), dict[int, Array], once=True)
+        kernel = graph_kernel(nodes, self.labeled, self.inputs.rows.weights, regularization, found)
         return replace(kernel, compared=self._compared_nodes(nodes))
 
     def _compared_nodes(self, nodes: Nodes) -> IntArray | None:

@@ -86,6 +86,8 @@ class Forest(PickledByFields):
 
     def of_points(self, points: Sequence[Matrix], has: Present) -> Array:
         """The scores of rows given by view, scaled, the columns in use alone."""
+        if not any(own.any() for own in has):
+            return np.zeros((has[0].size, self.trees.votes.shape[1]))
         return self._logs(filled(points, has, self.fill), has)
 
     def _logs(self, rows: Single, has: Present) -> Array:
@@ -195,29 +197,28 @@ def _as_dense(matrix: Matrix) -> Array:
 
 
 def forest_term(
-    forests: Sequence[Any],
+    trees: Sequence[Any],
+    codes: Sequence[IntArray],
     views: Sequence[int],
     preprocessors: Sequence[ViewPreprocessor],
     fill: Sequence[Array],
     smoothing: float,
     n_classes: int,
 ) -> Forest:
-    """The term of fitted forests of scikit-learn, such as ``ExtraTreesClassifier``, whose classes are codes below ``n_classes``.
+    """The term of trees of scikit-learn.
 
     Parameters
     ----------
-    forests : all with equally many trees
-    views, preprocessors : those whose columns, side by side and :func:`filled`, the forests were fitted to
+    trees : the attributes ``tree_`` of fitted classifiers
+    codes : per tree, the classes of its votes among all ``n_classes``
+    views, preprocessors : those whose columns, side by side and :func:`filled`, the trees were fitted to
     fill : per view, the value of each of its columns where it is missing, (d_v,)
     """
-    every = [
-        (own.tree_, np.asarray(forest.classes_, dtype=np.intp)) for forest in forests for own in forest.estimators_
-    ]
-    trees, used = trees_of_forest([tree for tree, _ in every], [codes for _, codes in every], n_classes)
+    grown, used = trees_of_forest(trees, codes, n_classes)
     used = used if used.size else np.zeros(1, dtype=np.intp)  # of trees without inner nodes: any column
     ends = np.cumsum([own.size for own in fill])
     columns = [
         own - start for own, start in zip(np.split(used, np.searchsorted(used, ends[:-1])), [0, *ends], strict=False)
     ]
     kept = tuple(own[chosen] for own, chosen in zip(fill, columns, strict=True))
-    return Forest(tuple(views), tuple(preprocessors), tuple(columns), kept, trees, float(smoothing))
+    return Forest(tuple(views), tuple(preprocessors), tuple(columns), kept, grown, float(smoothing))

@@ -20,6 +20,7 @@ from cmvmed.model.evaluate import member_logits
 from cmvmed.model.fitted_model import Model
 from cmvmed.model.uncertainty import ClassThresholds
 from cmvmed.numerics.softmax import softmax
+from cmvmed.numerics.threads import blas_limit
 from cmvmed.numerics.types import Array, BoolArray, Matrix
 
 OutputKind: TypeAlias = Literal["score", "class", "probability"] | ClassThresholds
@@ -111,7 +112,8 @@ class RowScorer:
         """Rows in memory, in chunks if they are many."""
         if matrices[0].shape[0] > MAX_CHUNK_ROWS:
             return self.of_source(memory_rows(matrices))
-        return self._scored(0, matrices)
+        with blas_limit(1 if matrices[0].shape[0] > 1 else None):  # a limit takes as long as a part of one row
+            return self._scored(0, matrices)
 
     def of_source(self, source: Rows) -> ScoredRows:
         """All rows of a source."""

@@ -21,8 +21,6 @@ INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower 
 MAX_NARROW = 6  # columns up to which a product with each of them is faster than one with all
 NARROW_BYTES = 2**19  # of a matrix, that stay in the cache
 MIRRORED_COLUMNS = 128  # taken at a time
-MAX_WIDE = 24  # columns up to which products with some rows at a time are faster than one with all
-WIDE_BYTES = 2**17  # of a matrix, that stay in the cache beside its copy
 RIDGE = 1e-15  # relative to the diagonal, for each row: what rounding may take from the smallest eigenvalue
 
 
@@ -160,26 +158,23 @@ def mirrored(lower: Array) -> Array:
 
 
 def narrow_product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
-    """A B for a B of few columns, some rows of A, or of its transpose if that is in C order, at a time.
+    """A B for a B of few columns.
 
-    One product with all of A would rearrange it first, which takes longer than to read it. Up to ``MAX_NARROW`` columns
-    are taken one by one with the transpose, while its rows stay in the cache.
+    One product with all of them would rearrange A first, which takes longer than to read it. Up to ``MAX_NARROW`` columns are
+    taken one by one, with some rows of A, or of its transpose if that is in C order, at a time, which stay in the cache.
     """
-    if B.shape[1] == 1 or B.shape[1] > MAX_WIDE or 0 in A.shape:
+    if B.shape[1] == 1 or B.shape[1] > MAX_NARROW or 0 in A.shape:
         return np.asarray(A @ B)
     by_rows, columns = A.flags.c_contiguous, np.ascontiguousarray(B.T)
     found = np.zeros((B.shape[1], A.shape[0]), dtype=np.result_type(A, B))
     width, n = (A.shape[1], A.shape[0]) if by_rows else A.shape
-    few = B.shape[1] <= MAX_NARROW
-    step = max(1, (NARROW_BYTES if few else WIDE_BYTES) // (width * A.itemsize))
+    step = max(1, NARROW_BYTES // (width * A.itemsize))
     for part in (slice(start, start + step) for start in range(0, n, step)):
-        if by_rows:
-            found[:, part] = (A[part] @ B).T
-        elif few:
-            for out, column in zip(found, columns, strict=True):
+        for out, column in zip(found, columns, strict=True):
+            if by_rows:
+                out[part] = A[part] @ column
+            else:
                 out += A[:, part] @ column[part]
-        else:
-            found += columns[:, part] @ A[:, part].T
     return found.T
 
 

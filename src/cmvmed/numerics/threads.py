@@ -1,5 +1,6 @@
 """Threads: the same work for several views or folds in parallel, and how many of them the linear algebra may use."""
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -8,8 +9,8 @@ from functools import partial
 from threading import Lock, Thread, current_thread, main_thread
 from typing import Any, TypeAlias, TypeVar
 
-from joblib import effective_n_jobs
-from threadpoolctl import OpenBLASController, threadpool_info, threadpool_limits
+from joblib import cpu_count, effective_n_jobs
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 Mapper: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Result = TypeVar("Result")
@@ -28,13 +29,13 @@ class _BlasLimits:
     def __init__(self) -> None:
         self.lock = Lock()
         self.active: list[int] = []
-        self.before: threadpool_limits | None = None
+        self.before: Any = None  # what restores the numbers of threads
 
     def add(self, limit: int) -> None:
         with self.lock:
             self.active.append(limit)
             with _control():
-                limits = threadpool_limits(min(self.active))
+                limits = _libraries().limit(limits=min(self.active))
             self.before = self.before or limits
 
     def remove(self, limit: int) -> None:
@@ -42,7 +43,7 @@ class _BlasLimits:
             self.active.remove(limit)
             with _control():
                 if self.active:
-                    threadpool_limits(min(self.active))
+                    _libraries().limit(limits=min(self.active))
                 elif self.before is not None:
                     self.before.restore_original_limits()
                     self.before = None
@@ -60,6 +61,17 @@ def _control() -> Iterator[None]:
 
 
 _LIMITS = _BlasLimits()
+_SEEN: dict[
+    int, ThreadpoolController
+] = {}  # the libraries that compute in threads, by the number of modules at that time
+
+
+def _libraries() -> ThreadpoolController:
+    """The libraries that compute in threads, looked for again after new modules were imported: that takes milliseconds."""
+    if len(sys.modules) not in _SEEN:
+        _SEEN.clear()
+        _SEEN[len(sys.modules)] = ThreadpoolController()
+    return next(iter(_SEEN.values()))
 
 
 @contextmanager
@@ -77,7 +89,12 @@ def blas_limit(n_threads: int | None) -> Iterator[None]:
 
 def blas_threads() -> int:
     """Number of threads that the linear algebra may use now, which the environment can limit."""
-    return max((library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"), default=1)
+    return max((library["num_threads"] for library in _libraries().info() if library["user_api"] == "blas"), default=1)
+
+
+def usable_threads() -> int:
+    """The same, but no more than the processors that the process may use, by its affinity and the quota of its container."""
+    return min(blas_threads(), int(cpu_count()))
 
 
 def parallel_map(n_jobs: int | None, low_rank: bool) -> Mapper:
@@ -88,7 +105,7 @@ def parallel_map(n_jobs: int | None, low_rank: bool) -> Mapper:
     """
     workers = effective_n_jobs(n_jobs)
     if n_jobs is None and low_rank:
-        workers = max(workers, blas_threads())
+        workers = max(workers, usable_threads())
     return partial(_map_in_threads, workers) if workers > 1 else map
 
 

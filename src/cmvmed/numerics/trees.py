@@ -175,9 +175,17 @@ def trees_of_forest(trees: Sequence[Any], codes: Sequence[IntArray], n_classes: 
     shares = np.zeros((is_inner.size, n_classes))
     for tree, own, start in zip(trees, codes, starts, strict=True):
         shares[start : start + tree.node_count, own] = tree.value[:, 0]
-    votes, vote = np.unique(shares[leaf], axis=0, return_inverse=True)
+    votes, vote = _distinct(shares[leaf])
     threshold = rounded_down(np.concatenate([tree.threshold for tree in trees])[inner])
-    return Trees(len(trees), feature, threshold, vote.ravel().astype(np.int32), votes), columns.astype(np.intp)
+    return Trees(len(trees), feature, threshold, vote, votes), columns.astype(np.intp)
+
+
+def _distinct(rows: Array) -> tuple[Array, NDArray[np.int32]]:
+    """The distinct rows (m, K) of an array (n, K), in the order in which they occur first, and the number of each row's."""
+    contents: list[Any] = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel().tolist()  # bytes
+    first: dict[bytes, int] = {}
+    number = np.array([first.setdefault(content, len(first)) for content in contents], dtype=np.int32)
+    return rows[np.unique(number, return_index=True)[1]], number
 
 
 def rounded_down(values: Array) -> Single:

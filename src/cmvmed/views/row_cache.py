@@ -25,8 +25,13 @@ class RowCache:
         self._earlier: dict[Hashable, Any] = earlier._found if earlier is not None and same else {}
         self._found: dict[Hashable, Any] = {}
 
-    def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
-        """The result with this key: that of this fit or of the earlier one, or else computed."""
+    def get(self, key: Hashable, compute: Callable[[], Result], *, once: bool = False) -> Result:
+        """The result with this key: that of this fit or of the earlier one, or else computed.
+
+        One that a fit asks for ``once`` is kept for later fits alone, if there may be any.
+        """
+        if once and self.content is None:
+            return compute()
         if key not in self._found:
             self._found[key] = self._earlier[key] if key in self._earlier else compute()
         found: Result = self._found[key]

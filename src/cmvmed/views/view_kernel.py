@@ -59,7 +59,7 @@ def build_problem(
 def exact_model(view: ViewData, cache: RowCache, *, shared_curvature: bool) -> SpectralView | CholeskyView:
     """A view with its kernel held whole."""
     s, every = view.settings, np.arange(view.rows.size)
-    K = cache.get(("kernel", s.key), lambda: view.kernel_of(every))
+    K = cache.get(("kernel", s.key), lambda: view.kernel_of(every), once=True)
     blocks = kernel_blocks(K, view.L, view.U, view.weights[view.U], s.prior_variance, s.name)
     return SpectralView(blocks) if shared_curvature else CholeskyView(blocks)
 

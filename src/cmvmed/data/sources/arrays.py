@@ -26,7 +26,7 @@ from cmvmed.data.sources.base import (
     numbers_per_row,
     row_bytes,
 )
-from cmvmed.numerics.threads import blas_limit, blas_threads
+from cmvmed.numerics.threads import blas_limit, usable_threads
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
 T = TypeVar("T")
@@ -230,7 +230,7 @@ class LocalRows:
     def _results(
         self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int, bytes_of_sums: int
     ) -> Iterator[T]:
-        threads = self.n_threads if self.n_threads is not None else blas_threads()
+        threads = self.n_threads if self.n_threads is not None else usable_threads()
         in_flight = threads + 1  # one chunk more is read while the others are worked on
         per_row = row_bytes([table.numbers_per_row for table in self.tables], bytes_per_row)
         size = chunk_size(per_row, in_flight, self.chunk_memory(), bytes_of_sums)
