@@ -372,3 +372,24 @@ class TestRandomLabels:
         assert found.confidence == 0.5
         assert found.variance == 0.0
         np.testing.assert_allclose(found.mean * found.n, round(found.mean * found.n), atol=1e-9)
+
+    def test_the_only_label_of_a_class_counts_as_wrong(self):
+        """No fit without it knows the class."""
+        rng, codes = np.random.default_rng(0), np.r_[np.arange(30) % 2, np.full(80, -1)]
+        X = [rng.normal(size=(110, 3)) for _ in range(2)]
+        with_third = np.where(np.arange(110) == 30, 2, codes)
+        without, found = (
+            fit_all(("views",), training=read_training(X, own)).pooled().accuracy.random for own in (codes, with_third)
+        )
+        assert (without.n_labels, found.n_labels) == (30.0, 31.0)
+        assert found.residual * 31.0 < without.residual * 30.0 - 0.3
+
+    def test_groups_are_the_unit_if_there_are_groups(self):
+        rng, codes = np.random.default_rng(0), np.r_[np.arange(30) % 2, np.full(80, -1)]
+        X, groups = [rng.normal(size=(110, 3)) for _ in range(2)], np.arange(110) // 2 % 5 + 40
+        one, many = (
+            fit_all(("views",), training=read_training(X, codes, groups=own)).pooled().accuracy.random
+            for own in (groups, None)
+        )
+        assert (many.n, many.n_unlabeled) == pytest.approx((30.0, 80.0))
+        assert (one.n, one.n_unlabeled, one.n_labels) == pytest.approx((5.0, 5.0, 30.0), rel=0.05)

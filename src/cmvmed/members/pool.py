@@ -82,7 +82,7 @@ class LabelMembers:
     per_class: bool  # whether labels are taken to be drawn class by class
     chosen: bool  # whether labeled rows were chosen by a rule
     random: Array  # (l,), sample weights of labels that are known to be of random rows; zero for others
-    grouped: bool  # whether the user gave groups
+    groups: IntArray | None  # (n,), numbers of the groups of all rows, if the user gave groups
     tuning: Tuning
 
     @cached_property
@@ -162,8 +162,8 @@ def fit_label_members(
     max_compared_nodes : nodes of a graph that new rows are compared with at most, beside labeled ones; None for all
     """
     rows = read_labeled_rows(training, tuning, generator(random_state), used)
-    grouped = training.groups is not None
-    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=grouped, used=used)
+    groups = None if training.groups is None else training.groups[training.partition.rows]
+    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=groups is not None, used=used)
     per_class = drawn_per_class(training.partition.counts, labels_drawn)
     given_weights = rows.weights
     rows = rows.balanced() if per_class else rows
@@ -185,7 +185,7 @@ def fit_label_members(
         per_class=per_class,
         chosen=labels_drawn == "chosen",
         random=np.where(random, given_weights, 0.0),
-        grouped=grouped,
+        groups=None if groups is None else np.unique(groups, return_inverse=True)[1],
         tuning=tuning,
     )
 
@@ -226,10 +226,12 @@ class PoolFit:
 
         Each is predicted by fits, scales and weights that its label has no part in: those that it helped to set would make it
         look better than new rows are. The confidence is that of the pool without the consensus, for labeled and unlabeled
-        rows by the same fits, without the labels of a fold.
+        rows by the same fits, without the labels of a fold. A label whose class has no other, or none in other groups, counts as
+        wrong: no fit without it knows the class, and about as many rows are of classes without labels (Good and Turing).
         """
         of, found, n_parts = self.of_labels, self.calibrated, len(self.of_labels.parts)
-        judged = np.where(of.judged > 0.0, of.random, 0.0)
+        held = of.judged > 0.0
+        judged = np.where(held, of.random, 0.0)
         if not judged.any():
             return None
         scores = (found.held_out - found.offsets[:, None]) / found.scales[:, None, None]  # up to a constant of each row
@@ -251,7 +253,11 @@ class PoolFit:
                 largest = np.exp(pool(log_p, weights[:n_parts]).max(axis=1))
                 own[fold] = largest[of.rows.index[fold]]
                 others += judged[fold].sum() / judged.sum() * largest
-        return random_labels(right, own, judged, others, mass if n_parts else np.zeros_like(mass))
+        alone = of.rows.judged(np.ones(judged.size, dtype=bool)) == 0.0
+        own[alone] = float(judged @ own) / float(judged.sum())
+        random = np.where(held | alone, of.random, 0.0)
+        groups = None if of.groups is None else (of.groups[of.rows.index], of.groups)
+        return random_labels(right, own, random, others, mass if n_parts else np.zeros_like(mass), groups)
 
     def members(self) -> list[Member]:
         """The members that learn from the labels, on new rows: logits c_j s_j + b_j of scores s_j."""
@@ -279,7 +285,7 @@ class PoolFit:
             ratio = np.where(counts > 0.0, class_prior * counts.sum() / np.where(counts > 0.0, counts, 1.0), 1.0)
         codes = of.rows.codes[used]
         p = np.exp(self.held_out[used, codes])
-        groups = of.rows.groups[used] if of.grouped else None
+        groups = None if of.groups is None else of.rows.groups[used]
         return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio, groups)
 
     def table(self) -> dict[str, Any]:
@@ -370,5 +376,5 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
         drawn=of.rows.as_drawn.weights,
         chosen=of.chosen,
         random=fit.judge_random_labels(mass),
-        groups=of.rows.groups if of.grouped else None,
+        groups=None if of.groups is None else of.rows.groups,
     )
