@@ -107,7 +107,9 @@ def test_weights_that_differ_count_as_fewer_labels():
 
 
 def test_the_mean_stays_within_its_limits():
-    found = RandomLabels(n_labels=2.0, n=2.0, residual=0.3, squared_residual=0.09, confidence=0.9, variance=0.0, n_unlabeled=9.0)
+    found = RandomLabels(
+        n_labels=2.0, n=2.0, residual=0.3, squared_residual=0.09, confidence=0.9, variance=0.0, n_unlabeled=9.0
+    )
     assert found.mean == found.interval(LEVEL)[1] == 1.0
 
 

@@ -14,6 +14,7 @@ from scipy.special import betaln, logsumexp
 from scipy.stats import beta, binomtest
 
 from cmvmed.auto.tuning import Tuning
+from cmvmed.members.judged_labels import JudgedLabels
 from cmvmed.members.random_labels import RandomLabels
 from cmvmed.numerics.types import Array, IntArray
 
@@ -209,6 +210,7 @@ def held_out_accuracy(
     chosen: bool = False,
     random: RandomLabels | None = None,
     groups: IntArray | None = None,
+    judged: JudgedLabels | None = None,
 ) -> HeldOutAccuracy:
     """What can be said of the accuracy.
 
@@ -220,10 +222,13 @@ def held_out_accuracy(
     largest : mean largest probability of the unlabeled rows; NaN if there are none
     drawn : (l,), the weights as labels were drawn, by which they are counted; None if they are the same
     groups : (l,), numbers of the labels' groups, if the rows that the accuracy is for are of new groups; else None
+    judged : the labels without their own help, which decides for new groups
     """
     total, counted = float(weights.sum()), weights if drawn is None else np.where(weights > 0.0, drawn, 0.0)
     right = log_p.argmax(axis=1) == codes
     alone = right if labels_only is None else labels_only.argmax(axis=1) == codes
+    if groups is not None and judged is not None:
+        right, alone = judged.right, judged.right if judged.by_labels is None else judged.by_labels
     hits = float(weights @ right) / total if total > 0.0 else np.nan
     if (
         groups is not None and total > 0.0 and not chosen

@@ -27,8 +27,8 @@ from cmvmed.core.problem import Problem, RowPartition
 from cmvmed.members.accuracy import HeldOutAccuracy, held_out_accuracy
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.members.forest_members import fit_forest
+from cmvmed.members.judged_labels import judge_labels, judge_random_labels
 from cmvmed.members.kernel_members import KernelMembers
-from cmvmed.members.random_labels import RandomLabels, random_labels
 from cmvmed.members.shares import (
     ShareSensitivity,
     drawn_per_class,
@@ -221,44 +221,6 @@ class PoolFit:
         """Those of the labeled rows by fits without their labels, (l, K)."""
         return _pooled(self.calibrated.held_out, self.weights, self.offset)
 
-    def judge_random_labels(self, mass: Array) -> RandomLabels | None:
-        """What labels of random rows say of the accuracy; ``mass`` (n,) are the weights of the unlabeled rows.
-
-        Each is predicted by fits, scales and weights that its label has no part in: those that it helped to set would make it
-        look better than new rows are. The confidence is that of the pool without the consensus, for labeled and unlabeled
-        rows by the same fits, without the labels of a fold. A label whose class has no other, or none in other groups, counts as
-        wrong: no fit without it knows the class, and about as many rows are of classes without labels (Good and Turing).
-        """
-        of, found, n_parts = self.of_labels, self.calibrated, len(self.of_labels.parts)
-        held = of.judged > 0.0
-        judged = np.where(held, of.random, 0.0)
-        if not judged.any():
-            return None
-        scores = (found.held_out - found.offsets[:, None]) / found.scales[:, None, None]  # up to a constant of each row
-        log_r = np.log(label_share(of.rows.counts(np.ones(of.rows.codes.size, dtype=bool))))
-        log_prior = np.stack([*[log_r] * n_parts, *[np.zeros_like(log_r)] * of.with_consensus])[:, None]
-        center = np.array([*(part.scale for part in of.parts), *[1.0] * of.with_consensus])
-        right, own, others = np.zeros(judged.size), np.full(judged.size, 0.5), np.zeros(mass.size)
-        for i, fold in enumerate(of.folds):
-            seen = np.where(fold, 0.0, of.judged)
-            scales, offsets = fit_logits(scores, of.rows.codes, seen, log_prior, center, of.tuning)
-            offsets, scales = offsets[:, None] + log_prior, scales[:, None, None]
-            log_p = log_softmax(scales * scores + offsets)
-            weights = pool_weights(log_p, of.rows.codes, seen, self.kinds, of.tuning)
-            predicted = (pool(log_p[:, fold], weights) + self.offset).argmax(axis=1)
-            right[fold] = predicted == of.rows.codes[fold]
-            if n_parts:
-                of_all = np.stack([part.fold_scores[i] for part in of.parts])
-                log_p = log_softmax(scales[:n_parts] * of_all + offsets[:n_parts])
-                largest = np.exp(pool(log_p, weights[:n_parts]).max(axis=1))
-                own[fold] = largest[of.rows.index[fold]]
-                others += judged[fold].sum() / judged.sum() * largest
-        alone = of.rows.judged(np.ones(judged.size, dtype=bool)) == 0.0
-        own[alone] = float(judged @ own) / float(judged.sum())
-        random = np.where(held | alone, of.random, 0.0)
-        groups = None if of.groups is None else (of.groups[of.rows.index], of.groups)
-        return random_labels(right, own, random, others, mass if n_parts else np.zeros_like(mass), groups)
-
     def members(self) -> list[Member]:
         """The members that learn from the labels, on new rows: logits c_j s_j + b_j of scores s_j."""
         found = zip(self.of_labels.parts, self.calibrated.scales, self.calibrated.offsets, strict=False)
@@ -366,6 +328,7 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
     largest = np.nan
     if mass.sum() > 0.0:
         largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
+    judged = judge_labels(fit) if of.folds and (of.groups is not None or of.random.any()) else None
     return held_out_accuracy(
         fit.held_out,
         of.labels_only(),
@@ -375,6 +338,7 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
         of.tuning,
         drawn=of.rows.as_drawn.weights,
         chosen=of.chosen,
-        random=fit.judge_random_labels(mass),
+        random=None if judged is None else judge_random_labels(fit, judged, mass),
         groups=None if of.groups is None else of.rows.groups,
+        judged=judged,
     )

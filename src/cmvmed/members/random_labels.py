@@ -22,7 +22,7 @@ from statistics import NormalDist
 import numpy as np
 from scipy.stats import t as student
 
-from cmvmed.numerics.types import Array, IntArray
+from cmvmed.numerics.types import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RandomLabels:
 
 
 def random_labels(
-    right: Array,
+    right: BoolArray,
     confidence: Array,
     weights: Array,
     others: Array,
@@ -101,5 +101,5 @@ def _equal_weights(weights: Array) -> float:
 
 def _group_means(values: Array, weights: Array, groups: IntArray) -> tuple[Array, Array]:
     """Mean and sum of weights of each group, (G,); zero for groups without weight."""
-    total = np.bincount(groups, weights=weights)
+    total = np.bincount(groups, weights=weights).astype(np.float64)
     return np.bincount(groups, weights=weights * values) / np.where(total > 0.0, total, 1.0), total
