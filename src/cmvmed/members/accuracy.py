@@ -152,14 +152,16 @@ class HeldOutAccuracy:
         Fewer, because the members were weighed with the same labels, and because labels drawn per class have other class
         shares than the rows it is for. For rows of new groups, labels of one group count as fewer than were held out.
         Rows that were chosen because they are uncertain say nothing of the accuracy on others: mean and interval are those
-        of the probabilities alone, as of a share that was seen in as many rows as they count for.
+        of the probabilities alone, as of a share that was seen in as many rows as they count for, but not in more than there are
+        labels, by which they are calibrated.
         """
         seen = 0.0 if self.chosen else self.n_held_out
         # What unlabeled rows of the same groups add to held-out labels is not to be expected on groups that have none.
         hits = float(np.fmin(self.hits, self.labels_only)) if self.n_groups else self.hits
         mean = (seen * hits + self.confidence_labels * self.largest) / (seen + self.confidence_labels)
         if self.chosen:
-            low, high = _exact_interval(mean, min(self.confidence_labels, self.group_labels), level)
+            n = min(self.confidence_labels, self.n_held_out, self.group_labels)
+            low, high = _exact_interval(mean, n, level)
         else:
             slope, least = self.interval_labels
             n, tail = slope * min(seen, self.group_labels) + least, 0.5 * (1.0 - level)
@@ -228,7 +230,8 @@ def held_out_accuracy(
     right = log_p.argmax(axis=1) == codes
     alone = right if labels_only is None else labels_only.argmax(axis=1) == codes
     if groups is not None and judged is not None:
-        right, alone = judged.right, judged.right if judged.by_labels is None else judged.by_labels
+        right = judged.log_p.argmax(axis=1) == codes
+        alone = right if judged.labels_only is None else judged.labels_only.argmax(axis=1) == codes
     hits = float(weights @ right) / total if total > 0.0 else np.nan
     if (
         groups is not None and total > 0.0 and not chosen

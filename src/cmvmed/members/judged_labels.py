@@ -16,7 +16,7 @@ from cmvmed.auto.class_prior import label_share
 from cmvmed.members.random_labels import RandomLabels, random_labels
 from cmvmed.members.stacking import fit_logits, pool, pool_weights
 from cmvmed.numerics.softmax import log_softmax
-from cmvmed.numerics.types import Array, BoolArray
+from cmvmed.numerics.types import Array
 
 if TYPE_CHECKING:
     from cmvmed.members.pool import PoolFit
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class JudgedLabels:
     """Labels by fits, scales and weights without those of their fold."""
 
-    right: BoolArray  # (l,), whether each is predicted correctly; not those in no fold
-    by_labels: BoolArray | None  # the same by the members that learn from labeled rows alone; None if there are none
+    log_p: Array  # (l, K), log-probabilities; zero for labels in no fold
+    labels_only: Array | None  # the same by the members that learn from labeled rows alone; None if there are none
     confidence: (
         Array  # (S, n), largest probability of each row without the labels of a fold, by the pool without the consensus
     )
@@ -43,7 +43,7 @@ def judge_labels(fit: PoolFit) -> JudgedLabels:
     center = np.array([*(part.scale for part in of.parts), *[1.0] * of.with_consensus])
     alone = np.array([*(not part.uses_unlabeled for part in of.parts), *[False] * of.with_consensus])
     kinds_alone = [kind for kind, own in zip(fit.kinds, alone, strict=True) if own]
-    right, by_labels = np.zeros((2, codes.size), dtype=bool)
+    held, labels_only = np.zeros((2, codes.size, K))
     confidence = np.full((len(of.folds), found.log_p.shape[1]), 0.5)
     for i, fold in enumerate(of.folds):
         seen = np.where(fold, 0.0, of.judged)
@@ -51,15 +51,15 @@ def judge_labels(fit: PoolFit) -> JudgedLabels:
         offsets, scales = offsets[:, None] + log_prior, scales[:, None, None]
         log_p = log_softmax(scales * scores + offsets)
         weights = pool_weights(log_p, codes, seen, fit.kinds, of.tuning)
-        right[fold] = (pool(log_p[:, fold], weights) + fit.offset).argmax(axis=1) == codes[fold]
+        held[fold] = log_softmax(pool(log_p[:, fold], weights) + fit.offset)
         if kinds_alone:
             of_alone = pool_weights(log_p[alone], codes, seen, kinds_alone, of.tuning)
-            by_labels[fold] = pool(log_p[alone][:, fold], of_alone).argmax(axis=1) == codes[fold]
+            labels_only[fold] = pool(log_p[alone][:, fold], of_alone)
         if n:
             of_all = np.stack([part.fold_scores[i] for part in of.parts])
             log_p = log_softmax(scales[:n] * of_all + offsets[:n])
             confidence[i] = np.exp(pool(log_p, weights[:n]).max(axis=1))
-    return JudgedLabels(right, by_labels if kinds_alone else None, confidence)
+    return JudgedLabels(held, labels_only if kinds_alone else None, confidence)
 
 
 def judge_random_labels(fit: PoolFit, judged: JudgedLabels, mass: Array) -> RandomLabels | None:
@@ -80,8 +80,9 @@ def judge_random_labels(fit: PoolFit, judged: JudgedLabels, mass: Array) -> Rand
         if of.groups is not None:
             of_groups = np.isin(of.groups, of.groups[of.rows.index[fold]])
             others[of_groups] = confidence[of_groups]
+    right = held & (judged.log_p.argmax(axis=1) == of.rows.codes)
     alone = of.rows.judged(np.ones(held.size, dtype=bool)) == 0.0
     own[alone] = float(weights @ own) / float(weights.sum())
     random = np.where(held | alone, of.random, 0.0)
     groups = None if of.groups is None else (of.groups[of.rows.index], of.groups)
-    return random_labels(judged.right, own, random, others, mass if of.parts else np.zeros_like(mass), groups)
+    return random_labels(right, own, random, others, mass if of.parts else np.zeros_like(mass), groups)

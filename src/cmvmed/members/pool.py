@@ -27,7 +27,7 @@ from cmvmed.core.problem import Problem, RowPartition
 from cmvmed.members.accuracy import HeldOutAccuracy, held_out_accuracy
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.members.forest_members import fit_forest
-from cmvmed.members.judged_labels import judge_labels, judge_random_labels
+from cmvmed.members.judged_labels import JudgedLabels, judge_labels, judge_random_labels
 from cmvmed.members.kernel_members import KernelMembers
 from cmvmed.members.shares import (
     ShareSensitivity,
@@ -209,6 +209,7 @@ class PoolFit:
     offset: Array  # (K,), b
     judged: bool  # whether labels were held out
     sensitivity: ShareSensitivity
+    judgment: JudgedLabels | None = None  # None if nothing needs it
     accuracy: HeldOutAccuracy | None = None  # None if no labels were held out
 
     @property
@@ -245,9 +246,10 @@ class PoolFit:
         if of.per_class:
             counts = of.rows.counts(np.ones(of.rows.codes.size, dtype=bool))
             ratio = np.where(counts > 0.0, class_prior * counts.sum() / np.where(counts > 0.0, counts, 1.0), 1.0)
-        codes = of.rows.codes[used]
-        p = np.exp(self.held_out[used, codes])
-        groups = None if of.groups is None else of.rows.groups[used]
+        codes, log_p, groups = of.rows.codes[used], self.held_out, None
+        if of.groups is not None and self.judgment is not None:
+            log_p, groups = self.judgment.log_p, of.rows.groups[used]
+        p = np.exp(log_p[used, codes])
         return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio, groups)
 
     def table(self) -> dict[str, Any]:
@@ -316,6 +318,8 @@ def fit_pool(
     p, known = np.exp(_pooled(found.log_p, weights, offset)), chosen.settings.bounds
     sensitivity = share_sensitivity(p, mass, chosen.plan.class_prior, n_labels, known)
     fit = PoolFit(of_labels, kinds, found, weights, offset, judge, sensitivity)
+    if judge and (of_labels.groups is not None or of_labels.random.any()):
+        fit = replace(fit, judgment=judge_labels(fit))
     return replace(fit, accuracy=_accuracy(fit, mass)) if judge else fit
 
 
@@ -328,7 +332,6 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
     largest = np.nan
     if mass.sum() > 0.0:
         largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
-    judged = judge_labels(fit) if of.folds and (of.groups is not None or of.random.any()) else None
     return held_out_accuracy(
         fit.held_out,
         of.labels_only(),
@@ -338,7 +341,7 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
         of.tuning,
         drawn=of.rows.as_drawn.weights,
         chosen=of.chosen,
-        random=None if judged is None else judge_random_labels(fit, judged, mass),
+        random=None if fit.judgment is None else judge_random_labels(fit, fit.judgment, mass),
         groups=None if of.groups is None else of.rows.groups,
-        judged=judged,
+        judged=fit.judgment,
     )
