@@ -141,6 +141,12 @@ def test_the_estimate_as_a_sentence():
     assert str(estimated(gained=8.0)).startswith(f"{begins} {of_labels} the unlabeled rows helped")
 
 
+def test_random_rows_that_are_too_few_say_nothing():
+    said = {"n_random": 7.0, "random_mean": 0.8, "random_low": 0.4}
+    assert estimated(**said, random_high=0.9).of_random_rows() == "The 7 labels of random rows say 80.0% (40.0% to 90.0%)."
+    assert "say nothing yet (40.0% to 91.0%)" in str(estimated(**said, random_high=0.91))
+
+
 @pytest.mark.parametrize(
     ("gained", "lost", "effect"),
     [

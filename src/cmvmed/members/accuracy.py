@@ -14,7 +14,6 @@ from scipy.special import betaln, logsumexp
 from scipy.stats import beta, binomtest
 
 from cmvmed.auto.tuning import Tuning
-from cmvmed.members.judged_labels import JudgedLabels
 from cmvmed.members.random_labels import RandomLabels
 from cmvmed.numerics.types import Array, IntArray
 
@@ -117,7 +116,8 @@ class AccuracyEstimate:
         labels = (
             "1 label of a random row says" if self.n_random == 1 else f"{self.n_random:.0f} labels of random rows say"
         )
-        return f"The {labels} {self.random_mean:.1%} ({self.random_low:.1%} to {self.random_high:.1%})."
+        mean = f"{self.random_mean:.1%}" if self.random_high - self.random_low <= WIDEST else "nothing yet"
+        return f"The {labels} {mean} ({self.random_low:.1%} to {self.random_high:.1%})."
 
     def effect(self) -> str:
         """Whether the unlabeled rows helped, in a few words, by a sign test on the labels that they changed."""
@@ -212,7 +212,6 @@ def held_out_accuracy(
     chosen: bool = False,
     random: RandomLabels | None = None,
     groups: IntArray | None = None,
-    judged: JudgedLabels | None = None,
 ) -> HeldOutAccuracy:
     """What can be said of the accuracy.
 
@@ -224,14 +223,10 @@ def held_out_accuracy(
     largest : mean largest probability of the unlabeled rows; NaN if there are none
     drawn : (l,), the weights as labels were drawn, by which they are counted; None if they are the same
     groups : (l,), numbers of the labels' groups, if the rows that the accuracy is for are of new groups; else None
-    judged : the labels without their own help, which decides for new groups
     """
     total, counted = float(weights.sum()), weights if drawn is None else np.where(weights > 0.0, drawn, 0.0)
     right = log_p.argmax(axis=1) == codes
     alone = right if labels_only is None else labels_only.argmax(axis=1) == codes
-    if groups is not None and judged is not None:
-        right = judged.log_p.argmax(axis=1) == codes
-        alone = right if judged.labels_only is None else judged.labels_only.argmax(axis=1) == codes
     hits = float(weights @ right) / total if total > 0.0 else np.nan
     if (
         groups is not None and total > 0.0 and not chosen

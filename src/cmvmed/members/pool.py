@@ -219,8 +219,17 @@ class PoolFit:
 
     @property
     def held_out(self) -> Array:
-        """Those of the labeled rows by fits without their labels, (l, K)."""
+        """Those of the labeled rows by fits without their labels, (l, K); if there are groups, without their help to the pool."""
+        if self.of_labels.groups is not None and self.judgment is not None:
+            return self.judgment.log_p
         return _pooled(self.calibrated.held_out, self.weights, self.offset)
+
+    @property
+    def labels_only(self) -> Array | None:
+        """The same by the members that learn from labeled rows alone; None if there are none."""
+        if self.of_labels.groups is not None and self.judgment is not None:
+            return self.judgment.labels_only
+        return self.of_labels.labels_only()
 
     def members(self) -> list[Member]:
         """The members that learn from the labels, on new rows: logits c_j s_j + b_j of scores s_j."""
@@ -246,10 +255,9 @@ class PoolFit:
         if of.per_class:
             counts = of.rows.counts(np.ones(of.rows.codes.size, dtype=bool))
             ratio = np.where(counts > 0.0, class_prior * counts.sum() / np.where(counts > 0.0, counts, 1.0), 1.0)
-        codes, log_p, groups = of.rows.codes[used], self.held_out, None
-        if of.groups is not None and self.judgment is not None:
-            log_p, groups = self.judgment.log_p, of.rows.groups[used]
-        p = np.exp(log_p[used, codes])
+        codes = of.rows.codes[used]
+        p = np.exp(self.held_out[used, codes])
+        groups = None if of.groups is None else of.rows.groups[used]
         return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio, groups)
 
     def table(self) -> dict[str, Any]:
@@ -334,7 +342,7 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
         largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
     return held_out_accuracy(
         fit.held_out,
-        of.labels_only(),
+        fit.labels_only,
         of.rows.codes,
         of.judged,
         largest,
@@ -343,5 +351,4 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
         chosen=of.chosen,
         random=None if fit.judgment is None else judge_random_labels(fit, fit.judgment, mass),
         groups=None if of.groups is None else of.rows.groups,
-        judged=fit.judgment,
     )
