@@ -108,7 +108,8 @@ class CMVMED(
         labeled and unlabeled rows, and predictions follow it in part. A number is the share of the second of two
         classes, an array or dict gives one share per class: if you know the shares, give them, and predictions keep
         them. If you know them roughly, give a dict with ranges, such as ``{"walk": (0.3, 0.6), "fall": (0, 0.02)}``:
-        shares are learned and predictions stay within the ranges; a class that the dict leaves out may have any share.
+        shares are learned, near the middle of the ranges unless the labels say otherwise, and predictions stay within them; a
+        class that the dict leaves out may have any share.
         None, as in the paper, imposes nothing.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
