@@ -143,7 +143,9 @@ def test_the_estimate_as_a_sentence():
 
 def test_random_rows_that_are_too_few_say_nothing():
     said = {"n_random": 7.0, "random_mean": 0.8, "random_low": 0.4}
-    assert estimated(**said, random_high=0.9).of_random_rows() == "The 7 labels of random rows say 80.0% (40.0% to 90.0%)."
+    assert (
+        estimated(**said, random_high=0.9).of_random_rows() == "The 7 labels of random rows say 80.0% (40.0% to 90.0%)."
+    )
     assert "say nothing yet (40.0% to 91.0%)" in str(estimated(**said, random_high=0.91))
 
 
