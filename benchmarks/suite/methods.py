@@ -7,6 +7,7 @@ labels, and the covariance of linear discriminant analysis is shrunk.
 
 import json
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -114,11 +115,17 @@ def true_shares(split: Split) -> Answer:
     return cmvmed(split, class_prior=counts / counts.sum())
 
 
-def shares_within(split: Split, factor: float) -> Answer:
-    """CMVMED with ranges of the class shares of the unlabeled rows, up to a factor: what a user may roughly know."""
+def shares_within(split: Split, factor: float, *, off_center: bool = False) -> Answer:
+    """CMVMED with ranges of the class shares of the unlabeled rows, up to a factor: what a user may roughly know.
+
+    The true share is the middle of its range or, if ``off_center``, anywhere in it: uniformly distributed in logarithms.
+    """
     counts = np.bincount(split.truth[split.unlabeled], minlength=split.n_classes) + 0.5
-    shares = counts / counts.sum()
-    return cmvmed(split, class_prior={k: (r / factor, min(r * factor, 1.0)) for k, r in enumerate(shares.tolist())})
+    middle = counts / counts.sum()
+    if off_center:
+        rng = np.random.default_rng(zlib.crc32(split.y.tobytes()))
+        middle = middle * factor ** rng.uniform(-1.0, 1.0, middle.size)
+    return cmvmed(split, class_prior={k: (r / factor, min(r * factor, 1.0)) for k, r in enumerate(middle.tolist())})
 
 
 def start(split: Split) -> Answer:
@@ -221,7 +228,7 @@ def _is_narrow(data: DataSet) -> bool:
 
 
 STARTS = ("start", "start_eb")
-ORACLES = ("true_shares", "close_shares", "rough_shares")  # which use what no user knows
+ORACLES = ("true_shares", "close_shares", "rough_shares", "shifted_shares")  # which use what no user knows
 BEFORE = "before"  # CMVMED of another state of the library, whose rows are read from a file
 ON_REQUEST = (*ORACLES, "cmvmed_groups")
 MAX_LDA_COLUMNS = 1000  # its cost grows with their cube
@@ -233,6 +240,7 @@ METHODS = {
         Method("true_shares", true_shares, is_peer=False),
         Method("close_shares", partial(shares_within, factor=1.25), is_peer=False),
         Method("rough_shares", partial(shares_within, factor=2.0), is_peer=False),
+        Method("shifted_shares", partial(shares_within, factor=2.0, off_center=True), is_peer=False),
         Method("start", start, is_peer=False),
         Method("start_eb", start_eb, is_peer=False),
         Method("lr", logistic),

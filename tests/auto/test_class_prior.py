@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import rel_entr
+from scipy.special import expit, logit, rel_entr
 from scipy.stats import beta, dirichlet_multinomial
 
 from cmvmed.auto.class_prior import ShareBounds, empirical_bayes_share, given_prior, label_share
@@ -136,6 +136,43 @@ def test_small_changes_of_bounds_and_shares_change_the_nearest_by_little():
         other = np.abs(shares + 1e-6 * np.array([1.0, -1.0, 1.0, -1.0]))
         for found in (moved.nearest(shares), bounds.nearest(other / other.sum())):
             np.testing.assert_allclose(found, bounds.nearest(shares), atol=2e-5)
+
+
+def check_combined(found, r, n, low, high):
+    """Of two classes: the mean of two normal distributions of the logit, each weighted by the inverse of its variance."""
+    middle, variance = 0.5 * (logit(low) + logit(high)), (0.25 * (logit(high) - logit(low))) ** 2
+    of_labels = n * r * (1.0 - r)
+    mean = (middle / variance + of_labels * logit(r)) / (1.0 / variance + of_labels)
+    np.testing.assert_allclose(found, [1.0 - expit(mean), expit(mean)], rtol=1e-9)
+
+
+def test_a_range_and_an_estimate_are_weighted_by_their_precision():
+    low, high, r = 0.2, 0.5, 0.3
+    bounds = ShareBounds(np.array([1.0 - high, low]), np.array([1.0 - low, high]))
+    for n in (1.0, 10.0, 1000.0):
+        found = bounds.combined(np.array([1.0 - r, r]), n)
+        check_combined(found, r, n, low, high)
+        rejects(check_combined, found, r, n, low, 1.01 * high)
+    rejects(check_combined, bounds.combined(np.array([1.0 - r, r]), 20.0), r, 10.0, low, high)
+    np.testing.assert_allclose(bounds.combined(np.array([1.0 - r, r]), 1e12), [1.0 - r, r], rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_combined_shares_are_within_the_bounds_whatever_the_estimate(seed):
+    bounds, shares = draw_bounds(seed)
+    for n in (0.5, 20.0, 1e9):
+        found = bounds.combined(shares, n)
+        assert found.sum() == pytest.approx(1.0)
+        assert (found >= bounds.low - 1e-12).all()
+        assert (found <= bounds.high + 1e-12).all()
+
+
+def test_no_bounds_leave_the_estimate_and_equal_ones_are_the_shares():
+    r, given = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])
+    np.testing.assert_array_equal(ShareBounds(np.zeros(3), np.ones(3)).combined(r, 9.0), r)
+    np.testing.assert_allclose(ShareBounds(given, given).combined(r, 9.0), given, rtol=1e-12)
+    upper = ShareBounds(np.zeros(3), np.array([1.0, 0.35, 0.6]))  # a bound only
+    np.testing.assert_array_equal(upper.combined(r, 9.0), r)
 
 
 CLASSES = np.array(["fall", "run", "walk"])

@@ -108,15 +108,16 @@ def test_an_automatic_class_prior_is_inferred_or_that_of_the_labels(inferred):
     np.testing.assert_array_equal(plan_of(training, AUTOMATIC, inferred=inferred).shares, inferred)
 
 
-def test_shares_within_bounds_are_the_nearest_to_what_is_inferred(gaussian):
+def test_shares_within_bounds_combine_them_with_what_is_inferred(gaussian):
     """Also those of other fits, and of the labels if nothing else is inferred."""
     counts, bounds = gaussian.partition.counts, ShareBounds(np.array([0.1, 0.65]), np.array([0.35, 0.9]))
     chosen = chosen_plan(gaussian, replace(AUTOMATIC, class_prior=bounds), inferred=np.array([0.2, 0.8]))
-    np.testing.assert_array_equal(chosen.plan.shares, [0.2, 0.8])
-    np.testing.assert_allclose(chosen.shares(np.array([0.5, 0.5]), counts), [0.35, 0.65], rtol=1e-12)
-    np.testing.assert_allclose(chosen.shares(np.array([0.01, 0.99]), counts), [0.1, 0.9], rtol=1e-12)
+    np.testing.assert_array_equal(chosen.plan.shares, bounds.combined(np.array([0.2, 0.8]), counts.sum()))
+    for inferred in ([0.5, 0.5], [0.01, 0.99]):
+        fewer = bounds.combined(np.array(inferred), 7.0)
+        np.testing.assert_array_equal(chosen.shares(np.array(inferred), np.array([3.0, 4.0])), fewer)
     by_labels = chosen_plan(gaussian, replace(AUTOMATIC, class_prior=bounds)).plan
-    np.testing.assert_array_equal(by_labels.shares, bounds.nearest(empirical_bayes_share(counts)))
+    np.testing.assert_array_equal(by_labels.shares, bounds.combined(empirical_bayes_share(counts), counts.sum()))
     np.testing.assert_array_equal(by_labels.class_prior, by_labels.shares)
     automatic = chosen_plan(gaussian, AUTOMATIC)
     assert chosen.tau(7.0, 3, TUNING) == automatic.tau(7.0, 3, TUNING)

@@ -77,6 +77,20 @@ def test_the_example_is_written_and_looked_at(tmp_path, monkeypatch):
     assert (tmp_path / "room.csv").read_text(encoding="utf-8") == "mine"
 
 
+def test_groups_are_asked_for_unless_a_column_is_named_like_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"2024-01-0{1 + i // 4},{i},{'ab'[i % 2]}" for i in range(12)]
+    for name in ("day", "date"):
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"{name},x,label", *rows]))
+    asked, line = "other persons, days or machines", '# groups = "COLUMN"'
+    by_day, by_date = (run(f"{name}.csv", "--dry-run").output for name in ("day", "date"))
+    assert 'groups = "day"' in by_day
+    assert asked not in by_day
+    assert line not in by_day
+    assert asked in by_date
+    assert line in by_date
+
+
 def test_a_line_for_several_guesses_is_shown_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [

@@ -33,6 +33,24 @@ def test_csv_keeps_the_names_of_annotators():
 
 
 @pytest.mark.parametrize("form", ["csv", "labelstudio"])
+def test_rows_keep_why_they_were_chosen(form):
+    rows = [LabeledRow("seg1", "human", chosen_by="random"), LabeledRow("seg2", "car", chosen_by="suggest")]
+    found = import_rows(export_rows(rows, form), EXPORTS[form].file_name, [])
+    assert [row.chosen_by for row in found] == ["random", "suggest"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reasons"),
+    [
+        ("id,label,reason,score,random\na,x,new,1.0,\nb,y,drawn,0.0,yes\n", ["suggest", "random"]),
+        ("id,label,chosen_by\na,x,by hand\nb,y,\n", ["import", "import"]),
+    ],
+)
+def test_files_of_suggest_mark_random_rows_and_unknown_reasons_are_none(text, reasons):
+    assert [row.chosen_by for row in import_rows(text.encode(), "next.csv", ["a", "b"])] == reasons
+
+
+@pytest.mark.parametrize("form", ["csv", "labelstudio"])
 def test_names_that_track_files_cannot_hold_survive_in_csv_and_json(form):
     rows = [LabeledRow("a\tb", 'x"\n,y'), LabeledRow("../../etc", "ok")]
     assert essence(import_rows(export_rows(rows, form), EXPORTS[form].file_name, [])) == essence(rows)

@@ -373,3 +373,15 @@ def test_another_page_cannot_read_the_rows(browser, table, tmp_path):
     )
     browser.get_log("browser")
     assert answer == "refused"
+
+
+def test_names_of_columns_stay_on_one_line_on_a_narrow_page(browser, table):
+    page = Page(browser, table.address, width=390)
+    lines = (
+        "return [...document.querySelectorAll('.numbers tbody th')].map(cell => {const range = document.createRange();"
+        " range.selectNodeContents(cell); return range.getClientRects().length})"
+    )
+    page.wait(lambda: page.script(lines))
+    assert set(page.script(lines)) == {1}
+    page.script("document.querySelectorAll('.numbers th').forEach(cell => cell.style.overflowWrap = 'anywhere')")
+    assert max(page.script(lines)) > 1

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmvmed.labeling import LabeledRow, LabelingSession
+from cmvmed.labeling import LabeledRow, LabelingSession, export_rows, import_rows
 from cmvmed.labeling.content import unit_of
 from cmvmed.labeling.learner import Learned
 from cmvmed.labeling.progress import last_change
@@ -341,6 +341,17 @@ def test_labels_of_another_tool_are_added_once(session):
     with pytest.raises(ProjectError, match="'nobody'"):
         session.add_rows([LabeledRow("r5", "left"), LabeledRow("nobody", "left")])
     assert session.label_of(5) is None
+
+
+def test_random_rows_stay_random_after_export_and_import(session, project):
+    label(session, 4, "left")
+    label(session, 5, "right", chosen_by="suggest")
+    label(session, 4, "right", seen=session.store.last("r4").revision, chosen_by="review")  # a correction
+    rows = import_rows(export_rows(session.labeled_rows(), "csv"), "labels.csv", session.ids)
+    other = LabelingSession(project, LabelStore(project.with_name("other.sqlite")), learn=False)
+    assert other.add_rows(rows) == 2
+    assert other.store.random_items == session.store.random_items == {"r4"}
+    other.close()
 
 
 def test_repeated_identifiers_are_refused(project):

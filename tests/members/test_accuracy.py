@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, binomtest
 
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
@@ -45,7 +45,6 @@ def test_held_out_labels_of_chosen_rows_have_no_part_in_the_mean():
     chosen = accuracy(chosen=True).estimate(0.9)
     assert chosen.mean == pytest.approx(0.9)
     assert chosen.held_out == accuracy().estimate(0.9).held_out == 0.8
-    check_interval(chosen, 0.9, 4.0)  # as without any held-out label
     assert "labeled rows were chosen" in str(chosen)
     assert "labeled rows were chosen" not in str(accuracy().estimate(0.9))
 
@@ -66,6 +65,22 @@ def test_the_interval_narrows_with_held_out_labels_and_widens_with_the_level():
 def test_the_interval_contains_the_mean(share, n_held_out):
     estimate = accuracy(hits=share, largest=share, n_held_out=n_held_out).estimate(0.5)
     assert 0.0 <= estimate.low <= estimate.mean <= estimate.high <= 1.0
+
+
+def check_exact(estimate, n_right, n):
+    exact = binomtest(n_right, n).proportion_ci(0.9, method="exact")  # Clopper and Pearson
+    np.testing.assert_allclose([estimate.low, estimate.high], [exact.low, exact.high], rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_right", [0, 13, 20])
+def test_probabilities_alone_have_the_exact_interval_of_as_many_rows_as_they_count_for(n_right):
+    n = int(TUNING.confidence_labels)
+    chosen = accuracy(largest=n_right / n, chosen=True)
+    check_exact(chosen.estimate(0.9), n_right, n)
+    rejects(check_exact, replace(chosen, chosen=False).estimate(0.9), n_right, n)
+    for fewer in ("group_labels", "n_held_out"):  # new groups are less certain, and so is what few labels calibrate
+        rejects(check_exact, replace(chosen, **{fewer: 5.0}).estimate(0.9), n_right, n)
+    assert width(replace(chosen, group_labels=0.0).estimate(0.9)) == 1.0
 
 
 def draw_predictions(n=60):
@@ -124,6 +139,14 @@ def test_the_estimate_as_a_sentence():
     assert str(estimated(labels_only=np.nan)) == f"{begins} Of 40 held-out labels 80.0% are predicted correctly."
     of_labels = "Of 40 held-out labels 80.0% are predicted correctly, 70.0% by the labels alone:"
     assert str(estimated(gained=8.0)).startswith(f"{begins} {of_labels} the unlabeled rows helped")
+
+
+def test_random_rows_that_are_too_few_say_nothing():
+    said = {"n_random": 7.0, "random_mean": 0.8, "random_low": 0.4}
+    assert (
+        estimated(**said, random_high=0.9).of_random_rows() == "The 7 labels of random rows say 80.0% (40.0% to 90.0%)."
+    )
+    assert "say nothing yet (40.0% to 91.0%)" in str(estimated(**said, random_high=0.91))
 
 
 @pytest.mark.parametrize(

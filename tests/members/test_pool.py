@@ -361,10 +361,12 @@ class TestRandomLabels:
             codes = np.r_[rng.permutation(np.arange(40) % 2), np.full(80, -1)]
             training = read_training([rng.normal(size=(120, 3)) for _ in range(2)], codes)
             accuracy = fit_all(("views", "lda", "graph"), training=training).pooled().accuracy
-            found.append((accuracy.random.mean, accuracy.hits))
-        by_random, by_all = np.mean(found, axis=0)
-        assert abs(by_random - 0.5) < 0.04
-        assert by_all > by_random + 0.01
+            grouped = replace(training, data=replace(training.data, groups=np.arange(120)))
+            of_groups = fit_all(("views", "lda", "graph"), training=grouped).pooled().accuracy
+            found.append((accuracy.random.mean, of_groups.hits, of_groups.labels_only, accuracy.hits))
+        *judged, by_all = np.mean(found, axis=0)
+        assert np.abs(np.array(judged) - 0.5).max() < 0.05
+        assert by_all > max(judged) + 0.01
 
     def test_the_consensus_alone_has_the_share_of_hits(self):
         fitted = fit_all((CONSENSUS,), labels_drawn="random")
@@ -372,3 +374,24 @@ class TestRandomLabels:
         assert found.confidence == 0.5
         assert found.variance == 0.0
         np.testing.assert_allclose(found.mean * found.n, round(found.mean * found.n), atol=1e-9)
+
+    def test_the_only_label_of_a_class_counts_as_wrong(self):
+        """No fit without it knows the class."""
+        rng, codes = np.random.default_rng(0), np.r_[np.arange(30) % 2, np.full(80, -1)]
+        X = [rng.normal(size=(110, 3)) for _ in range(2)]
+        with_third = np.where(np.arange(110) == 30, 2, codes)
+        without, found = (
+            fit_all(("views",), training=read_training(X, own)).pooled().accuracy.random for own in (codes, with_third)
+        )
+        assert (without.n_labels, found.n_labels) == (30.0, 31.0)
+        assert found.residual * 31.0 < without.residual * 30.0 - 0.3
+
+    def test_groups_are_the_unit_if_there_are_groups(self):
+        rng, codes = np.random.default_rng(0), np.r_[np.arange(30) % 2, np.full(80, -1)]
+        X, groups = [rng.normal(size=(110, 3)) for _ in range(2)], np.arange(110) // 2 % 5 + 40
+        one, many = (
+            fit_all(("views",), training=read_training(X, codes, groups=own)).pooled().accuracy.random
+            for own in (groups, None)
+        )
+        assert (many.n, many.n_unlabeled) == pytest.approx((30.0, 80.0))
+        assert (one.n, one.n_unlabeled, one.n_labels) == pytest.approx((5.0, 5.0, 30.0), rel=0.05)

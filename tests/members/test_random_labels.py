@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
+from scipy.stats import t as student
 
 from cmvmed.members.random_labels import RandomLabels, random_labels
 from tests.core.factories import rejects
@@ -29,7 +30,7 @@ def of_constant_confidence(n_right, n, f=0.8):
 def check_agresti_coull(found, n_right, n):
     z = norm.ppf(0.5 + LEVEL / 2)
     p = (n_right + z**2 / 2) / (n + z**2)
-    half = z * np.sqrt(p * (1 - p) / (n + z**2))
+    half = student.ppf(0.5 + LEVEL / 2, n - 1) * np.sqrt(p * (1 - p) / (n + z**2))
     np.testing.assert_allclose(found.interval(LEVEL), [max(p - half, 0.0), min(p + half, 1.0)], atol=1e-12)
 
 
@@ -84,7 +85,7 @@ def test_the_estimate_is_the_confidence_corrected_by_the_residuals_of_the_random
     right, f = np.array([True, False, True, True]), np.array([0.9, 0.6, 0.8, 0.7])
     others, mass = np.array([0.5, 0.7, 0.9, 1.0]), np.array([1.0, 2.0, 1.0, 0.0])
     found = random_labels(right, f, np.array([1.0, 1.0, 1.0, 0.0]), others, mass)  # the last was chosen
-    assert found.n == pytest.approx(3.0)
+    assert found.n == found.n_labels == pytest.approx(3.0)
     assert found.confidence == pytest.approx(0.7)
     assert found.mean == pytest.approx(0.7 + (0.1 - 0.6 + 0.2) / 3)
     assert found.squared_residual == pytest.approx((0.01 + 0.36 + 0.04) / 3)
@@ -106,5 +107,34 @@ def test_weights_that_differ_count_as_fewer_labels():
 
 
 def test_the_mean_stays_within_its_limits():
-    found = RandomLabels(n=2.0, residual=0.3, squared_residual=0.09, confidence=0.9, variance=0.0, n_unlabeled=9.0)
+    found = RandomLabels(
+        n_labels=2.0, n=2.0, residual=0.3, squared_residual=0.09, confidence=0.9, variance=0.0, n_unlabeled=9.0
+    )
     assert found.mean == found.interval(LEVEL)[1] == 1.0
+
+
+def draw_groups(rng, n_groups, *, by_row=False):
+    """Labels of groups whose accuracies differ, and the mean accuracy of as many new groups as there are unlabeled ones."""
+    accuracy, n_labels = rng.beta(4.0, 1.5, size=n_groups + 20), 10
+    labels, rows = np.repeat(np.arange(n_groups), n_labels), np.repeat(np.arange(20), 30)
+    right = rng.random(labels.size) < accuracy[labels]
+    f = np.full(rows.size, 0.8)
+    groups = None if by_row else (labels, rows)
+    found = random_labels(right, f[: labels.size], np.ones(labels.size), f, np.ones(rows.size), groups)
+    assert found.n_labels == labels.size
+    return accuracy[n_groups:].mean(), found.interval(LEVEL)
+
+
+@pytest.mark.parametrize("n_groups", [8, 20])
+def test_the_interval_holds_on_new_groups_that_differ_if_groups_are_the_unit(n_groups):
+    rng = np.random.default_rng(0)
+    check_holds(*zip(*(draw_groups(rng, n_groups) for _ in range(500)), strict=True))
+    rejects(check_holds, *zip(*(draw_groups(rng, n_groups, by_row=True) for _ in range(500)), strict=True))
+
+
+def test_groups_of_one_row_are_the_same_as_no_groups():
+    rng = np.random.default_rng(0)
+    right, f, weights, others, mass = rng.random(9) < 0.8, rng.random(9), rng.random(9), rng.random(30), rng.random(30)
+    by_row = random_labels(right, f, weights, others, mass)
+    by_group = random_labels(right, f, weights, others, mass, (rng.permutation(9), rng.permutation(30)))
+    np.testing.assert_allclose(list(vars(by_group).values()), list(vars(by_row).values()), rtol=1e-12)

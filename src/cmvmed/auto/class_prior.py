@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, softmax
+from scipy.special import expit, gammaln, logit, softmax
 
 from cmvmed.numerics.types import Array
 
@@ -57,6 +57,24 @@ class ShareBounds:
         """The same, after what the bounds of the other classes leave for each."""
         low = np.clip(1.0 - (self.high.sum() - self.high), self.low, self.high)
         return ShareBounds(low, np.clip(1.0 - (self.low.sum() - self.low), low, self.high))
+
+    def combined(self, shares: Array, n_labels: float) -> Array:
+        """The shares by these bounds and an estimate r (K,) together; within the bounds.
+
+        Who gives a range takes its middle for likelier than its ends. Its ends in logits, a and b, are taken as two standard
+        deviations from the middle, and r as shares that were seen in as many rows as there are labels, N. The mean of both, each
+        weighted by the inverse of its variance,
+
+            logit s = w (a + b)/2 + (1 - w) logit r,   w = 1/(1 + N r (1 - r) ((b - a)/4)²),
+
+        is brought to the sum 1 and into the bounds. A range that begins at 0 or ends at 1 is a bound only (w = 0).
+        """
+        known = (self.low > 0.0) & (self.high < 1.0)
+        a, b, r = logit(self.low[known]), logit(self.high[known]), np.clip(shares[known], MIN_SHARE, 1.0 - MIN_SHARE)
+        w = 1.0 / (1.0 + n_labels * r * (1.0 - r) * (0.25 * (b - a)) ** 2)
+        found = shares.copy()
+        found[known] = expit(0.5 * w * (a + b) + (1.0 - w) * logit(r))
+        return self.nearest(found / found.sum() if known.any() else found)
 
     def nearest(self, shares: Array) -> Array:
         """The shares s within the bounds that are nearest to given ones r: min KL(s ‖ r), so that s = clip(t r, low, high).

@@ -94,4 +94,4 @@ def _known_shares(settings: PlanSettings, counts: Array, inferred: Array | None)
     found = label_share(counts)
     if settings.infers_shares:
         found = empirical_bayes_share(counts) if inferred is None else inferred
-    return found if settings.bounds is None else settings.bounds.nearest(found)
+    return found if settings.bounds is None else settings.bounds.combined(found, float(counts.sum()))

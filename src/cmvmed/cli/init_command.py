@@ -96,5 +96,9 @@ def _print_guesses(guesses: Guesses, project: Path, written: list[Path]) -> None
     click.echo(
         "\nIf you know roughly how often each class occurs, set class_prior in [model] at the end of the project file."
     )
+    if guesses.settings.data.groups is None:
+        click.echo(
+            "If new rows will be of other persons, days or machines than these, say which column has them: groups in [data]."
+        )
     option = "" if project == Path("cmvmed.toml") else f" --project {project}"
     click.echo(f"\nNext: cmvmed check{option}")

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from cmvmed.workbench.label_store import CHOSEN_BY
 from cmvmed.workbench.tables.delimited import escaped_cell, restored_cell
+from cmvmed.workbench.tables.row_labels import RANDOM, RANDOM_COLUMN, SUGGESTION_COLUMNS
 
 __all__ = ["EXPORTS", "LabeledRow", "export_rows", "import_rows"]
 
@@ -32,7 +34,7 @@ class LabeledRow:
     id: str
     label: str | None
     seconds: float | None = None  # length of its recording
-    chosen_by: str = "import"
+    chosen_by: str = "import"  # why it was chosen when it got its first class
     at: str = ""
     annotator: str = ""  # name of the person
 
@@ -111,14 +113,22 @@ def _read_csv(text: str, name: str, known: set[str]) -> list[LabeledRow]:
             item = line["id"] or ""
             item = item if item in known else restored_cell(item)
             person = restored_cell(line.get("annotator") or "")
-            found.append(LabeledRow(item, restored_cell(label) or None, annotator=person))
+            found.append(LabeledRow(item, restored_cell(label) or None, chosen_by=_reason(line), annotator=person))
     return found
+
+
+def _reason(line: dict[str, Any]) -> str:
+    """Why a row was chosen, by a line of an export or of ``cmvmed suggest``: random rows are to stay random ones."""
+    if line.keys() >= set(SUGGESTION_COLUMNS):
+        return "random" if (line.get(RANDOM_COLUMN) or "").strip() == RANDOM else "suggest"
+    reason = line.get("chosen_by")
+    return reason if reason in CHOSEN_BY else "import"
 
 
 def _write_label_studio(rows: Sequence[LabeledRow]) -> bytes:
     tasks = [
         {
-            "data": {"id": row.id},
+            "data": {"id": row.id, "chosen_by": row.chosen_by},
             "annotations": [
                 {
                     "was_cancelled": row.label is None,
@@ -153,7 +163,8 @@ def _read_task(task: dict[str, Any]) -> list[LabeledRow]:
     for annotation in last:
         choices = [part["value"]["choices"][0] for part in annotation["result"] if part["type"] == "choices"]
         if choices or annotation.get("was_cancelled"):
-            found.append(LabeledRow(str(task["data"]["id"]), str(choices[0]) if choices else None))
+            label = str(choices[0]) if choices else None
+            found.append(LabeledRow(str(task["data"]["id"]), label, chosen_by=_reason(task["data"])))
     return found
 
 

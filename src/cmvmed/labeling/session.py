@@ -238,11 +238,11 @@ class LabelingSession:
 
     def labeled_rows(self) -> list[LabeledRow]:
         """Every row of which something was said on the page, in the order of the data, for another tool."""
-        found = []
+        found, first = [], self.store.first_reasons
         for row, event in sorted(self._events.items()):
             if event.action in ("label", "unsure"):
-                seconds = self.content.seconds(row)
-                found.append(LabeledRow(event.item, event.label, seconds, event.chosen_by, event.at, event.annotator))
+                seconds, reason = self.content.seconds(row), first.get(event.item, event.chosen_by)
+                found.append(LabeledRow(event.item, event.label, seconds, reason, event.at, event.annotator))
         return found
 
     def add_rows(self, rows: Iterable[LabeledRow]) -> int:
@@ -260,7 +260,7 @@ class LabelingSession:
             author = row.annotator or (before.annotator if before else "")
             if before is None or (before.action, before.label, before.annotator) != (action, row.label, author):
                 seen = None if before is None else before.revision
-                said = {"chosen_by": "import", "window": "import", "annotator": author}
+                said = {"chosen_by": row.chosen_by, "window": "import", "annotator": author}
                 self.store.record(row.id, action, row.label, seen=seen, **said)
                 changed += 1
         self._read_store()

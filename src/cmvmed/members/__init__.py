@@ -13,6 +13,7 @@ forest_members    the members that are forests of randomized trees
 stacking          from scores to probabilities, and the weights of several members
 shares            the share of each class among the unlabeled rows, and how far predictions follow it
 accuracy          the accuracy to expect
+judged_labels     labels as the pool predicts them without their help
 random_labels     the accuracy that labels of random rows show
 ================  ============================================================================================
 """

@@ -49,9 +49,9 @@ class AccuracyEstimate:
         of other rows and has no part in ``mean``.
     random_mean, random_low, random_high : float
         The same estimate and interval by labels of random rows alone (prediction-powered inference), which hold whatever the
-        probabilities are worth; NaN if no label is known to be random.
+        probabilities are worth; NaN if no label is known to be random. With groups, groups are the unit.
     n_random : float
-        Number of held-out labels of random rows.
+        Number of labels of random rows. One that is the only one of its class counts as predicted wrongly.
     n_groups : int
         Groups whose labels were held out, together; the interval is for rows of new groups. 0 if the fit had no groups.
     """
@@ -116,7 +116,8 @@ class AccuracyEstimate:
         labels = (
             "1 label of a random row says" if self.n_random == 1 else f"{self.n_random:.0f} labels of random rows say"
         )
-        return f"The {labels} {self.random_mean:.1%} ({self.random_low:.1%} to {self.random_high:.1%})."
+        mean = f"{self.random_mean:.1%}" if self.random_high - self.random_low <= WIDEST else "nothing yet"
+        return f"The {labels} {mean} ({self.random_low:.1%} to {self.random_high:.1%})."
 
     def effect(self) -> str:
         """Whether the unlabeled rows helped, in a few words, by a sign test on the labels that they changed."""
@@ -151,17 +152,21 @@ class HeldOutAccuracy:
         Fewer, because the members were weighed with the same labels, and because labels drawn per class have other class
         shares than the rows it is for. For rows of new groups, labels of one group count as fewer than were held out.
         Rows that were chosen because they are uncertain say nothing of the accuracy on others: mean and interval are those
-        of the probabilities alone.
+        of the probabilities alone, as of a share that was seen in as many rows as they count for, but not in more than there are
+        labels, by which they are calibrated.
         """
         seen = 0.0 if self.chosen else self.n_held_out
         # What unlabeled rows of the same groups add to held-out labels is not to be expected on groups that have none.
         hits = float(np.fmin(self.hits, self.labels_only)) if self.n_groups else self.hits
         mean = (seen * hits + self.confidence_labels * self.largest) / (seen + self.confidence_labels)
-        slope, least = self.interval_labels
-        n_independent = min(seen, self.group_labels)
-        n, tail = slope * n_independent + least, 0.5 * (1.0 - level)
-        right, wrong = mean * n + 0.5, (1.0 - mean) * n + 0.5
-        low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
+        if self.chosen:
+            n = min(self.confidence_labels, self.n_held_out, self.group_labels)
+            low, high = _exact_interval(mean, n, level)
+        else:
+            slope, least = self.interval_labels
+            n, tail = slope * min(seen, self.group_labels) + least, 0.5 * (1.0 - level)
+            right, wrong = mean * n + 0.5, (1.0 - mean) * n + 0.5
+            low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
         random = self.random
         of_random = {}
         if random is not None:
@@ -170,7 +175,7 @@ class HeldOutAccuracy:
                 "random_mean": random.mean,
                 "random_low": random_low,
                 "random_high": random_high,
-                "n_random": random.n,
+                "n_random": random.n_labels,
             }
         return AccuracyEstimate(
             mean=mean,
@@ -186,6 +191,13 @@ class HeldOutAccuracy:
             **of_random,
             n_groups=self.n_groups,
         )
+
+
+def _exact_interval(mean: float, n: float, level: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval of a share that was seen in n rows: that of Jeffreys misses shares near one if n is small."""
+    right, wrong, tail = mean * n, (1.0 - mean) * n, 0.5 * (1.0 - level)
+    low = float(beta.ppf(tail, right, wrong + 1.0)) if right > 0.0 else 0.0
+    return low, float(beta.isf(tail, right + 1.0, wrong)) if wrong > 0.0 else 1.0
 
 
 def held_out_accuracy(

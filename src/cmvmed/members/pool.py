@@ -27,8 +27,8 @@ from cmvmed.core.problem import Problem, RowPartition
 from cmvmed.members.accuracy import HeldOutAccuracy, held_out_accuracy
 from cmvmed.members.contract import MemberInputs, MemberScores
 from cmvmed.members.forest_members import fit_forest
+from cmvmed.members.judged_labels import JudgedLabels, judge_labels, judge_random_labels
 from cmvmed.members.kernel_members import KernelMembers
-from cmvmed.members.random_labels import RandomLabels, random_labels
 from cmvmed.members.shares import (
     ShareSensitivity,
     drawn_per_class,
@@ -82,7 +82,7 @@ class LabelMembers:
     per_class: bool  # whether labels are taken to be drawn class by class
     chosen: bool  # whether labeled rows were chosen by a rule
     random: Array  # (l,), sample weights of labels that are known to be of random rows; zero for others
-    grouped: bool  # whether the user gave groups
+    groups: IntArray | None  # (n,), numbers of the groups of all rows, if the user gave groups
     tuning: Tuning
 
     @cached_property
@@ -162,8 +162,8 @@ def fit_label_members(
     max_compared_nodes : nodes of a graph that new rows are compared with at most, beside labeled ones; None for all
     """
     rows = read_labeled_rows(training, tuning, generator(random_state), used)
-    grouped = training.groups is not None
-    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=grouped, used=used)
+    groups = None if training.groups is None else training.groups[training.partition.rows]
+    folds = held_out_folds(problem, rows, tuning.n_folds, grouped=groups is not None, used=used)
     per_class = drawn_per_class(training.partition.counts, labels_drawn)
     given_weights = rows.weights
     rows = rows.balanced() if per_class else rows
@@ -185,7 +185,7 @@ def fit_label_members(
         per_class=per_class,
         chosen=labels_drawn == "chosen",
         random=np.where(random, given_weights, 0.0),
-        grouped=grouped,
+        groups=None if groups is None else np.unique(groups, return_inverse=True)[1],
         tuning=tuning,
     )
 
@@ -209,6 +209,7 @@ class PoolFit:
     offset: Array  # (K,), b
     judged: bool  # whether labels were held out
     sensitivity: ShareSensitivity
+    judgment: JudgedLabels | None = None  # None if nothing needs it
     accuracy: HeldOutAccuracy | None = None  # None if no labels were held out
 
     @property
@@ -218,40 +219,17 @@ class PoolFit:
 
     @property
     def held_out(self) -> Array:
-        """Those of the labeled rows by fits without their labels, (l, K)."""
+        """Those of the labeled rows by fits without their labels, (l, K); if there are groups, without their help to the pool."""
+        if self.of_labels.groups is not None and self.judgment is not None:
+            return self.judgment.log_p
         return _pooled(self.calibrated.held_out, self.weights, self.offset)
 
-    def judge_random_labels(self, mass: Array) -> RandomLabels | None:
-        """What labels of random rows say of the accuracy; ``mass`` (n,) are the weights of the unlabeled rows.
-
-        Each is predicted by fits, scales and weights that its label has no part in: those that it helped to set would make it
-        look better than new rows are. The confidence is that of the pool without the consensus, for labeled and unlabeled
-        rows by the same fits, without the labels of a fold.
-        """
-        of, found, n_parts = self.of_labels, self.calibrated, len(self.of_labels.parts)
-        judged = np.where(of.judged > 0.0, of.random, 0.0)
-        if not judged.any():
-            return None
-        scores = (found.held_out - found.offsets[:, None]) / found.scales[:, None, None]  # up to a constant of each row
-        log_r = np.log(label_share(of.rows.counts(np.ones(of.rows.codes.size, dtype=bool))))
-        log_prior = np.stack([*[log_r] * n_parts, *[np.zeros_like(log_r)] * of.with_consensus])[:, None]
-        center = np.array([*(part.scale for part in of.parts), *[1.0] * of.with_consensus])
-        right, own, others = np.zeros(judged.size), np.full(judged.size, 0.5), np.zeros(mass.size)
-        for i, fold in enumerate(of.folds):
-            seen = np.where(fold, 0.0, of.judged)
-            scales, offsets = fit_logits(scores, of.rows.codes, seen, log_prior, center, of.tuning)
-            offsets, scales = offsets[:, None] + log_prior, scales[:, None, None]
-            log_p = log_softmax(scales * scores + offsets)
-            weights = pool_weights(log_p, of.rows.codes, seen, self.kinds, of.tuning)
-            predicted = (pool(log_p[:, fold], weights) + self.offset).argmax(axis=1)
-            right[fold] = predicted == of.rows.codes[fold]
-            if n_parts:
-                of_all = np.stack([part.fold_scores[i] for part in of.parts])
-                log_p = log_softmax(scales[:n_parts] * of_all + offsets[:n_parts])
-                largest = np.exp(pool(log_p, weights[:n_parts]).max(axis=1))
-                own[fold] = largest[of.rows.index[fold]]
-                others += judged[fold].sum() / judged.sum() * largest
-        return random_labels(right, own, judged, others, mass if n_parts else np.zeros_like(mass))
+    @property
+    def labels_only(self) -> Array | None:
+        """The same by the members that learn from labeled rows alone; None if there are none."""
+        if self.of_labels.groups is not None and self.judgment is not None:
+            return self.judgment.labels_only
+        return self.of_labels.labels_only()
 
     def members(self) -> list[Member]:
         """The members that learn from the labels, on new rows: logits c_j s_j + b_j of scores s_j."""
@@ -279,7 +257,7 @@ class PoolFit:
             ratio = np.where(counts > 0.0, class_prior * counts.sum() / np.where(counts > 0.0, counts, 1.0), 1.0)
         codes = of.rows.codes[used]
         p = np.exp(self.held_out[used, codes])
-        groups = of.rows.groups[used] if of.grouped else None
+        groups = None if of.groups is None else of.rows.groups[used]
         return HeldOutScores(p, codes, of.judged[used] * ratio[codes], ratio, groups)
 
     def table(self) -> dict[str, Any]:
@@ -348,6 +326,8 @@ def fit_pool(
     p, known = np.exp(_pooled(found.log_p, weights, offset)), chosen.settings.bounds
     sensitivity = share_sensitivity(p, mass, chosen.plan.class_prior, n_labels, known)
     fit = PoolFit(of_labels, kinds, found, weights, offset, judge, sensitivity)
+    if judge and (of_labels.groups is not None or of_labels.random.any()):
+        fit = replace(fit, judgment=judge_labels(fit))
     return replace(fit, accuracy=_accuracy(fit, mass)) if judge else fit
 
 
@@ -362,13 +342,13 @@ def _accuracy(fit: PoolFit, mass: Array) -> HeldOutAccuracy:
         largest = float(mass @ np.exp(fit.log_p).max(axis=1) / mass.sum())
     return held_out_accuracy(
         fit.held_out,
-        of.labels_only(),
+        fit.labels_only,
         of.rows.codes,
         of.judged,
         largest,
         of.tuning,
         drawn=of.rows.as_drawn.weights,
         chosen=of.chosen,
-        random=fit.judge_random_labels(mass),
-        groups=of.rows.groups if of.grouped else None,
+        random=None if fit.judgment is None else judge_random_labels(fit, fit.judgment, mass),
+        groups=None if of.groups is None else of.rows.groups,
     )

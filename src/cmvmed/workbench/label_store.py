@@ -299,16 +299,23 @@ class LabelStore:
         return next(iter(self._events("WHERE item = ? ORDER BY revision DESC LIMIT 1", (item,))), None)
 
     @property
+    def first_reasons(self) -> dict[str, str]:
+        """Why each row with a class was chosen when it got its first one."""
+        return dict(
+            self._lines(
+                "SELECT item, chosen_by FROM events AS e WHERE action = 'label' AND NOT EXISTS "
+                "(SELECT 1 FROM events WHERE item = e.item AND action = 'label' AND revision < e.revision) AND 'label' = "
+                "(SELECT action FROM events WHERE item = e.item ORDER BY revision DESC LIMIT 1)"
+            )
+        )
+
+    @property
     def random_items(self) -> set[str] | None:
         """Rows with a class that were drawn at random when they got their first one; None if no row with a class was chosen."""
-        first = self._lines(
-            "SELECT item, chosen_by FROM events AS e WHERE action = 'label' AND NOT EXISTS "
-            "(SELECT 1 FROM events WHERE item = e.item AND action = 'label' AND revision < e.revision) AND 'label' = "
-            "(SELECT action FROM events WHERE item = e.item ORDER BY revision DESC LIMIT 1)"
-        )
-        if not any(chosen_by in CHOSEN for _, chosen_by in first):
+        first = self.first_reasons
+        if not any(chosen_by in CHOSEN for chosen_by in first.values()):
             return None
-        return {item for item, chosen_by in first if chosen_by == "random"}
+        return {item for item, chosen_by in first.items() if chosen_by == "random"}
 
     @property
     def revision(self) -> int:

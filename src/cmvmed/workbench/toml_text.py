@@ -21,7 +21,7 @@ COMMENTS = {
     "unlabeled": "values that mean: not labeled yet",
     "classes": "all classes; any other label is an error",
     "labels_drawn": "random | per_class | chosen | unknown: how the labeled rows were chosen",
-    "groups": "rows of one group never sit on both sides of a split",
+    "groups": "person, day or machine of a row: the accuracy is that on new ones",
     "ignore": "columns that are in no view on purpose",
     "separator": "between the cells of a line",
     "decimal": "decimal sign",
@@ -31,6 +31,7 @@ COMMENTS = {
 SHOWN_DEFAULTS = ("unlabeled", "labels_drawn")
 COMMENT_COLUMN = 34
 SHARES_HINT = "# class_prior = { walk = [0.3, 0.6], fall = [0, 0.02] }  # roughly how often is each class?"
+GROUPS_HINT = '# groups = "COLUMN"'
 
 
 def project_text(settings: ProjectSettings, header: Iterable[str] = ()) -> str:
@@ -41,6 +42,8 @@ def project_text(settings: ProjectSettings, header: Iterable[str] = ()) -> str:
         value = getattr(settings.data, key)
         if value != getattr(defaults, key) or key in SHOWN_DEFAULTS:
             lines.append(_with_comment(toml_line(key, value), COMMENTS.get(key, "")))
+        elif key == "groups":
+            lines.append(_with_comment(GROUPS_HINT, COMMENTS[key]))
     if settings.windows is not None:
         lines += ["", "[windows]"]
         for key in WindowSettings.__dataclass_fields__:

@@ -73,7 +73,7 @@ function showStatus(status) {
   put("unsure-count", status.unsure ? `${status.unsure} marked as unsure` : "");
   put("accuracy", !e ? "–" : e.is_known ? percent(e.mean) : "unknown");
   put("interval", e ? interval(e.low, e.high) : status.no_estimate);
-  put("random-rows", e?.n_random ? `${Math.round(e.n_random)} random ${e.n_random === 1 ? "row" : "rows"}: ${percent(e.random_mean)} (${(100 * e.random_low).toFixed(1)}–${percent(e.random_high)})` : "");
+  put("random-rows", e?.n_random ? `${Math.round(e.n_random)} random ${e.n_random === 1 ? "row" : "rows"}: ${e.random_high - e.random_low <= 0.5 ? percent(e.random_mean) : "unknown"} (${(100 * e.random_low).toFixed(1)}–${percent(e.random_high)})` : "");
   put("gain", e?.first ? `${percent(e.first.mean)} with the first ${e.first.n_labels} labels` : "");
   put("held-out-title", e ? `Of ${e.n_held_out} held-out labels` : "Held-out labels");
   put("held-out", e ? `${percent(e.held_out)} predicted correctly` : "–");

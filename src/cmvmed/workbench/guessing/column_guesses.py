@@ -200,7 +200,7 @@ def guess_groups(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
         words = SEPARATED.split(column.casefold())
         if column in taken or not any(word in GROUP_WORDS for word in (words[0], words[-1])) or len(words) > 2:
             continue
-        if 2 <= table.frame[column].nunique() <= table.n_rows / 2 and rows.kinds[column] != "date":
+        if 2 <= table.frame[column].nunique() <= table.n_rows / 2:
             return column
     return None
 
