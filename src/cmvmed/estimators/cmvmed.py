@@ -419,7 +419,7 @@ class CMVMED(
 
     def _html_repr(self) -> str:
         """What scikit-learn shows in a notebook: its diagram, and below it the summary of a fit that ran to its end."""
-        return super()._html_repr() + (summary_html(self) if "members_" in vars(self) else "")
+        return str(super()._html_repr()) + (summary_html(self) if "members_" in vars(self) else "")
 
     def __getstate__(self) -> Any:
         """The state for a pickle or a copy, without what is kept for the next fit."""
