@@ -202,6 +202,6 @@ def test_the_learning_curve_of_scikit_learn_works(figures):
         "cv": SemiSupervisedKFold(2),
         "train_sizes": [0.5, 1.0],
     }
-    curve = LearningCurveDisplay.from_estimator(model, data.data[:200], y, **scores)
+    curve = LearningCurveDisplay.from_estimator(model, data.data[:200], y, shuffle=True, random_state=0, **scores)
     assert curve.test_scores.shape == (2, 2)
     assert curve.test_scores.min() > 0.5
