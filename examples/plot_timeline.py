@@ -45,11 +45,11 @@ print(f"{len(windows)} windows, {np.mean(model.predict(windows) == truth):.0%} r
 # %%
 # Below each signal is what this sensor alone would say, and at the bottom the result of all sensors and the truth.
 
-TimelineDisplay.from_estimator(model, windows, list(truth), spectrograms=["ankle"])
+TimelineDisplay.from_estimator(model, windows, y_true=list(truth), spectrograms=["ankle"])
 plt.show()
 
 # %%
 # One window with all its sensors: signals, spectrograms, and the probabilities of each sensor and of all.
 
-CaseDisplay.from_estimator(model, windows, 6)
+CaseDisplay.from_estimator(model, windows, row=6)
 plt.show()

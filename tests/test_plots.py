@@ -36,8 +36,8 @@ def figures():
     pyplot.close("all")
 
 
-def case_figure(*arguments, **parameters):
-    return CaseDisplay.from_predictions(*arguments, **parameters).figure_
+def case_figure(cases, row, *arguments, **parameters):
+    return CaseDisplay.from_predictions(cases, *arguments, row=row, **parameters).figure_
 
 
 P = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.5, 0.5]])
@@ -167,7 +167,7 @@ def test_displays_of_recordings_ask_the_estimator(figures):
     model = make_pipeline(SensorFeatures("statistics"), CMVMED(n_stages=2))
     model.fit(cases, np.array(["even", "odd"])[np.arange(40) % 2])
     timeline = TimelineDisplay.from_estimator(model, cases)
-    case = CaseDisplay.from_estimator(model, cases, 3)
+    case = CaseDisplay.from_estimator(model, cases, row=3)
     np.testing.assert_array_equal(timeline.probabilities, model.predict_proba(cases))
     assert np.isnan(timeline.by_sensor["a"][0]).all()
     assert not np.isnan(timeline.by_sensor["a"][1:]).any()

@@ -1,7 +1,7 @@
 """Figures of recordings: signals of several sensors, what each says, and the consensus."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,10 +25,81 @@ SIGNAL_HEIGHT, STRIP_HEIGHT, CONSENSUS_HEIGHT = 1.0, 0.16, 0.8  # inches times t
 INCHES = 1.25
 
 
-class TimelineDisplay:
-    """The signals of several sensors over time, what each says, and the consensus.
+class RecordingsDisplay:
+    """What sensors recorded, and what is said of it: the base of the displays of recordings.
 
-    Make it with ``from_estimator`` or ``from_predictions``.
+    Parameters
+    ----------
+    cases : Recordings
+    probabilities : (n_cases, n_classes)
+        Of each class, by all sensors together.
+    classes : sequence of n_classes
+        Their names in the order of the columns.
+    by_sensor : dict of sensor name -> (n_cases, n_classes), default=None
+        Probabilities by one sensor alone, NaN where it says nothing.
+    """
+
+    figure_: Any
+    axes_: Any
+    plot: Any  # a method of the subclass
+
+    def __init__(
+        self,
+        *,
+        cases: Recordings,
+        probabilities: ArrayLike,
+        classes: Sequence[Any],
+        by_sensor: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        self.cases, self.classes = cases, classes
+        self.probabilities = _checked("probabilities", probabilities, len(cases), len(classes))
+        self.by_sensor = _opinions(cases, by_sensor, len(classes))
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, cases: Recordings, **plot_parameters: Any) -> Self:
+        """Draw what a fitted pipeline of ``SensorFeatures`` and ``CMVMED`` says.
+
+        Parameters
+        ----------
+        estimator : fitted Pipeline
+        cases : Recordings
+        **plot_parameters : as in ``plot``
+
+        Returns
+        -------
+        display : the display, drawn
+        """
+        found = estimator.predict_proba(cases), estimator.classes_
+        return cls.from_predictions(cases, *found, by_sensor=probabilities_alone(estimator, cases), **plot_parameters)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        cases: Recordings,
+        probabilities: ArrayLike,
+        classes: Sequence[Any],
+        *,
+        by_sensor: Mapping[str, ArrayLike] | None = None,
+        **plot_parameters: Any,
+    ) -> Self:
+        """Draw given probabilities.
+
+        Parameters
+        ----------
+        cases, probabilities, classes, by_sensor : as for the class
+        **plot_parameters : as in ``plot``
+
+        Returns
+        -------
+        display : the display, drawn
+        """
+        display = cls(cases=cases, probabilities=probabilities, classes=classes, by_sensor=by_sensor)
+        drawn: Self = display.plot(**plot_parameters)
+        return drawn
+
+
+class TimelineDisplay(RecordingsDisplay):
+    """The signals of several sensors over time, what each says, and the consensus.
 
     Parameters
     ----------
@@ -40,8 +111,6 @@ class TimelineDisplay:
         Their names in the order of the columns.
     by_sensor : dict of sensor name -> (n_cases, n_classes), default=None
         Probabilities by one sensor alone, drawn as a strip below its signal, NaN where it says nothing.
-    y_true : sequence of n_cases, default=None
-        Known classes, None where unknown, drawn as a strip below the consensus.
 
     Attributes
     ----------
@@ -64,73 +133,15 @@ class TimelineDisplay:
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        cases: Recordings,
-        probabilities: ArrayLike,
-        classes: Sequence[Any],
-        by_sensor: Mapping[str, ArrayLike] | None = None,
-        y_true: Sequence[Any] | None = None,
-    ) -> None:
-        self.cases, self.classes, self.y_true = cases, classes, y_true
-        self.probabilities = _checked("probabilities", probabilities, len(cases), len(classes))
-        self.by_sensor = _opinions(cases, by_sensor, len(classes))
-        self.spans = _spans(cases)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, cases: Recordings, y_true: Sequence[Any] | None = None, **plot_parameters: Any
-    ) -> "TimelineDisplay":
-        """Draw what a fitted pipeline of ``SensorFeatures`` and ``CMVMED`` says of windows.
-
-        Parameters
-        ----------
-        estimator : fitted Pipeline
-        cases : Recordings
-            Windows of one recording.
-        y_true : sequence of n_cases, default=None
-            Known classes, None where unknown.
-        **plot_parameters : as in ``plot``
-
-        Returns
-        -------
-        display : TimelineDisplay
-        """
-        alone = probabilities_alone(estimator, cases)
-        found = estimator.predict_proba(cases), estimator.classes_
-        return cls.from_predictions(cases, *found, by_sensor=alone, y_true=y_true, **plot_parameters)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        cases: Recordings,
-        probabilities: ArrayLike,
-        classes: Sequence[Any],
-        *,
-        by_sensor: Mapping[str, ArrayLike] | None = None,
-        y_true: Sequence[Any] | None = None,
-        **plot_parameters: Any,
-    ) -> "TimelineDisplay":
-        """Draw given probabilities; parameters are those of the class and of ``plot``.
-
-        Parameters
-        ----------
-        cases, probabilities, classes, by_sensor, y_true : as for the class
-        **plot_parameters : as in ``plot``
-
-        Returns
-        -------
-        display : TimelineDisplay
-        """
-        display = cls(cases=cases, probabilities=probabilities, classes=classes, by_sensor=by_sensor, y_true=y_true)
-        return display.plot(**plot_parameters)
-
-    def plot(self, *, spectrograms: Collection[str] = (), width: float = 9.0) -> "TimelineDisplay":
+    def plot(
+        self, *, y_true: Sequence[Any] | None = None, spectrograms: Collection[str] = (), width: float = 9.0
+    ) -> Self:
         """Draw the figure.
 
         Parameters
         ----------
+        y_true : sequence of n_cases, default=None
+            Known classes, None where unknown, drawn as a strip below the consensus.
         spectrograms : collection of sensor names
             Sensors that are drawn as power over time and frequency, of the first channel, instead of as signals.
         width : float, default=9
@@ -142,11 +153,11 @@ class TimelineDisplay:
             With ``figure_`` and ``axes_``, not shown; ``display.figure_.savefig("timeline.pdf")`` saves it.
         """
         pyplot = import_optional("matplotlib.pyplot", "plot", "TimelineDisplay")
-        cases, spans, opinions = self.cases, self.spans, self.by_sensor
+        cases, spans, opinions = self.cases, _spans(self.cases), self.by_sensor
         _check_sensors(cases, spectrograms)
         colors = class_colors(pyplot, len(self.classes))
         heights = [h for name in cases.sensors for h in (SIGNAL_HEIGHT, *([STRIP_HEIGHT] if name in opinions else []))]
-        heights += [CONSENSUS_HEIGHT, *([STRIP_HEIGHT] if self.y_true is not None else [])]
+        heights += [CONSENSUS_HEIGHT, *([STRIP_HEIGHT] if y_true is not None else [])]
         figure, axes = pyplot.subplots(
             len(heights),
             1,
@@ -163,8 +174,8 @@ class TimelineDisplay:
             if name in opinions:
                 draw_strip(next(remaining), f"{name} alone", opinions[name], spans, colors)
         draw_consensus(next(remaining), self.probabilities, self.classes, spans, colors)
-        if self.y_true is not None:
-            known = np.array([[label == name for name in self.classes] for label in self.y_true], dtype=np.float64)
+        if y_true is not None:
+            known = np.array([[label == name for name in self.classes] for label in y_true], dtype=np.float64)
             known[known.sum(axis=1) == 0.0] = np.nan
             draw_strip(next(remaining), "known", known, spans, colors)
         axes[-1, 0].set_xlabel("time (s)")
@@ -174,22 +185,13 @@ class TimelineDisplay:
         return self
 
 
-class CaseDisplay:
+class CaseDisplay(RecordingsDisplay):
     """What each sensor saw in one case: its signal, its spectrogram, and its prediction; below, the consensus.
-
-    Make it with ``from_estimator`` or ``from_predictions``.
 
     Parameters
     ----------
     cases : Recordings
-    row : int
-        Number of the case.
-    probabilities : (n_cases, n_classes)
-        Of each class, by all sensors together.
-    classes : sequence of n_classes
-        Their names in the order of the columns.
-    by_sensor : dict of sensor name -> (n_cases, n_classes), default=None
-        Probabilities by one sensor alone, NaN where it says nothing.
+    probabilities, classes, by_sensor : as for :class:`TimelineDisplay`
 
     Attributes
     ----------
@@ -203,79 +205,21 @@ class CaseDisplay:
     >>> import matplotlib, numpy as np
     >>> matplotlib.use("Agg")
     >>> from cmvmed.plots import CaseDisplay
-    >>> from cmvmed.recordings import Recordings
+    >>> from cmvmed.recordings import Recordings, SensorSignals
     >>> wrist = SensorSignals([np.random.default_rng(0).normal(size=(3, 100))], 50.0, ("x", "y", "z"))
-    >>> display = CaseDisplay.from_predictions(Recordings({"wrist": wrist}), 0, [[0.8, 0.2]], ["walk", "run"])
+    >>> display = CaseDisplay.from_predictions(Recordings({"wrist": wrist}), [[0.8, 0.2]], ["walk", "run"], row=0)
     >>> display.axes_.shape
     (2, 3)
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        cases: Recordings,
-        row: int,
-        probabilities: ArrayLike,
-        classes: Sequence[Any],
-        by_sensor: Mapping[str, ArrayLike] | None = None,
-    ) -> None:
-        if not -len(cases) <= row < len(cases):
-            raise ValueError(f"There is no case {row}; there are {len(cases)}, numbered from 0.")
-        self.cases, self.row, self.classes = cases, row, classes
-        self.probabilities = _checked("probabilities", probabilities, len(cases), len(classes))
-        self.by_sensor = _opinions(cases, by_sensor, len(classes))
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, cases: Recordings, row: int, **plot_parameters: Any) -> "CaseDisplay":
-        """Draw what a fitted pipeline of ``SensorFeatures`` and ``CMVMED`` says of a case.
-
-        Parameters
-        ----------
-        estimator : fitted Pipeline
-        cases : Recordings
-        row : int
-            Number of the case.
-        **plot_parameters : as in ``plot``
-
-        Returns
-        -------
-        display : CaseDisplay
-        """
-        alone = probabilities_alone(estimator, cases)
-        found = estimator.predict_proba(cases), estimator.classes_
-        return cls.from_predictions(cases, row, *found, by_sensor=alone, **plot_parameters)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        cases: Recordings,
-        row: int,
-        probabilities: ArrayLike,
-        classes: Sequence[Any],
-        *,
-        by_sensor: Mapping[str, ArrayLike] | None = None,
-        **plot_parameters: Any,
-    ) -> "CaseDisplay":
-        """Draw given probabilities.
-
-        Parameters
-        ----------
-        cases, row, probabilities, classes, by_sensor : as for the class
-        **plot_parameters : as in ``plot``
-
-        Returns
-        -------
-        display : CaseDisplay
-        """
-        display = cls(cases=cases, row=row, probabilities=probabilities, classes=classes, by_sensor=by_sensor)
-        return display.plot(**plot_parameters)
-
-    def plot(self, *, width: float = 9.0) -> "CaseDisplay":
+    def plot(self, *, row: int, width: float = 9.0) -> Self:
         """Draw the figure.
 
         Parameters
         ----------
+        row : int
+            Number of the case.
         width : float, default=9
             Width of the figure in inches.
 
@@ -285,7 +229,9 @@ class CaseDisplay:
             With ``figure_`` and ``axes_``, not shown.
         """
         pyplot = import_optional("matplotlib.pyplot", "plot", "CaseDisplay")
-        cases, row, p, classes = self.cases, self.row, self.probabilities, self.classes
+        cases, p, classes = self.cases, self.probabilities, self.classes
+        if not -len(cases) <= row < len(cases):
+            raise ValueError(f"There is no case {row}; there are {len(cases)}, numbered from 0.")
         colors = class_colors(pyplot, len(classes))
         n_sensors = len(cases.sensors)
         figure, axes = pyplot.subplots(
