@@ -228,6 +228,18 @@ def test_rows_are_labeled_by_keys_and_buttons(browser, app, session):
 
 
 @in_browser
+def test_names_are_texts_in_a_notebook_too(browser, app, session):
+    """Where no header forbids scripts."""
+    hostile = "<img src=x onerror=window.hacked=1>"
+    session.add_class(hostile)
+    with notebook(app, threading.Lock()) as address:
+        cell = Cell(browser, address)
+        assert hostile in cell.text("classes")
+        assert cell.run("return root.querySelector('#classes img')") is None
+        assert browser.execute_script("return window.hacked") is None
+
+
+@in_browser
 def test_a_busy_kernel_loses_nothing_and_is_told_of(browser, app, session):
     kernel = threading.Lock()
     with notebook(app, kernel) as address:
