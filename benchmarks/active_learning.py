@@ -6,7 +6,8 @@ chosen
 - "suggest": first by ``suggest_first``, then by ``CMVMED.suggest``, without random rows;
 - "mixed": the same with every fifth row at random, as is the default;
 - "random": at random, three draws;
-- "margin": ten at random, then those with the smallest margin by a logistic regression of all views together.
+- "margin": ten at random, then those with the smallest margin by a logistic regression of all views together;
+- "typiclust": by scikit-activeml's TypiClust, on all standardized columns (``--ways`` has to name it).
 
 The classifier is always CMVMED, which is told which rows are random. More rows are labeled
 until there are two classes, without which nothing can be fitted; nothing is done to find the others, and a class
@@ -36,8 +37,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.isotonic import isotonic_regression
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from benchmarks.suite.markdown import markdown
@@ -49,7 +52,7 @@ from experiments.datasets import DatasetError
 
 BATCH, MOST = 10, 100
 PARTS = (0.25, 0.5, 1.0)  # of the most labels; as many random ones are to be matched
-REPEATS = {"suggest": 1, "mixed": 1, "random": 3, "margin": 1}
+REPEATS = {"suggest": 1, "mixed": 1, "random": 3, "margin": 1, "typiclust": 1}
 INTERVALS = "Intervals and class shares with all labels"  # heading
 HALF_WIDTH = 0.05  # of an interval of the accuracy that is narrow enough
 
@@ -126,12 +129,27 @@ def smallest_margins(task: Task, y: Any, n: int, rng: np.random.Generator, model
     return chosen, np.zeros(chosen.size, dtype=bool)
 
 
+def typical_rows(task: Task, y: Any, n: int, rng: np.random.Generator, model: CMVMED | None = None) -> Any:
+    from skactiveml.pool import TypiClust
+
+    X = StandardScaler().fit_transform(task.X.toarray() if sparse.issparse(task.X) else task.X)
+    known = np.where(y < 0, np.nan, y)
+    rows = np.asarray(TypiClust(random_state=int(rng.integers(2**31))).query(X, known, batch_size=n))
+    return rows, np.zeros(rows.size, dtype=bool)
+
+
+def first_typical_rows(task: Task, n: int, rng: np.random.Generator) -> Any:
+    return typical_rows(task, np.full(task.truth.size, -1), n, rng)
+
+
 WAYS = {
     "suggest": Way(covering_rows, suggested_rows, every_batch=True),
     "mixed": Way(partial(covering_rows, random_share=0.2), partial(suggested_rows, random_share=0.2), every_batch=True),
     "random": Way(random_rows, more_random_rows),
     "margin": Way(random_rows, smallest_margins),
+    "typiclust": Way(first_typical_rows, typical_rows),
 }
+USUAL_WAYS = tuple(way for way in WAYS if way != "typiclust")  # which needs scikit-activeml
 
 
 def simulate(task: Task, way: Way, repeat: int = 0) -> list[dict[str, float]]:
@@ -175,7 +193,7 @@ def measure(task: Task, y: Any, model: CMVMED) -> dict[str, float]:
     }
 
 
-def run(sets: Sequence[str], splits: Iterable[int], n_rows: int, path: Path, ways: Sequence[str] = tuple(WAYS)) -> None:
+def run(sets: Sequence[str], splits: Iterable[int], n_rows: int, path: Path, ways: Sequence[str] = USUAL_WAYS) -> None:
     """Work off what is not in the file yet, split by split."""
     done = {(row["set"], row["split"], row["rows"], row["way"], row["repeat"]) for row in read(path)}
     for number in splits:
@@ -201,7 +219,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def complete(rows: Iterable[dict[str, Any]], ways: Sequence[str] = tuple(WAYS)) -> list[dict[str, Any]]:
+def complete(rows: Iterable[dict[str, Any]], ways: Sequence[str] = USUAL_WAYS) -> list[dict[str, Any]]:
     """The rows of the splits for which all ways have been simulated."""
     found = defaultdict(list)
     for row in rows:
@@ -336,7 +354,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=LOADERS, default=list(LOADERS), metavar="SET")
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--first", type=int, default=0, help="number of the first split; 1000 and more for development")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(USUAL_WAYS), metavar="WAY")
     parser.add_argument("--rows", type=int, default=400, help="most training rows")
     parser.add_argument("--results", type=Path, default=Path("active_learning.jsonl"), help="where rows are kept")
     parser.add_argument("--no-run", action="store_true", help="only report the rows that are there")

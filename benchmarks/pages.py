@@ -46,6 +46,8 @@ METHOD_WORDS = {
     "tabpfn": "TabPFN v1, labels only",
     "label_spreading": "`LabelSpreading`",
     "poisson": "Poisson learning",
+    "autogluon": "AutoGluon 1.6, labels only",
+    "imml": "iMML 0.6, MOFA factors and logistic regression",
 }
 
 
@@ -181,6 +183,18 @@ def headline_table(text: str) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *named])
 
 
+def named_peers_table(text: str) -> str:
+    """Accuracy on held-out rows by method and set, from the output of ``benchmarks.suite``; the best of a set is bold."""
+    lines: dict[str, list[str]] = {}
+    for kind in ("sensors", "others"):
+        head, _, *sets = section(text, f"By set: {kind}, held out rows").split("\n\n")[0].splitlines()
+        columns = zip(*([cell.strip() for cell in line.strip("| ").split("|")] for line in [head, *sets]), strict=True)
+        for name, *cells in columns:
+            lines.setdefault(name, []).extend(cells)
+    del lines["best peer per cell"]
+    return markdown([["method" if name == "set" else METHOD_WORDS[name], *cells] for name, cells in lines.items()])
+
+
 def variants_table(text: str) -> str:
     """Accuracy of every variant, from the output of ``benchmarks.suite``."""
     return suite_table(text, ["method", "unlabeled %", "held out %"])
@@ -259,6 +273,10 @@ def fill_from_results() -> None:
         fill(ROOT / "docs" / "scaling.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
+    named = (RESULTS / "suite_named_peers.md").read_text()
+    fill(ROOT / "docs" / "comparison.md", "named_peers", named_peers_table(named))
+    chosen = (RESULTS / "active_learning_peers.md").read_text()
+    fill(ROOT / "docs" / "comparison.md", "active_peers", section(chosen, "Mean accuracy on held-out rows"))
     fill(ROOT / "docs" / "defaults.md", "tuning", tuned_numbers.table())
     labeling = (RESULTS / "active_learning.md").read_text()
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from cmvmed import CMVMED
 from cmvmed.datasets import make_body_motion
 from cmvmed.features import SensorFeatures
-from cmvmed.plots import plot_case, plot_timeline
+from cmvmed.plots import CaseDisplay, TimelineDisplay
 from cmvmed.recordings import cut_windows, long_recording
 
 warnings.filterwarnings("ignore", message="aeon is not installed")
@@ -45,22 +45,11 @@ print(f"{len(windows)} windows, {np.mean(model.predict(windows) == truth):.0%} r
 # %%
 # Below each signal is what this sensor alone would say, and at the bottom the result of all sensors and the truth.
 
-views = model[:-1].transform(windows)
-alone = model[-1].predict_proba_by_member(views)
-absent = {name: np.isnan(values).all(axis=1) for name, values in views.items()}
-by_sensor = {name: np.where(absent[name][:, None], np.nan, alone[f"view {name}"]) for name in views}
-plot_timeline(
-    windows,
-    model.predict_proba(windows),
-    model.classes_,
-    by_sensor=by_sensor,
-    truth=list(truth),
-    spectrograms=["ankle"],
-)
+TimelineDisplay.from_estimator(model, windows, y_true=list(truth), spectrograms=["ankle"])
 plt.show()
 
 # %%
 # One window with all its sensors: signals, spectrograms, and the probabilities of each sensor and of all.
 
-plot_case(windows, 6, model.predict_proba(windows), model.classes_, by_sensor=by_sensor)
+CaseDisplay.from_estimator(model, windows, row=6)
 plt.show()

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+from cmvmed.model_selection import SemiSupervisedKFold
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 GALLERY = sorted(EXAMPLES.glob("plot_*.py"))
@@ -33,6 +37,30 @@ def test_from_dataframe_beats_its_labels_only_baseline(tmp_path):
     baseline, consensus, by_view = run("from_dataframe.py", folder=tmp_path).splitlines()
     assert float(consensus.split()[-1]) > float(baseline.split()[-1]) > 0.8
     assert set(ast.literal_eval(by_view)) == {"upper half", "lower half"}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_with_skore_reports_the_scores_of_the_model(tmp_path, monkeypatch):
+    """The reports of skore and skrub take the estimators as they are."""
+    pytest.importorskip("skore", reason="the example needs skore")
+    monkeypatch.chdir(tmp_path)
+    found = runpy.run_path(str(EXAMPLES / "with_skore.py"), run_name="__main__")
+    model, new = found["model"], found["new"]
+    assert found["report"].metrics.accuracy() == model.score(new.data, new.target)
+    frame = found["folds"].metrics.summarize().frame()
+    scores = cross_val_score(clone(model), found["room"].data, found["y"], cv=SemiSupervisedKFold(3))
+    assert frame.loc["accuracy"].iloc[0] == pytest.approx(scores.mean())
+    page = (tmp_path / "table.html").read_text(encoding="utf-8")
+    assert all(name in page for name in found["room"].data.columns)
+
+
+def test_with_skore_says_what_it_needs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "skore", None)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLES / "with_skore.py"), run_name="__main__")
+    assert ended.value.code is None
+    assert capsys.readouterr().out == "This example needs skore, which brings skrub: pip install skore\n"
 
 
 @pytest.mark.slow

@@ -58,6 +58,7 @@ ALLOWED = {
     "labeling": ("features", "recordings", "workbench", "_parent_process"),
     "_config": (),
     "_file_errors": (),
+    "_html": (),
     "_optional": (),
     "_parent_process": (),
     "_saved_classes": (),
@@ -72,7 +73,13 @@ ALLOWED_MODULES = {
     "workbench": (*PUBLIC, "data.labels"),
     "labeling": PUBLIC,
 }  # no other module of their parts
-HELPERS = ("_config", "_file_errors", "_optional", "_warnings")  # small modules that any part but these may import
+HELPERS = (
+    "_config",
+    "_file_errors",
+    "_html",
+    "_optional",
+    "_warnings",
+)  # small modules that any part but these may import
 WITHOUT_HELPERS = ("numerics", "core", "demo", *HELPERS)
 UNRESTRICTED = (ROOT, "cli", "__main__", "_saved_classes")  # the last names classes of all parts, and imports nothing
 MAY_SUBCLASS_SKLEARN = ("estimators", "features", "model_selection")

@@ -27,5 +27,5 @@ def test_a_notebook_is_stored_without_output(path):
     assert all(not cell.outputs and cell.execution_count is None for cell in cells if cell.cell_type == "code")
 
 
-def test_there_are_two():
-    assert len(NOTEBOOKS) == 2
+def test_there_are_three():
+    assert len(NOTEBOOKS) == 3

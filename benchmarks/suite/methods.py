@@ -5,7 +5,10 @@ converged, boosted trees may have leaves of one row, since with their default of
 labels, and the covariance of linear discriminant analysis is shrunk.
 """
 
+import contextlib
+import io
 import json
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -20,6 +23,7 @@ from scipy import sparse
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from benchmarks.suite import tabpfn
@@ -194,6 +198,47 @@ def co_training(split: Split) -> Answer:
     return _inductive(concatenated_views(split.X, CoTrainingClassifier(split.views, _logistic())), split)
 
 
+def automl(split: Split) -> Answer:
+    """AutoGluon's medium preset on all columns side by side, with a limit per fit."""
+    import pandas as pd
+    from autogluon.tabular import TabularPredictor
+
+    def table(X: Any) -> pd.DataFrame:
+        return pd.DataFrame(X.toarray() if sparse.issparse(X) else X.reshape(len(X), -1))
+
+    begin = time.perf_counter()
+    labeled = table(split.X[split.labeled]).assign(label=split.y[split.labeled])
+    with tempfile.TemporaryDirectory() as folder:
+        model = TabularPredictor("label", path=folder, verbosity=0, problem_type=_kind_of_problem(split))
+        model.fit(labeled, presets="medium_quality", time_limit=AUTOML_SECONDS, num_cpus=1)
+        seconds = time.perf_counter() - begin
+        found = [model.predict_proba(table(X)) for X in (split.X[split.unlabeled], split.X_test)]
+    unlabeled, held_out = (p.reindex(columns=range(split.n_classes), fill_value=0.0).to_numpy() for p in found)
+    return Answer(unlabeled, held_out, seconds)
+
+
+def _kind_of_problem(split: Split) -> str:
+    return "binary" if split.n_classes == 2 else "multiclass"
+
+
+def factors(split: Split) -> Answer:
+    """Factor analysis of all views by iMML, which has no classifier without a deep network, then logistic regression."""
+    from imml.decomposition import MOFA
+
+    begin = time.perf_counter()
+    views = [(StandardScaler(), columns) for columns in split.views.values()]
+    dense = split.X.toarray() if sparse.issparse(split.X) else split.X
+    tables = [scaler.fit_transform(dense[:, columns]) for scaler, columns in views]
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = MOFA(n_components=N_FACTORS, random_state=0).fit(tables)
+    scores = np.hstack(model.transform(tables))  # factors by each view
+    classifier = _logistic().fit(scores[split.labeled], split.y[split.labeled])
+    seconds = time.perf_counter() - begin
+    dense = split.X_test.toarray() if sparse.issparse(split.X_test) else split.X_test
+    new = np.hstack(model.transform([scaler.transform(dense[:, columns]) for scaler, columns in views]))
+    return Answer(classifier.predict_proba(scores[split.unlabeled]), classifier.predict_proba(new), seconds)
+
+
 def _logistic() -> LogisticRegression:
     return LogisticRegression(max_iter=2000)
 
@@ -215,6 +260,10 @@ def _has_groups(data: DataSet) -> bool:
     return data.groups is not None
 
 
+def _has_tables(data: DataSet) -> bool:
+    return bool(data.X.ndim == 2)
+
+
 def _has_two_views(data: DataSet) -> bool:
     return len(data.views) == 2
 
@@ -230,7 +279,9 @@ def _is_narrow(data: DataSet) -> bool:
 STARTS = ("start", "start_eb")
 ORACLES = ("true_shares", "close_shares", "rough_shares", "shifted_shares")  # which use what no user knows
 BEFORE = "before"  # CMVMED of another state of the library, whose rows are read from a file
-ON_REQUEST = (*ORACLES, "cmvmed_groups")
+ON_REQUEST = (*ORACLES, "cmvmed_groups", "autogluon", "imml")
+AUTOML_SECONDS = 20  # of a fit of AutoGluon
+N_FACTORS = 10  # of iMML, its default
 MAX_LDA_COLUMNS = 1000  # its cost grows with their cube
 METHODS = {
     method.name: method
@@ -250,6 +301,8 @@ METHODS = {
         Method("extra_trees", extra_trees),
         Method("random_forest", random_forest),
         Method("tabpfn", tabular_network, suits=_has_few_classes, lacks=tabpfn.missing),
+        Method("autogluon", automl, lacks=package("autogluon")),
+        Method("imml", factors, suits=_has_tables, lacks=package("imml")),
         Method("late_fusion", late_fusion),
         Method("self_training", self_training),
         Method("label_spreading", label_spreading),

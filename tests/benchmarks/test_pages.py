@@ -24,6 +24,7 @@ from benchmarks.pages import (
     main_methods,
     markdown,
     mean_rows,
+    named_peers_table,
     section,
     suite_table,
     variants_table,
@@ -65,10 +66,33 @@ def part(page, mark):
         ("docs/scaling.md", "peers", (RESULTS / "peers.md").read_text()),
         ("docs/scaling.md", "array_api", (RESULTS / "array_api.md").read_text()),
         ("docs/onnx.md", "onnx", (RESULTS / "onnx.md").read_text()),
+        ("docs/comparison.md", "named_peers", named_peers_table((RESULTS / "suite_named_peers.md").read_text())),
+        (
+            "docs/comparison.md",
+            "active_peers",
+            section((RESULTS / "active_learning_peers.md").read_text(), "Mean accuracy on held-out rows"),
+        ),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):
     assert part(page, mark) == measured.strip()
+
+
+def test_methods_are_lines_and_sets_are_columns():
+    text = "\n\n".join(
+        f"### By set: {kind}, held out rows\n\n| set | cmvmed | lr | best peer per cell |\n| --- | --- | --- | --- |\n{line}"
+        for kind, line in (("sensors", "| room | 70.0 | 80.5 | 80.5 |"), ("others", "| mfeat | 97.0 | 90.0 | 90.0 |"))
+    )
+    assert named_peers_table(text).splitlines() == [
+        "| method | room | mfeat |",
+        "| --- | --- | --- |",
+        "| **`CMVMED()`** | 70.0 | **97.0** |",
+        "| logistic regression, labels only | **80.5** | 90.0 |",
+    ]
+
+
+def test_the_comparison_is_short():
+    assert len(re.findall(r"[A-Za-z]{2,}", (ROOT / "docs/comparison.md").read_text())) <= 900
 
 
 def test_table_1_is_that_of_the_result_file():

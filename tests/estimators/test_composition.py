@@ -384,6 +384,46 @@ def test_weights_are_routed_through_a_search(partly):
 
 
 @pytest.mark.usefixtures("routing")
+def test_groups_and_random_rows_are_routed_through_a_search(partly):
+    """The splitter takes the groups too: no group is in training and in test."""
+    given = {"groups": np.arange(40) // 2, "random_rows": np.ones(40, dtype=bool)}
+    model = CMVMED(views={"a": slice(0, 3), "b": slice(3, 6)}, members="consensus", n_stages=2)
+    search = GridSearchCV(
+        clone(model).set_fit_request(groups=True, random_rows=True),
+        {"C": [0.5, 2.0]},
+        cv=SemiSupervisedKFold(2),
+        error_score="raise",
+    )
+    search.fit(partly.X, partly.y, **given)
+    expected = clone(model).set_params(**search.best_params_).fit(partly.X, partly.y, **given)
+    assert same_predictions(search.best_estimator_, expected, partly.X)
+    assert search.best_estimator_.accuracy_estimate() == expected.accuracy_estimate()
+    assert expected.accuracy_estimate().n_groups > 0
+    assert expected.accuracy_estimate().n_random > 0
+    plain = clone(model).set_params(**search.best_params_).fit(partly.X, partly.y)
+    assert plain.accuracy_estimate().n_groups == plain.accuracy_estimate().n_random == 0
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_are_routed_through_cross_validation_of_a_pipeline(partly):
+    seen = []
+
+    class Recorder(CMVMED):
+        def fit(self, X, y, sample_weight=None, groups=None, random_rows=None):
+            seen.append(groups)
+            return super().fit(X, y, sample_weight, groups, random_rows)
+
+    groups = np.arange(40) // 2
+    model = Recorder(members="consensus", n_stages=2).set_fit_request(groups=True)
+    scores = cross_val_score(
+        make_pipeline(StandardScaler(), model), partly.X, partly.y, cv=SemiSupervisedKFold(2), params={"groups": groups}
+    )
+    expected = [groups[train] for train, _ in SemiSupervisedKFold(2).split(partly.X, partly.y, groups)]
+    assert np.isfinite(scores).all()
+    assert [own.tolist() for own in seen] == [own.tolist() for own in expected]
+
+
+@pytest.mark.usefixtures("routing")
 def test_weights_that_nobody_asked_for_are_refused(partly):
     search = GridSearchCV(quick(), {"C": [0.5]}, cv=SemiSupervisedKFold(2), error_score="raise")
     with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sample_weight"):

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -183,3 +184,34 @@ def test_a_sensor_that_is_not_there_is_missing_in_all_cases():
 def test_clone_keeps_parameters():
     features = SensorFeatures("statistics", sampling_rate={"a": 5.0}, memory="folder", n_jobs=2)
     assert clone(features).get_params() == features.get_params()
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_set_output_names_the_columns_of_each_sensor(package):
+    library = pytest.importorskip(package)
+    made = motion()
+    plain = SensorFeatures("statistics", sampling_rate=made.sampling_rates)
+    arrays = plain.fit_transform(made.signals)
+    framed = clone(plain).set_output(transform=package)
+    without = {name: signals for name, signals in made.signals.items() if name != "chest"}
+    for found in (framed.fit_transform(made.signals), clone(framed).fit(made.signals).transform(made.signals)):
+        for name, frame in found.items():
+            assert isinstance(frame, library.DataFrame)
+            assert list(frame.columns) == plain.features_[name].get_feature_names_out().tolist()
+            np.testing.assert_array_equal(frame.to_numpy(), arrays[name])
+    assert np.isnan(framed.transform(without)["chest"].to_numpy()).all()
+    model = make_pipeline(clone(plain), CMVMED(n_stages=2)).set_output(transform=package)
+    model.fit(made.signals, made.target)
+    expected = CMVMED(n_stages=2).fit(arrays, made.target)
+    np.testing.assert_allclose(model.predict_proba(made.signals), expected.predict_proba(arrays), atol=1e-10)
+
+
+def test_set_output_by_the_configuration_and_a_mistake():
+    pandas = pytest.importorskip("pandas")
+    made = motion()
+    with sklearn.config_context(transform_output="pandas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = SensorFeatures(sampling_rate=made.sampling_rates).fit_transform(made.signals, hidden(made.target))
+    assert all(isinstance(frame, pandas.DataFrame) for frame in found.values())
+    with pytest.raises(ValueError, match="transform must be one of default, pandas, polars or None, but is 'numpy'"):
+        SensorFeatures().set_output(transform="numpy")

@@ -13,6 +13,7 @@ from cmvmed.labeling.server import STATIC
 ROOT = Path(__file__).parents[2]
 SERVED = sorted(file for file, _ in STATIC.values())
 LICENSES = ["vendor/uPlot.LICENSE"]
+OF_WIDGET = ["notebook.js"]
 
 
 def project():
@@ -27,7 +28,7 @@ def test_every_file_that_is_served_is_in_the_package(name):
 def test_the_folder_has_no_other_files():
     static = ROOT / "src" / "cmvmed" / "labeling" / "static"
     found = [path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()]
-    assert sorted(found) == sorted([*SERVED, *LICENSES])
+    assert sorted(found) == sorted([*SERVED, *LICENSES, *OF_WIDGET])
 
 
 def test_vendored_code_has_its_license_beside_it():
@@ -43,7 +44,7 @@ def test_the_wheel_has_the_files_of_the_page():
     from hatchling.builders.wheel import WheelBuilder
 
     listed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
-    assert {f"cmvmed/labeling/static/{name}" for name in [*SERVED, *LICENSES]} <= listed
+    assert {f"cmvmed/labeling/static/{name}" for name in [*SERVED, *LICENSES, *OF_WIDGET]} <= listed
     assert not any(path.startswith(("tests", "benchmarks", "node_modules")) for path in listed)
 
 

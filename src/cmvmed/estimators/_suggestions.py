@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cmvmed._html import html_box, html_table
 from cmvmed.auto.suggestions import ViewPoints, choose_rows, random_positions, similarities, uncertainty
 from cmvmed.auto.tuning import Tuning, current_tuning
 from cmvmed.data.reading import InputSettings
@@ -60,6 +61,11 @@ class Suggestions:
     scores: Array
     reasons: list[str]
     random: BoolArray
+
+    def _repr_html_(self) -> str:
+        drawn = np.where(self.random, "random", "chosen")
+        rows = zip(self.rows, (f"{score:.1f}" for score in self.scores), drawn, self.reasons, strict=True)
+        return html_box(html_table(("row", "score", "how", "why"), "rrll", rows))
 
 
 @dataclass(frozen=True)

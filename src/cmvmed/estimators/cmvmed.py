@@ -30,6 +30,7 @@ from cmvmed.estimators._settings import (
     read_random_state,
 )
 from cmvmed.estimators._suggestions import Suggestions, suggest
+from cmvmed.estimators._summary_html import summary_html
 from cmvmed.estimators._view_probabilities import probabilities_of_views, view_worths
 from cmvmed.members.accuracy import AccuracyEstimate, HeldOutAccuracy
 from cmvmed.members.pool import LabelMembers, PoolFit, fit_label_members, fit_pool
@@ -365,6 +366,10 @@ class CMVMED(
                     "a time, or raise the limit with cmvmed.config_context(memory_limit=...)."
                 )
             raise AttributeError(what)
+
+    def _html_repr(self) -> str:
+        """What scikit-learn shows in a notebook: its diagram, and below it the summary of a fit that ran to its end."""
+        return str(super()._html_repr()) + (summary_html(self) if "members_" in vars(self) else "")
 
     def __getstate__(self) -> Any:
         """The state for a pickle or a copy, without what is kept for the next fit."""

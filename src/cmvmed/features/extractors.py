@@ -229,6 +229,7 @@ class Statistics:
     def transform(self) -> WindowFeatures:
         """The transformer, which learns nothing from signals."""
         made = WindowFeatures(self.sampling_rate, n_bands=self.n_bands, channel_names=self.channel_names)
+        made.set_output(transform="default")  # arrays, whatever scikit-learn is configured to return
         return made.fit(np.zeros((1, len(self.channel_names), 2 * MAX_BANDS)))
 
     def features(self, signals: FloatArray) -> FloatArray:

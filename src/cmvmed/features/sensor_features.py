@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Self
 
+import narwhals
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config  # type: ignore[attr-defined]
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +24,7 @@ from cmvmed.recordings.container import Recordings, SensorSignals, is_missing
 
 MIN_SOUND_RATE = 1000.0  # Hz, from which on a signal is taken to be sound or vibration, and has cepstra
 MAX_CHOICE_ROWS = 400  # labeled rows, and others at random, by which kinds are compared
+CONTAINERS = ("default", "pandas", "polars")  # of features
 WITH_AEON = ("minirocket",)  # further kinds that "auto" compares if aeon is installed
 
 SensorFeatureArrays = dict[str, NDArray[np.floating[Any]]]
@@ -110,7 +113,36 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     @with_callbacks
     def fit_transform(self, X: object, y: ArrayLike | None = None, **params: object) -> SensorFeatureArrays:
         """Fit and return the features of each sensor, (n_rows, n_features)."""
-        return self._fit(X, y, transform=True)
+        return self._contained(self._fit(X, y, transform=True))
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set in what the features of each sensor come.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            Arrays, or data frames with the names of the features; None changes nothing.
+
+        Returns
+        -------
+        self : object
+        """
+        if transform not in (None, *CONTAINERS):
+            raise ValueError(f"transform must be one of {', '.join(CONTAINERS)} or None, but is {transform!r}.")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # scikit-learn's name, which its clone knows
+        return self
+
+    def _contained(self, features: SensorFeatureArrays) -> SensorFeatureArrays:
+        """The features in what ``set_output`` or scikit-learn's configuration asks for."""
+        wanted = vars(self).get("_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
+        if wanted == "default":
+            return features
+        names = {name: list(self.features_[name].get_feature_names_out()) for name in features}
+        return {
+            name: narwhals.from_numpy(np.asarray(values), names[name], backend=wanted).to_native()
+            for name, values in features.items()
+        }
 
     def transform(self, X: object) -> SensorFeatureArrays:
         """Return the features of each sensor, (n_rows, n_features); a sensor that X lacks is missing in all rows."""
@@ -123,12 +155,13 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
                 f"{', '.join(map(repr, self.features_))}; those that are missing in all rows can be left out."
             )
         n = len(next(iter(sensors.values())))
-        return {
+        found = {
             name: features.transform(sensors[name])
             if name in sensors
             else np.full((n, features.n_features_out_), np.nan)
             for name, features in self.features_.items()
         }
+        return self._contained(found)
 
     def _fit(self, X: object, y: ArrayLike | None, *, transform: bool) -> SensorFeatureArrays:
         sensors = as_sensors(X, self.sampling_rate)
@@ -182,7 +215,7 @@ class SensorFeatures(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         if all(len(kinds) == 1 for kinds in fitted.values()):
             return {}
         return {
-            name: {kind: features.transform(sensors[name][rows]) for kind, features in kinds.items()}
+            name: {kind: np.asarray(features.transform(sensors[name][rows])) for kind, features in kinds.items()}
             for name, kinds in fitted.items()
         }
 

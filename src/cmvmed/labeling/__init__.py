@@ -2,5 +2,6 @@
 
 from cmvmed.labeling.exchange import LabeledRow, export_rows, import_rows
 from cmvmed.labeling.session import LabelingSession
+from cmvmed.labeling.widget import labeling_widget
 
-__all__ = ["LabeledRow", "LabelingSession", "export_rows", "import_rows"]
+__all__ = ["LabeledRow", "LabelingSession", "export_rows", "import_rows", "labeling_widget"]

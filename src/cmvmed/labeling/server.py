@@ -25,6 +25,7 @@ MAX_BODY = 64 * 1024  # bytes of a request
 STATIC = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "connection.js": ("connection.js", "text/javascript; charset=utf-8"),
     "panels.js": ("panels.js", "text/javascript; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
     "uPlot.iife.min.js": ("vendor/uPlot.iife.min.js", "text/javascript; charset=utf-8"),

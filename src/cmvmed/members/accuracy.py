@@ -8,11 +8,13 @@ the posterior of a beta-binomial model leaves (:func:`labels_between_groups`).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betaln, logsumexp
 from scipy.stats import beta, binomtest
 
+from cmvmed._html import html_box, html_interval, html_sentence
 from cmvmed.auto.tuning import Tuning
 from cmvmed.members.random_labels import RandomLabels
 from cmvmed.numerics.types import Array, IntArray
@@ -71,11 +73,28 @@ class AccuracyEstimate:
     random_high: float = np.nan
     n_random: float = 0.0
     n_groups: int = 0
+    wide: ClassVar[float] = 0.2  # width of the interval from which on more labels are needed to judge a model
 
     @property
     def is_known(self) -> bool:
         """Whether the estimate says anything: labels were held out, and the interval is at most half of all accuracies wide."""
         return self.n_held_out > 0.0 and self.high - self.low <= WIDEST
+
+    def judge(self, largest: float) -> tuple[str, str]:
+        """Whether such a model can be used where the largest class has this share: yes, partial, open or no, and a sentence."""
+        if not self.is_known:
+            return "open", "Cannot be judged yet"
+        if self.mean <= largest:
+            return "no", "Not usable yet: no better than always naming the largest class"
+        if self.low <= largest:
+            return "open", "Not shown yet to be better than always naming the largest class"
+        if self.high - self.low > self.wide:
+            return "partial", "Promising, but there are too few labels to be sure"
+        return "yes", "Usable for rows like these"
+
+    def _repr_html_(self) -> str:
+        bar = html_interval(self.low, self.mean, self.high) if self.is_known else ""
+        return html_box(bar, html_sentence(self))
 
     @property
     def few_groups(self) -> str:

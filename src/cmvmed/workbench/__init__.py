@@ -5,11 +5,12 @@ from cmvmed.workbench.guessing import Guess, Guesses, init
 from cmvmed.workbench.project import Project, TrainedProject
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings, WindowSettings
 from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
-from cmvmed.workbench.user_errors import Finding, ProjectError
+from cmvmed.workbench.user_errors import Finding, Findings, ProjectError
 
 __all__ = [
     "DataSettings",
     "Finding",
+    "Findings",
     "Guess",
     "Guesses",
     "Project",

@@ -23,7 +23,7 @@ from cmvmed.workbench.tables.columns import (
     read_cells,
 )
 from cmvmed.workbench.tables.rows import ProjectRows
-from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Level, ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Findings, Level, ProjectError, abbreviate, plural
 
 __all__ = ["check_rows", "describe_rows", "far_cells", "gap_marker"]
 
@@ -33,7 +33,7 @@ HUGE = 1e100  # absolute value from which on squares overflow
 HASHED_BYTES = 1 << 16  # of the start of a sound file, to find repeated ones
 
 
-def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
+def check_rows(rows: ProjectRows, data: DataSettings) -> Findings:
     r"""All findings about the rows of a project, errors first.
 
     Examples
@@ -59,7 +59,7 @@ def check_rows(rows: ProjectRows, data: DataSettings) -> list[Finding]:
         *time_findings(rows),
     ]
     order = {"error": 0, "warning": 1, "note": 2}
-    return sorted(findings, key=lambda finding: order[finding.level])
+    return Findings(sorted(findings, key=lambda finding: order[finding.level]))
 
 
 def describe_rows(rows: ProjectRows) -> dict[str, Any]:

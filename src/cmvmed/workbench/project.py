@@ -35,7 +35,7 @@ from cmvmed.workbench.tables.row_labels import (
 )
 from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable, part_of_rows, read_training_rows, row_ids
 from cmvmed.workbench.toml_text import project_text
-from cmvmed.workbench.user_errors import Finding, ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import Findings, ProjectError, abbreviate, plural
 from cmvmed.workbench.view_encoders import (
     ViewEncoder,
     absent_rows,
@@ -173,7 +173,7 @@ class Project:
             labels = read_label_values(cells, replace(settings.data, classes=()), settings.renamed).values
         return ProjectTable(ids, views, labels, None, (*table.messages, *said))
 
-    def check(self, rows: ProjectRows | None = None) -> list[Finding]:
+    def check(self, rows: ProjectRows | None = None) -> Findings:
         """What looks wrong in the data; see :func:`cmvmed.workbench.check_rows`. Nothing is fitted."""
         return check_rows(self.rows() if rows is None else rows, self.settings.data)
 

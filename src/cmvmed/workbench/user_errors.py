@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
+from cmvmed._html import MARKS, html_box, html_sentence, html_table
+
 __all__ = [
     "FULL",
     "NEARLY_NONE",
     "Finding",
+    "Findings",
     "Level",
     "ProjectError",
     "abbreviate",
@@ -89,3 +92,21 @@ class Finding:
     level: Level
     code: str
     message: str
+
+
+class Findings(list[Finding]):
+    """Findings that a notebook shows as a table.
+
+    Examples
+    --------
+    >>> from cmvmed.workbench import Finding, Findings
+    >>> findings = Findings([Finding("warning", "constant", "Column 'acc_x' is constant; leave it out.")])
+    >>> "acc_x" in findings._repr_html_()
+    True
+    """
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return html_box(html_sentence("Nothing looks wrong.", mark="yes"))
+        rows = ((f"{MARKS[finding.level]} {finding.level}", finding.code, finding.message) for finding in self)
+        return html_box(html_table(("", "check", "what to do"), "lll", rows))

@@ -6,11 +6,10 @@ import inspect
 import re
 from pathlib import Path
 
-from cmvmed.members.accuracy import WIDEST
+from cmvmed.members.accuracy import WIDEST, AccuracyEstimate
 from cmvmed.workbench.report import verdict
 from cmvmed.workbench.report.learning_curve import MAX_REPEATS, MAX_ROWS, PARTS
 from cmvmed.workbench.report.sensors import REDUNDANT
-from cmvmed.workbench.report.verdict import WIDE
 from tests.pages.parsed import parse
 from tests.workbench.report.trained import train, write_activity
 
@@ -28,7 +27,8 @@ def test_the_example(tmp_path, monkeypatch):
 
 
 def test_every_verdict_is_described():
-    labels = re.findall(r'return "(?:yes|no|partial|open)", "([^":]*)', inspect.getsource(verdict))
+    code = inspect.getsource(verdict) + inspect.getsource(AccuracyEstimate.judge)
+    labels = re.findall(r'return "(?:yes|no|partial|open)", "([^":]*)', code)
     assert len(labels) == 7
     assert all(f"| {label} |" in PAGE for label in labels)
 
@@ -37,7 +37,7 @@ def test_numbers_are_those_of_the_code():
     text = " ".join(PAGE.split())
     assert f"up to nine fits on at most {MAX_ROWS} rows" in text
     assert MAX_REPEATS * len(PARTS) == 9
-    assert f"wider than {100 * WIDE:.0f} points" in text
+    assert f"wider than {100 * AccuracyEstimate.wide:.0f} points" in text
     assert f"wider than {100 * WIDEST:.0f} points" in text
     assert f"at most {100 * REDUNDANT:.0f} % of the unlabeled rows" in text
 

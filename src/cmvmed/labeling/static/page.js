@@ -1,39 +1,10 @@
 // The labeling page: asks the server for rows, sends labels. A label is on disk before the next row is asked for.
 
+import { ask, root, windowId } from "/connection.js";
 import { element, playSound, showConsensus, showContext, showPanels, stopSound } from "/panels.js";
 
-const at = (id) => document.getElementById(id);
-const token = readToken();
-const windowId = sessionStorage.windowId || (sessionStorage.windowId = crypto.randomUUID());
+const at = (id) => root.getElementById(id);
 const state = { row: null, status: null, visited: [], place: -1, opinions: localStorage.opinions !== "hidden", sensor: null };
-
-function readToken() {
-  const given = new URLSearchParams(location.search).get("token");
-  if (given) {
-    sessionStorage.token = given;
-    history.replaceState(null, "", "/");
-  }
-  return sessionStorage.token || "";
-}
-
-async function ask(path, body = null) {
-  const options = { headers: { Authorization: `Bearer ${token}` } };
-  if (body) {
-    options.method = "POST";
-    options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(body);
-  }
-  let response;
-  try { response = await fetch(path, options); } catch { throw new Error("The server does not answer; start cmvmed label again."); }
-  if (!response.ok) {
-    const found = await response.json().catch(() => ({}));
-    const error = new Error(found.error || `The server answers ${response.status}.`);
-    error.status = response.status;
-    error.current = found.current;
-    throw error;
-  }
-  return response;
-}
 
 const asJson = async (path, body) => (await ask(path, body)).json();
 
@@ -96,7 +67,7 @@ function showClasses(classes) {
   const box = at("classes"), shown = classes.map((c) => `${c.name}\u0000${c.count}`).join("\u0001") + "\u0001" + (state.row?.label ?? "");
   if (box.dataset.shown === shown) return;
   box.dataset.shown = shown;
-  const focused = document.activeElement?.dataset?.class;
+  const focused = root.activeElement?.dataset?.class;
   box.replaceChildren(...classes.map((c, k) => element("button", {
     type: "button", class: "class", "aria-pressed": String(c.name === state.row?.label), "data-class": c.name,
     "aria-keyshortcuts": k < 9 ? String(k + 1) : null, onclick: () => label(c.name),
@@ -265,7 +236,7 @@ function play(column) {
 
 // The sound of the sensor that was played last, else the first.
 function playAgain() {
-  const columns = [...document.querySelectorAll("button.play")].map((button) => button.dataset.column);
+  const columns = [...root.querySelectorAll("button.play")].map((button) => button.dataset.column);
   if (columns.length) play(columns.includes(state.sensor) ? state.sensor : columns[0]);
   else say("There is no sound in this row.");
 }
@@ -309,7 +280,7 @@ function onKey(event) {
 }
 
 async function poll() {
-  try { showStatus(await asJson("/api/status")); } catch (error) { say(error.message); }
+  if (root.isConnected) try { showStatus(await asJson("/api/status")); } catch (error) { say(error.message); }
   setTimeout(poll, state.status?.learning ? 700 : 3000);
 }
 
@@ -340,7 +311,7 @@ at("undo").addEventListener("click", () => act(undo));
 at("back").addEventListener("click", () => act(back));
 at("forward").addEventListener("click", () => act(next));
 at("keys-on").addEventListener("change", () => { localStorage.keys = at("keys-on").checked ? "on" : "off"; });
-document.addEventListener("keydown", onKey);
+root.addEventListener("keydown", onKey);
 window.addEventListener("pagehide", stopSound);
 // On narrow screens the classes are a bar at the bottom, below which nothing may be hidden.
 new ResizeObserver(() => document.documentElement.style.setProperty("--bar", getComputedStyle(at("side")).position === "fixed" ? `${at("side").offsetHeight}px` : "0px")).observe(at("side"));

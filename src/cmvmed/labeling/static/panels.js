@@ -1,5 +1,7 @@
 // What a row holds, view by view. All content is set as text, never as markup.
 
+import { root } from "/connection.js";
+
 const AXIS = 48; // pixels left of a waveform; --axis in page.css
 const HEIGHTS = { sound: [170, 100, 64], series: [260, 170, 110], spectrogram: [200, 80, 44] }; // pixels for one, two and more signals
 const TIME_HEIGHT = 24;
@@ -19,7 +21,7 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 function color(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  return getComputedStyle(root.host ?? root.documentElement).getPropertyValue(name).trim();
 }
 
 function opinionList(classes, shares) {
@@ -38,7 +40,7 @@ function drawWaveform(signal) {
   const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
   const time = isLast ? { ...axis, size: TIME_HEIGHT, values: (_, ticks) => ticks.map((t) => (t < 0.97 * seconds ? `${t} s` : "")) } : { ...axis, size: 0, values: () => [], ticks: { show: false } };
   signal.plot?.destroy();
-  signal.plot = new window.uPlot({
+  signal.plot = new uPlot({
     width: plotBox.clientWidth || 300, height: heightOf(part.kind) + (isLast ? TIME_HEIGHT : 0),
     cursor: { show: false }, legend: { show: false },
     scales: { x: { time: false, range: [0, seconds] } },
@@ -218,7 +220,7 @@ export function stopSound() {
 }
 
 function showButtons() {
-  for (const button of document.querySelectorAll("button.play")) {
+  for (const button of root.querySelectorAll("button.play")) {
     button.textContent = player?.column === button.dataset.column ? "Stop" : "Play";
   }
 }

@@ -12,9 +12,8 @@ from cmvmed.workbench.report.learning_curve import LearningCurve
 from cmvmed.workbench.report.model_facts import LEVEL, AccuracyEstimate, ModelFacts
 from cmvmed.workbench.report.sensors import Sensors
 
-__all__ = ["CAUTION_CODES", "WIDE", "Step", "Verdict", "next_steps", "verdict"]
+__all__ = ["CAUTION_CODES", "Step", "Verdict", "next_steps", "verdict"]
 
-WIDE = 0.2  # width of the interval from which on more labels are needed to judge the model
 UNKNOWN = "It is unknown how many rows are classified correctly"
 # Findings that make an estimate from held-out labels too good.
 CAUTION_CODES = (
@@ -58,7 +57,7 @@ def _headline(estimate: AccuracyEstimate) -> str:
     low, mean, high = (round(100.0 * value) for value in (estimate.low, estimate.mean, estimate.high))
     if not estimate.is_known:
         return UNKNOWN
-    if estimate.high - estimate.low > WIDE:
+    if estimate.high - estimate.low > estimate.wide:
         return f"Probably between {low} and {high} of 100 rows are classified correctly"
     return (
         "Probably nearly all rows are classified correctly"
@@ -71,17 +70,10 @@ def _judgement(facts: ModelFacts) -> tuple[str, str]:
     estimate, (_, largest) = facts.estimate, facts.largest_class
     if any(finding.level == "error" for finding in facts.findings):
         return "no", "Correct the data before you use it"
-    if estimate is None or not estimate.is_known:
-        return "open", "Cannot be judged yet"
-    if estimate.mean <= largest:
-        return "no", "Not usable yet: no better than always naming the largest class"
-    if estimate.low <= largest:
-        return "open", "Not shown yet to be better than always naming the largest class"
-    if estimate.high - estimate.low > WIDE:
-        return "partial", "Promising, but there are too few labels to be sure"
-    if any(finding.code in CAUTION_CODES for finding in facts.findings):
+    kind, label = ("open", "Cannot be judged yet") if estimate is None else estimate.judge(largest)
+    if kind == "yes" and any(finding.code in CAUTION_CODES for finding in facts.findings):
         return "partial", "Usable if the warnings about the data turn out harmless"
-    return "yes", "Usable for rows like these"
+    return kind, label
 
 
 def _no_estimate(facts: ModelFacts) -> str:
@@ -171,12 +163,12 @@ def _wide_interval(facts: ModelFacts) -> Iterator[Step]:
         )
         return
     width = estimate.high - estimate.low
-    if width > WIDE:
-        n_more = 5 * ceil(facts.n_labeled * ((width / WIDE) ** 2 - 1.0) / 5.0)
+    if width > estimate.wide:
+        n_more = 5 * ceil(facts.n_labeled * ((width / estimate.wide) ** 2 - 1.0) / 5.0)
         yield Step(
             f"Label about {plural(n_more, 'more row')}{', of other groups' if estimate.n_groups else ''}",
             f"The interval of the accuracy is {100 * width:.0f} points wide; it takes about {facts.n_labeled + n_more:,} labels to "
-            f"bring it to {100 * WIDE:.0f} points. `cmvmed suggest -n {n_more}` chooses rows that help most.",
+            f"bring it to {100 * estimate.wide:.0f} points. `cmvmed suggest -n {n_more}` chooses rows that help most.",
         )
 
 
