@@ -185,7 +185,7 @@ def fill_from_results() -> None:
     fill(ROOT / "README.md", "suite", headline_table((RESULTS / "suite.md").read_text()))
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
         fill(page, "python_lines", (RESULTS / "python_lines.md").read_text())
-    for mark in ("extras", "import_time", "minimum_versions"):
+    for mark in ("extras", "minimum_versions"):
         fill(ROOT / "docs" / "installation.md", mark, (RESULTS / f"{mark}.md").read_text())
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
@@ -210,11 +210,10 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
     fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
-    fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
     walkthrough = f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```"
     fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
-    for mark in ("peers", "array_api"):
+    for mark in ("peers", "array_api", "speed"):
         fill(ROOT / "docs" / "scaling.md", mark, (RESULTS / f"{mark}.md").read_text())
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())

@@ -101,9 +101,9 @@ class Tuning:
     min_components: int = 600
     """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.agreement)."""
     max_components: int = 1000
-    """Largest default number of landmarks (benchmarks.scale)."""
+    """Largest default number of landmarks."""
     sample_rows: int = 5000
-    """Unlabeled rows that are annealed in memory if there are more (benchmarks.scale)."""
+    """Unlabeled rows that are annealed in memory if there are more."""
     max_row_weight: float = 3.0
     """Rows that a row of the sample stands for at most: of 1, 3, 10 and no limit, sweeps over 256,000 rows needed fewest from 3."""
     row_growth: int = 4
