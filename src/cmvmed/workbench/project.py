@@ -51,7 +51,7 @@ __all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_cl
 SEPARATOR = " | "  # between the names of classes or views in a cell
 PREDICTED_AT_ONCE = 20_000  # rows, after which progress is shown
 TIMED_ROWS = 250  # of the fit that the time of another is estimated from
-MANY_ROWS = 5000  # from which on the time is worth an estimate
+MANY_ROWS = 10_000  # from which on the time is worth an estimate
 TIME_EXPONENT = 0.85  # seconds of a fit grow as this power of the rows: 0.75 to 0.9 from 250 to 30,000 rows
 
 

@@ -397,7 +397,7 @@ def test_envelope_keeps_the_peaks():
 
 
 class TestLearningCurve:
-    @pytest.mark.parametrize(("n_rows", "n_refits"), [(100, 1), (2400, 1), (3000, 2), (6000, 4), (12_000, 8)])
+    @pytest.mark.parametrize(("n_rows", "n_refits"), [(100, 1), (3000, 1), (4000, 2), (8000, 4), (16_000, 8)])
     def test_refits_have_a_bounded_part_of_the_rows_of_the_table(self, monkeypatch, n_rows, n_refits):
         made = []
         monkeypatch.setattr(
