@@ -68,19 +68,19 @@ def main() -> None:
     given = parser.parse_args()
     names = given.names or [name for name in NAMES if name not in ONLY_IF_NAMED]
     commit = git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "src") else "")
+    command = " ".join(["python -m benchmarks.speed", *given.names])
     lines, began = read_table(given.output), time.perf_counter()
     for name in names:
         start = time.perf_counter()
         lines[name] = measure(name, commit)
         for line in lines[name]:
             print(f"{time.perf_counter() - start:5.0f} s  {' | '.join(line)}", flush=True)
-    command = " ".join(["python -m benchmarks.speed", *given.names])
-    taken = f"{(time.perf_counter() - began) / 60:.0f} min"
-    head = f"Last run: `{command}`, commit {commit}, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {taken}."
-    text = f"{head}\n\n{table(lines)}\n"
-    given.output.write_text(text)
-    if given.output == REPORT:
-        fill(ROOT / "docs" / "scaling.md", "speed", text)
+        taken = f"{(time.perf_counter() - began) / 60:.0f} min"
+        head = f"Last run: `{command}`, commit {commit}, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {taken}."
+        text = f"{head}\n\n{table(lines)}\n"
+        given.output.write_text(text)  # after each, so that a run may be stopped
+        if given.output == REPORT:
+            fill(ROOT / "docs" / "scaling.md", "speed", text)
 
 
 if __name__ == "__main__":
