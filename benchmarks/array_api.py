@@ -20,8 +20,8 @@ import numpy as np
 import sklearn
 from threadpoolctl import threadpool_limits
 
+from benchmarks.gauss import N_LABELED, VIEWS, draw_rows, hidden
 from benchmarks.pages import RESULTS, ROOT, fill
-from benchmarks.scale_points import N_LABELED, VIEWS, draw_rows, hidden
 from cmvmed import CMVMED
 from cmvmed.data.array_api import array_place, on_host
 

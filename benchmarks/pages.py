@@ -269,8 +269,7 @@ def fill_from_results() -> None:
     walkthrough = f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```"
     fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
-    for mark in ("peers", "array_api"):
-        fill(ROOT / "docs" / "scaling.md", mark, (RESULTS / f"{mark}.md").read_text())
+    fill(ROOT / "docs" / "scaling.md", "speed", (RESULTS / "speed.md").read_text())
     fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
     fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
     named = (RESULTS / "suite_named_peers.md").read_text()

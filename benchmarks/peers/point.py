@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.gauss import memory_now
 from benchmarks.peers.methods import METHODS
 from benchmarks.peers.rows import read_rows
 from benchmarks.peers.store import Key
-from benchmarks.scale_points import memory_now
 from experiments.evaluation import peak_memory
 
 SMALL = 300  # rows of the fit that is not measured

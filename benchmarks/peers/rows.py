@@ -1,6 +1,6 @@
 """The rows of a measurement: simulated ones, and real ones enlarged beyond their number.
 
-"gauss" draws as many rows as are asked for (``benchmarks.scale_points.draw_rows``). A real data set is divided into halves,
+"gauss" draws as many rows as are asked for (``benchmarks.gauss.draw_rows``). A real data set is divided into halves,
 training rows and held-out rows, with 10 labels per class on average. If more training rows are asked for than there are, each
 further one is a training row x, drawn at random, plus Gaussian noise in the directions of its five nearest training rows,
 
@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.scale_points import N_LABELED, N_TEST, VIEWS, draw_rows, hidden
+from benchmarks.gauss import N_LABELED, N_TEST, VIEWS, draw_rows, hidden
 from benchmarks.suite.sets import load
 from benchmarks.suite.splits import Cell, draw
 

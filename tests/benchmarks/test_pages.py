@@ -63,8 +63,7 @@ def part(page, mark):
         ("docs/labeling.md", "active_accuracy", section(ACTIVE, "Mean accuracy on held-out rows")),
         ("docs/labeling.md", "random_intervals", section((RESULTS / "random_rows.md").read_text(), INTERVALS)),
         ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
-        ("docs/scaling.md", "peers", (RESULTS / "peers.md").read_text()),
-        ("docs/scaling.md", "array_api", (RESULTS / "array_api.md").read_text()),
+        ("docs/scaling.md", "speed", (RESULTS / "speed.md").read_text()),
         ("docs/onnx.md", "onnx", (RESULTS / "onnx.md").read_text()),
         ("docs/comparison.md", "named_peers", named_peers_table((RESULTS / "suite_named_peers.md").read_text())),
         (
@@ -98,11 +97,6 @@ def test_the_comparison_is_short():
 def test_table_1_is_that_of_the_result_file():
     text = (RESULTS / "table1.txt").read_text().split("\n\n", 1)[1].strip()
     assert part("docs/reproduction.md", "table1") == f"```text\n{text}\n```"
-
-
-def test_scaling_shows_what_was_measured():
-    measured = (RESULTS / "scale.md").read_text().strip()
-    assert part("docs/scaling.md", "measured").startswith(measured)
 
 
 def test_fill_changes_only_the_text_between_its_marks(tmp_path: Path):

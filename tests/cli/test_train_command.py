@@ -160,7 +160,7 @@ def test_a_quick_look_takes_some_rows_and_draws_no_curve(windows, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.0, "some seconds."), (20.0, "about 28 s; --quick"), (1000.0, "about 23 minutes; --quick")]
+    ("seconds", "said"), [(0.0, "some seconds."), (20.0, "about 24 s; --quick"), (1000.0, "about 20 minutes; --quick")]
 )
 def test_the_expected_time_is_said(monkeypatch, capsys, seconds, said):
     table = SimpleNamespace(ids=np.arange(9000))

@@ -119,6 +119,10 @@ def test_files_and_dask_collections(model, partly, tmp_path):
     expected = model.predict_set(partly.X)
     np.save(tmp_path / "rows.npy", partly.X)
     np.testing.assert_array_equal(model.predict_set(tmp_path / "rows.npy"), expected)
+    for rows in (partly.X, tmp_path / "rows.npy"):
+        sets, probabilities = model.predict_set(rows, return_proba=True)
+        np.testing.assert_array_equal(sets, expected)
+        np.testing.assert_array_equal(probabilities, model.predict_proba(rows))
     lazy = model.predict_set(da.from_array(np.array(partly.X), chunks=(13, 5)))
     assert lazy.dtype == bool
     np.testing.assert_array_equal(lazy.compute(), expected)

@@ -425,14 +425,25 @@ def test_what_is_learned_beside_the_sweeps_follows_the_sample(many, many_enough)
     assert models[0].approximation_["n_swept"] < models[1].approximation_["n_swept"]
 
 
-def test_a_bad_value_in_the_larger_sample_is_named_by_its_row(many, many_enough):
+@pytest.mark.parametrize("put", [np.asarray, lambda X: da.from_array(X, chunks=(500, -1))], ids=["memory", "dask"])
+def test_a_bad_value_in_the_larger_sample_is_named_by_its_row(many, many_enough, put):
     X, y = many
     rows = np.arange(1000, MANY, 2)  # some of them are in the larger sample, and all before it are sound or named too
     X = X.copy()
     X[rows, 3] = np.inf
     with pytest.raises(ValueError, match=r"infinity: view 'view0', row (\d+), column 3") as error:
-        CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(np.asarray(X), y)
+        CMVMED(views=[WIDTH, WIDTH], **STREAMED).fit(put(X), y)
     assert int(str(error.value).split("row ")[1].split(",")[0]) in rows
+
+
+def test_larger_samples_of_a_dask_collection_give_the_same_fit(many, many_enough):
+    X, y = many
+    in_memory, in_dask = (
+        CMVMED(views=[WIDTH, WIDTH], rows_tol=0, **ROUGH).fit(rows, y)
+        for rows in (X, da.from_array(X, chunks=(700, -1)))
+    )
+    assert 1200 in in_dask.history_["n_rows"]
+    np.testing.assert_allclose(in_dask.predict_proba(X), in_memory.predict_proba(X), atol=1e-8)
 
 
 @pytest.mark.slow

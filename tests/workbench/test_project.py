@@ -259,7 +259,7 @@ def test_a_part_of_the_rows_has_every_class_and_is_evenly_spaced(tmp_path):
 
 
 def test_the_expected_time_grows_with_the_rows(tmp_path, monkeypatch):
-    lines = [f"{i},{i % 9},{'ab'[i % 9 > 4] if i < 40 else ''}" for i in range(2500)]
+    lines = [f"{i},{i % 9},{'ab'[i % 9 > 4] if i < 40 else ''}" for i in range(10_000)]
     (tmp_path / "x.csv").write_text("\n".join(["id,acc_x,label", *lines]), encoding="utf-8")
     (tmp_path / "cmvmed.toml").write_text(init(tmp_path / "x.csv", tmp_path / "cmvmed.toml").text, encoding="utf-8")
     project = Project.load(tmp_path)
@@ -267,6 +267,6 @@ def test_the_expected_time_grows_with_the_rows(tmp_path, monkeypatch):
     fitted = []
     monkeypatch.setattr(Project, "train", lambda self, part: fitted.append(len(part.ids)))
     monkeypatch.setattr("cmvmed.workbench.project.perf_counter", iter([1.0, 3.0]).__next__)
-    assert project.expected_seconds(table) == pytest.approx(2.0 * 10**0.85, rel=1e-12)
+    assert project.expected_seconds(table) == pytest.approx(2.0 * 40**0.85, rel=1e-12)
     assert fitted == [250]
-    assert project.expected_seconds(replace(table, ids=table.ids[:999])) == 0.0
+    assert project.expected_seconds(replace(table, ids=table.ids[:9999])) == 0.0

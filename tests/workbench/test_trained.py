@@ -128,7 +128,8 @@ def test_prediction_sets(job):
 def test_shares_add_up_to_the_score_of_the_predicted_class(job):
     folder, data, trained = job
     table = trained.project.read_new(folder / data)
-    shares = trained.predict(table).filter(like="share_")
+    assert trained.predict(table).filter(like="share_").empty
+    shares = trained.predict(table, explain=True).filter(like="share_")
     assert shares.columns.tolist() == [f"share_{name}" for name in trained.model.explain(table.views)]
     np.testing.assert_allclose(shares.sum(axis=1), np.abs(trained.model.decision_function(table.views)), atol=1e-9)
 

@@ -1,4 +1,4 @@
-"""``cmvmed predict``: classes, probabilities and reasons of new rows, from a model file alone."""
+"""``cmvmed predict``: classes and probabilities of new rows, and reasons if asked for, from a model file alone."""
 
 from __future__ import annotations
 
@@ -40,9 +40,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Share of rows whose prediction set may lack the true class.",
 )
+@click.option("--explain", is_flag=True, help="Add what each view contributes; takes several times as long.")
 @force_option
 @json_option
-def command(data: Path, model: Path, output: Path | None, alpha: float, force: bool, as_json: bool) -> None:
+def command(
+    data: Path, model: Path, output: Path | None, alpha: float, explain: bool, force: bool, as_json: bool
+) -> None:
     """Predict the rows of DATA, a file or folder like the training data.
 
     Columns are found by name, in any order and format. A view without columns or files counts as absent. The project
@@ -50,7 +53,7 @@ def command(data: Path, model: Path, output: Path | None, alpha: float, force: b
 
     \b
     Examples:
-      cmvmed predict new.csv -o predictions.csv
+      cmvmed predict new.csv -o predictions.csv --explain
       cmvmed predict new.parquet -m other.cmvmed -o predictions.parquet --alpha 0.05
       cmvmed predict new.csv | cut -d, -f1,2
       cmvmed predict new.csv --json | jq '.predictions[] | select(.missing_views != "")'
@@ -63,7 +66,9 @@ def command(data: Path, model: Path, output: Path | None, alpha: float, force: b
     with collected_warnings() as warned:
         rows = trained.project.read_new(data)
         with progress_bar(len(rows.ids)) as advance:
-            predictions = trained.predict(rows, alpha=alpha, on_rows=lambda done: advance("Predicting", done))
+            predictions = trained.predict(
+                rows, alpha=alpha, explain=explain, on_rows=lambda done: advance("Predicting", done)
+            )
         change = describe_change(trained.model, rows.views, "These rows")
     warned += [f"{change} Until then, do not rely on the predictions."] if change else []
     for message in [] if as_json else rows.messages:

@@ -53,9 +53,20 @@ class RowCheck:
     columns: tuple[Sequence[str] | None, ...]  # per view the names of its columns, if they have names
     unused: tuple[BoolArray | None, ...]  # per view the columns whose values do not matter
     complete: tuple[bool, ...] | None = None  # per view whether single NaN are errors; None: in no view
+    numbers: IntArray | None = None  # of the rows in X; None for all
 
     def present(self, first_row: int, matrices: Sequence[Matrix]) -> list[BoolArray]:
         """Per view, which rows of the chunk have it, (n,)."""
+        if self.numbers is None:
+            return self._present(first_row, matrices)
+        try:
+            return self._present(0, matrices)
+        except ValueError:
+            for i, number in enumerate(self.numbers[first_row : first_row + matrices[0].shape[0]]):
+                self._present(int(number), [matrix[i : i + 1] for matrix in matrices])
+            raise
+
+    def _present(self, first_row: int, matrices: Sequence[Matrix]) -> list[BoolArray]:
         complete = (False,) * len(self.views) if self.complete is None else self.complete
         settings = zip(matrices, self.views, self.columns, self.unused, complete, strict=True)
         return [

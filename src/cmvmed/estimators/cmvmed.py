@@ -37,7 +37,7 @@ from cmvmed.members.pool import LabelMembers, PoolFit, fit_label_members, fit_po
 from cmvmed.model.explain import explain
 from cmvmed.model.fitted_model import Model
 from cmvmed.model.predict import probabilities_by_member, probabilities_by_view, scikit_shape, scores_by_view
-from cmvmed.model.uncertainty import CurvatureKind, covariances, standard_deviations, thresholds
+from cmvmed.model.uncertainty import ClassThresholds, CurvatureKind, covariances, standard_deviations, thresholds
 from cmvmed.monitoring.novelty import novelty
 from cmvmed.monitoring.reference import Reference, ReferenceRows, reference_rows
 from cmvmed.monitoring.sensor_health import SensorHealth, sensor_health
@@ -392,7 +392,9 @@ class CMVMED(
         """
         return self._predict(X, "probability")
 
-    def predict_set(self, X: object, alpha: float = 0.1, *, allow_empty: bool = True) -> Any:
+    def predict_set(
+        self, X: object, alpha: float = 0.1, *, allow_empty: bool = True, return_proba: bool = False
+    ) -> Any:
         """Classes that may be those of each row: a set that holds the true class with a probability of about 1 - alpha.
 
         A class belongs to the set if its probability is not below most of those that held-out labels had: the conformal
@@ -410,16 +412,24 @@ class CMVMED(
             Whether sets may be empty, which is so where no class is probable enough. A classifier that is right more
             often than 1 - alpha has such sets, since they would else hold the true class more often than asked for. If
             not, the most probable class belongs to each set.
+        return_proba : bool, default=False
+            Whether to return the probabilities as well, which sets are computed from.
 
         Returns
         -------
         sets : bool ndarray of shape (n_rows, n_classes)
             Columns as in ``classes_``. All classes for a row without any view. Of a dask collection, a dask array that
             is not yet computed.
+        probability : ndarray of shape (n_rows, n_classes)
+            As of ``predict_proba``; only with ``return_proba``.
         """
         check_is_fitted(self)
         alpha = check_number("alpha", alpha, exclusive=True, maximum=1.0)
-        return self._predict(X, thresholds(self._model, alpha, allow_empty=bool(allow_empty)))
+        found = thresholds(self._model, alpha, allow_empty=bool(allow_empty))
+        if not return_proba:
+            return self._predict(X, found)
+        both = self._predict(X, _SetsBesideProbabilities(found.values, found.allow_empty))
+        return both[:, self.classes_.size :] > 0.0, both[:, : self.classes_.size]
 
     def accuracy_estimate(self, level: float = 0.9) -> AccuracyEstimate:
         """The accuracy to expect on rows like the unlabeled training rows, estimated from the fit.
@@ -676,6 +686,14 @@ class CMVMED(
     def _read_views(self, X: object) -> tuple[list[Matrix], list[BoolArray]]:
         check_is_fitted(self)
         return self._model.read_views(X, read_input_settings(self))
+
+
+class _SetsBesideProbabilities(ClassThresholds):
+    """Probabilities and sets of rows as one array (n, 2 K), so that rows are scored once."""
+
+    def sets(self, probabilities: Array, coverage: Array) -> Any:
+        """The sets as zeros and ones after the probabilities."""
+        return np.hstack([probabilities, super().sets(probabilities, coverage)])
 
 
 def _read_sample(

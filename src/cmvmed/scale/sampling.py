@@ -9,7 +9,7 @@ from cmvmed.auto.approximation import Approximation
 from cmvmed.auto.tuning import Tuning
 from cmvmed.data.labels import Labels
 from cmvmed.data.reading import CHUNK_MEMORY, Rows, TrainingInput
-from cmvmed.data.sources import ArrayApiRows, LocalRows, RowSource, memory_rows
+from cmvmed.data.sources import ArrayApiRows, DaskRows, LocalRows, RowSource, memory_rows
 from cmvmed.data.sources.base import FLOAT_BYTES, format_bytes
 from cmvmed.data.validation import RowCheck
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
@@ -63,16 +63,16 @@ class LargerSamples:
         """A sample with the labeled rows, standing for all rows or, if these are many more, some of them."""
         numbers, weights = rows_with_weights(self.rows, self.order[:size], self.max_row_weight)
         source = self._source(numbers)
-        return StreamedRows(source, self.rows.check, np.searchsorted(numbers, self.rows.labeled), weights)
+        check = replace(self.rows.check, numbers=numbers)
+        return StreamedRows(source, check, np.searchsorted(numbers, self.rows.labeled), weights)
 
     def _source(self, numbers: IntArray) -> RowSource:
-        if isinstance(self.rows.source, ArrayApiRows):
+        if isinstance(self.rows.source, (ArrayApiRows, DaskRows)):
             return self.rows.source.chosen(numbers)
         local = self.rows.source if isinstance(self.rows.source, LocalRows) else None
         if local is not None and (chosen := local.chosen(numbers)) is not None:
             return chosen
         matrices = self.taken.take(numbers) or self.rows.source.take(numbers)
-        _present_in_sample(self.rows.check, numbers, matrices)
         limit, n_threads = (None, None) if local is None else (local.memory_limit, local.n_threads)
         return memory_rows(matrices, memory_limit=limit, n_threads=n_threads)
 
@@ -91,7 +91,7 @@ class LargerSamples:
         """Per view, the rows that are in no sample, and which of them have it."""
         numbers = np.sort(self.order[self.order.size - self.n_held_out :])
         matrices = self.taken.take(numbers) or self.rows.source.take(numbers)
-        return matrices, _present_in_sample(self.rows.check, numbers, matrices)
+        return matrices, replace(self.rows.check, numbers=numbers).present(0, matrices)
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _sampled(
     needed = np.unique(np.concatenate([first, order[order.size - n_held_out :], labeled]))
     taken = TakenRows(needed, source.take(needed))
     matrices = taken.take(numbers) or source.take(numbers)
-    present = _present_in_sample(check, numbers, matrices)
+    present = replace(check, numbers=numbers).present(0, matrices)
     sample_labels = Labels(labels.classes, labels.codes[numbers])
     groups = None if weights.groups is None else weights.groups[numbers]
     random = None if weights.random is None else weights.random[numbers]
@@ -267,13 +267,3 @@ def rows_with_weights(rows: StreamedRows, unlabeled: IntArray, max_row_weight: f
     weights = np.concatenate([labeled_weights, own * times])
     order = np.argsort(numbers)
     return numbers[order], weights[order]
-
-
-def _present_in_sample(check: RowCheck, numbers: IntArray, matrices: list[Matrix]) -> list[BoolArray]:
-    """Per view, which rows of the sample have it; a bad value is named by its row's number in all of X."""
-    try:
-        return check.present(0, matrices)
-    except ValueError:
-        for i, number in enumerate(numbers):
-            check.present(int(number), [matrix[i : i + 1] for matrix in matrices])
-        raise

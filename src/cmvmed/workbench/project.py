@@ -51,6 +51,7 @@ __all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_cl
 SEPARATOR = " | "  # between the names of classes or views in a cell
 PREDICTED_AT_ONCE = 20_000  # rows, after which progress is shown
 TIMED_ROWS = 250  # of the fit that the time of another is estimated from
+MANY_ROWS = 10_000  # from which on the time is worth an estimate
 TIME_EXPONENT = 0.85  # seconds of a fit grow as this power of the rows: 0.75 to 0.9 from 250 to 30,000 rows
 
 
@@ -205,11 +206,11 @@ class Project:
         return TrainedProject(replace(self), model.set_callbacks())
 
     def expected_seconds(self, table: ProjectTable) -> float:
-        """About how long :meth:`train` takes, estimated from a fit to some of the rows; 0 if it takes as long itself."""
-        if len(table.ids) < 4 * TIMED_ROWS:
+        """About how long :meth:`train` takes, estimated from a fit to some of the rows; 0 if there are few."""
+        if len(table.ids) < MANY_ROWS:
             return 0.0
         rows = part_of_rows(table.labels, TIMED_ROWS)
-        part = table.take(rows)
+        part, _ = table.take(rows), cmvmed.CMVMED  # which imports it, so that this is not timed
         start = perf_counter()
         with catch_warnings():
             simplefilter("ignore")
@@ -287,9 +288,14 @@ class TrainedProject:
         cmvmed.save(self, path, overwrite=overwrite, compact=compact)
 
     def predict(
-        self, rows: NewPaths | ProjectTable, *, alpha: float = 0.1, on_rows: Callable[[int], None] | None = None
+        self,
+        rows: NewPaths | ProjectTable,
+        *,
+        alpha: float = 0.1,
+        explain: bool = False,
+        on_rows: Callable[[int], None] | None = None,
     ) -> Frame:
-        """Classes and probabilities of rows, and why.
+        """Classes and probabilities of rows, and why if asked for.
 
         Parameters
         ----------
@@ -297,6 +303,8 @@ class TrainedProject:
             A file or folder of the kind of the training data, as in :meth:`Project.read_new`, or what that returned.
         alpha : float, default=0.1
             Share of rows whose prediction set may lack the true class.
+        explain : bool, default=False
+            Whether to say what each view adds to the score, which takes several times as long as the prediction.
         on_rows : callable, default=None
             Called with the number of rows that are done, now and then.
 
@@ -304,8 +312,9 @@ class TrainedProject:
         -------
         predictions : pandas.DataFrame
             With the identifiers of the rows as index and the columns ``class``; ``probability_*`` of each class;
-            ``prediction_set``, names of classes; ``share_*``, what each view and the class prior add to the score of the
-            predicted class; ``missing_views``; ``novelty_*`` of each view, above 1 if a row is unlike the training rows.
+            ``prediction_set``, names of classes; with ``explain``, ``share_*``, what each view and the class prior add to
+            the score of the predicted class; ``missing_views``; ``novelty_*`` of each view, above 1 if a row is unlike
+            the training rows.
         """
         if not isinstance(rows, (str, PathLike, Mapping, ProjectTable)):
             raise TypeError(
@@ -317,7 +326,8 @@ class TrainedProject:
         for first in range(0, max(len(table.ids), 1), PREDICTED_AT_ONCE):
             some = slice(first, first + PREDICTED_AT_ONCE)
             part = replace(table, ids=table.ids[some], views={name: view[some] for name, view in table.views.items()})
-            parts.append(_prediction_frame(self.model, part, id_name=self.project.id_name, alpha=alpha))
+            options: dict[str, Any] = {"id_name": self.project.id_name, "alpha": alpha, "explain": explain}
+            parts.append(_prediction_frame(self.model, part, **options))
             if on_rows is not None:
                 on_rows(len(part.ids))
         return parts[0] if len(parts) == 1 else pandas().concat(parts)
@@ -393,19 +403,25 @@ class TrainedProject:
         return cls(project, model)
 
 
-def _prediction_frame(model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: str, alpha: float) -> Frame:
+def _prediction_frame(
+    model: "cmvmed.CMVMED", rows: ProjectTable, *, id_name: str, alpha: float, explain: bool
+) -> Frame:
     """One line per row, with the identifiers as index.
 
     ``share_*`` are the parts of :meth:`CMVMED.explain` in the score of the predicted class: positive ones speak for it.
     """
-    X = rows.views
-    probabilities = np.asarray(model.predict_proba(X))
+    X, sets = rows.views, None
+    if model.held_out_rows_.size:  # without held-out labels there are no sets
+        sets, probabilities = model.predict_set(X, alpha=alpha, return_proba=True)
+    else:
+        probabilities = model.predict_proba(X)
     codes = probabilities.argmax(axis=1)  # as in ``predict``, whose scores have the same order
     columns: dict[str, Any] = {"class": model.classes_[codes]}
     columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(model.classes_)}
-    if model.held_out_rows_.size:  # without held-out labels there are no sets
-        columns["prediction_set"] = _joined(model.classes_, np.asarray(model.predict_set(X, alpha=alpha)))
-    columns |= {f"share_{name}": score_of_class(part, codes) for name, part in model.explain(X).items()}
+    if sets is not None:
+        columns["prediction_set"] = _joined(model.classes_, sets)
+    if explain:
+        columns |= {f"share_{name}": score_of_class(part, codes) for name, part in model.explain(X).items()}
     absent = np.column_stack([absent_rows(X[name]) for name in model.view_names_])
     columns["missing_views"] = _joined(np.array(model.view_names_, dtype=object), absent)
     columns |= {f"novelty_{name}": values for name, values in model.novelty(X).items()}

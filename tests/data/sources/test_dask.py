@@ -89,6 +89,15 @@ def test_rows_and_results_in_order(views):
     np.testing.assert_array_equal(numbers, np.arange(N_ROWS))
 
 
+def test_chosen_rows_stay_in_the_blocks_that_they_come_from(views):
+    rows = np.array([0, 299, 300, 301, 1999])
+    source = dask_rows([da.from_array(view, chunks=(300, -1)) for view in views]).chosen(rows)
+    assert source.arrays[0].chunks[0] == source.arrays[1].chunks[0] == (2, 2, 1)
+    check_moments(source, [view[rows] for view in views])
+    with pytest.raises(AssertionError):
+        check_moments(source, [view[rows + 1 - 2 * (rows == 1999)] for view in views])
+
+
 def test_sparse_blocks_stay_sparse(views):
     blocks = da.from_array(views[0], chunks=(300, -1)).map_blocks(sparse.csr_array)
     taken = dask_rows([blocks]).take(np.array([1, 1500]))[0]

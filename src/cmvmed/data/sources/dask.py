@@ -10,9 +10,11 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from itertools import pairwise
+from operator import getitem
 from types import ModuleType
 from typing import Any, TypeGuard
 
@@ -74,16 +76,33 @@ class DaskRows(ArrayColumns):
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers."""
         dask = import_dask()
-        tasks = []
-        for block in self._blocks:
-            first, last = np.searchsorted(rows, [block.first_row, block.first_row + block.n_rows])
-            if last > first:
-                tasks.append(dask.delayed(_taken)(rows[first:last] - block.first_row, self.layout, *block.parts))
+        tasks = [dask.delayed(_taken)(own, self.layout, *block.parts) for block, own in self._with_rows(rows)]
         if not tasks:
             return [np.empty((0, width)) for width in self.widths]
         with single_threaded_blas():
             parts = dask.compute(*tasks)
         return [stacked(view) for view in zip(*parts, strict=True)]
+
+    def chosen(self, rows: IntArray) -> "DaskRows":
+        """The rows of the given ascending numbers, each in the memory of the worker that has its block."""
+        dask, da, blocks = import_dask(), import_module("dask.array"), self._with_rows(rows)
+        arrays = [
+            da.concatenate(
+                [
+                    da.from_delayed(dask.delayed(getitem)(block.parts[k], own), (own.size, array.shape[1]), array.dtype)
+                    for block, own in blocks  # dask's own choice of rows would gather them in few blocks
+                ]
+            )
+            for k, array in enumerate(self.arrays)
+        ]
+        arrays = dask.persist(*arrays)
+        return replace(self, arrays=arrays, origin=arrays[0])
+
+    def _with_rows(self, rows: IntArray) -> list[tuple[_Block, IntArray]]:
+        """The blocks that have some of the rows of the given ascending numbers, and which of their rows those are."""
+        bounds = [np.searchsorted(rows, [own.first_row, own.first_row + own.n_rows]) for own in self._blocks]
+        pairs = zip(self._blocks, bounds, strict=True)
+        return [(own, rows[first:last] - own.first_row) for own, (first, last) in pairs if last > first]
 
     def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
         """Elementwise sums over all chunks, always added in the same order."""

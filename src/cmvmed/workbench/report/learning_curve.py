@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 PARTS = (0.5, 0.25, 0.75)  # of the labels, the most useful first
-COST = 1.5  # rows of all refits, as a multiple of the rows of the table
+COST = 0.2  # rows of all refits, as a multiple of the rows of the table; one refit is always made
 MAX_ROWS, MAX_LABELS = 400, 300  # rows of a refit; labels among them, and of those that judge it
 MIN_REPEATS, MAX_REPEATS = 2, 3
 ENOUGH_JUDGED = 100  # labels that judge a part, over all repeats

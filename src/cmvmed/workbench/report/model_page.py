@@ -112,7 +112,7 @@ def write_report(
         What :meth:`Project.rows` returns, for gaps and signals; None reads the files again, if they are there.
     with_learning_curve : bool, default=True
         Whether the model is fitted up to nine times to parts of the labels, on at most 400 rows each.
-    curve_cost : float, default=1.5
+    curve_cost : float, default=0.2
         How many times the rows of the table these fits have together at most, and so about how many times the time of the
         model they take; one is always made, and ``math.inf`` makes all.
     """
