@@ -31,10 +31,14 @@ class Provenance(NamedTuple):
 
 def heading(command: str = "") -> str:
     """The line for a command; by default that of this process."""
-    changed = "-dirty" if _git("status", "--porcelain", "--", *CODE) else ""
-    commit = f"{_git('rev-parse', '--short', 'HEAD') or 'unknown'}{changed}"
     today = f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}"
-    return f"# {command or shlex.join(['python', *sys.orig_argv[1:]])} (commit {commit}, {today})"
+    return f"# {command or shlex.join(['python', *sys.orig_argv[1:]])} (commit {commit()}, {today})"
+
+
+def commit() -> str:
+    """The short hash of the commit, marked if code has changes that are not committed."""
+    changed = "-dirty" if _git("status", "--porcelain", "--", *CODE) else ""
+    return f"{_git('rev-parse', '--short', 'HEAD') or 'unknown'}{changed}"
 
 
 def write(path: Path, text: str, command: str = "") -> None:

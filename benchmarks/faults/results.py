@@ -14,12 +14,16 @@ TITLES = {
     "fits": "fuzzed fits",
     "relations": "relations between fits",
     "certificates": "certificates recomputed",
+    "extremes": "extreme fits",
+    "exports": "models elsewhere",
     "damaged_files": "damaged files",
     "mutated_models": "mutated model files",
+    "writers": "files written during a fit",
     "threads": "threads and processes",
     "full_disks": "full disks",
     "dask_workers": "Dask workers",
     "kills": "kills",
+    "browsers": "two persons at the page",
 }
 HEAD = [
     "campaign",
@@ -44,6 +48,7 @@ class Record:
     n_done: int = 0
     seconds: float = 0.0
     tally: Tally = field(default_factory=Tally)
+    commit: str = ""  # of the last run
 
     @property
     def key(self) -> tuple[str, int, int, int]:
@@ -112,4 +117,14 @@ def _numbers(counts: dict[str, int]) -> list[int]:
 def table(records: Sequence[Record]) -> str:
     """The table in Markdown."""
     head, *rest = table_lines(records)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rest])
+    lines = [f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rest]]
+    return "\n".join([*lines, "", commits_line(records)])
+
+
+def commits_line(records: Sequence[Record]) -> str:
+    """Which code the campaigns were run on."""
+    by_commit: dict[str, list[str]] = {}
+    for name in NAMES:
+        for commit in sorted({record.commit or "unknown" for record in records if record.campaign == name}):
+            by_commit.setdefault(commit, []).append(TITLES[name])
+    return "Run at commit " + "; ".join(f"{commit}: {', '.join(names)}" for commit, names in by_commit.items()) + "."
