@@ -239,9 +239,11 @@ def fill_from_results() -> None:
 
 def check(paths: Sequence[Path]) -> int:
     """Print which files are without a heading, and which are older than the code; 1 if one has no heading."""
-    older, without = outdated(paths), missing(paths)
-    print(*[f"Older than the code: {line}" for line in older], sep="\n")
-    print(*[f"Without commit, date and command: {name}" for name in without], sep="\n")
+    for line in outdated(paths):
+        print(f"Older than the code: {line}")
+    without = missing(paths)
+    for name in without:
+        print(f"Without commit, date and command: {name}")
     return int(bool(without))
 
 

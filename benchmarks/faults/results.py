@@ -27,7 +27,7 @@ TITLES = {
 }
 HEAD = [
     "campaign",
-    "of",
+    "kinds",
     "cases",
     "held",
     "clear error",
@@ -89,24 +89,18 @@ def merged(parts: Sequence[Sequence[Record]]) -> list[Record]:
 
 
 def table_lines(records: Sequence[Record]) -> list[list[str]]:
-    """Head and lines of the table, one for each group of each campaign, and a line of totals."""
-    lines, totals = [HEAD], [0] * (len(HEAD) - 2)
+    """Head and lines of the table, one for each campaign, and a line of totals."""
+    lines, totals = [HEAD], [0] * (len(HEAD) - 1)
     for name in NAMES:
-        for group, counts in sorted(_groups(records, name).items()):
-            numbers = _numbers(counts)
+        groups = [counts for record in records if record.campaign == name for counts in record.tally.outcomes.items()]
+        if groups:
+            numbers = [
+                len({group for group, _ in groups}),
+                *map(sum, zip(*(_numbers(own) for _, own in groups), strict=True)),
+            ]
             totals = [total + number for total, number in zip(totals, numbers, strict=True)]
-            lines.append([TITLES[name], group, *(f"{number:,}" for number in numbers)])
-    return [*lines, ["all", "", *(f"{total:,}" for total in totals)]]
-
-
-def _groups(records: Sequence[Record], name: str) -> dict[str, dict[str, int]]:
-    groups: dict[str, dict[str, int]] = {}
-    for record in records:
-        for group, counts in record.tally.outcomes.items() if record.campaign == name else ():
-            own = groups.setdefault(group, {})
-            for outcome, count in counts.items():
-                own[outcome] = own.get(outcome, 0) + count
-    return groups
+            lines.append([TITLES[name], *(f"{number:,}" for number in numbers)])
+    return [*lines, ["all", *(f"{total:,}" for total in totals)]]
 
 
 def _numbers(counts: dict[str, int]) -> list[int]:
