@@ -17,7 +17,7 @@ sys.addaudithook(watch)
 {}
 """
 COMMAND = "from cmvmed.cli.main import main; sys.exit(main(sys.argv[1:]))"
-COMMANDS = (["init", "--example"], ["check"], ["train"], ["predict", "room_new.csv"], ["report"])
+COMMANDS = (["init", "--example"], ["check"], ["train"], ["predict", "room_new.csv"], ["report", "--force"])
 
 
 def run(folder, program, arguments=()):
