@@ -2,6 +2,7 @@
 
 import json
 import os
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -121,4 +122,5 @@ def commits_line(records: Sequence[Record]) -> str:
     for name in NAMES:
         for commit in sorted({record.commit or "unknown" for record in records if record.campaign == name}):
             by_commit.setdefault(commit, []).append(TITLES[name])
-    return "Run at commit " + "; ".join(f"{commit}: {', '.join(names)}" for commit, names in by_commit.items()) + "."
+    runs = "; ".join(f"{commit}: {', '.join(names)}" for commit, names in by_commit.items())
+    return textwrap.fill(f"Run at commit {runs}.", 120)
