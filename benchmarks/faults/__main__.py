@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.faults.campaign import NAMES, Campaign, Fault, campaign, draw_case, run_case, run_number, script
 from benchmarks.faults.results import Record, merged, read_records, table, write_records
+from benchmarks.provenance import commit
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "faults.json"
 SAVE_SECONDS = 10.0
@@ -104,6 +105,7 @@ def run_campaigns(given: argparse.Namespace, records: list[Record]) -> tuple[lis
         record = Record(name, given.seed, *given.part)
         same = [one for one in records if one.key == record.key]
         record = same[0] if same and not given.restart else record
+        record.commit = commit()
         others = [one for one in records if one.key != record.key]
         n_cases = given.cases or of.cases[given.size]
         n_part = len(range(record.first, n_cases, record.step))

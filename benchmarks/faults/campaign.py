@@ -30,12 +30,16 @@ NAMES = (
     "fits",
     "relations",
     "certificates",
+    "extremes",
+    "exports",
     "damaged_files",
     "mutated_models",
+    "writers",
     "threads",
     "full_disks",
     "dask_workers",
     "kills",
+    "browsers",
 )
 
 

@@ -228,5 +228,9 @@ def read_content(name: str, path: Path) -> dict[str, Any]:
             return {part: digest(content) for part, content in found.items()}
         except BaseException as error:
             kind = type(error)
-            documented = isinstance(error, ERRORS) and kind.__module__.split(".")[0] in ("builtins", "cmvmed")
+            documented = isinstance(error, ERRORS) and kind.__module__.split(".")[0] in (
+                "builtins",
+                "cmvmed",
+                "experiments",
+            )
             return {"error": kind.__name__, "message": str(error), "documented": documented}

@@ -94,7 +94,11 @@ def file_size_limit(kind: str, room: int) -> Iterator[None]:
 
 def check_error(error: Exception, path: Path) -> None:
     """Raise a fault unless an error is one that a user understands: of a documented kind, and with the file."""
-    if not isinstance(error, ERRORS) or type(error).__module__.split(".")[0] not in ("builtins", "cmvmed"):
+    if not isinstance(error, ERRORS) or type(error).__module__.split(".")[0] not in (
+        "builtins",
+        "cmvmed",
+        "experiments",
+    ):
         raise Fault(f"{type(error).__name__} when the disk is full", str(error)) from error
     if path.name not in str(error):
         raise Fault(f"{type(error).__name__} that does not name the file when the disk is full", str(error)) from error

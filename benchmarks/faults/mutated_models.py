@@ -1,7 +1,7 @@
 """Mutated model files: whatever the document and the arrays say, no code runs, and a refusal names the file.
 
 Entries of the JSON document and arrays of a valid file are changed, and the archive is written again with right
-checksums, as someone would who wants the file to be read. An audit hook of Python reports what loading does: no import,
+checksums and digest, as someone would who wants the file to be read. An audit hook of Python reports what loading does: no import,
 no process, no socket, no written file, no unpickling.
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 
 import cmvmed
 from benchmarks.faults.campaign import CLEAR_ERROR, HELD, Fault, workspace
+from cmvmed.model.file import digest
 
 CASES = {"ci": 300, "nightly": 10_000}
 DOCUMENT = "model.json"
@@ -150,7 +151,17 @@ def mutated(case: Case) -> bytes:
             document = json.loads(entries[DOCUMENT])
             _mutate_document(document, rng)
             entries[DOCUMENT] = json.dumps(document).encode()
-    return packed(entries)
+    return packed(signed(entries))
+
+
+def signed(entries: dict[str, bytes]) -> dict[str, bytes]:
+    """The entries with the digest that belongs to them, if they have one that can be computed."""
+    document = json.loads(entries[DOCUMENT])
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
+        arrays = [np.load(io.BytesIO(entries[f"arrays/{i}.npy"])) for i in range(len(entries) - 1)]
+        document.pop("digest", None)
+        document["digest"] = digest(document, arrays)
+    return entries | {DOCUMENT: json.dumps(document).encode()}
 
 
 def _places(part: Any) -> Iterator[tuple[Any, Any]]:

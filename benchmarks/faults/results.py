@@ -2,27 +2,33 @@
 
 import json
 import os
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.campaign import CLEAR_ERROR, FAILURE, HELD, KNOWN, NAMES, NOT_DETECTABLE, SKIPPED, Failure, Tally
+from benchmarks.provenance import heading
 
 TITLES = {
     "fits": "fuzzed fits",
     "relations": "relations between fits",
     "certificates": "certificates recomputed",
+    "extremes": "extreme fits",
+    "exports": "models elsewhere",
     "damaged_files": "damaged files",
     "mutated_models": "mutated model files",
+    "writers": "files written during a fit",
     "threads": "threads and processes",
     "full_disks": "full disks",
     "dask_workers": "Dask workers",
     "kills": "kills",
+    "browsers": "two persons at the page",
 }
 HEAD = [
     "campaign",
-    "of",
+    "kinds",
     "cases",
     "held",
     "clear error",
@@ -43,6 +49,7 @@ class Record:
     n_done: int = 0
     seconds: float = 0.0
     tally: Tally = field(default_factory=Tally)
+    commit: str = ""  # of the last run
 
     @property
     def key(self) -> tuple[str, int, int, int]:
@@ -65,7 +72,10 @@ def _record(entry: dict[str, Any]) -> Record:
 def write_records(path: Path, records: Sequence[Record]) -> None:
     """Write a file completely or not at all."""
     part = path.with_name(f"{path.name}.part")
-    content = {"records": [asdict(record) for record in sorted(records, key=lambda record: record.key)]}
+    content = {
+        "provenance": heading(),
+        "records": [asdict(record) for record in sorted(records, key=lambda record: record.key)],
+    }
     part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     os.replace(part, path)
 
@@ -80,24 +90,18 @@ def merged(parts: Sequence[Sequence[Record]]) -> list[Record]:
 
 
 def table_lines(records: Sequence[Record]) -> list[list[str]]:
-    """Head and lines of the table, one for each group of each campaign, and a line of totals."""
-    lines, totals = [HEAD], [0] * (len(HEAD) - 2)
+    """Head and lines of the table, one for each campaign, and a line of totals."""
+    lines, totals = [HEAD], [0] * (len(HEAD) - 1)
     for name in NAMES:
-        for group, counts in sorted(_groups(records, name).items()):
-            numbers = _numbers(counts)
+        groups = [counts for record in records if record.campaign == name for counts in record.tally.outcomes.items()]
+        if groups:
+            numbers = [
+                len({group for group, _ in groups}),
+                *map(sum, zip(*(_numbers(own) for _, own in groups), strict=True)),
+            ]
             totals = [total + number for total, number in zip(totals, numbers, strict=True)]
-            lines.append([TITLES[name], group, *(f"{number:,}" for number in numbers)])
-    return [*lines, ["all", "", *(f"{total:,}" for total in totals)]]
-
-
-def _groups(records: Sequence[Record], name: str) -> dict[str, dict[str, int]]:
-    groups: dict[str, dict[str, int]] = {}
-    for record in records:
-        for group, counts in record.tally.outcomes.items() if record.campaign == name else ():
-            own = groups.setdefault(group, {})
-            for outcome, count in counts.items():
-                own[outcome] = own.get(outcome, 0) + count
-    return groups
+            lines.append([TITLES[name], *(f"{number:,}" for number in numbers)])
+    return [*lines, ["all", *(f"{total:,}" for total in totals)]]
 
 
 def _numbers(counts: dict[str, int]) -> list[int]:
@@ -108,4 +112,15 @@ def _numbers(counts: dict[str, int]) -> list[int]:
 def table(records: Sequence[Record]) -> str:
     """The table in Markdown."""
     head, *rest = table_lines(records)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rest])
+    lines = [f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rest]]
+    return "\n".join([*lines, "", commits_line(records)])
+
+
+def commits_line(records: Sequence[Record]) -> str:
+    """Which code the campaigns were run on."""
+    by_commit: dict[str, list[str]] = {}
+    for name in NAMES:
+        for commit in sorted({record.commit or "unknown" for record in records if record.campaign == name}):
+            by_commit.setdefault(commit, []).append(TITLES[name])
+    runs = "; ".join(f"{commit}: {', '.join(names)}" for commit, names in by_commit.items())
+    return textwrap.fill(f"Run at commit {runs}.", 120)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import cmvmed
-from benchmarks.faults import certificates, fits, relations
+from benchmarks.faults import browsers, certificates, exports, extremes, fits, relations, writers
 from benchmarks.faults.__main__ import main
 from benchmarks.faults.campaign import (
     CLEAR_ERROR,
@@ -113,6 +114,50 @@ def test_a_broken_estimator_is_found(monkeypatch, method, broken, kind):
     monkeypatch.setattr(cmvmed.CMVMED, method, broken)
     with pytest.raises(Fault, match=kind):
         fits.check(fits.Case(repeated=True))
+
+
+# Models elsewhere, files that are written during a fit, extremes, two persons
+
+
+@pytest.mark.parametrize(("name", "numbers"), [("exports", range(6)), ("writers", (2, 5)), ("extremes", (2,))])
+def test_the_other_campaigns_hold(name, numbers):
+    assert found_by(name, numbers) == []
+
+
+@pytest.mark.parametrize("target", exports.TOLERANCES)
+def test_an_exported_model_that_differs_is_found(monkeypatch, target):
+    path, honest = ("by_dask", exports.by_dask) if target == "Dask" else ("by_onnx", exports.by_onnx)
+    monkeypatch.setattr(exports, path, lambda *given: honest(*given) + 2e-5)
+    with pytest.raises(Fault, match="probabilities differ"):
+        exports.check(exports.Case(target=target))
+
+
+def test_a_model_of_neither_content_is_found(monkeypatch):
+    monkeypatch.setattr(writers, "fitted", lambda content: (np.zeros((writers.N_ROWS, 2)) + content, 0.0))
+    monkeypatch.setattr(writers, "predicted", lambda X: np.full((writers.N_ROWS, 2), 0.5))
+    with pytest.raises(Fault, match="a model of neither content"):
+        writers.check(writers.Case())
+
+
+def test_a_fit_that_asks_for_the_time_is_found(monkeypatch):
+    monkeypatch.setattr(cmvmed.CMVMED, "predict_proba", lambda self, X: probabilities_of_the_time())
+    with pytest.raises(Fault, match="another clock changes a fit"):
+        extremes.check(extremes.Case())
+
+
+def probabilities_of_the_time():
+    share = time.time() % 1000.0 / 1000.0
+    return np.tile([share, 1.0 - share, 0.0], (60, 1))
+
+
+def test_labels_that_are_lost_or_of_nobody_are_found():
+    said = {"Ann": {"w1": "walk"}, "Ben": {"w2": "run"}}
+    browsers.compare(said, {("Ann", "w1"): "walk", ("Ben", "w2"): "run"})
+    for found in ({("Ann", "w1"): "walk"}, {("Ann", "w1"): "walk", ("Ben", "w2"): "walk"}):
+        with pytest.raises(Fault, match="lost or others"):
+            browsers.compare(said, found)
+    with pytest.raises(Fault, match="nobody gave"):
+        browsers.compare(said, {("Ann", "w1"): "walk", ("Ben", "w2"): "run", ("Ben", "w1"): "run"})
 
 
 # Relations and certificates
@@ -248,8 +293,8 @@ def test_the_table_adds_up():
     records = [Record("damaged_files", 0, first, 2, 7, 1.0, tally) for first in (0, 1)]
     lines = table_lines(merged([records, records[:1]]))
     assert lines[1:] == [
-        ["damaged files", "csv", "14", "4", "0", "8", "0", "2"],
-        ["all", "", "14", "4", "0", "8", "0", "2"],
+        ["damaged files", "1", "14", "4", "0", "8", "0", "2"],
+        ["all", "1", "14", "4", "0", "8", "0", "2"],
     ]
 
 

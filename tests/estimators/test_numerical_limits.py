@@ -156,3 +156,16 @@ def test_estimates_of_fits_with_extreme_weights_are_in_order(weight):
             assert "Use scaling" in str(error)  # noqa: PT017
             return
     assert 0.0 <= estimate.low <= estimate.mean <= estimate.high <= 1.0
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("size", [1e-305, 1e-308, 1e-315])
+def test_units_in_which_all_numbers_are_tiny_change_no_prediction(size, sparse_rows):
+    rng, truth = np.random.default_rng(0), np.arange(40) % 2
+    X = rng.normal(size=(40, 4)) + 2.0 * truth[:, None]
+    y = np.where(np.arange(40) < 10, truth, -1)
+    form = sparse.csr_array if sparse_rows else np.asarray
+    models = [CMVMED(views=[2, 2], scaling="standard").fit(form(X * unit), y) for unit in (1.0, size)]
+    expected, found = (model.predict(form(X * unit)) for model, unit in zip(models, (1.0, size), strict=True))
+    assert np.array_equal(found, expected)
+    assert len(set(found)) == 2

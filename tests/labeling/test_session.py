@@ -435,3 +435,14 @@ def test_rough_shares_are_written_to_the_project_file_and_can_be_taken_back(sess
     session.set_shares({})
     assert session.status()["shares"] == {}
     assert "\nclass_prior" not in project.read_text()
+
+
+def test_a_row_whose_label_was_taken_back_is_not_offered_to_another_window(session):
+    row = session.next_row("suggest", "a").row
+    label(session, row, window="a")
+    after = session.next_row("suggest", "a", skip=[row]).row  # which window "a" shows when it takes the label back
+    session.undo("a")
+    offered = []
+    while (choice := session.next_row("suggest", "b", skip=offered)) is not None:
+        offered.append(choice.row)
+    assert sorted(offered) == [other for other in range(1, N_ROWS) if other not in (row, after)]

@@ -13,13 +13,17 @@ import warnings
 import zipfile
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import ANY
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import cmvmed
 from cmvmed import MED, ModelFileError, config_context
+from cmvmed.features import TextView
+from cmvmed.features.text import WORDS
 from cmvmed.model.saved_types import FORMAT_VERSION
 from cmvmed.workbench import Project, TrainedProject, ViewSettings, init
 from tests.model.models import Example, example, labels, two_views
@@ -536,3 +540,108 @@ def test_parts_of_a_model_that_do_not_fit_together(tmp_path, entries):
     (expansion,) = (entry for entry in document["objects"] if entry["type"] == "expansion")
     expansion["fields"]["constant"] = expansion["fields"]["coefficients"]
     assert "constant does not fit" in refusal(tmp_path / "m", with_document(entries, objects=document["objects"]))
+
+
+# --- numbers that are no numbers, and indices outside of what they index ------------------------------------------------
+
+
+def holders(document, number):
+    """The types of the objects that hold an array, and the fields in which they do."""
+
+    def walk(value, path):
+        if isinstance(value, dict) and value.get("kind") == "array":
+            return [path] if value["number"] == number else []
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        return [found for key, item in items for found in walk(item, f"{path}.{key}")]
+
+    return [found for entry in document["objects"] for found in walk(entry, entry["type"])]
+
+
+FREE = ("estimator.attributes", "reference.")  # what predict does not use
+FREE_NUMBERS = (
+    "held_out.fields.groups",
+    "estimator.attributes",
+    "graph_vote.fields.place",
+)  # -1: a node lacks the view
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The content of a file with members of every kind, held-out labels of groups, and rows that lack a view."""
+    X, y = two_views(), labels()[1]
+    X[5, :5] = np.nan
+    path = tmp_path_factory.mktemp("whole") / "m"
+    model = cmvmed.CMVMED(views=[5, 7]).fit(X, y, groups=np.arange(len(y)) % 6)
+    cmvmed.save(model, path)
+    return unpacked(path.read_bytes())
+
+
+def changed_numbers(whole, kind, values, free):
+    """Files in which one number of an array is another, by what holds the array."""
+    document = json.loads(whole["model.json"])
+    for name in [name for name in whole if name.endswith(".npy")]:
+        array = np.load(io.BytesIO(whole[name]))
+        holding = holders(document, int(name[len("arrays/") : -len(".npy")]))
+        if array.dtype.kind != kind or not array.size or any(part in own for own in holding for part in free):
+            continue
+        for value in values:
+            array.flat[array.size // 2], before = value, array.flat[array.size // 2]
+            file = io.BytesIO()
+            np.save(file, array)
+            yield holding, packed(whole | {name: file.getvalue()})
+            array.flat[array.size // 2] = before
+
+
+@pytest.mark.usefixtures("right_digest")
+@pytest.mark.parametrize(
+    ("kind", "values", "free", "types"),
+    [
+        ("f", (np.nan, np.inf), FREE, {"expansion", "forest", "graph_vote", "model"}),
+        ("i", (-2, 2**31 - 1), FREE_NUMBERS, {"expansion", "forest", "graph_vote", "model"}),
+    ],
+    ids=["numbers", "indices"],
+)
+def test_numbers_and_indices_that_cannot_be_are_refused(tmp_path, whole, kind, values, free, types):
+    tried = set()
+    for holding, content in changed_numbers(whole, kind, values, free):
+        tried |= {own.split(".")[0] for own in holding}
+        (tmp_path / "m").write_bytes(content)
+        assert quietly(load_watched, tmp_path / "m") is None, holding
+    assert tried >= types
+
+
+# --- files that have no end, or whose entries take memory --------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no endless device")
+def test_a_device_is_no_model_file(tmp_path):
+    (tmp_path / "m").symlink_to("/dev/zero")
+    with pytest.raises(ModelFileError, match="a device or pipe"):
+        cmvmed.load(tmp_path / "m")
+
+
+def test_entries_without_content_count(tmp_path, entries):
+    content = packed(entries | {f"{number}": b"" for number in range(40_000)})
+    assert "more than the limit" in refusal(tmp_path / "m", content)
+
+
+def test_texts_without_letters_count(tmp_path, entries):
+    empty = npy({"descr": "<U0", "fortran_order": False, "shape": (10**9,)})
+    assert "holds <U0" in refusal(tmp_path / "m", packed(entries | {"arrays/0.npy": empty}))
+    parts = {key: {"kind": "array", "number": 0} for key in ("gaps", "values")}
+    fields = {"shape": [10**9], "dtype": "<U0", "order": "C", **parts}
+    content = with_objects(entries, {"type": "mostly_zero", "fields": fields})
+    assert "values of type '<U0'" in refusal(tmp_path / "m", content)
+
+
+def test_an_expression_that_may_take_hours_is_refused(tmp_path):
+    found = example("documents")
+    cmvmed.save(found.model, tmp_path / "m")
+    inside = unpacked((tmp_path / "m").read_bytes())
+    text = inside["model.json"].decode().replace(json.dumps(WORDS), '"(a+)+$"')
+    assert "(a+)+$" in text
+    assert "token_pattern" in refusal(tmp_path / "m", packed(inside | {"model.json": text}))
+    step = TextView(token_pattern="(a+)+$").fit(["aa aaa"])
+    with pytest.raises(ValueError, match="token_pattern"):
+        cmvmed.save(make_pipeline(step, MED().fit(two_views(), labels()[1])), tmp_path / "n")
+    assert not (tmp_path / "n").exists()

@@ -317,3 +317,12 @@ def test_a_class_loads_its_own_models(tmp_path):
     assert same(MED.load(tmp_path / "m").decision_function(two_views()), model.decision_function(two_views()))
     with pytest.raises(TypeError, match="holds a MED, not a CMVMED"):
         CMVMED.load(tmp_path / "m")
+
+
+@pytest.mark.filterwarnings("ignore:View")
+def test_a_column_without_any_number(tmp_path):
+    X = two_views()
+    X[:, 3] = np.nan
+    model = cmvmed.CMVMED(views=[5, 7]).fit(X, labels()[1])
+    cmvmed.save(model, tmp_path / "m")
+    assert np.array_equal(cmvmed.load(tmp_path / "m").predict_proba(X), model.predict_proba(X))

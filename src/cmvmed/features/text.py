@@ -15,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmvmed.features.signal_blocks import is_absent
 
+WORDS = r"(?u)\b\w\w+\b"  # at least two letters or digits
+# What a model file may hold: another expression can take hours for one text, and a file may come from anyone.
+SAVED_PATTERNS = (WORDS, r"(?u)\b\w+\b", r"\w+", r"\S+", r".")
 Documents: TypeAlias = Sequence[str | float | None] | ArrayLike
 
 
@@ -39,7 +42,7 @@ class TextView(TransformerMixin, BaseEstimator):
     ngram_range : (int, int)
         Shortest and longest sequence of words used as a term.
     token_pattern : str
-        Regular expression of a word.
+        Regular expression of a word. A model file can hold those of ``SAVED_PATTERNS`` only.
     sparse_output : bool
         Return a CSR matrix instead of a dense array, which DataFrame output needs. A missing row of a CSR matrix
         stores NaN in each column.
@@ -72,7 +75,7 @@ class TextView(TransformerMixin, BaseEstimator):
         max_df: int | float = 1.0,
         stop_words: str | list[str] | None = None,
         ngram_range: tuple[int, int] = (1, 1),
-        token_pattern: str = r"(?u)\b\w\w+\b",
+        token_pattern: str = WORDS,
         sparse_output: bool = True,
     ) -> None:
         self.weighting = weighting
@@ -121,6 +124,7 @@ class TextView(TransformerMixin, BaseEstimator):
 
     def _to_model_file(self) -> dict[str, Any]:
         """The attributes for a model file: in place of the vectorizer what it learned, which all releases of scikit-learn have."""
+        self._check_saved_pattern()
         attributes = dict(vars(self))
         vectorizer = attributes.pop("vectorizer_", None)
         if vectorizer is not None:
@@ -130,6 +134,7 @@ class TextView(TransformerMixin, BaseEstimator):
 
     def _from_model_file(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """The attributes of an estimator with these parameters: the inverse."""
+        self._check_saved_pattern()
         attributes = dict(attributes)
         terms, idf = attributes.pop("terms_", None), attributes.pop("idf_", None)
         if terms is not None:
@@ -138,6 +143,11 @@ class TextView(TransformerMixin, BaseEstimator):
                 vectorizer.idf_ = idf
             attributes["vectorizer_"] = vectorizer
         return attributes
+
+    def _check_saved_pattern(self) -> None:
+        if self.token_pattern not in SAVED_PATTERNS:
+            known = ", ".join(map(repr, SAVED_PATTERNS))
+            raise ValueError(f"a model file can hold the token_pattern {known}, but not {self.token_pattern!r:.100}")
 
     def transform(self, X: Documents) -> csr_matrix | csr_array | NDArray[np.float64]:
         """Return the (n_documents, n_terms) features."""

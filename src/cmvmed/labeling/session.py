@@ -191,8 +191,11 @@ class LabelingSession:
                 event = write()
                 if event is not None:
                     self._apply(event)
-                    self._by_annotator[self.row_of[event.item]] = labels_by_annotator(self.store.events(event.item))
-                    self._reserved.pop(self.row_of[event.item], None)
+                    row = self.row_of[event.item]
+                    self._by_annotator[row] = labels_by_annotator(self.store.events(event.item))
+                    self._reserved.pop(row, None)
+                    if event.undoes is not None:  # the window shows the row again
+                        self._reserved[row] = (event.window, time.monotonic())
         except Conflict:
             self._read_store()
             raise

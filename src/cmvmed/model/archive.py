@@ -7,6 +7,7 @@ are compared with each other and with the limit before memory is taken.
 import json
 import os
 import secrets
+import stat
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -116,18 +117,38 @@ class Budget:
             )
 
 
+class DirectoryReader:
+    """The file as the zip module reads it, which makes an object of each entry of the directory before it returns."""
+
+    def __init__(self, file: IO[bytes], budget: Budget) -> None:
+        self._file, self._budget, self.is_open = file, budget, False
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        """Read, and count the memory of the entries until the archive is open."""
+        content = self._file.read(size)
+        if not self.is_open:
+            self._budget.take(MEMORY_PER_BYTE * len(content))
+        return content
+
+
 class ArchiveReader:
     """The document and the arrays of an archive, each array read once, when it is asked for."""
 
     def __init__(self, file: IO[bytes], budget: Budget) -> None:
         self.budget = budget
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ModelFileError("it is a device or pipe, which may have no end")
+        directory = DirectoryReader(file, budget)
         try:
-            self._archive = zipfile.ZipFile(file)
+            self._archive = zipfile.ZipFile(directory)
         except zipfile.BadZipFile as error:
             raise ModelFileError(
                 f"it is not a zip archive, or it is damaged ({error}). Load a pickle of joblib with joblib.load, which can "
                 "run any code"
             ) from error
+        finally:
+            directory.is_open = True
         self._entries = {entry.filename: entry for entry in self._archive.infolist()}
         if len(self._entries) < len(self._archive.infolist()):
             raise ModelFileError("two of its entries have the same name")
@@ -157,7 +178,7 @@ class ArchiveReader:
         if npy.read_magic(file) != (1, 0):
             raise ModelFileError(f"{entry.filename} is not in version 1.0 of the npy format")
         shape, fortran, dtype = npy.read_array_header_1_0(file, max_header_size=NPY_HEADER_BYTES)
-        if dtype.kind not in DTYPE_KINDS or dtype.hasobject or dtype.names is not None:
+        if not is_plain(dtype):
             raise ModelFileError(f"{entry.filename} holds {dtype}, not numbers or texts")
         check_shape(shape)
         n_bytes = dtype.itemsize * product(shape)
@@ -176,6 +197,11 @@ class ArchiveReader:
         if entry.flag_bits & 0x1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ModelFileError(f"its entry {name} is encrypted, or compressed in an unusual way")
         return entry
+
+
+def is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether a file may hold values of a type: numbers or texts, of which none take no memory."""
+    return dtype.kind in DTYPE_KINDS and dtype.itemsize > 0 and not dtype.hasobject and dtype.names is None
 
 
 def check_shape(shape: Sequence[int]) -> None:

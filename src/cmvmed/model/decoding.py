@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cmvmed._saved_classes import CLASSIFIERS, OUTPUT, STEPS
-from cmvmed.model.archive import DTYPE_KINDS, ArchiveReader, ModelFileError, check_shape, product
+from cmvmed.model.archive import ArchiveReader, ModelFileError, check_shape, is_plain, product
 from cmvmed.model.saved_types import (
     ESTIMATOR,
     EXTRACTOR,
@@ -201,7 +201,7 @@ def _object_array(shape: list[int], items: list[Any]) -> NDArray[Any]:
 
 def _dtype(text: str) -> np.dtype[Any]:
     dtype = np.dtype(text)
-    if dtype.kind not in DTYPE_KINDS or dtype.hasobject:
+    if not is_plain(dtype):
         raise ModelFileError(f"it holds values of type {text!r:.100}, not numbers or texts")
     return dtype
 

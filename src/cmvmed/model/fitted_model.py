@@ -20,7 +20,17 @@ from cmvmed.data.layout import InputSchema
 from cmvmed.data.reading import InputSettings, load_new
 from cmvmed.data.validation import RowCheck
 from cmvmed.model.evaluate import Evaluator
-from cmvmed.model.terms import Present, Term, ViewTerm, are_finite, check_that, covers
+from cmvmed.model.terms import (
+    Centers,
+    Present,
+    Term,
+    ViewTerm,
+    are_finite,
+    are_indices,
+    check_that,
+    covers,
+    holds_finite_numbers,
+)
 from cmvmed.model.uncertainty import HeldOutScores, ViewPosterior
 from cmvmed.numerics.pickled_fields import PickledByFields
 from cmvmed.numerics.softmax import log_softmax
@@ -96,6 +106,16 @@ class RowNumbers:
 
     numbers: IntArray  # (n,), in the X of the fit
     labeled: BoolArray  # (n,)
+
+    def check(self, centers: Sequence[Centers]) -> None:
+        """Raise a ValueError unless these rows of terms are among them."""
+        n = self.numbers.size
+        check_that(
+            are_indices(self.numbers, np.iinfo(np.intp).max) and self.labeled.shape == (n,), "rows have no numbers"
+        )
+        for own in centers:
+            fits = own.numbers is None or (own.numbers.size == own.size and are_indices(own.numbers, n))
+            check_that(fits, "a term holds rows that are none of the training rows")
 
 
 @dataclass(frozen=True)
@@ -210,7 +230,10 @@ class Model(PickledByFields):
 
     def check(self) -> None:
         """Raise a ValueError unless the parts of the model fit together: of a file that anybody may have written."""
-        K, widths = self.n_classes, self.schema.layout.widths
+        K, widths, schema = self.n_classes, self.schema.layout.widths, self.schema
+        check_that(holds_finite_numbers(self), "a number is infinite or NaN")
+        n_columns = schema.n_features if schema.names is None else len(schema.names)
+        check_that(all(are_indices(own, n_columns) for own in schema.layout.columns), "a view has columns that X lacks")
         check_that(K > 1 and are_finite(self.class_prior, (K,)), "the class prior does not fit the classes")
         check_that(len(self.preprocessors) == len(widths) <= len(self.consensus.terms), "a view has no term")
         check_that(self.pool is not None or len(self.members) == 1, "nothing says how members are put together")
@@ -221,3 +244,9 @@ class Model(PickledByFields):
         if self.pool is not None:
             check_that(are_finite(self.pool.weights, (len(self.members),)), "a member has no weight")
             check_that(are_finite(self.pool.offset, (K,)), "the offset of the pool does not fit the classes")
+        for posterior in self.posteriors or ():
+            posterior.check()
+        if self.rows is not None:
+            self.rows.check([own for member in self.members for term in member.terms for own in term.centers])
+        if self.held_out is not None:
+            self.held_out.check(K)

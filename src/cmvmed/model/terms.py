@@ -9,12 +9,14 @@ model goes through this contract, so that another kind is one more file, and a l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
+from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
+from cmvmed.views.preprocessing import Imputation
 from cmvmed.views.view_rows import ViewPreprocessor
 
 if TYPE_CHECKING:
@@ -137,6 +139,23 @@ def are_indices(index: IntArray, size: int, *, least: int = 0) -> bool:
     """Whether whole numbers are at least ``least`` and below ``size``."""
     whole = index.ndim == 1 and index.dtype.kind in "iu"
     return whole and (index.size == 0 or bool(least <= index.min() and index.max() < size))
+
+
+def holds_finite_numbers(part: object) -> bool:
+    """Whether all arrays of a part of a model, and of its own parts, are finite, and no number is NaN."""
+    if isinstance(part, float):
+        return not np.isnan(part)  # a limit may be infinite
+    if is_sparse(part):
+        return holds_finite_numbers(part.data)  # type: ignore[attr-defined]
+    if isinstance(part, np.ndarray):
+        return part.dtype.kind != "f" or bool(np.isfinite(part).all())
+    if isinstance(part, (tuple, list)):
+        return all(map(holds_finite_numbers, part))
+    if isinstance(part, Imputation):  # the mean of a column without any number is NaN
+        return not np.isinf(part.means).any() and holds_finite_numbers(part.gaps)
+    if is_dataclass(part):
+        return all(holds_finite_numbers(getattr(part, own.name)) for own in fields(part))
+    return True
 
 
 def are_finite(array: Array, shape: tuple[int, ...]) -> bool:

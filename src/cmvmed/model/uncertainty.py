@@ -45,7 +45,7 @@ from cmvmed._warnings import warn_user
 from cmvmed.core.full_kernel import predictive_covariance, predictive_variance
 from cmvmed.core.surrogates import logistic_curvature
 from cmvmed.data.validation import with_rows
-from cmvmed.model.terms import Centers, FewerRows
+from cmvmed.model.terms import Centers, FewerRows, are_finite, are_indices, check_that
 from cmvmed.numerics.kernels import Kernel
 from cmvmed.numerics.nystroem import Landmarks, TrainingRows
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
@@ -70,6 +70,13 @@ class ViewPosterior:
     row_weights: Array  # (u,), λw
     curvature: Array  # (u, 1 or F), a
     reduction: Array | None = None  # (p + 1, r), R of low-rank features; None with the kernel itself
+
+    def check(self) -> None:
+        """Raise a ValueError unless its arrays fit together."""
+        n_points = self.rows.rows.shape[1 if self.kernel.kind == "precomputed" else 0]
+        check_that(self.index is None or are_indices(self.index, n_points), "a posterior is of none of the rows")
+        fits = self.row_weights.shape == self.unlabeled.shape == self.curvature.shape[:1] and self.curvature.ndim == 2
+        check_that(self.reduction is not None or fits, "curvatures do not fit the rows")
 
     def variance(self, rows: Matrix) -> Array:
         """Posterior variances (n, F) of rows that have this view."""
@@ -213,6 +220,14 @@ class HeldOutScores:
     weights: Array  # (l,), labels that each counts as
     class_weights: Array  # (K,), labels that a new row of each class counts as
     groups: IntArray | None = None  # (l,), numbers of the groups, if the user gave groups
+
+    def check(self, n_classes: int) -> None:
+        """Raise a ValueError unless its arrays fit together."""
+        n = self.codes.size
+        known = are_indices(self.codes, n_classes) and (self.groups is None or self.groups.shape == (n,))
+        numbers = are_finite(self.scores, (n,)) and are_finite(self.weights, (n,))
+        fits = known and numbers and are_finite(self.class_weights, (n_classes,))
+        check_that(fits, "held-out labels do not fit the classes")
 
     @property
     def n_groups(self) -> int:

@@ -23,6 +23,7 @@ import numpy as np
 from cmvmed.numerics.linalg import is_sparse, unit_rows
 from cmvmed.numerics.types import Array, BoolArray, Matrix
 
+SMALLEST_SIZE = 6e-309  # whose inverse, with which scipy divides sparse rows, is finite
 SCALINGS = ("auto", "standard", "unit", None)
 
 
@@ -123,7 +124,7 @@ def _largest(train: Matrix) -> float:
     """Largest magnitude in the view, 1 for a view of zeros."""
     values = train.data if is_sparse(train) else train
     largest = float(np.abs(values).max(initial=0.0))
-    return largest if largest > 1e-300 else 1.0
+    return max(largest, SMALLEST_SIZE) if largest > 0.0 else 1.0
 
 
 @dataclass(frozen=True)

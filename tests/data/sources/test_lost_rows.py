@@ -1,6 +1,7 @@
 """No row of a folder is left out silently, and files that change or are damaged while they are read are refused."""
 
 import os
+import time
 from datetime import datetime
 
 import numpy as np
@@ -78,6 +79,29 @@ def test_stamps_see_changes_of_time_size_and_file(tmp_path):
     path.unlink()
     with pytest.raises(ValueError, match="was deleted"):
         stamps.check()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the time of a change of the file can be set")
+def test_a_file_that_was_written_over_and_given_its_old_time_is_noticed(tmp_path):
+    path = tmp_path / "x.parquet"
+    write(path, [1.0, 2.0])
+    table, before = open_files(path), path.stat()
+    write(tmp_path / "new.parquet", [3.0, 4.0])
+    time.sleep(0.02)  # clocks of file systems are coarse
+    with path.open("r+b") as file:
+        file.write((tmp_path / "new.parquet").read_bytes())
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat()[:7] == before[:7]
+    with pytest.raises(ValueError, match=r"x\.parquet was changed"):
+        column(table)
+
+
+def test_a_file_that_was_deleted_is_named(tmp_path):
+    write(tmp_path / "x.parquet", [1.0, 2.0])
+    table = open_files(tmp_path / "x.parquet")
+    (tmp_path / "x.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"x\.parquet is not there, or was deleted while"):
+        column(table)
 
 
 def test_damaged_pages_are_refused_where_the_file_has_checksums(tmp_path):

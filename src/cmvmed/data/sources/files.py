@@ -40,6 +40,7 @@ TAKEN_AT_ONCE = 4096  # rows
 class _Stamp(NamedTuple):
     size: int
     mtime_ns: int
+    ctime_ns: int  # which no program can set back
     inode: int
 
 
@@ -75,7 +76,7 @@ class FileStamps:
 
 def _stamp(path: str | PathLike[str]) -> _Stamp:
     status = os.stat(path)
-    return _Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+    return _Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,7 @@ class FileTable:
 def open_files(place: Any) -> FileTable:
     """The table in a file, in a folder of files of one format, or in a pyarrow dataset, with all of its columns."""
     dataset = _dataset_of(place)
+    stamps = FileStamps.of(_local_files(dataset))
     with file_errors(dataset.files[0] if dataset.files else "the dataset"):
         names = dataset.schema.names  # which a damaged file may not have as text
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
@@ -193,7 +195,7 @@ def open_files(place: Any) -> FileTable:
     files = [_checked_file(fragment, names) for fragment in dataset.get_fragments()]
     counts = tuple(count for count, _ in files)
     largest = max((n_bytes for _, n_bytes in files), default=0)
-    return FileTable(dataset, tuple(names), counts, largest, FileStamps.of(_local_files(dataset)))
+    return FileTable(dataset, tuple(names), counts, largest, stamps)
 
 
 def _local_files(dataset: Any) -> list[str]:
@@ -209,8 +211,10 @@ def file_errors(path: str) -> Iterator[None]:
     """
     try:
         yield
-    except (FileNotFoundError, ImportError):
+    except ImportError:
         raise
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} is not there, or was deleted while it was being read.") from error
     except MemoryError as error:  # also if a damaged file declares an absurd size
         raise MemoryError(f"{path} cannot be read: {_reason(error)}. It is damaged, or memory is short.") from error
     except Exception as error:
