@@ -306,8 +306,8 @@ class CMVMED(
     def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
         """The paper's method with the missing linear term restored and no other additions.
 
-        RBF kernels, equal view weights, λ = 1, T = 1, no bias, no class prior, no other members, no calibration. With
-        ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.
+        RBF kernels, computed exactly, equal view weights, λ = 1, T = 1, no bias, no class prior, no other members, no
+        calibration. With ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.
 
         Parameters
         ----------
@@ -328,6 +328,7 @@ class CMVMED(
             "view_weights": "uniform",
             "members": None,
             "max_iter": 1 if algorithm == "printed" else 100,
+            "approximation": "exact",
         }
         return cls(**(of_paper | parameters))
 
