@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from cmvmed import CMVMED
 from cmvmed.members.pool import KINDS
 from experiments.tasks import TASKS, Split, draw_split
@@ -73,7 +74,7 @@ def main() -> None:
             for name, row in cells.items():
                 scores = 100.0 * np.array([scores[name] for scores in found if name in scores])
                 row.append(f"{scores.mean():.1f} ± {scores.std(ddof=1):.1f}" if scores.size else "–")
-    print(f"| {arguments.splits} splits | " + " | ".join(arguments.tasks) + " |")
+    print(f"{heading()}\n\n| {arguments.splits} splits | " + " | ".join(arguments.tasks) + " |")
     print("| --- |" + " --- |" * len(arguments.tasks))
     for name, row in cells.items():
         print(f"| {name} | " + " | ".join(row) + " |")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.provenance import heading
 from experiments.comparison import compare_with_baselines
 from experiments.experiment import Cell, Experiment, paper_result
 from experiments.methods import ALL_METHODS, MAJORITY_CLASS, METHODS
@@ -123,6 +124,7 @@ def main() -> None:
             run(wanted.methods, store, local_executor(arguments.jobs))
         rows = [row for row in store.rows("accuracy") if row.key in wanted.methods]
     by_task = {name: [row for row in rows if row.dataset == name] for name in arguments.tasks}
+    print(heading(), end="\n\n")
     print("\n\n".join(report(TASKS[name], found) for name, found in by_task.items() if found))
 
 

@@ -40,6 +40,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from benchmarks.suite.markdown import markdown
 from benchmarks.suite.sets import LOADERS, DataSet, load
 from benchmarks.suite.splits import draw_rows
@@ -346,7 +347,7 @@ def main() -> None:
         run(given.sets, splits, given.rows, given.results, given.ways)
     rows = [row for row in read(given.results) if row["set"] in given.sets and row["split"] in splits]
     wanted = complete((row for row in rows if row["rows"] == given.rows), given.ways)
-    print(report(wanted) if wanted else "No split has been finished yet.")
+    print(f"{heading()}\n\n{report(wanted)}" if wanted else "No split has been finished yet.")
 
 
 if __name__ == "__main__":

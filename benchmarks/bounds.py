@@ -14,6 +14,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from cmvmed import CMVMED
 from cmvmed.core.surrogates import Bohning, Jaakkola, Newton, Quadrature
 from experiments.tasks import TASKS, Split, draw_split
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["webkb", "ads", "sensit"])
     parser.add_argument("--splits", type=int, default=3)
     options = parser.parse_args()
+    print(f"{heading()}\n")
     print("| task | algorithm | value less E A(f), per row | objective (A), % above exact | accuracy % | sweeps |")
     print("| --- | --- | --- | --- | --- | --- |")
     for task in options.tasks:

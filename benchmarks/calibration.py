@@ -14,6 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from cmvmed import CMVMED
 from experiments.scores import ReliabilityBins, calibration_error, reliability_bins
 from experiments.tasks import TASKS, Split, draw_split
@@ -64,6 +65,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.splits)
+    print(f"{heading()}\n")
     print(
         "| task | splits | accuracy | error of the consensus | calibrated | estimated accuracy | its error "
         "| intervals that hold |"

@@ -1,31 +1,24 @@
-"""Speed of the features, and difficulty and spectrum of the simulated footsteps.
+"""Speed of the features, and difficulty of the simulated footsteps.
 
 ``python -m benchmarks.features`` cuts a five-minute two-channel recording into segments, turns them into MFCC views, and prints
 how many times faster than real time that is, and how it compares with calling librosa once per segment.
 
 ``python -m benchmarks.features --difficulty`` prints the accuracy of a support vector machine on the simulated footsteps, for
 each sensor and for sensors together, with 50 labels and with all 1200.
-
-``python -m benchmarks.features --spectrum`` prints the power of the simulated footsteps in the frequency bands of published
-measurements, in the ground and in the air.
 """
 
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import chain
 
 import librosa
 import numpy as np
-from scipy.signal import welch
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from benchmarks.provenance import heading
 from cmvmed.datasets.footsteps import make_footsteps
-from cmvmed.datasets.gait import animal_contacts, draw_walks, person_contacts
-from cmvmed.datasets.sound_field import propagate
 from cmvmed.features import MFCC, Segments, WindowFeatures, segment_events, segment_windows, views_transformer
 
 MINUTES, N_CHANNELS, SEGMENT_SECONDS = 5, 2, 1.0
@@ -39,13 +32,6 @@ SENSORS = {
     "sensors 1 and 2": [0, 1],
     "all four": [0, 1, 2, 3],
 }
-BANDS = {  # Hz, with what is published on them (docs/simulators.md has the references)
-    (20, 90): "characteristic band of the vibration of the ground [2]",
-    (90, 500): "force normal to the ground [2]",
-    (500, 2000): "friction [2]",
-    (2000, 8000): "friction, up to ultrasound [2, 3]",
-}
-SPECTRUM_RATE, N_SPECTRUM = 16000, 200
 N_SETS, N_SPLITS, N_TRAIN_PER_CLASS, N_LABELED_PER_CLASS = 5, 20, 600, 25
 
 
@@ -140,6 +126,7 @@ def report_difficulty(n_frames: int, first_seeds: Sequence[int]) -> None:
     """Mean accuracy over five data sets, and in parentheses the standard deviation over the splits of a data set."""
     found = [difficulty(n_frames, seed) for seed in first_seeds]
     heads = [f"50 labels, seeds {seed} to {seed + N_SETS - 1} | all 1200 labels" for seed in first_seeds]
+    print(heading(), end="\n\n")
     print(f"| view | {' | '.join(heads)} |\n|{' --- |' * (1 + 2 * len(first_seeds))}")
     for name in SENSORS:
         parts = [scores[name] for pair in found for scores in pair]
@@ -147,35 +134,6 @@ def report_difficulty(n_frames: int, first_seeds: Sequence[int]) -> None:
     for seed, (few, _) in zip(first_seeds, found, strict=True):
         means = " ".join(f"{mean:.1f}" for mean in few["sensor 1"].mean(axis=1))
         print(f"\nSensor 1 with 50 labels, data set by data set from seed {seed}: {means}.")
-
-
-def band_shares(with_animal: bool, *, in_ground: bool) -> np.ndarray:
-    """Percent of the power in each of BANDS at 3 m from the trail, without noise, sampled at 16 kHz."""
-    walks = draw_walks(np.full(N_SPECTRUM, with_animal), np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    contacts = chain(person_contacts(walks, 1.5, rng), animal_contacts(walks, 1.5, rng))
-    if in_ground:  # a surface of any size radiates its vibrations completely
-        contacts = (replace(contact, radius=1e6) for contact in contacts)
-    shape = (N_SPECTRUM, 1, round(1.5 * SPECTRUM_RATE))
-    sound = propagate(contacts, shape, np.array([(0.0, 3.0)]), SPECTRUM_RATE, np.random.default_rng(2))
-    frequencies, power = welch(sound[:, 0].astype(float), fs=SPECTRUM_RATE, nperseg=SPECTRUM_RATE // 5, axis=-1)
-    total = power.mean(axis=0)
-    return (
-        np.array([100 * total[(frequencies >= low) & (frequencies < high)].sum() for low, high in BANDS]) / total.sum()
-    )
-
-
-def report_spectrum() -> None:
-    columns = {
-        "ground, person": band_shares(False, in_ground=True),
-        "ground, with animal": band_shares(True, in_ground=True),
-        "air, person": band_shares(False, in_ground=False),
-        "air, with animal": band_shares(True, in_ground=False),
-    }
-    print(f"| % of the power | published | {' | '.join(columns)} |\n|{' --- |' * (2 + len(columns))}")
-    for number, ((low, high), published) in enumerate(BANDS.items()):
-        cells = [f"{shares[number]:.0f}" for shares in columns.values()]
-        print(f"| {low} to {high} Hz | {published} | {' | '.join(cells)} |")
 
 
 def main() -> None:
@@ -187,12 +145,9 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=[100, 0], help="seeds of the first of five sets, for --difficulty"
     )
-    parser.add_argument("--spectrum", action="store_true", help="power in frequency bands instead of speed")
     options = parser.parse_args()
     if options.difficulty:
         report_difficulty(options.frames, options.seeds)
-    elif options.spectrum:
-        report_spectrum()
     else:
         report_speed()
 

@@ -4,7 +4,7 @@ Writes docs/figure1_before.svg and docs/figure1_after.svg, and the numbers in th
 which ``python -m benchmarks.pages`` copies to the documentation. No data files are needed.
 """
 
-from benchmarks.pages import RESULTS, ROOT
+from benchmarks.provenance import RESULTS, ROOT
 from experiments.report.projection import (
     Projection,
     divergence,

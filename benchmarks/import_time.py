@@ -9,7 +9,7 @@ import platform
 import subprocess
 import sys
 
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS
 
 STATEMENTS = (
     "import cmvmed",

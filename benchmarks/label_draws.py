@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from cmvmed import CMVMED
 from experiments.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
 from experiments.tasks import TASKS, Split, draw_split
@@ -78,7 +79,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    print(f"| {options.splits} splits | " + " | ".join(DRAWS) + " |")
+    print(f"{heading()}\n\n| {options.splits} splits | " + " | ".join(DRAWS) + " |")
     print("| --- |" + " --- |" * len(DRAWS))
     with Parallel(options.jobs) as parallel:
         found = {t: parallel(delayed(accuracies)(t, i) for i in range(options.splits)) for t in DRAWS}

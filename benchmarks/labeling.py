@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.labeling_client import Client
 from benchmarks.labeling_user import add_options, simulate_and_report
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS, write
 from cmvmed.workbench import init
 
 CASES = [(5_000, 3), (10_000, 50)]  # rows, classes
@@ -131,7 +131,7 @@ def main() -> None:
     text = table([measure(*case) for case in CASES if arguments.rows in (None, case[0])])
     print(text)
     if arguments.rows is None:
-        (RESULTS / "labeling.md").write_text(text + "\n")
+        write(RESULTS / "labeling.md", text)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 from selenium.webdriver.common.keys import Keys
 
-from benchmarks.pages import ROOT
+from benchmarks.provenance import ROOT
 from tests.labeling.driven import Page, Server, serving, write_footsteps
 from tests.pages.browser import chromium
 

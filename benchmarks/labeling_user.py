@@ -27,7 +27,7 @@ import numpy as np
 
 from benchmarks.active_learning import labels_needed, mean_curve, read
 from benchmarks.labeling_client import Client
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS, write
 from benchmarks.suite.markdown import markdown
 from benchmarks.suite.sets import DataSet, load
 from benchmarks.suite.splits import draw_rows
@@ -203,4 +203,4 @@ def simulate_and_report(arguments: argparse.Namespace) -> None:
     text = report([row for row in read(arguments.results) if row["set"] in arguments.sets])
     print(text)
     if arguments.sets == list(SETS):
-        (RESULTS / "labeling_user.md").write_text(text + "\n")
+        write(RESULTS / "labeling_user.md", text)

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import cmvmed
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS, write
 
 N_ROWS, N_NEW, N_LABELS, N_CLASSES, N_WORDS, WORDS_PER_TEXT, N_TERMS, N_NUMBERS = 2000, 500, 40, 4, 6000, 80, 5000, 100
 HEAD = ["model", "pickle MB", "model file MB", "save s", "load s", "same class on new rows %", "largest difference"]
@@ -76,7 +76,7 @@ def main() -> None:
         lines.append(measure("numbers, kernels alone, compact", without, new, Path(folder), compact=True))
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     print(text)
-    (RESULTS / "model_files.md").write_text(text + "\n")
+    write(RESULTS / "model_files.md", text)
 
 
 if __name__ == "__main__":

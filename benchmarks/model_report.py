@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from benchmarks.pages import ROOT
+from benchmarks.provenance import ROOT
 from cmvmed import CMVMED
 from cmvmed.datasets import load_breast_cancer_views
 from cmvmed.workbench import Project, init

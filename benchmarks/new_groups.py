@@ -23,6 +23,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from benchmarks.suite import sets, splits
 from cmvmed import CMVMED
 from experiments.datasets import DatasetNotFoundError
@@ -108,6 +109,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
+    print(f"{heading()}\n")
     print("| data | groups | accuracy | expected | interval holds | width | unknown | sets hold | size |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     with Parallel(options.jobs) as parallel:

@@ -19,7 +19,7 @@ import onnxruntime
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS, write
 from cmvmed import CMVMED
 from cmvmed.datasets import make_multiview_gaussian
 from experiments.datasets import DatasetNotFoundError
@@ -161,7 +161,7 @@ def main() -> None:
                 lines.append(measure(case, arguments.rows, missing=missing))
                 print(f"| {' | '.join(lines[-1])} |", flush=True)
     if arguments.rows == N_ROWS and set(arguments.data) == set(DATA):
-        (RESULTS / "onnx.md").write_text("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
+        write(RESULTS / "onnx.md", "\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
 if __name__ == "__main__":

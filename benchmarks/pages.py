@@ -3,12 +3,15 @@
 README.md and the pages of docs/ contain tables between marks such as ``<!-- accuracy: begin -->`` and
 ``<!-- accuracy: end -->``. This command fills them from benchmarks/results, which contains the output of the
 benchmarks. ``--reproduction FILE`` first writes benchmarks/results/reproduction.csv from a file of results of
-``python -m experiments``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it.
+``python -m experiments``; Table 1, Figure 2 and the paper's claims in docs/reproduction.md come from it. ``--check`` writes
+nothing: it fails if a result file does not say which commit, day and command it is from (``benchmarks.provenance``), and
+lists the files that are older than the code that they measure.
 """
 
 import argparse
 import os
 import re
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,15 +20,14 @@ from benchmarks import comparison, tuned_numbers
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
-from benchmarks.reproduction import claim_list, figure_text, figures, read_results, title_line, write_results
+from benchmarks.provenance import RESULTS, ROOT, body, missing, outdated
+from benchmarks.reproduction import claim_list, figure_text, figures, read_results, write_results
 from experiments.methods import MAJORITY_CLASS
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
 from experiments.store import ResultStore
 from experiments.summary import format_tables
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 SUITE_COLUMNS = [
     "method",
     "unlabeled %",
@@ -169,7 +171,8 @@ def fill_reproduction() -> None:
     page = ROOT / "docs" / "reproduction.md"
     if of_table:
         text = format_tables(of_table)
-        _write(RESULTS / "table1.txt", f"{title_line(of_table, 'table1')}\n\n{text}\n")
+        first = (RESULTS / "reproduction.csv").read_text().partition("\n")[0]
+        _write(RESULTS / "table1.txt", f"{first}\n\n{text}\n")
         fill(page, "table1", f"```text\n{text}\n```")
         fill(page, "claims", "\n".join(map(wrapped_item, claim_list(table_claims(of_table)))))
     if of_figure:
@@ -181,47 +184,44 @@ def fill_reproduction() -> None:
 
 def fill_from_results() -> None:
     """Write the tables that the benchmarks print in their final form."""
-    measured = (RESULTS / "accuracy.md").read_text()
-    fill(ROOT / "README.md", "suite", headline_table((RESULTS / "suite.md").read_text()))
+    measured = body(RESULTS / "accuracy.md")
+    fill(ROOT / "README.md", "suite", headline_table(body(RESULTS / "suite.md")))
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
-        fill(page, "python_lines", (RESULTS / "python_lines.md").read_text())
-    for mark in ("extras", "import_time", "minimum_versions"):
-        fill(ROOT / "docs" / "installation.md", mark, (RESULTS / f"{mark}.md").read_text())
+        fill(page, "python_lines", body(RESULTS / "python_lines.md"))
+    fill(ROOT / "docs" / "installation.md", "import_time", body(RESULTS / "import_time.md"))
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
         "accuracy": markdown(accuracy_grid(measured)),
-        "ablation": (RESULTS / "ablation.md").read_text(),
-        "calibration": (RESULTS / "calibration.md").read_text(),
-        "draws": (RESULTS / "label_draws.md").read_text(),
-        "new_groups": (RESULTS / "new_groups.md").read_text(),
-        "suite_ablation": variants_table((RESULTS / "suite_ablation.md").read_text()),
-        "suite": suite_table((RESULTS / "suite.md").read_text()),
+        "ablation": body(RESULTS / "ablation.md"),
+        "calibration": body(RESULTS / "calibration.md"),
+        "draws": body(RESULTS / "label_draws.md"),
+        "new_groups": body(RESULTS / "new_groups.md"),
+        "suite_ablation": variants_table(body(RESULTS / "suite_ablation.md")),
+        "suite": suite_table(body(RESULTS / "suite.md")),
     }
     for mark, text in texts.items():
         fill(page, mark, text)
-    fill(ROOT / "docs" / "reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text())
-    fill(ROOT / "docs" / "reproduction.md", "prior_shift", (RESULTS / "prior_shift.md").read_text())
-    for mark in ("spectrum", "difficulty"):
-        fill(ROOT / "docs" / "simulators.md", mark, (RESULTS / f"{mark}.md").read_text())
+    fill(ROOT / "docs" / "reproduction.md", "from_paper", body(RESULTS / "from_paper.md"))
+    fill(ROOT / "docs" / "reproduction.md", "prior_shift", body(RESULTS / "prior_shift.md"))
+    fill(ROOT / "docs" / "simulators.md", "difficulty", body(RESULTS / "difficulty.md"))
     for mark in ("recordings", "raw_recordings", "feature_cost"):
-        fill(ROOT / "docs" / "features.md", mark, (RESULTS / f"{mark}.md").read_text())
+        fill(ROOT / "docs" / "features.md", mark, body(RESULTS / f"{mark}.md"))
     for mark in ("figure1", "bounds"):
-        fill(ROOT / "docs" / "theory.md", mark, (RESULTS / f"{mark}.md").read_text())
-    fill(ROOT / "docs" / "inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text())
-    fill(ROOT / "docs" / "inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text())
-    fill(ROOT / "docs" / "model_file.md", "sizes", (RESULTS / "model_files.md").read_text())
-    fill(ROOT / "docs" / "workbench.md", "costs", (RESULTS / "workbench.md").read_text())
-    walkthrough = f"```text\n{(RESULTS / 'walkthrough.txt').read_text().strip()}\n```"
+        fill(ROOT / "docs" / "theory.md", mark, body(RESULTS / f"{mark}.md"))
+    fill(ROOT / "docs" / "inspection.md", "sensor_health", body(RESULTS / "sensor_health.md"))
+    fill(ROOT / "docs" / "inspection.md", "prediction_sets", body(RESULTS / "prediction_sets.md"))
+    fill(ROOT / "docs" / "model_file.md", "sizes", body(RESULTS / "model_files.md"))
+    fill(ROOT / "docs" / "workbench.md", "costs", body(RESULTS / "workbench.md"))
+    walkthrough = f"```text\n{body(RESULTS / 'walkthrough.txt').strip()}\n```"
     fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
-    for mark in ("peers", "array_api"):
-        fill(ROOT / "docs" / "scaling.md", mark, (RESULTS / f"{mark}.md").read_text())
-    fill(ROOT / "docs" / "onnx.md", "onnx", (RESULTS / "onnx.md").read_text())
-    fill(ROOT / "docs" / "labeling_page.md", "labeling", (RESULTS / "labeling.md").read_text())
-    fill(ROOT / "docs" / "labeling_page.md", "labeling_user", (RESULTS / "labeling_user.md").read_text())
+    fill(ROOT / "docs" / "scaling.md", "peers", body(RESULTS / "peers.md"))
+    fill(ROOT / "docs" / "onnx.md", "onnx", body(RESULTS / "onnx.md"))
+    fill(ROOT / "docs" / "labeling_page.md", "labeling", body(RESULTS / "labeling.md"))
+    fill(ROOT / "docs" / "labeling_page.md", "labeling_user", body(RESULTS / "labeling_user.md"))
     fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
     fill(ROOT / "docs" / "defaults.md", "tuning", tuned_numbers.table())
-    labeling = (RESULTS / "active_learning.md").read_text()
+    labeling = body(RESULTS / "active_learning.md")
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     headings = {
         "active_learning": "Held-out rows",
@@ -231,16 +231,27 @@ def fill_from_results() -> None:
     }
     for mark, heading in headings.items():
         fill(ROOT / "docs" / "labeling.md", mark, section(labeling, heading))
-    random_rows = (RESULTS / "random_rows.md").read_text()
+    random_rows = body(RESULTS / "random_rows.md")
     fill(ROOT / "docs" / "labeling.md", "random_runs", random_rows.split("###")[0])
     for mark, heading in {"random_labels": "Held-out rows", "random_intervals": INTERVALS}.items():
         fill(ROOT / "docs" / "labeling.md", mark, section(random_rows, heading))
 
 
+def check(paths: Sequence[Path]) -> int:
+    """Print which files are without a heading, and which are older than the code; 1 if one has no heading."""
+    older, without = outdated(paths), missing(paths)
+    print(*[f"Older than the code: {line}" for line in older], sep="\n")
+    print(*[f"Without commit, date and command: {name}" for name in without], sep="\n")
+    return int(bool(without))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reproduction", type=Path, help="file of results of python -m experiments")
+    parser.add_argument("--check", action="store_true", help="whether result files say what they are from")
     arguments = parser.parse_args()
+    if arguments.check:
+        sys.exit(check(sorted(RESULTS.iterdir())))
     if arguments.reproduction:
         with ResultStore(arguments.reproduction, read_only=True) as store:
             write_results(RESULTS / "reproduction.csv", store.rows())

@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from cmvmed import CMVMED
 from cmvmed.datasets import load_digits_views, make_multiview_gaussian
 from experiments.datasets import DatasetNotFoundError, fetch_multiple_features
@@ -146,6 +147,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
+    print(f"{heading()}\n")
     print("| data | method | draws | coverage of unlabeled rows % | of new rows % | size | empty % |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     with Parallel(options.jobs) as parallel:

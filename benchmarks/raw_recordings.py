@@ -15,9 +15,6 @@ minirocket and catch22 are still right. Splits from 1000 on are for development.
 """
 
 import argparse
-import datetime
-import shlex
-import subprocess
 import sys
 import textwrap
 from collections import defaultdict
@@ -29,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.provenance import heading
 from benchmarks.recordings import ridge
 from benchmarks.suite.markdown import markdown, number
 from benchmarks.suite.methods import Answer, Method, cmvmed, extra_trees, logistic, package, start
@@ -152,20 +150,6 @@ def _mean_over_sets(found: dict[tuple[str, int], list[float]], budgets: Sequence
     return number(float(np.mean(means))) if means else "–"
 
 
-def provenance(arguments: Sequence[str]) -> str:
-    """Command, commit and date."""
-    command = shlex.join(["python", "-m", "benchmarks.raw_recordings", *arguments])
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    commit = git.stdout.strip() or "unknown"
-    return f"`{command}`, commit {commit}, {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}."
-
-
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.raw_recordings",
@@ -190,7 +174,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     given = parse(arguments)
     try:
-        print(f"{provenance(sys.argv[1:] if arguments is None else arguments)}\n\n{compare(given)}")
+        print(f"{heading()}\n\n{compare(given)}")
     except (ChangedSettingsError, FileNotFoundError) as error:
         sys.exit(str(error))
 

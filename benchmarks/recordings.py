@@ -32,6 +32,7 @@ import numpy as np
 from sklearn.linear_model import RidgeClassifierCV
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from benchmarks.suite.methods import Answer, boosting, cmvmed, label_spreading, logistic, self_training
 from benchmarks.suite.run import code_checksum
 from benchmarks.suite.scores import accuracy
@@ -360,13 +361,14 @@ def main() -> None:
     parser.add_argument("--cost", action="store_true", help="time of the features instead")
     given = parser.parse_args()
     if given.cost:
-        print(report_cost())
+        print(f"{heading()}\n\n{report_cost()}")
         return
     store, splits = Store(given.results), range(given.first, given.first + given.splits)
     if not given.no_run:
         run(given.sets, given.methods, given.budgets, splits, store)
     wanted = {"split": splits, "set": given.sets, "budget": given.budgets, "method": given.methods}
-    print(report([row for row in store.rows().values() if all(row[name] in some for name, some in wanted.items())]))
+    rows = [row for row in store.rows().values() if all(row[name] in some for name, some in wanted.items())]
+    print(f"{heading()}\n\n{report(rows)}")
 
 
 if __name__ == "__main__":

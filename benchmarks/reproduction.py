@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cmvmed.pages.formatting import plural
 from experiments.methods import MAJORITY_CLASS
 from experiments.report.claims import Claim
 from experiments.report.curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels, figure_file
@@ -150,9 +149,3 @@ def claim_list(claims: Iterable[Claim]) -> list[str]:
             items.append(f"- **{claim.text}** {claim.sentence}.")
             items += [f"  - {found.where}: **{found.verdict.label}**; {found.evidence}" for found in claim.findings]
     return items
-
-
-def title_line(rows: Sequence[ResultRow], experiment: str) -> str:
-    """What a text file of an experiment contains."""
-    n_splits = len({row.split for row in rows})
-    return f"# python -m experiments {experiment}: {plural(n_splits, 'split')}, {len(rows)} rows"

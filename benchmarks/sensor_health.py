@@ -33,7 +33,7 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS, write
 from benchmarks.suite.sets import LOADERS, DataSet
 from benchmarks.suite.splits import Cell, Split, draw
 from cmvmed import CMVMED
@@ -285,7 +285,7 @@ def main() -> None:
     text = result_text(results)
     print(text)
     if options.write:
-        (RESULTS / "sensor_health.md").write_text(text + "\n")
+        write(RESULTS / "sensor_health.md", text)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS, write
 from cmvmed.datasets import write_room
 
 PYTHON_LINES = """\
@@ -68,8 +68,8 @@ def main() -> None:
         text = transcript(Path(folder), commands())
         lines = python_lines(Path(folder))
     print(text, lines, sep="\n")
-    (RESULTS / "walkthrough.txt").write_text(text)
-    (RESULTS / "python_lines.md").write_text(lines)
+    write(RESULTS / "walkthrough.txt", text)
+    write(RESULTS / "python_lines.md", lines)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS
 
 N_ROWS, N_LABELS, N_COLUMNS, N_CLASSES = 100_000, 200, 10, 3
 HEAD = ["command", "csv s", "csv MB", "Parquet s", "Parquet MB"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.campaign import CLEAR_ERROR, FAILURE, HELD, KNOWN, NAMES, NOT_DETECTABLE, SKIPPED, Failure, Tally
+from benchmarks.provenance import heading
 
 TITLES = {
     "fits": "fuzzed fits",
@@ -65,7 +66,10 @@ def _record(entry: dict[str, Any]) -> Record:
 def write_records(path: Path, records: Sequence[Record]) -> None:
     """Write a file completely or not at all."""
     part = path.with_name(f"{path.name}.part")
-    content = {"records": [asdict(record) for record in sorted(records, key=lambda record: record.key)]}
+    content = {
+        "provenance": heading(),
+        "records": [asdict(record) for record in sorted(records, key=lambda record: record.key)],
+    }
     part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     os.replace(part, path)
 

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.peers.methods import METHODS
 from benchmarks.peers.rows import SETS
 from benchmarks.peers.store import Results
+from benchmarks.provenance import write
 
 BELOW_BEST = (1.0, 3.0, 10.0)  # points below the best accuracy of any method: what is to be reached
 LEAST_SECONDS = 0.01  # of the picture's logarithmic axis, the resolution of processor time
@@ -70,7 +71,7 @@ def write_tables(results: Results, path: Path) -> str:
     """Write the tables of all data sets; return them."""
     sections = [section(data, curves(results, data), results) for data in SETS]
     text = "\n\n".join("\n".join(map(_wrapped, lines)) for lines in sections if lines) + "\n"
-    path.write_text(text)
+    write(path, text)
     return text
 
 

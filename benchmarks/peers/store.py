@@ -1,10 +1,12 @@
-"""The results file: one line of JSON for each fit, in the order of data sets, methods, rows and draws."""
+"""The results file: where it is from, and one line of JSON for each fit, in the order of data sets, methods, rows and draws."""
 
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks.provenance import heading
 
 
 class Key(NamedTuple):
@@ -24,7 +26,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        entries = json.loads(path.read_text()) if path.exists() else []
+        entries = json.loads(path.read_text())["fits"] if path.exists() else []
         self.results = {Key(*(entry.pop(name) for name in Key._fields)): entry for entry in entries}
 
     def add(self, key: Key, result: dict[str, Any]) -> None:
@@ -48,5 +50,5 @@ class Store:
     def _write(self) -> None:
         lines = [json.dumps(key._asdict() | self.results[key]) for key in sorted(self.results)]
         part = self.path.with_suffix(".part")
-        part.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+        part.write_text(f'{{"provenance": {json.dumps(heading())}, "fits": [\n' + ",\n".join(lines) + "\n]}\n")
         os.replace(part, self.path)

@@ -16,6 +16,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import heading
 from benchmarks.suite.choose import choose
 from benchmarks.suite.methods import BEFORE, METHODS, ON_REQUEST, ORACLES, STARTS, Method, cmvmed, variant
 from benchmarks.suite.report import report
@@ -91,7 +92,7 @@ def _main(given: argparse.Namespace) -> None:
         rows += rows_before(given.before, {key[:-1] for key in wanted})
         position = 1 if methods and methods[0].name == "cmvmed" else 0
         methods.insert(position, Method(BEFORE, cmvmed, is_peer=False))
-    print(report(rows, methods, given.on, given.against))
+    print(f"{heading()}\n\n{report(rows, methods, given.on, given.against)}")
     if given.choose:
         fixed = (*STARTS, *ORACLES, BEFORE)
         settings = [method for method in methods if not method.is_peer and method.name not in fixed]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -11,9 +12,8 @@ import pytest
 from benchmarks import comparison, comparison_peers, tuned_numbers
 from benchmarks.faults.results import read_records, table
 from benchmarks.pages import (
-    RESULTS,
-    ROOT,
     accuracy_grid,
+    check,
     fill,
     headline_table,
     markdown,
@@ -21,10 +21,11 @@ from benchmarks.pages import (
     suite_table,
     variants_table,
 )
+from benchmarks.provenance import RESULTS, ROOT, body, heading, missing, read
 from cmvmed.auto.tuning import Tuning
 
-ACCURACY = (RESULTS / "accuracy.md").read_text()
-SUITE = (RESULTS / "suite.md").read_text()
+ACCURACY = body(RESULTS / "accuracy.md")
+SUITE = body(RESULTS / "suite.md")
 
 
 def part(page, mark):
@@ -37,45 +38,72 @@ def part(page, mark):
     ("page", "mark", "measured"),
     [
         ("README.md", "suite", headline_table(SUITE)),
-        ("README.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
-        ("docs/index.md", "python_lines", (RESULTS / "python_lines.md").read_text()),
-        ("docs/installation.md", "extras", (RESULTS / "extras.md").read_text()),
-        ("docs/installation.md", "import_time", (RESULTS / "import_time.md").read_text()),
-        ("docs/installation.md", "minimum_versions", (RESULTS / "minimum_versions.md").read_text()),
+        ("README.md", "python_lines", body(RESULTS / "python_lines.md")),
+        ("docs/index.md", "python_lines", body(RESULTS / "python_lines.md")),
+        ("docs/installation.md", "import_time", body(RESULTS / "import_time.md")),
         ("docs/accuracy.md", "accuracy", markdown(accuracy_grid(ACCURACY))),
-        ("docs/accuracy.md", "ablation", (RESULTS / "ablation.md").read_text()),
-        ("docs/accuracy.md", "calibration", (RESULTS / "calibration.md").read_text()),
+        ("docs/accuracy.md", "ablation", body(RESULTS / "ablation.md")),
+        ("docs/accuracy.md", "calibration", body(RESULTS / "calibration.md")),
         ("docs/accuracy.md", "suite", suite_table(SUITE)),
-        ("docs/accuracy.md", "suite_ablation", variants_table((RESULTS / "suite_ablation.md").read_text())),
-        ("docs/accuracy.md", "draws", (RESULTS / "label_draws.md").read_text()),
-        ("docs/accuracy.md", "new_groups", (RESULTS / "new_groups.md").read_text()),
-        ("docs/reproduction.md", "from_paper", (RESULTS / "from_paper.md").read_text()),
-        ("docs/theory.md", "figure1", (RESULTS / "figure1.md").read_text()),
-        ("docs/theory.md", "bounds", (RESULTS / "bounds.md").read_text()),
-        ("docs/inspection.md", "sensor_health", (RESULTS / "sensor_health.md").read_text()),
-        ("docs/inspection.md", "prediction_sets", (RESULTS / "prediction_sets.md").read_text()),
-        ("docs/features.md", "recordings", (RESULTS / "recordings.md").read_text()),
-        ("docs/features.md", "raw_recordings", (RESULTS / "raw_recordings.md").read_text()),
-        ("docs/features.md", "feature_cost", (RESULTS / "feature_cost.md").read_text()),
-        ("docs/model_file.md", "sizes", (RESULTS / "model_files.md").read_text()),
-        ("docs/workbench.md", "costs", (RESULTS / "workbench.md").read_text()),
+        ("docs/accuracy.md", "suite_ablation", variants_table(body(RESULTS / "suite_ablation.md"))),
+        ("docs/accuracy.md", "draws", body(RESULTS / "label_draws.md")),
+        ("docs/accuracy.md", "new_groups", body(RESULTS / "new_groups.md")),
+        ("docs/reproduction.md", "from_paper", body(RESULTS / "from_paper.md")),
+        ("docs/theory.md", "figure1", body(RESULTS / "figure1.md")),
+        ("docs/theory.md", "bounds", body(RESULTS / "bounds.md")),
+        ("docs/inspection.md", "sensor_health", body(RESULTS / "sensor_health.md")),
+        ("docs/inspection.md", "prediction_sets", body(RESULTS / "prediction_sets.md")),
+        ("docs/features.md", "recordings", body(RESULTS / "recordings.md")),
+        ("docs/features.md", "raw_recordings", body(RESULTS / "raw_recordings.md")),
+        ("docs/features.md", "feature_cost", body(RESULTS / "feature_cost.md")),
+        ("docs/model_file.md", "sizes", body(RESULTS / "model_files.md")),
+        ("docs/workbench.md", "costs", body(RESULTS / "workbench.md")),
         ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
-        ("docs/scaling.md", "peers", (RESULTS / "peers.md").read_text()),
-        ("docs/scaling.md", "array_api", (RESULTS / "array_api.md").read_text()),
-        ("docs/onnx.md", "onnx", (RESULTS / "onnx.md").read_text()),
+        ("docs/scaling.md", "peers", body(RESULTS / "peers.md")),
+        ("docs/onnx.md", "onnx", body(RESULTS / "onnx.md")),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):
     assert part(page, mark) == measured.strip()
 
 
+def test_every_result_file_says_what_it_is_from():
+    assert missing(sorted(RESULTS.iterdir())) == []
+
+
+def test_a_result_file_without_commit_date_and_command_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    line = "# python -m benchmarks.new --draws 2 (commit 0123abc-dirty, 2026-01-31)"
+    files = {
+        "good.md": f"{line}\n\n| a |\n",
+        "good.json": json.dumps({"provenance": line, "fits": []}),
+        "no date.md": f"{line.replace(', 2026-01-31', '')}\n\n| a |\n",
+        "no commit.md": f"{line.replace('0123abc-dirty', 'unknown')}\n\n| a |\n",
+        "list.json": "[]",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert read(tmp_path / "good.md") == ("python -m benchmarks.new --draws 2", "0123abc-dirty", "2026-01-31")
+    assert body(tmp_path / "good.md") == "| a |\n"
+    assert check(sorted(tmp_path.iterdir())) == 1
+    printed = capsys.readouterr().out
+    assert all((f"command: {name}" in printed) is not name.startswith("good") for name in files)
+    assert check([tmp_path / "good.md"]) == 0
+
+
+def test_a_heading_is_read_back(tmp_path: Path):
+    (tmp_path / "new.md").write_text(f"{heading('python -m benchmarks.new')}\n\n| a |\n")
+    if not (ROOT / ".git").exists():
+        pytest.skip("there is no commit to name")
+    assert read(tmp_path / "new.md").command == "python -m benchmarks.new"
+
+
 def test_table_1_is_that_of_the_result_file():
-    text = (RESULTS / "table1.txt").read_text().split("\n\n", 1)[1].strip()
+    text = body(RESULTS / "table1.txt").strip()
     assert part("docs/reproduction.md", "table1") == f"```text\n{text}\n```"
 
 
 def test_scaling_shows_what_was_measured():
-    measured = (RESULTS / "scale.md").read_text().strip()
+    measured = body(RESULTS / "scale.md").strip()
     assert part("docs/scaling.md", "measured").startswith(measured)
 
 

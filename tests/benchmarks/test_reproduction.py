@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.pages import RESULTS, ROOT, wrapped_item, wrapped_paragraph
+from benchmarks.pages import wrapped_item, wrapped_paragraph
+from benchmarks.provenance import RESULTS, ROOT
 from benchmarks.reproduction import claim_list, figure_text, figures, read_results, write_results
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims

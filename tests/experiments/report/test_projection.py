@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from benchmarks.figure1 import table
-from benchmarks.pages import RESULTS
+from benchmarks.provenance import RESULTS, body
 from experiments.report.projection import (
     LEVELS,
     divergence,
@@ -95,7 +95,7 @@ def test_the_files_are_those_of_the_command(name, index):
 
 
 def test_the_table_is_that_of_the_command():
-    kept, made = (RESULTS / "figure1.md").read_text(encoding="utf-8"), table()
+    kept, made = body(RESULTS / "figure1.md"), table()
     assert NUMBER.sub("0", kept) == NUMBER.sub("0", made)
     np.testing.assert_allclose(
         *([float(n) for n in NUMBER.findall(text)] for text in (kept, made)), rtol=0.0, atol=0.002
