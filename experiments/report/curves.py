@@ -19,7 +19,7 @@ from cmvmed.pages.formatting import DASH, plural
 from cmvmed.pages.rendering import read_template
 from cmvmed.pages.svg import Element, element, text_element, to_markup
 from experiments.comparison import mean_interval, scores_by_split, train_test_ratio
-from experiments.methods import CMV_MED
+from experiments.methods import CMV_MED, without_kernel
 from experiments.report.grouping import (
     Setting,
     by_setting,
@@ -132,8 +132,10 @@ def curve_panels(rows: Sequence[ResultRow]) -> tuple[CurvePanel, ...]:
 
 
 def curve_style(method: str, methods: Sequence[str]) -> str:
-    """Style of a curve; all single views but the first are dashed."""
+    """Style of a curve; all single views but the first are dashed, and our default has its color with any kernel."""
     style = method_style(method)
+    if without_kernel(method) == CMV_MED and CMV_MED not in methods:
+        return method_style(CMV_MED)
     singles = [name for name in methods if method_style(name) == "single"]
     return "single second" if style == "single" and singles.index(method) > 0 else style
 

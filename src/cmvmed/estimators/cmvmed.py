@@ -144,9 +144,10 @@ class CMVMED(
     approximation : {"auto", "exact", "nystroem"} or int, default="auto"
         How kernels are handled. The cost of "exact" is proportional to the cube of the number of unlabeled rows.
         "nystroem" approximates each kernel by landmark rows; its cost is proportional to the number of rows. It takes
-        nine landmarks of each view times the square root of the number of rows, but at least 600 and at most 1000. A
-        number of at least 1 is "nystroem" with so many landmarks of each view. Both need algorithm "bohning". "auto" is
-        exact up to 1000 unlabeled rows, and "nystroem" beyond.
+        nine landmarks of each view times the square root of the number of rows, but at least 600 and at most 1000; of rows
+        in memory twice as many, up to 2000, while they miss more than a tenth of the kernel. A number of at least 1 is
+        "nystroem" with so many landmarks of each view. Both need algorithm "bohning". "auto" is exact up to 1000 unlabeled
+        rows, and "nystroem" beyond. A fit warns if the landmarks that it chose miss more than a tenth of a kernel.
     rows_tol : float, default=0.002
         Accuracy that may be lost because the consensus is learned from a sample of the unlabeled rows. Samples grow,
         each two to four times larger than the one before, until no more than this is expected to be lost; all rows are
@@ -217,12 +218,13 @@ class CMVMED(
     converged_ : bool
         Whether the last stage met ``tol`` and the duals are solved; ``tol`` is not checked for algorithm "printed".
     approximation_ : dict
-        How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components", by view "rank"
-        (of the features) and "residual" (the fraction of the kernel's trace over at most 1000 unlabeled rows that the
-        features miss: the approximation's error), and, if the annealing ran on a sample, "n_annealed" unlabeled rows
-        of it, and "n_swept" rows, up to all, over which the last stage was continued. If those were not all, "change"
-        has what all rows would change: "accuracy" (what is lost), "classes" (share of rows whose class changes) and
-        "probability" (mean change), each with a bound that holds in 95 % of fits, "accuracy_bound" and so on.
+        How kernels were handled: "kind" is "exact" or "nystroem". For the latter also "n_components" (landmarks, of the view
+        with most of them), by view "rank" (of the features) and "residual" (the fraction of the kernel's trace over at most
+        1000 unlabeled rows that the features miss: the approximation's error), and, if the annealing ran on a sample,
+        "n_annealed" unlabeled rows of it, and "n_swept" rows, up to all, over which the last stage was continued. If
+        those were not all, "change" has what all rows would change: "accuracy" (what is lost), "classes" (share of rows
+        whose class changes) and "probability" (mean change), each with a bound that holds in 95 % of fits,
+        "accuracy_bound" and so on.
     n_imputed_cells_ : dict of str to int
         By view, how many single NaN in the training rows were filled with the mean of their column; of the rows that
         were annealed, if that was a sample. A row without any number of a view lacks the view and is not filled.
@@ -392,8 +394,10 @@ class CMVMED(
             result = continued.result
             fitted = fitted_attributes(fit, chosen, result, pool, continued.model)
             fitted = all_rows_attributes(fit, fitted, sample.all_rows, data.labels, settings.input.memory_limit)
-        fitted |= {"approximation_": approximation_summary(fit, continued), "_reference_rows": reference}
-        warn_of_fit(chosen, result, pool, fit.training, complete=sample.is_complete)
+        summary = approximation_summary(fit, continued)
+        fitted |= {"approximation_": summary, "_reference_rows": reference}
+        missed = summary.get("residual", {}) if approximation.may_grow else {}
+        warn_of_fit(chosen, result, pool, fit.training, missed, complete=sample.is_complete)
         self._set_fitted_attributes(fitted | ({"_row_cache": cache.finish()} if settings.keep_rows else {}))
         report.finish(fitted)
         return self
@@ -758,7 +762,8 @@ def _build_problem(
     training, tuning, random_state = replace(sample.training, cache=cache), settings.tuning, settings.random_state
     by_view = settings.views.by_view(training.schema.view_names, training.labels.n_classes, tuning)
     views = training.views(by_view, random_state)
-    bases = view_bases(views, cache, approximation, random_state, tuning, map_views)
+    complete = sample.is_complete
+    bases = view_bases(views, cache, approximation, random_state, tuning, map_views, complete=complete)
     shared_curvature = settings.surrogate.shared_curvature
     problem = build_problem(training, views, bases, shared_curvature=shared_curvature, map_views=map_views)
     return FitViews(training, sample.row_numbers(training.partition.rows), views, approximation, bases, problem)
