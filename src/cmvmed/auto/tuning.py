@@ -97,9 +97,9 @@ class Tuning:
     compact_rows: int = 300
     """Training rows of each view that a compact model file keeps (benchmarks.model_files)."""
     components_per_root: float = 9.0
-    """Landmarks per square root of the number of rows (benchmarks.landmarks)."""
+    """Landmarks per square root of the number of rows (benchmarks.agreement)."""
     min_components: int = 600
-    """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.landmarks)."""
+    """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.agreement)."""
     max_components: int = 1000
     """Largest default number of landmarks (benchmarks.scale)."""
     max_residual: float = 0.1

@@ -130,7 +130,8 @@ class CMVMED(
         How a view is updated given the consensus. "bohning" minimizes a bound of constant curvature: one
         factorization per view serves all stages and classes. "jaakkola" is a tighter bound that includes the
         variance, at one Cholesky factorization per view, class and sweep. "exact" minimizes the objective itself, whose
-        expectations it computes by quadrature, at the same cost. "newton" follows the second-order expansion.
+        expectations it computes by quadrature, at the same cost; up to a prior variance of 30 their relative error is
+        below 2e-5, at 1000 and more 5e-3. "newton" follows the second-order expansion.
         "printed" is the update as printed in the paper, in which a view does not depend on the consensus;
         ``CMVMED.paper(algorithm="printed")`` is the whole algorithm as printed.
     n_stages : int, default=8
@@ -572,7 +573,9 @@ class CMVMED(
         calibrated : bool, default=False
             Whether they are those of the member "view NAME", whose scale is that of held-out labels, averaged with the class
             prior by its worth in ``members_``: what is seen of a view without signal. Otherwise, and without this member,
-            they are those of the consensus, at its temperature and class balance.
+            they are those of the consensus, at its temperature and class balance: their geometric mean, weighted by
+            ``view_weights_``, is ``predict_proba_by_member(X)["consensus"]``, not ``predict_proba(X)`` if there are other
+            members.
 
         Returns
         -------
