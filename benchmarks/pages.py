@@ -22,11 +22,9 @@ from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
 from benchmarks.provenance import RESULTS, ROOT, body, missing, outdated
 from benchmarks.reproduction import claim_tables, figure_text, figures, paper_table, read_results, write_results
-from experiments.experiment import PROTOCOLS
-from experiments.methods import MAJORITY_CLASS, without_kernel
+from experiments.methods import MAJORITY_CLASS
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
-from experiments.report.grouping import is_paper_baseline
 from experiments.report.versions import compared_claims
 from experiments.store import ResultStore
 from experiments.summary import format_tables
@@ -160,18 +158,6 @@ def variants_table(text: str) -> str:
     return suite_table(text, ["method", "unlabeled %", "held out %", "to start", "worst cell to start", "cells < -1"])
 
 
-def lines_of_paper(table: str) -> str:
-    """The lines of a table with a line for each method that are about the paper's methods or CMV-MED."""
-    head, rule, *lines = table.strip().splitlines()
-    named = {line.strip("| ").split(" | ")[0]: line for line in lines}
-    shown = [line for name, line in named.items() if _is_of_paper(name)]
-    return "\n".join([head, rule, *shown])
-
-
-def _is_of_paper(method: str) -> bool:
-    return (is_paper_baseline(method) or method.startswith("CMV")) and method == without_kernel(method)
-
-
 def fill_reproduction() -> None:
     """Write Table 1, Figure 2 and the paper's claims to docs/reproduction.md, from the experiments in the result file."""
     rows = read_results(RESULTS / "reproduction.csv")
@@ -182,14 +168,14 @@ def fill_reproduction() -> None:
         text = format_tables(of_table)
         first = (RESULTS / "reproduction.csv").read_text().partition("\n")[0]
         _write(RESULTS / "table1.txt", f"{first}\n\n{text}\n")
-        for protocol in PROTOCOLS:
+        for protocol in ("tuned", "shares"):
             fill(page, f"table1_{protocol}", paper_table(of_table, protocol))
-        fill(page, "claims", claim_tables(compared_claims(of_table, table_claims), ("tuned", "shares")))
+        fill(page, "claims", claim_tables(compared_claims(of_table, table_claims)))
     if of_figure:
         for name, figure in figures(of_figure).items():
             _write(ROOT / "docs" / name, figure)
         fill(page, "figure2", "\n\n".join(map(wrapped_paragraph, figure_text(of_figure))))
-        fill(page, "curve_claims", claim_tables(compared_claims(of_figure, curve_claims), PROTOCOLS))
+        fill(page, "curve_claims", claim_tables(compared_claims(of_figure, curve_claims)))
 
 
 def fill_from_results() -> None:
@@ -212,7 +198,6 @@ def fill_from_results() -> None:
     for mark, text in texts.items():
         fill(page, mark, text)
     fill(ROOT / "docs" / "reproduction.md", "from_paper", body(RESULTS / "from_paper.md"))
-    fill(ROOT / "docs" / "reproduction.md", "prior_shift", lines_of_paper(body(RESULTS / "prior_shift.md")))
     fill(ROOT / "docs" / "reproduction.md", "paper_variants", body(RESULTS / "paper_variants.md"))
     fill(ROOT / "docs" / "simulators.md", "difficulty", body(RESULTS / "difficulty.md"))
     for mark in ("recordings", "raw_recordings", "feature_cost"):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.provenance import heading
+from benchmarks.provenance import LINE, heading
 from experiments.experiment import paper_result
 from experiments.methods import (
     CMV_MED,
@@ -27,7 +27,15 @@ from experiments.methods import (
 )
 from experiments.report.claims import Finding
 from experiments.report.curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels, figure_file
-from experiments.report.grouping import Summary, by_setting, dataset_title, summaries, summarize_values, with_score
+from experiments.report.grouping import (
+    DATASET_TITLES,
+    Summary,
+    by_setting,
+    dataset_title,
+    summaries,
+    summarize_values,
+    with_score,
+)
 from experiments.report.page import versions
 from experiments.report.versions import ComparedClaim
 from experiments.result_rows import ResultRow
@@ -46,6 +54,7 @@ COLUMNS = [
     "commit",
 ]
 MISSING = "-"
+VERDICT_SIGNS = {"yes": "✓", "partial": "(✓)", "no": "✗", "open": "○", "few": "…"}
 PAGE_METHODS = {  # lines of Table 1 on the page, and their methods by data set
     "MED, first view": [f"{SINGLE_VIEW_PREFIX}{view}" for view in ("sensor1", "acoustic", "page", "image")],
     "MED, second view": [f"{SINGLE_VIEW_PREFIX}{view}" for view in ("sensor2", "seismic", "link", "context")],
@@ -114,6 +123,8 @@ def read_results(path: Path) -> list[ResultRow]:
     """The rows of the file, with accuracy, balanced accuracy and majority rate as their only scores."""
     text = path.read_text().splitlines()
     found = dict(re.findall(r"([\w-]+) ([\w.]+)(?:,|$)", text[1].removeprefix("# ")))
+    whole = LINE.fullmatch(text[0])  # of lines that do not name a commit of their own
+    found |= {"commit": whole["commit"]} if whole else {}
     lines = list(csv.DictReader(line for line in text if not line.startswith("#")))
     majority = {_where(line): line["correct"].split() for line in lines if line["method"] == MAJORITY_CLASS}
     rows = []
@@ -206,18 +217,41 @@ def _percent(summary: Summary) -> str:
     return f"{100 * summary.mean:.1f} ± {100 * (summary.deviation or 0.0):.1f}"
 
 
-def claim_tables(claims: Iterable[ComparedClaim], protocols: Sequence[str]) -> str:
-    """A Markdown table for each claim: a line for each setting under these protocols, a column for each version."""
+def claim_tables(claims: Sequence[ComparedClaim]) -> str:
+    """A Markdown table for each claim: a line for each setting, a column for each version, numbers with signs of verdicts.
+
+    Of the paper's protocol, or of the default parameters if there are too few splits of it, and with all thresholds at the
+    labels' shares.
+    """
+    kinds = {
+        (where.rpartition(", ")[2], finding.verdict.kind)
+        for compared in claims
+        for where, found in compared.lines
+        for finding in found
+        if finding is not None
+    }
+    is_decided = any(protocol == "tuned" and kind != "few" for protocol, kind in kinds)
+    shown = ("tuned" if is_decided else "defaults", "shares")
     parts = []
     for compared in claims:
-        lines = [line for line in compared.lines if line[0].rpartition(", ")[2] in protocols]
+        lines = [line for line in compared.lines if line[0].rpartition(", ")[2] in shown]
         if lines:
-            head = ["setting", *compared.versions]
-            cells = [[where, *(_verdict_cell(compared, finding) for finding in findings)] for where, findings in lines]
+            head = [compared.claim.effect, *compared.versions]
+            cells = [
+                [_short(where), *(_verdict_cell(compared, finding) for finding in found)] for where, found in lines
+            ]
             table = "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *cells])
-            parts.append(f"**{compared.claim.text}** {compared.claim.effect.capitalize()}.\n\n{table}")
+            parts.append(f"**{compared.claim.text}**\n\n{table}")
     return "\n\n".join(parts)
 
 
+def _short(where: str) -> str:
+    """Data set and protocol of a setting."""
+    title, protocol = where.split(",")[0].split(" (")[0], where.rpartition(", ")[2]
+    return f"{next(name for name, known in DATASET_TITLES.items() if known == title)}, {protocol}"
+
+
 def _verdict_cell(compared: ComparedClaim, finding: Finding | None) -> str:
-    return "–" if finding is None else f"**{finding.verdict.label}** {compared.number(finding)}"
+    if finding is None:
+        return "–"
+    return f"{compared.claim.format_effect(finding.effect)} {VERDICT_SIGNS[finding.verdict.kind]}"

@@ -65,11 +65,6 @@ class ComparedClaim:
             parts.append(f"{name}: {', '.join(verdicts) or 'no results'}")
         return "; ".join(parts)
 
-    def number(self, finding: Finding) -> str:
-        """The main number of a finding with its interval for other splits."""
-        low, high = map(self.claim.format_effect, finding.interval)
-        return f"{self.claim.format_effect(finding.effect)} ({low} to {high})"
-
 
 def compared_claims(rows: Sequence[ResultRow], decide: Decide) -> list[ComparedClaim]:
     """The claims that ``decide`` makes of rows, for every version."""
