@@ -122,7 +122,7 @@ def _joined(splits: dict[int, int]) -> str:
 def read_results(path: Path) -> list[ResultRow]:
     """The rows of the file, with accuracy, balanced accuracy and majority rate as their only scores."""
     text = path.read_text().splitlines()
-    found = dict(re.findall(r"([\w-]+) ([\w.]+)(?:,|$)", text[1].removeprefix("# ")))
+    found = dict(re.findall(r"([\w-]+) ([\w.]+(?: and [\w.]+)*)(?:,|$)", text[1].removeprefix("# ")))
     whole = LINE.fullmatch(text[0])  # of lines that do not name a commit of their own
     found |= {"commit": whole["commit"]} if whole else {}
     lines = list(csv.DictReader(line for line in text if not line.startswith("#")))

@@ -2,7 +2,7 @@
 
 *As printed* is the algorithm of the paper's section 4, *completed* the same with the linear term that its derivation gives
 (``CMVMED.paper()``), and *our default* is ``CMVMED()``, of which the paper's method is one part. Each is compared with the
-baselines of the paper alone.
+baselines of the paper alone: the paper's method with those that have its kernel, our default with those of any kernel.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cmvmed.pages.formatting import join_names, plural
-from experiments.methods import CMV_MED, CMV_MED_PAPER, CMV_MED_PRINTED, with_kernel
+from experiments.methods import CMV_MED, CMV_MED_PAPER, CMV_MED_PRINTED, with_kernel, without_kernel
 from experiments.report.claims import Claim, Finding
 from experiments.report.grouping import by_setting, is_paper_baseline, summaries
 from experiments.result_rows import ResultRow
@@ -27,12 +27,14 @@ Decide = Callable[[Sequence[ResultRow]], Sequence[Claim]]
 
 def rows_of_version(rows: Sequence[ResultRow], version: str) -> list[ResultRow]:
     """The paper's baselines, and one version of the method under the name of CMV-MED, where a setting has it."""
+    any_kernel = CMV_MED in VERSIONS[version]
     found: list[ResultRow] = []
     for members in by_setting(rows).values():
         names = {row.method for row in members}
         own = next((name for name in VERSIONS[version] if name in names), None)
         if own is not None:
-            found += [row for row in members if is_paper_baseline(row.method)]
+            baselines = [row for row in members if is_paper_baseline(row.method)]
+            found += [row for row in baselines if any_kernel or row.method == without_kernel(row.method)]
             found += [replace(row, method=CMV_MED) for row in members if row.method == own]
     return found
 
