@@ -3,7 +3,8 @@
 Set CMVMED_DATA to the folder of the data files. Rows of the sets are fitted with exact kernels and with several numbers of
 landmarks, by ``CMVMED.paper()`` and by the consensus of the default alone. A cell has the part of the kernel's trace that the
 landmarks miss, of the view where it is largest, and the share of the unlabeled rows to which they give another class than
-exact kernels. ``Tuning.max_residual`` is chosen by it; ``benchmarks.threshold`` compares accuracy and time.
+exact kernels. ``MAX_RESIDUAL`` of ``cmvmed.auto.approximation`` is chosen by it; ``benchmarks.threshold`` compares accuracy and
+time.
 """
 
 import argparse

@@ -36,7 +36,7 @@ METHODS: Mapping[str, Callable[..., Any]] = {
 WEIGHTINGS: Mapping[str, Callable[[int, int], dict[str, float]]] = {
     "printed dual: C = 1": lambda n_views, n_unlabeled: {},
     "step 2(b), eq. (4): C = V": lambda n_views, n_unlabeled: {"C": float(n_views)},
-    "eq. (2): C = V/|U|, λ = 1/|U|": lambda n_views, n_unlabeled: {
+    "eq. (2): C = V/n_U, λ = 1/n_U": lambda n_views, n_unlabeled: {
         "C": n_views / n_unlabeled,
         "consensus_weight": 1.0 / n_unlabeled,
     },

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cmvmed import CMVMED, config_context
-from cmvmed.auto.approximation import MAX_ROWS_WITHOUT_LOW_RANK, choose_approximation, default_components
+from cmvmed.auto.approximation import MAX_RESIDUAL, MAX_ROWS_WITHOUT_LOW_RANK, choose_approximation, default_components
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.data.validation import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
@@ -129,7 +129,7 @@ def test_landmarks_double_while_they_miss_too_much_of_a_kernel(few_landmarks):
     with pytest.warns(UserWarning, match=r"landmark rows miss \d\d% of the kernel of view .*approximation=\"exact\""):
         narrow = CMVMED(views=views, members=None, **NARROW).fit(X, y)
     assert narrow.approximation_["n_components"] == 40  # twice the most
-    assert min(narrow.approximation_["residual"].values()) > Tuning().max_residual
+    assert min(narrow.approximation_["residual"].values()) > MAX_RESIDUAL
 
 
 def test_all_rows_are_landmarks_if_fewer_miss_too_much(few_landmarks):
@@ -145,7 +145,7 @@ def test_a_given_number_of_landmarks_is_kept_and_not_warned_of(few_landmarks):
     X, y, _, views = draw_task()
     model = CMVMED(views=views, members=None, approximation=20, **NARROW).fit(X, y)
     assert model.approximation_["n_components"] == 20
-    assert min(model.approximation_["residual"].values()) > Tuning().max_residual
+    assert min(model.approximation_["residual"].values()) > MAX_RESIDUAL
 
 
 def test_single_precision_changes_no_probability_by_much(monkeypatch):

@@ -102,8 +102,6 @@ class Tuning:
     """Smallest default number of landmarks: 500 change predictions by more than half a point (benchmarks.agreement)."""
     max_components: int = 1000
     """Largest default number of landmarks (benchmarks.scale)."""
-    max_residual: float = 0.1
-    """Part of a kernel that landmarks may miss: at 9 % 1 % of the classes change, at 19 % 3 % (benchmarks.agreement)."""
     sample_rows: int = 5000
     """Unlabeled rows that are annealed in memory if there are more (benchmarks.scale)."""
     max_row_weight: float = 3.0

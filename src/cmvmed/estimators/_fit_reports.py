@@ -8,9 +8,9 @@ from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from cmvmed._warnings import warn_user
+from cmvmed.auto.approximation import MAX_RESIDUAL
 from cmvmed.auto.consensus_weight import mean_agreement
 from cmvmed.auto.plan import ChosenPlan
-from cmvmed.auto.tuning import current_tuning
 from cmvmed.core.annealing import AnnealingResult
 from cmvmed.core.consensus import class_shares
 from cmvmed.members.pool import LabelMembers, PoolFit
@@ -87,7 +87,7 @@ def warn_of_fit(
     """
     for message, category in fit_warnings(result, chosen.settings.max_iter, training, complete=complete):
         warn_user(message, category)
-    for message in landmark_warnings(missed, current_tuning().max_residual):
+    for message in landmark_warnings(missed):
         warn_user(message)
     for message in label_warnings(chosen, pool, training):
         warn_user(message)
@@ -116,10 +116,10 @@ def fit_warnings(
         yield from _lost_classes(result, training)
 
 
-def landmark_warnings(missed: Mapping[str, float], max_residual: float) -> Iterator[str]:
+def landmark_warnings(missed: Mapping[str, float]) -> Iterator[str]:
     """That landmarks miss much of the kernel of a view."""
     worst = max(missed, key=missed.__getitem__, default=None)
-    if worst is not None and missed[worst] > max_residual:
+    if worst is not None and missed[worst] > MAX_RESIDUAL:
         yield (
             f"The landmark rows miss {missed[worst]:.0%} of the kernel of view {worst!r}, so that predictions may differ from "
             'those with the kernel itself. Use approximation="exact" if there is time for it (it grows with the cube of the '
