@@ -168,8 +168,7 @@ def fill_reproduction() -> None:
         text = format_tables(of_table)
         first = (RESULTS / "reproduction.csv").read_text().partition("\n")[0]
         _write(RESULTS / "table1.txt", f"{first}\n\n{text}\n")
-        for protocol in ("tuned", "shares"):
-            fill(page, f"table1_{protocol}", paper_table(of_table, protocol))
+        fill(page, "table1", paper_table(of_table, "tuned"))
         fill(page, "claims", claim_tables(compared_claims(of_table, table_claims)))
     if of_figure:
         for name, figure in figures(of_figure).items():
@@ -198,7 +197,6 @@ def fill_from_results() -> None:
     for mark, text in texts.items():
         fill(page, mark, text)
     fill(ROOT / "docs" / "reproduction.md", "from_paper", body(RESULTS / "from_paper.md"))
-    fill(ROOT / "docs" / "reproduction.md", "paper_variants", body(RESULTS / "paper_variants.md"))
     fill(ROOT / "docs" / "simulators.md", "difficulty", body(RESULTS / "difficulty.md"))
     for mark in ("recordings", "raw_recordings", "feature_cost"):
         fill(ROOT / "docs" / "features.md", mark, body(RESULTS / f"{mark}.md"))

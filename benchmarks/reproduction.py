@@ -25,7 +25,7 @@ from experiments.methods import (
     SVM_2K,
     with_kernel,
 )
-from experiments.report.claims import Finding
+from experiments.report.claims import DIFFERENCE, Finding
 from experiments.report.curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels, figure_file
 from experiments.report.grouping import (
     DATASET_TITLES,
@@ -220,8 +220,8 @@ def _percent(summary: Summary) -> str:
 def claim_tables(claims: Sequence[ComparedClaim]) -> str:
     """A Markdown table for each claim: a line for each setting, a column for each version, numbers with signs of verdicts.
 
-    Of the paper's protocol, or of the default parameters if there are too few splits of it, and with all thresholds at the
-    labels' shares.
+    Of the paper's protocol, or of the default parameters if there are too few splits of it; differences between methods also
+    with all thresholds at the labels' shares.
     """
     kinds = {
         (where.rpartition(", ")[2], finding.verdict.kind)
@@ -231,9 +231,10 @@ def claim_tables(claims: Sequence[ComparedClaim]) -> str:
         if finding is not None
     }
     is_decided = any(protocol == "tuned" and kind != "few" for protocol, kind in kinds)
-    shown = ("tuned" if is_decided else "defaults", "shares")
+    main = "tuned" if is_decided else "defaults"
     parts = []
     for compared in claims:
+        shown = (main, "shares") if compared.claim.effect == DIFFERENCE else (main,)
         lines = [line for line in compared.lines if line[0].rpartition(", ")[2] in shown]
         if lines:
             head = [compared.claim.effect, *compared.versions]

@@ -46,6 +46,7 @@ from experiments.report.significance import (
 )
 from experiments.result_rows import ResultRow
 
+DIFFERENCE = "difference in points"  # of accuracies of two methods
 MAX_SIMILAR_DIFFERENCE = 0.02  # of accuracies that are called similar
 
 
@@ -76,7 +77,7 @@ class Claim:
     rule: str
     spec: str
     findings: tuple[Finding, ...]
-    effect: str = "difference in points"
+    effect: str = DIFFERENCE
     format_effect: Callable[[float], str] = format_points
 
     @property

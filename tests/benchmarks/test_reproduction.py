@@ -107,8 +107,7 @@ def test_figures_of_the_documentation_are_those_of_the_results():
 def test_claims_and_tables_of_table_1_are_those_of_the_results():
     of_table = [row for row in ROWS if row.spec == "table1"]
     assert part("docs/reproduction.md", "claims") == tables(of_table, table_claims)
-    for protocol in ("tuned", "shares"):
-        assert part("docs/reproduction.md", f"table1_{protocol}") == paper_table(of_table, protocol)
+    assert part("docs/reproduction.md", "table1") == paper_table(of_table, "tuned")
 
 
 def test_the_table_of_the_page_has_means_and_the_results_of_the_paper():
