@@ -1,81 +1,70 @@
-"""Difference of low-rank and exact fits: ``python -m benchmarks.agreement``.
+"""What landmarks change: ``python -m benchmarks.agreement > benchmarks/results/agreement.md``.
 
-Set CMVMED_DATA to the folder of the data files. For each task and split, all rows with at most 3000 unlabeled ones
-are fitted exactly and with the default number of landmarks. The table shows the difference of accuracy on the
-unlabeled rows in points (goal 0.5) and the mean absolute difference of the class probabilities (goal 0.02). The last
-column is the largest difference of any probability for 400 unlabeled rows with all rows as landmarks, where nothing
-is approximated (goal 1e-6). Both fits are without graphs and trees;
-``benchmarks.landmarks`` compares all members.
+Set CMVMED_DATA to the folder of the data files. Rows of the sets are fitted with exact kernels and with several numbers of
+landmarks, by ``CMVMED.paper()`` and by the consensus of the default alone. A cell has the part of the kernel's trace that the
+landmarks miss, of the view where it is largest, and the share of the unlabeled rows to which they give another class than
+exact kernels. ``MAX_RESIDUAL`` of ``cmvmed.auto.approximation`` is chosen by it; ``benchmarks.threshold`` compares accuracy and
+time.
 """
 
 import argparse
-from dataclasses import dataclass
+import warnings
+import zlib
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
+from benchmarks.suite.sets import DataSet, load
 from cmvmed import CMVMED
-from experiments.tasks import TASKS, Task
 
-MAX_UNLABELED = 3000
-N_EXACT_UNLABELED = 400
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Comparison of an exact and a low-rank fit of the same rows."""
-
-    n_unlabeled: int
-    exact: float  # accuracy in percent
-    low_rank: float
-    difference: float  # mean, of probabilities
-    largest: float  # with all rows as landmarks
+SETS = ["footsteps", "reuters1200", "aloi"]
+LANDMARKS = (150, 300, 600, 1000)
+N_LABELS = 30
+SPLIT = 1000  # for development
+MODELS = {"CMVMED.paper()": CMVMED.paper(), "consensus": CMVMED(members="consensus")}
 
 
-def draw_rows(task: Task, number: int, n_unlabeled: int) -> tuple[Any, Any, Any]:
-    """Rows, their labels with -1 for unlabeled rows, and all labels."""
-    rng = np.random.default_rng([number, task.n_labeled])
-    data = task.load()
-    codes = np.unique(np.asarray(data.target), return_inverse=True)[1]
-    order = rng.permutation(codes.size)
-    while np.unique(codes[order[: task.n_labeled]]).size < np.unique(codes).size:
-        order = rng.permutation(codes.size)
-    rows = order[: task.n_labeled + n_unlabeled]
-    y = codes[rows].copy()
-    y[task.n_labeled :] = -1
-    return data.data[rows], y, codes[rows]
+def draw_labels(data: DataSet) -> Any:
+    """The classes of random rows, at least one of each class, -1 for all others, (n,)."""
+    rng = np.random.default_rng([zlib.crc32(data.name.encode()), SPLIT])
+    while True:
+        labeled = rng.permutation(data.y.size)[: max(N_LABELS, 3 * data.counts.size)]
+        if np.unique(data.y[labeled]).size == data.counts.size:
+            break
+    y = np.full(data.y.size, -1)
+    y[labeled] = data.y[labeled]
+    return y
 
 
-def compare(task: Task, number: int) -> Agreement:
-    X, y, truth = draw_rows(task, number, MAX_UNLABELED)
-    hidden = y == -1
-    settings = {"views": task.load().views, "members": ["views", "lda", "consensus"]}
-    exact = CMVMED(approximation="exact", **settings).fit(X, y)
-    low_rank = CMVMED(approximation="nystroem", **settings).fit(X, y)
-    accuracy = [100.0 * np.mean((model.transduction_ == truth)[hidden]) for model in (exact, low_rank)]
-    difference = np.abs(exact.label_distributions_ - low_rank.label_distributions_)[hidden].mean()
-    X, y, _ = draw_rows(task, number, N_EXACT_UNLABELED)
-    exact_small = CMVMED(approximation="exact", **settings).fit(X, y)
-    all_landmarks = CMVMED(approximation=len(y), **settings).fit(X, y)
-    largest = np.abs(exact_small.label_distributions_ - all_landmarks.label_distributions_).max()
-    return Agreement(int(hidden.sum()), *accuracy, float(difference), float(largest))
+def cells(model: CMVMED, X: Any, y: Any) -> list[str]:
+    """Missed part of the kernel and changed classes, for each number of landmarks."""
+    exact = model.set_params(approximation="exact").fit(X, y).transduction_
+    found = []
+    for number in LANDMARKS:
+        fitted = model.set_params(approximation=number).fit(X, y)
+        missed = max(fitted.approximation_["residual"].values())
+        changed = np.mean((fitted.transduction_ != exact)[y == -1])
+        found.append(f"{100 * missed:.1f}, {100 * changed:.1f}")
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--tasks", nargs="+", default=["webkb", "ads", "sensit"])
+    parser.add_argument("--sets", nargs="+", default=SETS, metavar="SET")
     options = parser.parse_args()
-    print("| task | split | unlabeled | exact | low rank | points | probability | all landmarks |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name in options.tasks:
-        for number in range(options.splits):
-            found = compare(TASKS[name], number)
-            print(
-                f"| {name} | {number} | {found.n_unlabeled} | {found.exact:.1f} | {found.low_rank:.1f} | "
-                f"{found.low_rank - found.exact:+.2f} | {found.difference:.4f} | {found.largest:.1e} |",
-                flush=True,
-            )
+    warnings.simplefilter("ignore")
+    print(f"{heading()}\n\nMissed part of the kernel in %, unlabeled rows with another class in %.\n")
+    print(f"| set | rows | model | {' | '.join(f'{number} landmarks' for number in LANDMARKS)} |")
+    print("| --- " * (3 + len(LANDMARKS)) + "|")
+    for name in options.sets:
+        data = load(name)
+        y = draw_labels(data)
+        for title, model in MODELS.items():
+            with threadpool_limits(1):
+                found = cells(model.set_params(views=data.views), data.X, y)
+            print(f"| {name} | {y.size} | {title} | {' | '.join(found)} |", flush=True)
 
 
 if __name__ == "__main__":

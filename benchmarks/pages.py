@@ -21,10 +21,11 @@ from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
 from benchmarks.provenance import RESULTS, ROOT, body, missing, outdated
-from benchmarks.reproduction import claim_list, figure_text, figures, read_results, write_results
+from benchmarks.reproduction import claim_tables, figure_text, figures, paper_table, read_results, write_results
 from experiments.methods import KERNELS, MAJORITY_CLASS
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
+from experiments.report.versions import compared_claims
 from experiments.store import ResultStore
 from experiments.summary import format_tables
 
@@ -137,12 +138,6 @@ def fault_sentence(text: str) -> str:
     )
 
 
-def wrapped_item(line: str) -> str:
-    """An item of a list in lines of at most 120 characters, indented below its text."""
-    indent = " " * (line.index("-") + 2)
-    return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
 def wrapped_paragraph(text: str) -> str:
     """A paragraph in lines of at most 120 characters."""
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
@@ -233,15 +228,15 @@ def fill_reproduction() -> None:
     page = ROOT / "docs" / "reproduction.md"
     if of_table:
         text = format_tables(of_table)
-        first = body(RESULTS / "reproduction.csv").partition("\n")[0]
+        first = (RESULTS / "reproduction.csv").read_text().partition("\n")[0]
         _write(RESULTS / "table1.txt", f"{first}\n\n{text}\n")
-        fill(page, "table1", f"```text\n{text}\n```")
-        fill(page, "claims", "\n".join(map(wrapped_item, claim_list(table_claims(of_table)))))
+        fill(page, "table1", paper_table(of_table, "tuned"))
+        fill(page, "claims", claim_tables(compared_claims(of_table, table_claims)))
     if of_figure:
         for name, figure in figures(of_figure).items():
             _write(ROOT / "docs" / name, figure)
         fill(page, "figure2", "\n\n".join(map(wrapped_paragraph, figure_text(of_figure))))
-        fill(page, "curve_claims", "\n".join(map(wrapped_item, claim_list(curve_claims(of_figure)))))
+        fill(page, "curve_claims", claim_tables(compared_claims(of_figure, curve_claims)))
 
 
 def fill_from_results() -> None:
@@ -262,7 +257,6 @@ def fill_from_results() -> None:
     for mark, text in texts.items():
         fill(page, mark, text)
     fill(ROOT / "docs" / "reproduction.md", "from_paper", body(RESULTS / "from_paper.md"))
-    fill(ROOT / "docs" / "reproduction.md", "prior_shift", body(RESULTS / "prior_shift.md"))
     raw_recordings = mean_rows(body(RESULTS / "raw_recordings.md"))
     fill(ROOT / "docs" / "features.md", "raw_recordings", raw_recordings)
     fill(ROOT / "docs" / "inspection.md", "sensor_health", fault_sentence(body(RESULTS / "sensor_health.md")))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import recall_score
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import heading
 from cmvmed import CMVMED
 from experiments.methods import ALL_METHODS, CMV_MED, Candidate, Method, methods_for
 from experiments.scores import class_scores, is_distribution
@@ -77,6 +78,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--methods", nargs="+", default=ALL_METHODS, choices=ALL_METHODS, metavar="NAME")
     options = parser.parse_args()
+    print(f"{heading()}\n")
     print(f"| {options.splits} splits | {' | '.join(COLUMNS)} |")
     print("| --- |" + " --- |" * len(COLUMNS))
     shares = [label_share(number) for number in range(options.splits)]

@@ -2,20 +2,42 @@
 
 ``benchmarks/results/reproduction.csv`` has one line for each experiment, data set, number of labels, protocol and
 method: its kernel, the number of correctly classified test rows of every split, in the order of the splits (``-`` if a
-split is not finished), and the balanced accuracy in hundredths of a percent. The lines of the method "majority class"
-are the numbers of test rows of the largest class.
+split is not finished), the balanced accuracy in hundredths of a percent, and the commit of the code that was measured.
+The lines of the method "majority class" are the numbers of test rows of the largest class.
 """
 
 import csv
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from experiments.methods import MAJORITY_CLASS
-from experiments.report.claims import Claim
+from benchmarks.provenance import LINE, heading
+from experiments.experiment import paper_result
+from experiments.methods import (
+    CMV_MED,
+    CMV_MED_PAPER,
+    CMV_MED_PAPER_SHARES,
+    CMV_MED_PRINTED,
+    MAJORITY_CLASS,
+    MV_MED,
+    SINGLE_VIEW_PREFIX,
+    SVM_2K,
+    with_kernel,
+)
+from experiments.report.claims import DIFFERENCE, Finding
 from experiments.report.curves import BAND_CONFIDENCE, MIN_BAND_SPLITS, CurvePanel, curve_panels, figure_file
-from experiments.report.grouping import dataset_title, with_score
+from experiments.report.grouping import (
+    DATASET_TITLES,
+    Summary,
+    by_setting,
+    dataset_title,
+    summaries,
+    summarize_values,
+    with_score,
+)
 from experiments.report.page import versions
+from experiments.report.versions import ComparedClaim
 from experiments.result_rows import ResultRow
 
 COLUMNS = [
@@ -29,43 +51,68 @@ COLUMNS = [
     "n_test",
     "correct",
     "balanced",
+    "commit",
 ]
 MISSING = "-"
+VERDICT_SIGNS = {"yes": "✓", "partial": "(✓)", "no": "✗", "open": "○", "few": "…"}
+PAGE_METHODS = {  # lines of Table 1 on the page, and their methods by data set
+    "MED, first view": [f"{SINGLE_VIEW_PREFIX}{view}" for view in ("sensor1", "acoustic", "page", "image")],
+    "MED, second view": [f"{SINGLE_VIEW_PREFIX}{view}" for view in ("sensor2", "seismic", "link", "context")],
+    **{name: [name] for name in (SVM_2K, MV_MED, CMV_MED_PRINTED, CMV_MED_PAPER, CMV_MED_PAPER_SHARES)},
+    "CMV-MED, our default, rbf": [with_kernel(CMV_MED, "rbf")],
+    "CMV-MED, our default": [CMV_MED],
+}
 BALANCED_UNIT = 10_000
 
 Line = tuple[str, str, int, str, str]  # experiment, data set, number of labels, protocol, method
 
 
 def write_results(path: Path, rows: Sequence[ResultRow]) -> None:
-    """Write finished rows; lines of experiments that are not among them are kept."""
-    experiments = {row.spec for row in rows}
-    kept = [row for row in read_results(path) if row.spec not in experiments] if path.exists() else []
-    finished = with_score([*kept, *rows], "accuracy")
+    """Write finished rows; lines of the file that they do not replace are kept."""
+    new = {_line(row) for row in rows}
+    kept = [row for row in read_results(path) if _line(row) not in new] if path.exists() else []
+    finished = with_score([*kept, *complete_splits(rows)], "accuracy")
     correct: dict[Line, dict[int, int]] = {}
     balanced: dict[Line, dict[int, int]] = {}
-    kernels: dict[Line, str] = {}
+    known: dict[Line, tuple[str, str]] = {}  # kernel and commit
     sizes: dict[tuple[str, str], tuple[int, int]] = {}
     for row in finished:
         if row.accuracy is None or row.majority_rate is None or row.n_train is None or row.n_test is None:
             continue  # not finished
-        n_train, n_test = row.n_train, row.n_test
+        n_train, n_test, line = row.n_train, row.n_test, _line(row)
         if sizes.setdefault((row.spec, row.dataset), (n_train, n_test)) != (n_train, n_test):
             raise ValueError(f"The splits of {row.dataset} have different numbers of rows.")
-        where = (row.spec, row.dataset, row.n_labeled, row.protocol)
-        correct.setdefault((*where, row.method), {})[row.split] = round(row.accuracy * n_test)
-        kernels[(*where, row.method)] = row.kernel
+        correct.setdefault(line, {})[row.split] = round(row.accuracy * n_test)
+        known[line] = row.kernel, row.versions.get("commit", "")
         if row.balanced_accuracy is not None:
-            balanced.setdefault((*where, row.method), {})[row.split] = round(row.balanced_accuracy * BALANCED_UNIT)
-        correct.setdefault((*where, MAJORITY_CLASS), {})[row.split] = round(row.majority_rate * n_test)
+            balanced.setdefault(line, {})[row.split] = round(row.balanced_accuracy * BALANCED_UNIT)
+        correct.setdefault((*line[:-1], MAJORITY_CLASS), {})[row.split] = round(row.majority_rate * n_test)
     with path.open("w", newline="") as file:
-        file.write("# python -m benchmarks.pages --reproduction FILE, of python -m experiments all --results FILE\n")
-        file.write(f"# {versions(finished)}\n")
+        command = "python -m benchmarks.pages --reproduction FILE, of python -m experiments all --results FILE"
+        file.write(f"{heading(command)}\n# {versions([_without_commit(row) for row in finished])}\n")
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
         for line, splits in sorted(correct.items()):
-            table.writerow(
-                [*line, kernels.get(line, ""), *sizes[line[:2]], _joined(splits), _joined(balanced.get(line, {}))]
-            )
+            kernel, commit = known.get(line, ("", ""))
+            scores = _joined(splits), _joined(balanced.get(line, {}))
+            table.writerow([*line, kernel, *sizes[line[:2]], *scores, commit])
+
+
+def _line(row: ResultRow) -> Line:
+    return row.spec, row.dataset, row.n_labeled, row.protocol, row.method
+
+
+def _without_commit(row: ResultRow) -> ResultRow:
+    return replace(row, versions={name: version for name, version in row.versions.items() if name != "commit"})
+
+
+def complete_splits(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """The rows of splits that all methods of their setting have finished: those of a stopped run without its last split."""
+    found: dict[tuple[str, str, int, str], dict[str, set[int]]] = {}
+    for row in with_score(rows, "accuracy"):
+        found.setdefault(_line(row)[:-1], {}).setdefault(row.method, set()).add(row.split)
+    common = {where: set.intersection(*by_method.values()) for where, by_method in found.items()}
+    return [row for row in rows if row.split in common.get(_line(row)[:-1], ())]
 
 
 def _joined(splits: dict[int, int]) -> str:
@@ -75,7 +122,9 @@ def _joined(splits: dict[int, int]) -> str:
 def read_results(path: Path) -> list[ResultRow]:
     """The rows of the file, with accuracy, balanced accuracy and majority rate as their only scores."""
     text = path.read_text().splitlines()
-    found = dict(re.findall(r"([\w-]+) ([\w.]+)(?:,|$)", text[1].removeprefix("# ")))
+    found = dict(re.findall(r"([\w-]+) ([\w.]+(?: and [\w.]+)*)(?:,|$)", text[1].removeprefix("# ")))
+    whole = LINE.fullmatch(text[0])  # of lines that do not name a commit of their own
+    found |= {"commit": whole["commit"]} if whole else {}
     lines = list(csv.DictReader(line for line in text if not line.startswith("#")))
     majority = {_where(line): line["correct"].split() for line in lines if line["method"] == MAJORITY_CLASS}
     rows = []
@@ -93,7 +142,7 @@ def read_results(path: Path) -> list[ResultRow]:
                         method=line["method"],
                         protocol=line["protocol"],
                         status="done",
-                        versions=found,
+                        versions=found | ({"commit": line["commit"]} if line.get("commit") else {}),
                         settings={"kernel": line["kernel"]},
                         accuracy=int(count) / n_test,
                         balanced_accuracy=int(balanced[split]) / BALANCED_UNIT if balanced else None,
@@ -129,23 +178,81 @@ def _by_dataset(panels: Iterable[CurvePanel]) -> dict[str, list[CurvePanel]]:
 
 def figure_text(rows: Sequence[ResultRow]) -> list[str]:
     """Paragraphs with the figures, and which curves fall."""
-    counts = sorted({panel.facts for panel in curve_panels(rows)})
+    counts = sorted({f"{panel.protocol}: {panel.facts}" for panel in curve_panels(rows)})
     paragraphs = [
-        f"{' or '.join(counts)} of each data set; bands, from {MIN_BAND_SPLITS} splits on, are the "
-        f"{100 * BAND_CONFIDENCE:.0f} % interval of the mean for other splits of the same rows. The paper's methods are in "
-        "color, the others in gray."
+        f"{'; '.join(counts)} of each data set. Bands, from {MIN_BAND_SPLITS} splits on, are the {100 * BAND_CONFIDENCE:.0f} % "
+        "interval of the mean for other splits of the same rows. The paper's method is yellow, solid as completed and dotted "
+        "as printed, our default blue; the paper's baselines have colors of their own, all others are gray."
     ]
-    for dataset, panels in _by_dataset(curve_panels(rows)).items():
+    for dataset in _by_dataset(curve_panels(rows)):
         paragraphs.append(f"![Accuracy against the number of labels, {dataset_title(dataset)}](figure2-{dataset}.svg)")
-        paragraphs += [f"{panel.title}. {panel.falls or 'No mean falls.'}" for panel in panels]
     return paragraphs
 
 
-def claim_list(claims: Iterable[Claim]) -> list[str]:
-    """Items of a Markdown list: each claim with its verdicts, then every setting."""
-    items = []
-    for claim in claims:
-        if claim.findings:
-            items.append(f"- **{claim.text}** {claim.sentence}.")
-            items += [f"  - {found.where}: **{found.verdict.label}**; {found.evidence}" for found in claim.findings]
-    return items
+def paper_table(rows: Sequence[ResultRow], protocol: str) -> str:
+    """Table 1 under a protocol with the paper's methods and our default, in Markdown; the paper's results in brackets."""
+    columns = {s.dataset: members for s, members in by_setting(rows, "table1").items() if s.protocol == protocol}
+    head = ["", *(f"{dataset}, {members[0].n_labeled} labels" for dataset, members in columns.items())]
+    lines = {
+        MAJORITY_CLASS: [_percent(summarize_values(row.majority_rate for row in group)) for group in columns.values()]
+    }
+    for title, names in PAGE_METHODS.items():
+        cells = [_paper_cell(dataset, group, names) for dataset, group in columns.items()]
+        if set(cells) != {"–"}:
+            lines[title] = cells
+    table = [head, ["---"] * len(head), *([title, *cells] for title, cells in lines.items())]
+    return "\n".join(f"| {' | '.join(line)} |" for line in table)
+
+
+def _paper_cell(dataset: str, members: Sequence[ResultRow], names: Sequence[str]) -> str:
+    found = summaries(members, "accuracy")
+    method = next((name for name in names if name in found), None)
+    if method is None:
+        return "–"
+    paper = paper_result(dataset, members[0].n_labeled, method)
+    return _percent(found[method]) + (f" [{paper.mean} ± {paper.deviation}]" if paper else "")
+
+
+def _percent(summary: Summary) -> str:
+    return f"{100 * summary.mean:.1f} ± {100 * (summary.deviation or 0.0):.1f}"
+
+
+def claim_tables(claims: Sequence[ComparedClaim]) -> str:
+    """A Markdown table for each claim: a line for each setting, a column for each version, numbers with signs of verdicts.
+
+    Of the paper's protocol, or of the default parameters if there are too few splits of it; differences between methods also
+    with all thresholds at the labels' shares.
+    """
+    kinds = {
+        (where.rpartition(", ")[2], finding.verdict.kind)
+        for compared in claims
+        for where, found in compared.lines
+        for finding in found
+        if finding is not None
+    }
+    is_decided = any(protocol == "tuned" and kind != "few" for protocol, kind in kinds)
+    main = "tuned" if is_decided else "defaults"
+    parts = []
+    for compared in claims:
+        shown = (main, "shares") if compared.claim.effect == DIFFERENCE else (main,)
+        lines = [line for line in compared.lines if line[0].rpartition(", ")[2] in shown]
+        if lines:
+            head = [compared.claim.effect, *compared.versions]
+            cells = [
+                [_short(where), *(_verdict_cell(compared, finding) for finding in found)] for where, found in lines
+            ]
+            table = "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *cells])
+            parts.append(f"**{compared.claim.text}**\n\n{table}")
+    return "\n\n".join(parts)
+
+
+def _short(where: str) -> str:
+    """Data set and protocol of a setting."""
+    title, protocol = where.split(",")[0].split(" (")[0], where.rpartition(", ")[2]
+    return f"{next(name for name, known in DATASET_TITLES.items() if known == title)}, {protocol}"
+
+
+def _verdict_cell(compared: ComparedClaim, finding: Finding | None) -> str:
+    if finding is None:
+        return "–"
+    return f"{compared.claim.format_effect(finding.effect)} {VERDICT_SIGNS[finding.verdict.kind]}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
 import sys
 import time
 import warnings
@@ -34,6 +35,7 @@ from cmvmed.demo.stage_recorder import StageRecorder
 from experiments.methods import Candidate, Method
 from experiments.result_rows import Key, ResultRow, failed_row
 from experiments.scores import class_scores, compute_scores
+from experiments.shared_search import SharedSearch, can_share
 from experiments.tasks import IntArray, Matrix, Split
 
 Array = NDArray[np.float64]
@@ -45,9 +47,17 @@ PROCESS = Path("/proc/self")
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Versions of the packages that the results depend on."""
+    """Versions of the packages that the results depend on, and the commit of the code."""
     packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return {"cmvmed": __version__, **packages, "python": ".".join(map(str, sys.version_info[:3]))}
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"cmvmed": __version__, **packages, "python": python, "commit": commit()}
+
+
+def commit() -> str:
+    """The commit of the repository, with "-dirty" if files were changed since; "unknown" outside of one."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=7"]
+    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
 
 
 def evaluate(key: Key, method: Method, split: Split) -> ResultRow:
@@ -113,14 +123,23 @@ def tuned_estimator(candidate: Candidate, split: Split) -> BaseEstimator:
     One parameter after the other, in the order of the grid: the value with the highest accuracy, given the parameters
     that are selected already; the default if no value is better. The cost is the sum of the numbers of values.
     """
-    best, accuracy = candidate.estimator, cross_validated_accuracy(candidate.estimator, split)
+    best, measure = candidate.estimator, held_out_accuracy(candidate.estimator, split)
+    accuracy = measure(best)
     for name, values in candidate.grid.items():
         trials = [clone(best).set_params(**{name: value}) for value in values[1:]]
         for trial in trials:
-            found = cross_validated_accuracy(trial, split)
+            found = measure(trial)
             if found > accuracy:
                 best, accuracy = trial, found
     return clone(best)
+
+
+def held_out_accuracy(estimator: BaseEstimator, split: Split) -> Callable[[BaseEstimator], float]:
+    """What measures trials of an estimator by their held-out labels; those of the paper's method share their kernels."""
+    if not can_share(estimator):
+        return partial(cross_validated_accuracy, split=split)
+    folds = [test for _, test in labeled_folds(split.y).split(split.X, split.y)]
+    return SharedSearch(estimator, split, folds).accuracy
 
 
 def cross_validated_accuracy(estimator: BaseEstimator, split: Split) -> float:

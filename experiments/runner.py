@@ -3,9 +3,9 @@
 Rows that two experiments have in common, such as Table 1 and Figure 2 at the numbers of labels of the table, are
 computed once.
 
-Splits are drawn in this process and sent to worker processes or to a Dask cluster, which need no data files. They are
-processed in random order, so that the remaining time can be estimated and several processes with one store share the
-work.
+Splits are drawn in this process and sent to worker processes or to a Dask cluster, which need no data files. Split 0 of
+all data sets and numbers of labels comes first, so that a run that is stopped leaves complete splits. Within a split
+the order is random, so that several processes with one store share the work.
 """
 
 from __future__ import annotations
@@ -134,9 +134,10 @@ def copy_shared_rows(wanted: Mapping[Key, Method], store: ResultStore) -> None:
 
 
 def _jobs(wanted: Mapping[Key, Method], finished: set[Key]) -> Iterator[Job]:
-    """Jobs in random order of splits; keys that are added to ``finished`` in the meantime are skipped."""
+    """Jobs split by split, in random order within a split; keys added to ``finished`` in the meantime are skipped."""
     groups = [list(keys) for _, keys in groupby(sorted(wanted.keys() - finished), key=lambda key: key[:4])]
     random.SystemRandom().shuffle(groups)
+    groups.sort(key=lambda keys: keys[0].split)
     for group in groups:
         pending = [key for key in group if key not in finished]
         if not pending:

@@ -102,7 +102,8 @@ SILENT = (
 )
 BESIDE = ("benchmarks", "experiments")  # folders of the repository that the package must not know
 # What the experiments may import beside public names: pages and their charts, files and processes that are safe to kill,
-# what loaders share, the callback that records stages, and the errors and exit codes of commands.
+# what loaders share, the callback that records stages, the errors and exit codes of commands, and what a search needs whose
+# trials share factorizations.
 FOR_EXPERIMENTS = (
     *PUBLIC,
     "pages",
@@ -111,6 +112,12 @@ FOR_EXPERIMENTS = (
     "cli.main",
     "datasets.bunch",
     "demo.stage_recorder",
+    "auto.cross_fitting",
+    "core.annealing",
+    "core.full_kernel",
+    "core.problem",
+    "estimators._settings",
+    "views.view_kernel",
 )
 
 

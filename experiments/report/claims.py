@@ -1,4 +1,4 @@
-"""Which of the paper's claims hold, decided from the rows by a stated rule for every setting; and the algorithm as printed."""
+"""Which of the paper's claims hold for CMV-MED, decided from the rows by a stated rule for every setting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import sqrt
 import numpy as np
 from scipy import stats
 
-from cmvmed.pages.formatting import join_names, plural
+from cmvmed.pages.formatting import plural
 from experiments.comparison import (
     BaselineComparison,
     deviation_ratio_interval,
@@ -18,14 +18,12 @@ from experiments.comparison import (
     scores_by_split,
 )
 from experiments.experiment import PAPER_SPLITS, SUBSTITUTES, PaperResult, paper_result
-from experiments.methods import CMV_MED, CMV_MED_PRINTED, MV_MED, SINGLE_VIEW_PREFIX, SVM_2K, without_kernel
+from experiments.methods import CMV_MED, MV_MED, SINGLE_VIEW_PREFIX, SVM_2K, without_kernel
 from experiments.report.grouping import (
     Setting,
     Summary,
     by_setting,
     dataset_title,
-    format_percent,
-    is_paper_baseline,
     summaries,
     with_score,
 )
@@ -48,6 +46,7 @@ from experiments.report.significance import (
 )
 from experiments.result_rows import ResultRow
 
+DIFFERENCE = "difference in points"  # of accuracies of two methods
 MAX_SIMILAR_DIFFERENCE = 0.02  # of accuracies that are called similar
 
 
@@ -78,7 +77,7 @@ class Claim:
     rule: str
     spec: str
     findings: tuple[Finding, ...]
-    effect: str = "difference in points"
+    effect: str = DIFFERENCE
     format_effect: Callable[[float], str] = format_points
 
     @property
@@ -239,43 +238,3 @@ def _paper_finding(setting: Setting, ours: Summary, deviation: float, paper: Pap
         f"paper, {format_points(difference)} points, {format_interval((low, high))}, {plural(ours.n, 'split')}"
     )
     return Finding(setting_label(setting), guarded(verdict, ours.n), evidence, difference, (low, high), ours.n)
-
-
-@dataclass(frozen=True)
-class PrintedLine:
-    """One setting: both accuracies, their difference, and the paper's baselines that the printed one does not beat."""
-
-    where: str
-    printed: str
-    complete: str
-    difference: str
-    verdict: Verdict
-    unbeaten: str
-
-
-def printed_lines(rows: Sequence[ResultRow]) -> tuple[PrintedLine, ...]:
-    """A line for each setting of Table 1 with results of both algorithms."""
-    members = by_setting(rows, "table1")
-    of_printed = comparisons(rows, reference=CMV_MED_PRINTED)
-    lines = []
-    for setting, baselines in comparisons(rows).items():
-        printed = next((entry for entry in baselines if entry.baseline == CMV_MED_PRINTED), None)
-        if printed is None:
-            continue
-        means = summaries(members[setting], "accuracy")
-        unbeaten = [
-            entry.baseline
-            for entry in of_printed.get(setting, [])
-            if is_paper_baseline(entry.baseline) and entry.paired.mean_difference <= 0.0
-        ]
-        lines.append(
-            PrintedLine(
-                setting_label(setting),
-                format_percent(means[CMV_MED_PRINTED]),
-                format_percent(means[CMV_MED]),
-                format_points(printed.paired.mean_difference),
-                comparison_verdict(printed),
-                join_names(sorted(unbeaten)),
-            )
-        )
-    return tuple(lines)

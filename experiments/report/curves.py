@@ -19,7 +19,7 @@ from cmvmed.pages.formatting import DASH, plural
 from cmvmed.pages.rendering import read_template
 from cmvmed.pages.svg import Element, element, text_element, to_markup
 from experiments.comparison import mean_interval, scores_by_split, train_test_ratio
-from experiments.methods import CMV_MED
+from experiments.methods import CMV_MED, without_kernel
 from experiments.report.grouping import (
     Setting,
     by_setting,
@@ -132,8 +132,10 @@ def curve_panels(rows: Sequence[ResultRow]) -> tuple[CurvePanel, ...]:
 
 
 def curve_style(method: str, methods: Sequence[str]) -> str:
-    """Style of a curve; all single views but the first are dashed."""
+    """Style of a curve; all single views but the first are dashed, and our default has its color with any kernel."""
     style = method_style(method)
+    if without_kernel(method) == CMV_MED and CMV_MED not in methods:
+        return method_style(CMV_MED)
     singles = [name for name in methods if method_style(name) == "single"]
     return "single second" if style == "single" and singles.index(method) > 0 else style
 
@@ -142,14 +144,15 @@ def _curve_panel(dataset: str, protocol: str, by_count: dict[int, list[ResultRow
     counts = tuple(sorted(by_count))
     columns = {count: summaries(by_count[count], "accuracy") for count in counts}
     methods = sorted({method for column in columns.values() for method in column}, key=method_position)
-    n_splits = len({row.split for members in by_count.values() for row in members if row.status == "done"})
+    sizes = [len({row.split for row in members if row.status == "done"}) for members in by_count.values()]
+    n_splits = plural(max(sizes), "split") if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)} splits"
     title = f"{dataset_title(dataset)}, {protocol}"
     values = {count: values_by_method(by_count[count], "accuracy") for count in counts}
     curves = [_curve(method, curve_style(method, methods), values) for method in methods]
     chart = Chart(
         slug("figure", CURVE_EXPERIMENT, dataset, protocol),
         f"Accuracy against the number of labels on {title}",
-        f"Mean accuracy in percent over {plural(n_splits, 'split')} at {counts[0]} to {counts[-1]} labels, with bands of "
+        f"Mean accuracy in percent over {n_splits} at {counts[0]} to {counts[-1]} labels, with bands of "
         f"the {100 * BAND_CONFIDENCE:.0f} % interval of the mean; the following table contains the same numbers.",
         "labeled rows",
         "accuracy on held-out rows, %",
@@ -159,7 +162,7 @@ def _curve_panel(dataset: str, protocol: str, by_count: dict[int, list[ResultRow
         protocol=protocol,
         title=title,
         falls=falls_sentence(falls(by_count)),
-        facts=plural(n_splits, "split"),
+        facts=n_splits,
         label_counts=counts,
         lines=tuple(
             CurveLine(method, method_style(method), tuple(format_percent(columns[n].get(method)) for n in counts))

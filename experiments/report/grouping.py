@@ -171,8 +171,14 @@ def format_percent(summary: Summary | None) -> str:
 
 
 def method_style(method: str) -> str:
-    """Style of a method: a color for each of the paper's methods, gray for the others and for other kernels."""
+    """Style of a method: a color for each of the paper's methods and for our default, gray for the others and other kernels."""
     if method.startswith(SINGLE_VIEW_PREFIX) and method == without_kernel(method):
         return "single"
-    styles = {CMV_MED: "complete", CMV_MED_PRINTED: "printed", MV_MED: "mvmed", SVM_2K: "svm2k"}
+    styles = {
+        CMV_MED: "complete",
+        CMV_MED_PAPER: "completed",
+        CMV_MED_PRINTED: "printed",
+        MV_MED: "mvmed",
+        SVM_2K: "svm2k",
+    }
     return styles.get(method, OTHER)

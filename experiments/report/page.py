@@ -11,7 +11,7 @@ from cmvmed.pages.rendering import render
 from experiments.comparison import compare_with_baselines
 from experiments.experiment import EXPERIMENTS, PAPER_SOURCE, PROTOCOLS, TABLE_1, Experiment
 from experiments.methods import CMV_MED, MAJORITY_CLASS, METHODS, SINGLE_VIEW_PREFIX, each_view_name
-from experiments.report.claims import printed_lines, table_claims
+from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
 from experiments.report.curves import (
     BAND_CONFIDENCE,
@@ -34,7 +34,8 @@ from experiments.report.grouping import (
 from experiments.report.number_text import format_interval, format_points
 from experiments.report.projection import LEVELS, N_LABELED, N_ROWS, example, projection_panels
 from experiments.report.significance import comparisons, rank_panels, significance_panels, too_few_splits
-from experiments.report.tables import accuracy_cards, best_methods, cost_tables
+from experiments.report.tables import accuracy_cards, cost_tables
+from experiments.report.versions import VERSIONS, compared_claims, rows_of_version, wins, wins_phrase
 from experiments.result_rows import ResultRow
 
 PROGRAM = ("python", "-m", "experiments")
@@ -104,23 +105,11 @@ def main_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
 
 
 def headline(rows: Sequence[ResultRow]) -> list[str]:
-    """On how many data sets CMV-MED has a higher mean accuracy than other methods, under each protocol."""
-    by_protocol: dict[str, list[tuple[str, bool, list[str]]]] = {}  # title, better than the paper's baselines, best
-    for setting, members in _settings_with_reference(rows):
-        means = {method: entry.mean for method, entry in summaries(members, "accuracy").items()}
-        ahead = all(means[CMV_MED] > mean for method, mean in means.items() if is_paper_baseline(method))
-        entry = dataset_title(setting.dataset), ahead, best_methods(members)
-        by_protocol.setdefault(setting.protocol, []).append(entry)
-    return [_sentence(protocol, entries) for protocol, entries in by_protocol.items()]
-
-
-def _sentence(protocol: str, entries: Sequence[tuple[str, bool, list[str]]]) -> str:
-    others = [f"{title} ({join_names(best)})" for title, _, best in entries if CMV_MED not in best]
-    return (
-        f"{_protocol_phrase(protocol)} {CMV_MED} has a higher mean accuracy than the paper’s baselines on "
-        f"{sum(ahead for _, ahead, _ in entries)} of {plural(len(entries), 'data set')}, and the highest of all methods "
-        f"on {len(entries) - len(others)}{f'; others are best on {join_names(others)}' if others else ''}."
-    )
+    """On how many data sets each version of the method is ahead of the paper's baselines, under each protocol."""
+    return [
+        f"{_protocol_phrase(protocol)} CMV-MED has a higher mean accuracy than all of the paper’s baselines: {wins_phrase(found)}."
+        for protocol, found in wins(main_rows(rows)).items()
+    ]
 
 
 def _settings_with_reference(rows: Sequence[ResultRow]) -> list[tuple[Setting, list[ResultRow]]]:
@@ -143,27 +132,22 @@ class Lead:
 
 @dataclass(frozen=True)
 class LeadTable:
-    """The differences of all data sets, under each protocol."""
+    """The differences in every setting, for each version of the method."""
 
-    protocols: tuple[str, ...]
+    versions: tuple[str, ...]
     lines: tuple[tuple[str, tuple[Lead | None, ...]], ...]
 
 
 def lead_table(rows: Sequence[ResultRow]) -> LeadTable:
-    """How far CMV-MED is ahead of the strongest of the paper's baselines."""
-    cells: dict[tuple[str, int], dict[str, Lead]] = {}
-    for setting, members in _settings_with_reference(rows):
-        lead = _lead(members)
-        if lead is not None:
-            cells.setdefault((setting.dataset, setting.n_labeled), {})[setting.protocol] = lead
-    protocols = sorted({name for line in cells.values() for name in line}, key=lambda n: sort_position(n, PROTOCOLS))
-    return LeadTable(
-        tuple(protocols),
-        tuple(
-            (f"{dataset_title(dataset)}, {plural(n_labeled, 'label')}", tuple(line.get(name) for name in protocols))
-            for (dataset, n_labeled), line in cells.items()
-        ),
-    )
+    """How far each version is ahead of the strongest of the paper's baselines."""
+    cells: dict[str, dict[str, Lead]] = {}
+    for version in VERSIONS:
+        for setting, members in _settings_with_reference(rows_of_version(rows, version)):
+            lead = _lead(members)
+            if lead is not None:
+                cells.setdefault(setting.title, {})[version] = lead
+    lines = tuple((title, tuple(line.get(name) for name in VERSIONS)) for title, line in cells.items())
+    return LeadTable(tuple(VERSIONS), lines)
 
 
 def _lead(members: Sequence[ResultRow]) -> Lead | None:
@@ -245,14 +229,14 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
     if not rows:
         raise ValueError("There are no results to report; `python -m experiments table1` creates them.")
     methods = [row for row in rows if row.method != MAJORITY_CLASS]  # shown as a rate, not as a method
-    claims = (*table_claims(methods), *curve_claims(methods))
+    claims = [*compared_claims(methods, table_claims), *compared_claims(methods, curve_claims)]
     sections = {
         "facts": facts(rows),
         "headline": headline(methods),
         "leads": lead_table(methods),
         "warning": too_few_splits(comparisons(methods)),
-        "claims": [claim for claim in claims if claim.findings],
-        "undecided": [claim for claim in claims if not claim.findings],
+        "claims": [claim for claim in claims if claim.lines],
+        "undecided": [claim for claim in claims if not claim.lines],
         "projection": projection_panels(example()),
         "contour_levels": ", ".join(f"{level:g}" for level in LEVELS),
         "projection_rows": N_ROWS,
@@ -264,7 +248,6 @@ def report_page(rows: Sequence[ResultRow], results: str = "results.sqlite") -> s
         "significance": significance_panels(methods),
         "ranks": rank_panels(methods),
         "costs": cost_tables(methods),
-        "printed": printed_lines(methods),
         "failures": failures(rows),
         "retry_commands": [
             f"{reproduce_command(rows, spec, results)} --retry-failed"

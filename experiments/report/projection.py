@@ -61,8 +61,8 @@ class Example:
 
 
 def divergence(q: Distribution, p: Distribution) -> float:
-    """KL(q ‖ p)."""
-    return float(rel_entr(q, p).sum())
+    """KL(q ‖ p), at least 0 also after rounding."""
+    return max(float(rel_entr(q, p).sum()), 0.0)
 
 
 def mean_divergence(q: Distribution, views: Sequence[Distribution], weights: Sequence[float]) -> float:

@@ -161,12 +161,6 @@ def _mark(mean: float, deviation: float, shape: str) -> Mark:
     return Mark(mean, (mean - deviation, mean + deviation), shape)
 
 
-def best_methods(members: Sequence[ResultRow]) -> list[str]:
-    """Methods with the highest mean accuracy, rounded as displayed."""
-    means = {method: round(entry.mean, 3) for method, entry in summaries(members, "accuracy").items()}
-    return [method for method, mean in means.items() if mean == max(means.values())]
-
-
 @dataclass(frozen=True)
 class CostTable:
     """Medians over the splits of one data set: fit under each protocol, prediction and memory under the first."""

@@ -231,9 +231,10 @@ def test_a_trial_that_fails_counts_as_not_working():
     assert comparison_peers.works(lambda: None)
 
 
-def suite_row(method, columns):
-    """Values of a method in the table over all draws."""
-    _, _, *rows = suite_table(SUITE, ["method", *columns]).splitlines()
+def suite_row(method, columns, draw=None):
+    """Values of a method in the table over all draws, or of one."""
+    text = SUITE if draw is None else f"### All draws\n\n{section(SUITE, f'Labels drawn: {draw}')}"
+    _, _, *rows = suite_table(text, ["method", *columns]).splitlines()
     row = next(row for row in rows if row.startswith(f"| {method} |"))
     return [cell.strip() for cell in row.strip("| ").split("|")][1:]
 
@@ -248,6 +249,17 @@ def test_the_sentences_of_the_readme_have_the_figures_of_the_suite():
     assert f"holds in {min(holds):.0f} to {max(holds):.0f} % of the fits" in text
     worst = min(float(share.split()[0]) for share in suite_row("cmvmed", [f"interval holds least: {k}" for k in kinds]))
     assert f"only in {worst:.0f} % on the worst set" in text
+    least = [f"interval holds least: {kind}" for kind in kinds]
+    share, name = min(
+        (cell.split() for cell in suite_row("cmvmed", least, "per_class")), key=lambda cell: float(cell[0])
+    )
+    assert f"the worst set {name[:-1]}, 27 classes; {share} % with labels per class)" in text
+    by_draw = [
+        float(suite_row("cmvmed", sensors, draw)[0]) - float(suite_row("extra_trees", sensors, draw)[0])
+        for draw in ("random", "per_class")
+        for sensors in [["unlabeled %: sensors"]]
+    ]
+    assert "({:.1f} with labels at random, {:.1f} per class)".format(*by_draw) in text
     goals = section(SUITE, "Goals: cmvmed").splitlines()
     to_trees = next(line for line in goals if line.startswith("| to extra_trees |")).split(" | ")[1]
     lead, lowest = re.fullmatch(r"\+([\d.]+) \((.*)\)", to_trees).groups()

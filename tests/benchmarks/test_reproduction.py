@@ -6,11 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.pages import wrapped_item, wrapped_paragraph
+from benchmarks.pages import wrapped_paragraph
 from benchmarks.provenance import RESULTS, ROOT
-from benchmarks.reproduction import claim_list, figure_text, figures, read_results, write_results
+from benchmarks.reproduction import (
+    claim_tables,
+    complete_splits,
+    figure_text,
+    figures,
+    paper_table,
+    read_results,
+    write_results,
+)
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
+from experiments.report.number_text import format_points
+from experiments.report.versions import compared_claims
 from experiments.summary import format_tables
 from tests.benchmarks.test_pages import part
 from tests.experiments.report.factory import curve_rows, failed_row, table_rows
@@ -31,6 +41,10 @@ def whole(rows):
     ]
 
 
+def tables(rows, decide):
+    return claim_tables(compared_claims(rows, decide))
+
+
 @pytest.mark.slow
 def test_tables_and_claims_are_the_same_after_writing_and_reading(tmp_path):
     table, curves = whole(table_rows(11, ("webkb", "ads"))), whole(curve_rows(11))
@@ -42,9 +56,9 @@ def test_tables_and_claims_are_the_same_after_writing_and_reading(tmp_path):
     assert format_tables(sorted(of_table, key=lambda row: row.key)) == format_tables(
         sorted(table, key=lambda row: row.key)
     )
-    assert claim_list(table_claims(of_table)) == claim_list(table_claims(table))
+    assert tables(of_table, table_claims) == tables(table, table_claims)
     of_figure = [row for row in read if row.spec == "figure2"]
-    assert claim_list(curve_claims(of_figure)) == claim_list(curve_claims(curves))
+    assert tables(of_figure, curve_claims) == tables(curves, curve_claims)
     assert figures(of_figure) == figures(curves)
 
 
@@ -87,12 +101,56 @@ def test_figures_of_the_documentation_are_those_of_the_results():
     shown = part("docs/reproduction.md", "figure2")
     assert shown == "\n\n".join(map(wrapped_paragraph, figure_text(of_figure)))
     assert all(f"]({name})" in shown for name in drawn)
-    claims = "\n".join(map(wrapped_item, claim_list(curve_claims(of_figure))))
-    assert part("docs/reproduction.md", "curve_claims") == claims
+    assert part("docs/reproduction.md", "curve_claims") == tables(of_figure, curve_claims)
 
 
-def test_claims_of_table_1_are_those_of_the_results():
+def test_claims_and_tables_of_table_1_are_those_of_the_results():
     of_table = [row for row in ROWS if row.spec == "table1"]
-    if not of_table:
-        pytest.skip("the result file has no rows of Table 1")
-    assert part("docs/reproduction.md", "claims") == "\n".join(map(wrapped_item, claim_list(table_claims(of_table))))
+    assert part("docs/reproduction.md", "claims") == tables(of_table, table_claims)
+    assert part("docs/reproduction.md", "table1") == paper_table(of_table, "tuned")
+
+
+def test_the_table_of_the_page_has_means_and_the_results_of_the_paper():
+    rows = whole(table_rows(3, ("webkb",), ("tuned",)))
+    lines = dict(line.strip("| ").split(" | ") for line in paper_table(rows, "tuned").splitlines()[2:])
+    printed = [100 * row.accuracy for row in rows if row.method == "CMV-MED as printed"]
+    assert lines["CMV-MED as printed"].startswith(f"{sum(printed) / 3:.1f} ± ")
+    assert lines["SVM-2K"].endswith("[79.0 ± 10.0]")
+    assert lines["majority class"] == "78.6 ± 0.0"
+    assert "CMV-MED, our default, rbf" not in lines
+
+
+def test_a_claim_has_a_line_for_each_setting_and_a_verdict_for_each_version():
+    rows = whole(table_rows(11, ("webkb",), ("tuned", "defaults")))
+    first = tables(rows, table_claims).split("\n\n")[1].splitlines()
+    assert first[0] == "| difference in points | as printed | completed | our default |"
+    assert len(first) == 3  # default parameters are left out, since there are enough splits of the paper's protocol
+    _, _, finding = compared_claims(rows, table_claims)[0].lines[-1][1]
+    assert finding.verdict.kind == "yes"
+    ours = f"{format_points(finding.effect)} ✓"
+    assert first[2].startswith("| webkb, tuned | ")
+    assert first[2].endswith(f" | – | {ours} |")  # the factory has no completed one
+
+
+def test_claims_are_about_the_default_parameters_if_few_splits_are_tuned():
+    rows = [*table_rows(11, ("webkb",), ("defaults",)), *table_rows(3, ("webkb",), ("tuned",))]
+    lines = tables(rows, table_claims).splitlines()
+    assert any(line.startswith("| webkb, defaults | ") for line in lines)
+    assert not any(line.startswith("| webkb, tuned | ") for line in lines)
+
+
+def test_the_last_split_of_a_stopped_run_is_left_out():
+    rows = table_rows(3, ("webkb",), ("tuned",))
+    stopped = [row for row in rows if row.split < 2 or row.method == "SVM-2K"]
+    assert {row.split for row in complete_splits(stopped)} == {0, 1}
+    assert complete_splits(rows) == rows
+
+
+def test_lines_keep_the_commit_that_they_were_measured_with(tmp_path):
+    path, rows = tmp_path / "results.csv", whole(table_rows(2, ("webkb",), ("tuned",)))
+    write_results(path, [replace(row, versions={**row.versions, "commit": "aaaaaaa"}) for row in rows])
+    again = [row for row in rows if row.method == "SVM-2K"]
+    write_results(path, [replace(row, versions={**row.versions, "commit": "bbbbbbb"}) for row in again])
+    commits = {row.method: row.versions["commit"] for row in read_results(path)}
+    assert commits.pop("SVM-2K") == "bbbbbbb"
+    assert set(commits.values()) == {"aaaaaaa"}

@@ -34,6 +34,25 @@ def column(*values):
     return np.array(values, dtype=float)[:, None]
 
 
+def disagreement(A, mean, difference):
+    """The consensus term of one row without variance, for two views of scores mean ± difference, and its center q."""
+    return 0.5 * (A(mean + difference) + A(mean - difference)) - A(mean)
+
+
+def check_lenient_where_confident(A):
+    """The paper's claim (section 3): equal differences of log-odds cost less, the surer the views are; agreement costs nothing."""
+    mean = np.linspace(0.0, 8.0, 33)
+    for difference in (0.5, 2.0, 4.0):
+        assert (np.diff(disagreement(A, mean, difference)) < 0.0).all()
+    np.testing.assert_allclose(disagreement(A, mean, 1e-3), 0.5e-6 * logistic_curvature(mean), rtol=1e-4, atol=1e-14)
+    np.testing.assert_allclose(disagreement(A, mean, 0.0), 0.0, atol=1e-15)
+
+
+def test_disagreement_costs_less_where_views_are_confident():
+    check_lenient_where_confident(log_partition)
+    rejects(check_lenient_where_confident, lambda f: f**2 / 8.0)  # which costs the same everywhere
+
+
 def check_derivatives(A, curvature):
     """The curvature is A'' and A is even with A(0) = log 2."""
     f, h = np.linspace(-6.0, 6.0, 61), 1e-4

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cmvmed import CMVMED, config_context
-from cmvmed.auto.approximation import MAX_ROWS_WITHOUT_LOW_RANK, choose_approximation, default_components
+from cmvmed.auto.approximation import MAX_RESIDUAL, MAX_ROWS_WITHOUT_LOW_RANK, choose_approximation, default_components
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.data.validation import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
@@ -110,6 +110,42 @@ def test_few_landmarks_stay_close_and_report_their_error():
     for name in views:
         assert low_rank.approximation_["rank"][name] == 301
         assert 0.0 < low_rank.approximation_["residual"][name] < coarse.approximation_["residual"][name] < 1.0
+
+
+NARROW = {"kernel": "rbf", "gamma": "5*median"}  # a kernel that few landmarks do not span
+
+
+@pytest.fixture
+def few_landmarks():
+    """20 landmarks by default, from 100 unlabeled rows on."""
+    with tuning_context(replace(Tuning(), max_exact_rows=100, min_components=20, max_components=20)):
+        yield
+
+
+def test_landmarks_double_while_they_miss_too_much_of_a_kernel(few_landmarks):
+    X, y, _, views = draw_task()
+    smooth = CMVMED(views=views, kernel="linear", members=None).fit(X, y)
+    assert smooth.approximation_["n_components"] == 20
+    with pytest.warns(UserWarning, match=r"landmark rows miss \d\d% of the kernel of view .*approximation=\"exact\""):
+        narrow = CMVMED(views=views, members=None, **NARROW).fit(X, y)
+    assert narrow.approximation_["n_components"] == 40  # twice the most
+    assert min(narrow.approximation_["residual"].values()) > MAX_RESIDUAL
+
+
+def test_all_rows_are_landmarks_if_fewer_miss_too_much(few_landmarks):
+    X, y, _, views = draw_task()
+    with tuning_context(replace(Tuning(), max_exact_rows=100, min_components=100, max_components=200)):
+        grown = CMVMED(views=views, members=None, **NARROW).fit(X, y)
+    exact = CMVMED(views=views, members=None, approximation="exact", **NARROW).fit(X, y)
+    assert grown.approximation_["n_components"] == len(y)
+    np.testing.assert_allclose(grown.label_distributions_, exact.label_distributions_, rtol=0.0, atol=1e-6)
+
+
+def test_a_given_number_of_landmarks_is_kept_and_not_warned_of(few_landmarks):
+    X, y, _, views = draw_task()
+    model = CMVMED(views=views, members=None, approximation=20, **NARROW).fit(X, y)
+    assert model.approximation_["n_components"] == 20
+    assert min(model.approximation_["residual"].values()) > MAX_RESIDUAL
 
 
 def test_single_precision_changes_no_probability_by_much(monkeypatch):

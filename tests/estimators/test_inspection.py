@@ -53,7 +53,7 @@ def weighted_divergence(q, views, weights):
 
 def check_is_geometric_mean(model, X, weights):
     views = list(model.predict_proba_by_view(X).values())
-    q = model.predict_proba(X)
+    q = model.predict_proba_by_member(X)["consensus"]
     log_mean = sum(weight * np.log(p) for weight, p in zip(weights, views, strict=True))
     np.testing.assert_allclose(q, softmax(log_mean, axis=1), rtol=0.0, atol=1e-10)
     least = weighted_divergence(q, views, weights)
@@ -70,7 +70,16 @@ def check_is_geometric_mean(model, X, weights):
 def test_the_consensus_is_the_normalized_geometric_mean_of_the_views(data, settings):
     model = CMVMED(**(CONSENSUS | settings)).fit(data.X, data.y)
     check_is_geometric_mean(model, data.X, [0.75, 0.25])
+    np.testing.assert_allclose(
+        model.predict_proba(data.X), model.predict_proba_by_member(data.X)["consensus"], rtol=0.0, atol=1e-12
+    )
     rejects(check_is_geometric_mean, model, data.X, [0.5, 0.5])
+
+
+def test_the_consensus_is_so_as_one_of_several_members_too(data):
+    model = CMVMED(**(CONSENSUS | {"members": ["views", "consensus"]})).fit(data.X, data.y)
+    check_is_geometric_mean(model, data.X, [0.75, 0.25])
+    assert np.abs(model.predict_proba(data.X) - model.predict_proba_by_member(data.X)["consensus"]).max() > 1e-3
 
 
 def test_the_mean_of_the_views_probabilities_is_another_distribution(data):

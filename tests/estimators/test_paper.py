@@ -20,6 +20,7 @@ OF_PAPER = {
     "members": None,
     "max_iter": 100,
     "algorithm": "bohning",
+    "approximation": "exact",
 }
 
 

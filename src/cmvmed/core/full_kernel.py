@@ -8,7 +8,8 @@ is σ² times K-tilde of paper eqs. (6) and (7).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import TypeVar
 
@@ -75,6 +76,16 @@ class SpectralView:
         scaled = self.root * blocks.UU * self.root.T if is_weighted else blocks.UU
         self.omega, self.Q = _factorized(eigen_psd, scaled, blocks.view)
         self.G = narrow_product(self.Q.T, self.root * blocks.UL)  # (u, l)
+        self._keep_gaussians()
+
+    def with_prior_variance(self, prior_variance: float) -> "SpectralView":
+        """The same view with another σ², and the same eigendecomposition."""
+        other = copy(self)
+        other.blocks = replace(self.blocks, prior_variance=prior_variance)
+        other._keep_gaussians()
+        return other
+
+    def _keep_gaussians(self) -> None:
         self._conditioned = lru_cache(KEPT_GAUSSIANS)(partial(SpectralConditioned, self))
 
     def condition(self, lam: float, a: Array) -> Conditioned:
@@ -135,6 +146,10 @@ class CholeskyView:
 
     def __init__(self, blocks: KernelBlocks) -> None:
         self.blocks = blocks
+
+    def with_prior_variance(self, prior_variance: float) -> "CholeskyView":
+        """The same view with another σ²."""
+        return CholeskyView(replace(self.blocks, prior_variance=prior_variance))
 
     def condition(self, lam: float, a: Array) -> Conditioned:
         """The Gaussian at ``lam`` and curvature ``a`` (u,)."""

@@ -173,7 +173,7 @@ def approximation_summary(fit: FitViews, continued: Continued | None) -> dict[st
     }
     summary = {
         "kind": approximation.kind,
-        "n_components": approximation.n_components,
+        "n_components": max(basis.n_landmarks for basis in fit.bases),
         "rank": {view.settings.name: basis.rank for view, basis in zip(fit.views, fit.bases, strict=True)},
         "residual": lost,
     }

@@ -1,6 +1,6 @@
 """What a fit tells its user: its progress, through the callbacks of scikit-learn, and warnings at its end."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from cmvmed._warnings import warn_user
+from cmvmed.auto.approximation import MAX_RESIDUAL
 from cmvmed.auto.consensus_weight import mean_agreement
 from cmvmed.auto.plan import ChosenPlan
 from cmvmed.core.annealing import AnnealingResult
@@ -73,12 +74,21 @@ def warn_of_fit(
     result: AnnealingResult,
     pool: PoolFit,
     training: TrainingData,
+    missed: Mapping[str, float],
     *,
     complete: bool,
 ) -> None:
-    """Warn of all that a user should know of a fit; ``complete`` if all rows are in memory."""
+    """Warn of all that a user should know of a fit.
+
+    Parameters
+    ----------
+    missed : by view, the part of its kernel that landmarks miss whose number the user did not choose
+    complete : whether all rows are in memory
+    """
     for message, category in fit_warnings(result, chosen.settings.max_iter, training, complete=complete):
         warn_user(message, category)
+    for message in landmark_warnings(missed):
+        warn_user(message)
     for message in label_warnings(chosen, pool, training):
         warn_user(message)
 
@@ -104,6 +114,17 @@ def fit_warnings(
         yield NO_VIEW_WARNING.format(without_views), UserWarning
     if result.consensus_weight > 0.0:
         yield from _lost_classes(result, training)
+
+
+def landmark_warnings(missed: Mapping[str, float]) -> Iterator[str]:
+    """That landmarks miss much of the kernel of a view."""
+    worst = max(missed, key=missed.__getitem__, default=None)
+    if worst is not None and missed[worst] > MAX_RESIDUAL:
+        yield (
+            f"The landmark rows miss {missed[worst]:.0%} of the kernel of view {worst!r}, so that predictions may differ from "
+            'those with the kernel itself. Use approximation="exact" if there is time for it (it grows with the cube of the '
+            "number of rows), a larger number of landmarks, or a smaller gamma."
+        )
 
 
 def solves_duals(result: AnnealingResult) -> bool:

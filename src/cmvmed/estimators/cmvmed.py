@@ -118,7 +118,8 @@ class CMVMED(
         Marks unlabeled rows in ``y``; None and NaN always do.
     approximation : {"auto", "exact", "nystroem"} or int, default="auto"
         "exact" kernels cost the cube of the number of unlabeled rows, "nystroem" approximates them by landmarks, or by as many
-        as you say. "auto" is exact up to 1000 unlabeled rows. "nystroem" needs algorithm "bohning".
+        as you say. "auto" is exact up to 1000 unlabeled rows. "nystroem" needs algorithm "bohning". A fit warns if its landmarks
+        miss more than a tenth of a kernel.
     rows_tol : float, default=0.002
         Accuracy that may be lost because not all of very many rows (40 000 and more) are swept. 0 sweeps over all.
     n_jobs : int or None, default=None
@@ -255,8 +256,8 @@ class CMVMED(
     def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
         """The paper's method with the missing linear term restored and no other additions.
 
-        RBF kernels, equal view weights, λ = 1, T = 1, no bias, no class prior, no other members, no calibration. With
-        ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.
+        RBF kernels, computed exactly, equal view weights, λ = 1, T = 1, no bias, no class prior, no other members, no
+        calibration. With ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.
 
         Parameters
         ----------
@@ -277,6 +278,7 @@ class CMVMED(
             "view_weights": "uniform",
             "members": None,
             "max_iter": 1 if algorithm == "printed" else 100,
+            "approximation": "exact",
         }
         return cls(**(of_paper | parameters))
 
@@ -342,8 +344,10 @@ class CMVMED(
             result = continued.result
             fitted = fitted_attributes(fit, chosen, result, pool, continued.model)
             fitted = all_rows_attributes(fit, fitted, sample.all_rows, data.labels, settings.input.memory_limit)
-        fitted |= {"approximation_": approximation_summary(fit, continued), "_reference_rows": reference}
-        warn_of_fit(chosen, result, pool, fit.training, complete=sample.is_complete)
+        summary = approximation_summary(fit, continued)
+        fitted |= {"approximation_": summary, "_reference_rows": reference}
+        missed = summary.get("residual", {}) if approximation.may_grow else {}
+        warn_of_fit(chosen, result, pool, fit.training, missed, complete=sample.is_complete)
         self._set_fitted_attributes(fitted | ({"_row_cache": cache.finish()} if settings.keep_rows else {}))
         report.finish(fitted)
         return self
@@ -532,7 +536,9 @@ class CMVMED(
         calibrated : bool, default=False
             Whether they are those of the member "view NAME", whose scale is that of held-out labels, averaged with the class
             prior by its worth in ``members_``: what is seen of a view without signal. Otherwise, and without this member,
-            they are those of the consensus, at its temperature and class balance.
+            they are those of the consensus, at its temperature and class balance: their geometric mean, weighted by
+            ``view_weights_``, is ``predict_proba_by_member(X)["consensus"]``, not ``predict_proba(X)`` if there are other
+            members.
 
         Returns
         -------
@@ -730,7 +736,8 @@ def _build_problem(
     training, tuning, random_state = replace(sample.training, cache=cache), settings.tuning, settings.random_state
     by_view = settings.views.by_view(training.schema.view_names, training.labels.n_classes, tuning)
     views = training.views(by_view, random_state)
-    bases = view_bases(views, cache, approximation, random_state, tuning, map_views)
+    complete = sample.is_complete
+    bases = view_bases(views, cache, approximation, random_state, tuning, map_views, complete=complete)
     shared_curvature = settings.surrogate.shared_curvature
     problem = build_problem(training, views, bases, shared_curvature=shared_curvature, map_views=map_views)
     return FitViews(training, sample.row_numbers(training.partition.rows), views, approximation, bases, problem)

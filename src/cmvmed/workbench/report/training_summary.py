@@ -227,7 +227,9 @@ def settings_lines(facts: ModelFacts) -> list[tuple[str, str]]:
 def fit_facts(facts: ModelFacts) -> list[tuple[str, str]]:
     """How the fit ended."""
     model = facts.model
-    kind = {"exact": "exact", "nystroem": "approximated by landmark rows"}.get(model.approximation_["kind"], "other")
+    missed = max(model.approximation_.get("residual", {}).values(), default=0.0)
+    landmarks = f"approximated by landmark rows, which miss {missed:.0%}"
+    kind = {"exact": "exact", "nystroem": landmarks}.get(model.approximation_["kind"], "other")
     return [
         ("Converged", "yes" if model.converged_ else "no; raise max_iter in [model]"),
         ("Sweeps", f"{model.n_iter_:,}"),
