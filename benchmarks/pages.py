@@ -38,7 +38,13 @@ SUITE_COLUMNS = [
     "near best peer %",
 ]
 DRAWS = {"random": "random", "per_class": "per class"}  # of labels, and in words
-DETAILS = ("start_eb", "ridge", "lda", "late_fusion", "self_training")  # methods that README.md leaves to docs/accuracy.md
+DETAILS = (
+    "start_eb",
+    "ridge",
+    "lda",
+    "late_fusion",
+    "self_training",
+)  # methods that README.md leaves to docs/accuracy.md
 METHOD_WORDS = {
     "cmvmed": "**`CMVMED()`**",
     "start": "start: mean of the views' `MED`, labels only",

@@ -93,6 +93,8 @@ def test_methods_are_lines_and_sets_are_columns():
 
 def test_the_comparison_is_short():
     assert len(re.findall(r"[A-Za-z]{2,}", (ROOT / "docs/comparison.md").read_text())) <= 900
+
+
 def test_every_result_file_says_what_it_is_from():
     assert missing(sorted(RESULTS.iterdir())) == []
 
