@@ -91,7 +91,7 @@ def versions(rows: Sequence[ResultRow]) -> str:
     found: dict[str, set[str]] = {}
     for row in rows:
         for package, version in row.versions.items():
-            found.setdefault(package, set()).add(version)
+            found.setdefault(package, set()).update(version.split(" and "))
     first = ("cmvmed", "python", "numpy", "scipy", "scikit-learn")
     names = sorted(found, key=lambda package: sort_position(package, first))
     return ", ".join(f"{name} {' and '.join(sorted(found[name]))}" for name in names)
