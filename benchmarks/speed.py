@@ -12,10 +12,10 @@ import os
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.pages import RESULTS, ROOT, fill
+from benchmarks.pages import fill
+from benchmarks.provenance import RESULTS, ROOT, write
 from benchmarks.speed_commands import POINTS as COMMANDS
 from benchmarks.speed_points import PEERS, POINTS
 
@@ -76,9 +76,8 @@ def main() -> None:
         for line in lines[name]:
             print(f"{time.perf_counter() - start:5.0f} s  {' | '.join(line)}", flush=True)
         taken = f"{(time.perf_counter() - began) / 60:.0f} min"
-        head = f"Last run: `{command}`, commit {commit}, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {taken}."
-        text = f"{head}\n\n{table(lines)}\n"
-        given.output.write_text(text)  # after each, so that a run may be stopped
+        text = f"{os.cpu_count()} cores; the last run took {taken}.\n\n{table(lines)}\n"
+        write(given.output, text, command)  # after each, so that a run may be stopped
         if given.output == REPORT:
             fill(ROOT / "docs" / "scaling.md", "speed", text)
 

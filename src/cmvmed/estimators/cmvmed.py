@@ -93,8 +93,8 @@ class CMVMED(
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
         Class shares among the unlabeled rows. "auto" estimates them, "labels" takes those of the labels, None imposes nothing.
         If you know them, give an array, a dict, or the share of the second of two classes. If you know them roughly, give a dict
-        with ranges, such as ``{"walk": (0.3, 0.6), "fall": (0, 0.02)}``: shares are learned, near the middle unless labels say otherwise, and
-        predictions stay within the ranges.
+        with ranges, such as ``{"walk": (0.3, 0.6), "fall": (0, 0.02)}``: shares are learned, near the middle unless labels say
+        otherwise, and predictions stay within the ranges.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     members : "auto", None, str or list of str, default="auto"
