@@ -4,7 +4,7 @@ Writes docs/figure1_before.svg and docs/figure1_after.svg, and the numbers in th
 data files are needed.
 """
 
-from benchmarks.provenance import RESULTS, ROOT
+from benchmarks.provenance import RESULTS, ROOT, write
 from experiments.report.projection import (
     Projection,
     divergence,
@@ -45,7 +45,7 @@ def main() -> None:
     before, after = figures(example())
     (ROOT / "docs" / "figure1_before.svg").write_text(standalone(before))
     (ROOT / "docs" / "figure1_after.svg").write_text(standalone(after))
-    (RESULTS / "figure1.md").write_text(table())
+    write(RESULTS / "figure1.md", table(), "python -m benchmarks.figure1")
     print(table())
 
 
