@@ -557,7 +557,8 @@ def holders(document, number):
     return [found for entry in document["objects"] for found in walk(entry, entry["type"])]
 
 
-FREE = ("estimator.attributes", "reference.")  # what predict does not use
+# What predict does not use; the mean of a column without any number is NaN.
+FREE = ("estimator.attributes", "reference.", "imputation.fields.means")
 FREE_NUMBERS = (
     "held_out.fields.groups",
     "estimator.attributes",
