@@ -196,6 +196,7 @@ def test_low_rank_views_share_the_threads_of_the_linear_algebra(settings, thread
     model = CMVMED(views=WIDTHS, n_stages=2, approximation=20, n_jobs=1)
     alone = clone(model).fit(partly_three.X, partly_three.y).predict_proba(partly_three.X)
     monkeypatch.setattr("cmvmed.numerics.threads.blas_threads", lambda: 5)
+    monkeypatch.setattr("cmvmed.numerics.threads.cpu_count", lambda: 5)
     monkeypatch.setattr("cmvmed.numerics.threads._map_in_threads", recorded)
     together = model.set_params(**{"n_jobs": None, **settings}).fit(partly_three.X, partly_three.y)
     assert used == threads
