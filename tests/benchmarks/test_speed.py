@@ -28,7 +28,7 @@ def test_rows_of_an_earlier_run_stay(tmp_path, monkeypatch):
     found = speed.read_table(path)
     assert found["train"] == lines["train"]
     assert found["help"][0][1:3] == ["t", "u"]
-    assert path.read_text().startswith("Last run: `python -m benchmarks.speed help`, commit ")
+    assert path.read_text().startswith("# python -m benchmarks.speed help (commit ")
 
 
 def test_a_fit_is_measured_beside_all_peers(monkeypatch):

@@ -340,6 +340,6 @@ def test_a_row_of_a_sample_is_named_by_its_own_number(small_sample):
     X[1234, 1] = np.inf
     with pytest.raises(ValueError, match="row 1234"):
         fit_low_rank(X, y, views)
-    check = RowCheck(("one",), (None,), (None,))
+    check = RowCheck(("one",), (None,), (None,), numbers=np.array([3, 77]))
     with pytest.raises(ValueError, match="row 77"):
-        sampling._present_in_sample(check, np.array([3, 77]), [np.array([[1.0], [np.inf]])])
+        check.present(0, [np.array([[1.0], [np.inf]])])

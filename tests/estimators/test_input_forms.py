@@ -432,5 +432,5 @@ def test_a_list_is_not_taken_for_views_that_have_names():
     fitted = one_stage().fit(views, y)
     expected = fitted.predict_proba(views)
     np.testing.assert_array_equal(fitted.predict_proba(dict(reversed(views.items()))), expected)
-    with pytest.raises(ValueError, match=r"X is a list, but fit saw views with names.*\['acc', 'gyr'\].*Pass a dict"):
+    with pytest.raises(ValueError, match=r"X is a list, but fit saw named views.*\['acc', 'gyr'\].*Pass a dict"):
         fitted.predict_proba([views["gyr"], views["acc"]])

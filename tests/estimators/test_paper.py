@@ -84,7 +84,7 @@ def test_a_fit_has_nothing_beyond_the_paper(partly):
     assert model._model.temperature == model.temperature == 1.0
     assert model.consensus_weight_ == pytest.approx(1.0 - np.exp(-0.5 * model.n_stages))
     np.testing.assert_array_equal(model._model.score_offset, [0.0])
-    with pytest.raises(ValueError, match="cross-fit"):
+    with pytest.raises(ValueError, match="held out no labels"):
         model.accuracy_estimate()
 
 

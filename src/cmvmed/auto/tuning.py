@@ -101,7 +101,7 @@ class Tuning:
     min_components: int = 600
     """Fewest landmarks; 500 change predictions by over half a point (benchmarks.agreement)."""
     max_components: int = 1000
-    """Most landmarks."""
+    """Most landmarks by the rule of roots."""
     sample_rows: int = 5000
     """Unlabeled rows that are annealed in memory."""
     max_row_weight: float = 3.0
