@@ -84,7 +84,9 @@ def test_defaults_are_first_in_the_grid(method):
 CHEAP = ["logistic regression, labels only", "LabelSpreading knn"]
 
 
-@pytest.mark.parametrize("name", [*CHEAP, *(pytest.param(name, marks=pytest.mark.slow) for name in (MV_MED, CMV_MED))])
+@pytest.mark.parametrize(
+    "name", [*CHEAP, *(pytest.param(name, marks=pytest.mark.slow) for name in (MV_MED, CMV_MED_PAPER))]
+)
 def test_tuning_does_not_depend_on_test_rows(name):
     method = METHODS[name]
     row = evaluate(key(method, "tuned"), method, SPLIT)
