@@ -49,7 +49,7 @@ numpydoc_show_class_members = False  # the template of a class lists them
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "ignore_pattern": r"(__init__|from_\w+)\.py",
+    "ignore_pattern": r"(__init__|(from|with)_\w+)\.py",
     "within_subsection_order": "ExampleTitleSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,
