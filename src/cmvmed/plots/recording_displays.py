@@ -231,7 +231,7 @@ class CaseDisplay(RecordingsDisplay):
         pyplot = import_optional("matplotlib.pyplot", "plot", "CaseDisplay")
         cases, p, classes = self.cases, self.probabilities, self.classes
         if not -len(cases) <= row < len(cases):
-            raise ValueError(f"There is no case {row}; there are {len(cases)}, numbered from 0.")
+            raise ValueError(f"There is no row {row}; there are {len(cases)}, numbered from 0.")
         colors = class_colors(pyplot, len(classes))
         n_sensors = len(cases.sensors)
         figure, axes = pyplot.subplots(
@@ -293,6 +293,6 @@ def _checked(name: str, values: ArrayLike, n: int, n_classes: int) -> FloatArray
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (n, n_classes):
         raise ValueError(
-            f"{name} must be ({n}, {n_classes}), one row per case and one column per class, got {array.shape}."
+            f"{name} must be ({n}, {n_classes}), one line per row and one column per class, got {array.shape}."
         )
     return array
