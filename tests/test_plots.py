@@ -86,7 +86,7 @@ def test_a_case_that_lacks_a_sensor(figures):
     figure = case_figure(windows(), 1, P, ["walk", "run"], by_sensor={"imu": P})
     assert [text.get_text() for text in figure.axes[3].texts] == ["missing"]
     assert not figure.axes[3].lines
-    with pytest.raises(ValueError, match="no case 4"):
+    with pytest.raises(ValueError, match="no row 4"):
         case_figure(windows(), 4, P, ["walk", "run"])
     with pytest.raises(ValueError, match="There is no sensor 'wall'"):
         case_figure(windows(), 0, P, ["walk", "run"], by_sensor={"wall": P})
