@@ -19,9 +19,18 @@ from pathlib import Path
 from benchmarks import comparison, tuned_numbers
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.active_learning import INTERVALS
+from benchmarks.faults.results import HEAD as FAULT_HEAD
 from benchmarks.faults.results import read_records, table
 from benchmarks.provenance import RESULTS, ROOT, body, missing, outdated
-from benchmarks.reproduction import claim_tables, figure_text, figures, paper_table, read_results, write_results
+from benchmarks.reproduction import (
+    claim_counts,
+    claim_tables,
+    figure_text,
+    figures,
+    paper_table,
+    read_results,
+    write_results,
+)
 from experiments.methods import KERNELS, MAJORITY_CLASS
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
@@ -29,14 +38,13 @@ from experiments.report.versions import compared_claims
 from experiments.store import ResultStore
 from experiments.summary import format_tables
 
-SUITE_COLUMNS = [
-    "method",
-    "unlabeled %",
-    "held out %",
-    "rank",
-    "worst cell to start",
-    "near best peer %",
-]
+SUITE_COLUMNS = ["method", "unlabeled %", "held out %", "rank"]
+SPEED_COLUMNS = ["what", "CMVMED", "ExtraTrees", "LogisticRegression", "LabelSpreading knn"]
+FAULT_COLUMNS = [name for name in FAULT_HEAD if name != "kinds"]
+PAPER_COLUMNS = ["ingredient", "webkb", "ads", "sensit", "footsteps", "mean"]
+CALIBRATION_COLUMNS = ["task", "accuracy", "estimated accuracy", "its error", "calibrated", "intervals that hold"]
+GROUP_COLUMNS = ["data", "accuracy", "expected", "interval holds", "width", "unknown", "sets hold"]
+GROUP_LINES = ("4 persons, 10 ", "14 persons, 15 ", "30 persons, 4 ")  # simulated ones on the page
 DRAWS = {"random": "random", "per_class": "per class"}  # of labels, and in words
 DETAILS = (
     "start_eb",
@@ -156,16 +164,26 @@ def section(text: str, heading: str) -> str:
 
 def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS, heading: str = "All draws") -> str:
     """Some columns of the table with a heading, from the output of ``benchmarks.suite``."""
-    lines = text.split(f"### {heading}\n")[1].strip().split("\n\n")[0].splitlines()
-    head, _, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
-    shown = [i for column in columns for i in _positions(head, column)]
-    cells = [[head[i] for i in shown], ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+    return table_columns(text.split(f"### {heading}\n")[1].strip().split("\n\n")[0], columns)
+
+
+def table_columns(text: str, columns: Sequence[str]) -> str:
+    """Some columns of the lines of a table; text without a table stays."""
+    lines = text.strip().splitlines()
+    rows = [_cells(line) for line in lines if line.startswith("|")]
+    shown = [i for column in columns for i in _positions(rows[0], column)]
+    kept = iter(f"| {' | '.join(row[i] for i in shown)} |" for row in rows)
+    return "\n".join(next(kept) if line.startswith("|") else line for line in lines)
+
+
+def without_deviations(text: str) -> str:
+    """Means alone, of cells with their standard deviations."""
+    return re.sub(r" ± [\d.]+", "", text)
 
 
 def _positions(head: Sequence[str], column: str) -> list[int]:
-    """Where a column is, or the columns of sensors and of other sets that it is divided into."""
-    found = [i for i, name in enumerate(head) if name == column or name.startswith(f"{column}: ")]
+    """Where a column is, or the columns that it is divided into: of sensors and other sets, or of a number of labels."""
+    found = [i for i, name in enumerate(head) if name == column or name.startswith((f"{column}: ", f"{column}, "))]
     if not found:
         raise ValueError(f"the table has no column {column!r}")
     return found
@@ -200,7 +218,7 @@ def named_peers_table(text: str) -> str:
 
 def variants_table(text: str) -> str:
     """Accuracy of every variant, from the output of ``benchmarks.suite``."""
-    return suite_table(text, ["method", "unlabeled %", "held out %"])
+    return suite_table(text, ["method", "unlabeled %"])
 
 
 def main_methods(lines: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -210,9 +228,26 @@ def main_methods(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def groups_that_differ(text: str) -> str:
-    """The lines of ``benchmarks.new_groups`` for persons that differ and for real data."""
+    """Lines of ``benchmarks.new_groups`` for some persons that differ and for real data."""
     head, rule, *rows = text.strip().splitlines()
-    return "\n".join([head, rule, *(row for row in rows if ", differ |" in row or "per class" in row)])
+    persons = tuple(f"| {line}" for line in GROUP_LINES)
+    kept = [row for row in rows if (row.startswith(persons) and ", differ |" in row) or "per class" in row]
+    return table_columns("\n".join([head, rule, *kept]), GROUP_COLUMNS)
+
+
+def ingredients(text: str) -> str:
+    """The means of ``benchmarks.from_paper``."""
+    return without_deviations(table_columns(text, PAPER_COLUMNS))
+
+
+def faults_table() -> str:
+    """Outcomes of ``benchmarks.faults`` by campaign."""
+    return table_columns(table(read_records(RESULTS / "faults.json")).split("\n\n")[0], FAULT_COLUMNS)
+
+
+def speed_table(text: str) -> str:
+    """The table of ``benchmarks.speed`` without names, goals and commits."""
+    return table_columns(text, SPEED_COLUMNS)
 
 
 def label_ratios(text: str) -> str:
@@ -227,22 +262,22 @@ def label_ratios(text: str) -> str:
 
 
 def fill_reproduction() -> None:
-    """Write Table 1, Figure 2 and the paper's claims to docs/reproduction.md, from the experiments in the result file."""
+    """Write Table 1, Figure 2 and the paper's claims to docs/reproduction.md and to files beside the experiments' results."""
     rows = read_results(RESULTS / "reproduction.csv")
     of_table = [row for row in rows if row.spec == "table1"]
     of_figure = [row for row in rows if row.spec == "figure2"]
     page = ROOT / "docs" / "reproduction.md"
+    first = (RESULTS / "reproduction.csv").read_text().partition("\n")[0]
+    claims = [compared_claims(of_table, table_claims), compared_claims(of_figure, curve_claims)]
+    _write(RESULTS / "claims.md", "\n\n".join([first, *map(claim_tables, claims)]) + "\n")
+    fill(page, "claims", claim_counts(claims))
     if of_table:
-        text = format_tables(of_table)
-        first = (RESULTS / "reproduction.csv").read_text().partition("\n")[0]
-        _write(RESULTS / "table1.txt", f"{first}\n\n{text}\n")
+        _write(RESULTS / "table1.txt", f"{first}\n\n{format_tables(of_table)}\n")
         fill(page, "table1", paper_table(of_table, "tuned"))
-        fill(page, "claims", claim_tables(compared_claims(of_table, table_claims)))
     if of_figure:
         for name, figure in figures(of_figure).items():
             _write(ROOT / "docs" / name, figure)
         fill(page, "figure2", "\n\n".join(map(wrapped_paragraph, figure_text(of_figure))))
-        fill(page, "curve_claims", claim_tables(compared_claims(of_figure, curve_claims)))
 
 
 def fill_from_results() -> None:
@@ -254,15 +289,15 @@ def fill_from_results() -> None:
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
         "accuracy": markdown(main_methods(accuracy_grid(measured))),
-        "calibration": body(RESULTS / "calibration.md"),
-        "draws": body(RESULTS / "label_draws.md"),
+        "calibration": table_columns(body(RESULTS / "calibration.md"), CALIBRATION_COLUMNS),
+        "draws": without_deviations(body(RESULTS / "label_draws.md")),
         "new_groups": groups_that_differ(body(RESULTS / "new_groups.md")),
         "suite_ablation": variants_table(body(RESULTS / "suite_ablation.md")),
         "suite": suite_table(body(RESULTS / "suite.md")),
     }
     for mark, text in texts.items():
         fill(page, mark, text)
-    fill(ROOT / "docs" / "reproduction.md", "from_paper", body(RESULTS / "from_paper.md"))
+    fill(ROOT / "docs" / "reproduction.md", "from_paper", ingredients(body(RESULTS / "from_paper.md")))
     raw_recordings = mean_rows(body(RESULTS / "raw_recordings.md"))
     fill(ROOT / "docs" / "features.md", "raw_recordings", raw_recordings)
     fill(ROOT / "docs" / "inspection.md", "sensor_health", fault_sentence(body(RESULTS / "sensor_health.md")))
@@ -271,8 +306,8 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "model_file.md", "sizes", body(RESULTS / "model_files.md"))
     walkthrough = f"```text\n{body(RESULTS / 'walkthrough.txt').strip()}\n```"
     fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
-    fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
-    fill(ROOT / "docs" / "scaling.md", "speed", body(RESULTS / "speed.md"))
+    fill(ROOT / "docs" / "robustness.md", "faults", faults_table())
+    fill(ROOT / "docs" / "scaling.md", "speed", speed_table(body(RESULTS / "speed.md")))
     fill(ROOT / "docs" / "onnx.md", "onnx", body(RESULTS / "onnx.md"))
     fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
     named = body(RESULTS / "suite_named_peers.md")

@@ -11,23 +11,28 @@ import pytest
 
 from benchmarks import comparison, comparison_peers, tuned_numbers
 from benchmarks.active_learning import INTERVALS
-from benchmarks.faults.results import read_records, table
 from benchmarks.pages import (
+    CALIBRATION_COLUMNS,
     accuracy_grid,
     check,
     coverage_sentence,
     fault_sentence,
+    faults_table,
     fill,
     groups_that_differ,
     headline_table,
+    ingredients,
     label_ratios,
     main_methods,
     markdown,
     mean_rows,
     named_peers_table,
     section,
+    speed_table,
     suite_table,
+    table_columns,
     variants_table,
+    without_deviations,
 )
 from benchmarks.provenance import RESULTS, ROOT, body, heading, missing, read
 from benchmarks.reproduction import read_results
@@ -52,12 +57,12 @@ def part(page, mark):
         ("README.md", "python_lines", body(RESULTS / "python_lines.md")),
         ("docs/index.md", "python_lines", body(RESULTS / "python_lines.md")),
         ("docs/accuracy.md", "accuracy", markdown(main_methods(accuracy_grid(ACCURACY)))),
-        ("docs/accuracy.md", "calibration", body(RESULTS / "calibration.md")),
+        ("docs/accuracy.md", "calibration", table_columns(body(RESULTS / "calibration.md"), CALIBRATION_COLUMNS)),
         ("docs/accuracy.md", "suite", suite_table(SUITE)),
         ("docs/accuracy.md", "suite_ablation", variants_table(body(RESULTS / "suite_ablation.md"))),
-        ("docs/accuracy.md", "draws", body(RESULTS / "label_draws.md")),
+        ("docs/accuracy.md", "draws", without_deviations(body(RESULTS / "label_draws.md"))),
         ("docs/accuracy.md", "new_groups", groups_that_differ(body(RESULTS / "new_groups.md"))),
-        ("docs/reproduction.md", "from_paper", body(RESULTS / "from_paper.md")),
+        ("docs/reproduction.md", "from_paper", ingredients(body(RESULTS / "from_paper.md"))),
         ("docs/inspection.md", "sensor_health", fault_sentence(body(RESULTS / "sensor_health.md"))),
         ("docs/inspection.md", "prediction_sets", coverage_sentence(body(RESULTS / "prediction_sets.md"))),
         ("docs/features.md", "raw_recordings", mean_rows(body(RESULTS / "raw_recordings.md"))),
@@ -65,8 +70,8 @@ def part(page, mark):
         ("docs/labeling.md", "active_ratios", label_ratios(ACTIVE)),
         ("docs/labeling.md", "active_accuracy", section(ACTIVE, "Mean accuracy on held-out rows")),
         ("docs/labeling.md", "random_intervals", section(body(RESULTS / "random_rows.md"), INTERVALS)),
-        ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
-        ("docs/scaling.md", "speed", body(RESULTS / "speed.md")),
+        ("docs/robustness.md", "faults", faults_table()),
+        ("docs/scaling.md", "speed", speed_table(body(RESULTS / "speed.md"))),
         ("docs/onnx.md", "onnx", body(RESULTS / "onnx.md")),
         ("docs/comparison.md", "named_peers", named_peers_table(body(RESULTS / "suite_named_peers.md"))),
         (
@@ -78,6 +83,14 @@ def part(page, mark):
 )
 def test_pages_show_what_was_measured(page, mark, measured):
     assert part(page, mark) == measured.strip()
+
+
+def test_a_page_may_show_some_columns_and_means_alone():
+    text = "Two splits.\n\n| a | b, 15 labels | c |\n| --- | --- | --- |\n| x | 1.5 ± 0.2 | 2 |"
+    shown = without_deviations(table_columns(text, ["c", "b"]))
+    assert shown == "Two splits.\n\n| c | b, 15 labels |\n| --- | --- |\n| 2 | 1.5 |"
+    with pytest.raises(ValueError, match="no column 'd'"):
+        table_columns(text, ["d"])
 
 
 def test_methods_are_lines_and_sets_are_columns():
