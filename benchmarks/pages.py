@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import comparison, tuned_numbers
+from benchmarks import comparison
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import HEAD as FAULT_HEAD
@@ -31,18 +31,19 @@ from benchmarks.reproduction import (
     read_results,
     write_results,
 )
-from experiments.methods import KERNELS, MAJORITY_CLASS
+from experiments.methods import CMV_MED_PRINTED, KERNELS, MAJORITY_CLASS, MV_MED, SVM_2K
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
 from experiments.report.versions import compared_claims
 from experiments.store import ResultStore
 from experiments.summary import format_tables
 
-SUITE_COLUMNS = ["method", "unlabeled %", "held out %", "rank"]
+SUITE_COLUMNS = ["method", "unlabeled %", "held out %"]
 SPEED_COLUMNS = ["what", "CMVMED", "ExtraTrees", "LogisticRegression", "LabelSpreading knn"]
 FAULT_COLUMNS = [name for name in FAULT_HEAD if name != "kinds"]
 PAPER_COLUMNS = ["ingredient", "webkb", "ads", "sensit", "footsteps", "mean"]
 CALIBRATION_COLUMNS = ["task", "accuracy", "estimated accuracy", "its error", "calibrated", "intervals that hold"]
+VARIANTS_ELSEWHERE = ("start_eb", "extra_trees", "lr", "best peer per cell")  # in the table of the suite
 GROUP_COLUMNS = ["data", "accuracy", "expected", "interval holds", "width", "unknown", "sets hold"]
 GROUP_LINES = ("4 persons, 10 ", "14 persons, 15 ", "30 persons, 4 ")  # simulated ones on the page
 DRAWS = {"random": "random", "per_class": "per class"}  # of labels, and in words
@@ -218,12 +219,15 @@ def named_peers_table(text: str) -> str:
 
 def variants_table(text: str) -> str:
     """Accuracy of every variant, from the output of ``benchmarks.suite``."""
-    return suite_table(text, ["method", "unlabeled %"])
+    lines = suite_table(text, ["method", "unlabeled %"]).splitlines()
+    return "\n".join(line for line in lines if not line.startswith(tuple(f"| {name} |" for name in VARIANTS_ELSEWHERE)))
 
 
 def main_methods(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The grid of ``accuracy_grid`` without the second kernel of each method, and without deviations."""
-    kept = [line for line in lines if not line[0].endswith(tuple(f"({kernel})" for kernel in KERNELS))]
+    """The grid of ``accuracy_grid`` without deviations, second kernels, and methods that docs/reproduction.md shows."""
+    elsewhere = (SVM_2K, MV_MED, CMV_MED_PRINTED, IN_THE_PAPER)
+    kernels = tuple(f"({kernel})" for kernel in KERNELS)
+    kept = [line for line in lines if line[0] not in elsewhere and not line[0].endswith(kernels)]
     return [[cell.split(" ±")[0] for i, cell in enumerate(line) if i != 1] for line in kept]
 
 
@@ -314,7 +318,6 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "comparison.md", "named_peers", named_peers_table(named))
     chosen = body(RESULTS / "active_learning_peers.md")
     fill(ROOT / "docs" / "comparison.md", "active_peers", section(chosen, "Mean accuracy on held-out rows"))
-    fill(ROOT / "docs" / "defaults.md", "tuning", tuned_numbers.table())
     labeling = body(RESULTS / "active_learning.md")
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     fill(ROOT / "docs" / "labeling.md", "active_ratios", label_ratios(labeling))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import comparison, comparison_peers, tuned_numbers
+from benchmarks import comparison, comparison_peers
 from benchmarks.active_learning import INTERVALS
 from benchmarks.pages import (
     CALIBRATION_COLUMNS,
@@ -36,7 +36,6 @@ from benchmarks.pages import (
 )
 from benchmarks.provenance import RESULTS, ROOT, body, heading, missing, read
 from benchmarks.reproduction import read_results
-from cmvmed.auto.tuning import Tuning
 from experiments.summary import format_tables
 
 ACCURACY = body(RESULTS / "accuracy.md")
@@ -203,11 +202,6 @@ def test_the_best_of_each_column_is_bold():
         "| one | **90.0 ± 1.0** | **80.0 ± 2.0** |",
         "| two | 89.9 ± 9.0 | – |",
     ]
-
-
-def test_the_tuned_numbers_are_those_of_the_code():
-    assert part("docs/defaults.md", "tuning") == tuned_numbers.table()
-    assert set(tuned_numbers.reasons()) == {field.name for field in dataclasses.fields(Tuning)}
 
 
 @pytest.mark.slow
