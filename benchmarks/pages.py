@@ -41,7 +41,6 @@ from experiments.summary import format_tables
 SUITE_COLUMNS = ["method", "unlabeled %", "held out %"]
 SPEED_COLUMNS = ["what", "CMVMED", "ExtraTrees", "LogisticRegression", "LabelSpreading knn"]
 FAULT_COLUMNS = [name for name in FAULT_HEAD if name != "kinds"]
-CALIBRATION_COLUMNS = ["task", "accuracy", "estimated accuracy", "its error", "calibrated", "intervals that hold"]
 VARIANTS_ELSEWHERE = ("start_eb", "extra_trees", "lr", "best peer per cell")  # in the table of the suite
 GROUP_COLUMNS = ["data", "accuracy", "expected", "interval holds", "width", "unknown", "sets hold"]
 GROUP_LINES = ("4 persons, 10 ", "14 persons, 15 ", "30 persons, 4 ")  # simulated ones on the page
@@ -131,6 +130,20 @@ def coverage_sentence(text: str) -> str:
     return wrapped_paragraph(
         f"In {len(rows)} settings with 20 labels and α = 0.1, sets hold the true class of {min(shares):.0f} to "
         f"{max(shares):.0f} % of the rows, on average over draws of labels."
+    )
+
+
+def calibration_sentence(text: str) -> str:
+    """How far off estimates and probabilities are, from the output of ``benchmarks.calibration``."""
+    head, _, *rows = (_cells(line) for line in text.strip().splitlines() if line.startswith("|"))
+    columns = dict(zip(head, zip(*rows, strict=True), strict=True))
+    held, fits = (sum(int(cell.split(" of ")[i]) for cell in columns["intervals that hold"]) for i in (0, 1))
+    errors = sorted(100 * float(cell) for cell in columns["its error"])
+    calibration = sorted(map(float, columns["calibrated"]))
+    return wrapped_paragraph(
+        f"The 90 % interval held in {held} of {fits} fits to {len(rows)} tasks. By task, the estimate was off by "
+        f"{errors[0]:.0f} to {errors[-1]:.0f} points (root mean square), and the calibration error was "
+        f"{calibration[0]:.3f} to {calibration[-1]:.3f}."
     )
 
 
@@ -292,7 +305,7 @@ def fill_from_results() -> None:
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
         "accuracy": markdown(main_methods(accuracy_grid(measured))),
-        "calibration": table_columns(body(RESULTS / "calibration.md"), CALIBRATION_COLUMNS),
+        "calibration": calibration_sentence(body(RESULTS / "calibration.md")),
         "draws": without_deviations(body(RESULTS / "label_draws.md")),
         "new_groups": groups_that_differ(body(RESULTS / "new_groups.md")),
         "suite_ablation": variants_table(body(RESULTS / "suite_ablation.md")),

@@ -12,8 +12,8 @@ import pytest
 from benchmarks import comparison, comparison_peers
 from benchmarks.active_learning import INTERVALS
 from benchmarks.pages import (
-    CALIBRATION_COLUMNS,
     accuracy_grid,
+    calibration_sentence,
     check,
     coverage_sentence,
     fault_sentence,
@@ -56,7 +56,7 @@ def part(page, mark):
         ("README.md", "python_lines", body(RESULTS / "python_lines.md")),
         ("docs/index.md", "python_lines", body(RESULTS / "python_lines.md")),
         ("docs/accuracy.md", "accuracy", markdown(main_methods(accuracy_grid(ACCURACY)))),
-        ("docs/accuracy.md", "calibration", table_columns(body(RESULTS / "calibration.md"), CALIBRATION_COLUMNS)),
+        ("docs/accuracy.md", "calibration", calibration_sentence(body(RESULTS / "calibration.md"))),
         ("docs/accuracy.md", "suite", suite_table(SUITE)),
         ("docs/accuracy.md", "suite_ablation", variants_table(body(RESULTS / "suite_ablation.md"))),
         ("docs/accuracy.md", "draws", without_deviations(body(RESULTS / "label_draws.md"))),
@@ -90,6 +90,15 @@ def test_a_page_may_show_some_columns_and_means_alone():
     assert shown == "Two splits.\n\n| c | b, 15 labels |\n| --- | --- |\n| 2 | 1.5 |"
     with pytest.raises(ValueError, match="no column 'd'"):
         table_columns(text, ["d"])
+
+
+def test_the_calibration_in_a_sentence_sums_intervals_and_has_the_extremes():
+    lines = ["| a | 0.021 | 0.030 | 7 of 8 |", "| b | 0.082 | 0.011 | 8 of 8 |"]
+    head = "| task | its error | calibrated | intervals that hold |\n| --- | --- | --- | --- |"
+    sentence = " ".join(calibration_sentence("\n".join([head, *lines])).split())
+    assert "held in 15 of 16 fits to 2 tasks" in sentence
+    assert "off by 2 to 8 points" in sentence
+    assert "error was 0.011 to 0.030" in sentence
 
 
 def test_methods_are_lines_and_sets_are_columns():
