@@ -41,7 +41,15 @@ SUITE_COLUMNS = ["method", "unlabeled %", "held out %"]
 SPEED_ELSEWHERE = ("help", "train-text")  # in the result file alone
 SPEED_COLUMNS = ["what", "CMVMED", "ExtraTrees", "LogisticRegression", "LabelSpreading knn"]
 FAULT_COLUMNS = ["campaign", "cases", "held", "clear error", "failures"]
-VARIANTS_ELSEWHERE = ("start_eb", "extra_trees", "lr", "best peer per cell")  # in the table of the suite
+VARIANTS_ELSEWHERE = (  # in the table of the suite, or without effect
+    "start_eb",
+    "extra_trees",
+    "lr",
+    "best peer per cell",
+    "shares of the consensus alone",
+    "no shrinkage of shares",
+    "ten trees per fold",
+)
 GROUP_COLUMNS = ["data", "accuracy", "expected", "interval holds", "width", "unknown", "sets hold"]
 GROUP_LINES = ("4 persons, 10 ", "14 persons, 15 ", "30 persons, 4 ")  # simulated ones on the page
 DRAWS = {"random": "random", "per_class": "per class"}  # of labels, and in words
