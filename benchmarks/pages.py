@@ -42,7 +42,6 @@ SPEED_ELSEWHERE = ("help", "train-text")  # in the result file alone
 SPEED_COLUMNS = ["what", "CMVMED", "ExtraTrees", "LogisticRegression", "LabelSpreading knn"]
 FAULT_COLUMNS = ["campaign", "cases", "held", "clear error", "failures"]
 VARIANTS_ELSEWHERE = (  # in the table of the suite, or without effect
-    "start_eb",
     "extra_trees",
     "lr",
     "best peer per cell",
