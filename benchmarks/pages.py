@@ -336,8 +336,6 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
     named = body(RESULTS / "suite_named_peers.md")
     fill(ROOT / "docs" / "comparison.md", "named_peers", named_peers_table(named))
-    chosen = body(RESULTS / "active_learning_peers.md")
-    fill(ROOT / "docs" / "comparison.md", "active_peers", section(chosen, "Mean accuracy on held-out rows"))
     labeling = body(RESULTS / "active_learning.md")
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     fill(ROOT / "docs" / "labeling.md", "active_ratios", label_ratios(labeling))

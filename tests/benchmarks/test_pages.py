@@ -73,11 +73,6 @@ def part(page, mark):
         ("docs/scaling.md", "speed", speed_table(body(RESULTS / "speed.md"))),
         ("docs/onnx.md", "onnx", body(RESULTS / "onnx.md")),
         ("docs/comparison.md", "named_peers", named_peers_table(body(RESULTS / "suite_named_peers.md"))),
-        (
-            "docs/comparison.md",
-            "active_peers",
-            section(body(RESULTS / "active_learning_peers.md"), "Mean accuracy on held-out rows"),
-        ),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):
