@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import comparison, comparison_peers, tuned_numbers
-from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
 from benchmarks.pages import (
     accuracy_grid,
@@ -20,11 +19,13 @@ from benchmarks.pages import (
     fill,
     groups_that_differ,
     headline_table,
+    interval_table,
     label_ratios,
     main_methods,
     markdown,
     mean_rows,
     named_peers_table,
+    onnx_table,
     section,
     suite_table,
     variants_table,
@@ -63,11 +64,10 @@ def part(page, mark):
         ("docs/features.md", "raw_recordings", mean_rows(body(RESULTS / "raw_recordings.md"))),
         ("docs/model_file.md", "sizes", body(RESULTS / "model_files.md")),
         ("docs/labeling.md", "active_ratios", label_ratios(ACTIVE)),
-        ("docs/labeling.md", "active_accuracy", section(ACTIVE, "Mean accuracy on held-out rows")),
-        ("docs/labeling.md", "random_intervals", section(body(RESULTS / "random_rows.md"), INTERVALS)),
+        ("docs/labeling.md", "random_intervals", interval_table(body(RESULTS / "random_rows.md"))),
         ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
         ("docs/scaling.md", "speed", body(RESULTS / "speed.md")),
-        ("docs/onnx.md", "onnx", body(RESULTS / "onnx.md")),
+        ("docs/onnx.md", "onnx", onnx_table(body(RESULTS / "onnx.md"))),
         ("docs/comparison.md", "named_peers", named_peers_table(body(RESULTS / "suite_named_peers.md"))),
         (
             "docs/comparison.md",
