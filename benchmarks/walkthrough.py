@@ -29,14 +29,13 @@ print(model.predict(pd.read_csv("room_new.csv"))[:5])
 
 def commands() -> list[list[str]]:
     """The commands of the walk-through."""
-    lines = [
+    return [
         ["cmvmed", "init", "--example"],
         ["cmvmed", "check"],
         ["cmvmed", "train"],
         ["cmvmed", "predict", "room_new.csv", "-o", "predictions.csv"],
-        ["head", "-n", "3", "predictions.csv"],
+        ["cmvmed", "suggest", "-n", "2"],
     ]
-    return [*lines, ["cmvmed", "suggest", "-n", "3"]]
 
 
 def transcript(folder: Path, lines: Sequence[Sequence[str]]) -> str:
@@ -44,10 +43,8 @@ def transcript(folder: Path, lines: Sequence[Sequence[str]]) -> str:
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     shown = []
     for line in lines:
-        program = [sys.executable, "-m", "cmvmed"] if line[0] == "cmvmed" else [line[0]]
-        done = subprocess.run(
-            [*program, *line[1:]], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        command = [sys.executable, "-m", *line]
+        done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(line)} failed: {done.stdout}")
         shown.append(f"$ {' '.join(line)}\n{done.stdout.rstrip()}\n")
