@@ -37,7 +37,6 @@ SUITE_COLUMNS = [
     "worst cell to start",
     "near best peer %",
 ]
-ONNX_COLUMNS = ("data", "training rows", "MB", "largest difference", "other class", "one row ms", "library ms")
 DETAILS = ("start_eb", "ridge", "lda", "random_forest", "late_fusion", "self_training", "poisson")  # not in README.md
 METHOD_WORDS = {
     "cmvmed": "**`CMVMED()`**",
@@ -214,12 +213,32 @@ def label_ratios(text: str) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
-def onnx_table(text: str) -> str:
+def onnx_sentences(text: str) -> str:
     """ONNX models beside the library on rows with missing views and cells, from the output of ``benchmarks.onnx``."""
-    head, rule, *rows = map(_cells, text.strip().splitlines())
-    shown = [head.index(column) for column in ONNX_COLUMNS]
-    kept = [head, rule, *(row for row in rows if row[head.index("missing")] == "yes")]
-    return "\n".join(f"| {' | '.join(row[i] for i in shown)} |" for row in kept)
+    head, _, *lines = map(_cells, text.strip().splitlines())
+    rows = [row for row in (dict(zip(head, line, strict=True)) for line in lines) if row["missing"] == "yes"]
+    low_high = {
+        name: "{:g} to {:g}".format(*(pick(float(row[name]) for row in rows) for pick in (min, max)))
+        for name in ("MB", "one row ms", "library ms")
+    }
+    return wrapped_paragraph(
+        f"{len(rows)} default models predict 10,000 rows with 20 % of the views and 2 % of the cells missing. "
+        f"{max(int(row['other class']) for row in rows)} rows get a class other than the library's, and probabilities of the "
+        f"same numbers differ by at most {max(float(row['largest difference']) for row in rows):g}. Files have "
+        f"{low_high['MB']} MB. One row takes {low_high['one row ms']} ms, in the library {low_high['library ms']} ms."
+    )
+
+
+def size_sentences(text: str) -> str:
+    """How large model files are, from the output of ``benchmarks.model_files``."""
+    head, _, *lines = map(_cells, text.strip().splitlines())
+    *rows, compact = (dict(zip(head, line, strict=True)) for line in lines)
+    files, loads = ([float(row[name]) for row in rows] for name in ("model file MB", "load s"))
+    return wrapped_paragraph(
+        f"Files of two views of 2000 rows have {min(files):g} to {max(files):g} MB and load in {min(loads):g} to "
+        f"{max(loads):g} s. A compact file has {compact['model file MB']} MB and gives "
+        f"{compact['same class on new rows %']} % of new rows the same class."
+    )
 
 
 def interval_table(text: str) -> str:
@@ -270,12 +289,12 @@ def fill_from_results() -> None:
     fill(ROOT / "docs" / "inspection.md", "sensor_health", fault_sentence(body(RESULTS / "sensor_health.md")))
     coverage = coverage_sentence(body(RESULTS / "prediction_sets.md"))
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", coverage)
-    fill(ROOT / "docs" / "model_file.md", "sizes", body(RESULTS / "model_files.md"))
+    fill(ROOT / "docs" / "model_file.md", "sizes", size_sentences(body(RESULTS / "model_files.md")))
     walkthrough = f"```text\n{body(RESULTS / 'walkthrough.txt').strip()}\n```"
     fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
     fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
     fill(ROOT / "docs" / "scaling.md", "speed", body(RESULTS / "speed.md"))
-    fill(ROOT / "docs" / "onnx.md", "onnx", onnx_table(body(RESULTS / "onnx.md")))
+    fill(ROOT / "docs" / "onnx.md", "onnx", onnx_sentences(body(RESULTS / "onnx.md")))
     fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
     named = body(RESULTS / "suite_named_peers.md")
     fill(ROOT / "docs" / "comparison.md", "named_peers", named_peers_table(named))
