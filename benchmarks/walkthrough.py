@@ -19,8 +19,8 @@ PYTHON_LINES = """\
 import pandas as pd
 from cmvmed import CMVMED
 
-table = pd.read_csv("room.csv")  # time, columns of five sensors, and people, which is empty in most rows
-sensors = {name: f"{name}_" for name in ("temperature", "light", "sound", "co2", "motion")}  # how their columns begin
+table = pd.read_csv("room.csv")  # the column people is empty in most rows
+sensors = {name: f"{name}_" for name in ("temperature", "light", "sound", "co2", "motion")}
 model = CMVMED(views=sensors).fit(table.drop(columns=["time", "people"]), table["people"])
 print(model.accuracy_estimate())
 print(model.predict(pd.read_csv("room_new.csv"))[:5])
@@ -56,7 +56,7 @@ def python_lines(folder: Path) -> str:
     write_room(folder)
     program = [sys.executable, "-W", "error", "-c", PYTHON_LINES]
     done = subprocess.run(program, cwd=folder, check=True, capture_output=True, text=True)
-    printed = "\n".join(textwrap.fill(line, 108) for line in done.stdout.splitlines())
+    printed = "\n".join(textwrap.fill(line, 92) for line in done.stdout.splitlines())
     return f"```python\n{PYTHON_LINES}```\n\n```text\n{printed}\n```\n"
 
 

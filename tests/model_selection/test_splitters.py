@@ -141,7 +141,7 @@ def test_a_class_with_fewer_labels_than_folds_is_tested_with_scikit_learns_warni
 
 @pytest.mark.parametrize("splitter", [SemiSupervisedKFold(2), SemiSupervisedShuffleSplit(2)])
 def test_one_label_per_class_cannot_be_tested(splitter):
-    with pytest.raises(ValueError, match="one label only"):
+    with pytest.raises(ValueError, match="only one label"):
         next(splitter.split(np.zeros((3, 1)), [0, 1, -1]))
 
 
