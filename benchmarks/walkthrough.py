@@ -19,7 +19,7 @@ PYTHON_LINES = """\
 import pandas as pd
 from cmvmed import CMVMED
 
-table = pd.read_csv("room.csv")  # the column people is empty in most rows
+table = pd.read_csv("room.csv")  # columns begin with their sensor; people is mostly empty
 sensors = {name: f"{name}_" for name in ("temperature", "light", "sound", "co2", "motion")}
 model = CMVMED(views=sensors).fit(table.drop(columns=["time", "people"]), table["people"])
 print(model.accuracy_estimate())
