@@ -205,8 +205,8 @@ def _group_folds(labels: Labels, groups: NDArray[np.intp], splitter: StratifiedG
     n_tested = int(may_be_tested.sum())
     if n_tested < splitter.n_splits:
         raise ValueError(
-            f"n_splits={splitter.n_splits}, but only {n_tested} groups can be held out: a group that alone has the labels of a "
-            "class must stay in training. Take fewer splits, or label rows in more groups."
+            f"n_splits={splitter.n_splits} is too large: of the groups with labels, only {n_tested} can be held out, because a "
+            "group that alone has the labels of a class must stay in training. Take fewer splits, or label rows in more groups."
         )
     testable = labels.labeled[may_be_tested[groups[labels.labeled]]]
     folds = splitter.split(testable, labels.codes[testable], groups[testable])

@@ -85,7 +85,7 @@ def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of
         raise MemoryError(
             f"The memory limit is too small: {memory_limit} bytes are left for chunks of rows, but {n_chunks} rows at a time "
             f"need {row_bytes} bytes each, and their sums {bytes_of_sums} bytes. Raise the limit with cmvmed.config_context, or "
-            "use fewer threads (n_jobs) or landmark rows (approximation)."
+            "use fewer threads (n_jobs) or landmarks (approximation)."
         )
     return min(int(fitting), MAX_CHUNK_ROWS)
 
