@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import comparison, comparison_peers
-from benchmarks.active_learning import INTERVALS
 from benchmarks.pages import (
     accuracy_grid,
     calibration_sentence,
@@ -22,12 +21,15 @@ from benchmarks.pages import (
     groups_that_differ,
     headline_table,
     ingredients,
+    interval_table,
     label_ratios,
     main_methods,
     markdown,
     mean_rows,
     named_peers_table,
+    onnx_sentences,
     section,
+    size_sentences,
     speed_table,
     suite_table,
     table_columns,
@@ -65,13 +67,12 @@ def part(page, mark):
         ("docs/inspection.md", "sensor_health", fault_sentence(body(RESULTS / "sensor_health.md"))),
         ("docs/inspection.md", "prediction_sets", coverage_sentence(body(RESULTS / "prediction_sets.md"))),
         ("docs/features.md", "raw_recordings", mean_rows(body(RESULTS / "raw_recordings.md"))),
-        ("docs/model_file.md", "sizes", body(RESULTS / "model_files.md")),
+        ("docs/model_file.md", "sizes", size_sentences(body(RESULTS / "model_files.md"))),
         ("docs/labeling.md", "active_ratios", label_ratios(ACTIVE)),
-        ("docs/labeling.md", "active_accuracy", section(ACTIVE, "Mean accuracy on held-out rows")),
-        ("docs/labeling.md", "random_intervals", section(body(RESULTS / "random_rows.md"), INTERVALS)),
+        ("docs/labeling.md", "random_intervals", interval_table(body(RESULTS / "random_rows.md"))),
         ("docs/robustness.md", "faults", faults_table()),
         ("docs/scaling.md", "speed", speed_table(body(RESULTS / "speed.md"))),
-        ("docs/onnx.md", "onnx", body(RESULTS / "onnx.md")),
+        ("docs/onnx.md", "onnx", onnx_sentences(body(RESULTS / "onnx.md"))),
         ("docs/comparison.md", "named_peers", named_peers_table(body(RESULTS / "suite_named_peers.md"))),
     ],
 )
@@ -246,10 +247,9 @@ def test_a_trial_that_fails_counts_as_not_working():
     assert comparison_peers.works(lambda: None)
 
 
-def suite_row(method, columns, draw=None):
-    """Values of a method in the table over all draws, or of one."""
-    text = SUITE if draw is None else f"### All draws\n\n{section(SUITE, f'Labels drawn: {draw}')}"
-    _, _, *rows = suite_table(text, ["method", *columns]).splitlines()
+def suite_row(method, columns):
+    """Values of a method in the table over all draws."""
+    _, _, *rows = suite_table(SUITE, ["method", *columns]).splitlines()
     row = next(row for row in rows if row.startswith(f"| {method} |"))
     return [cell.strip() for cell in row.strip("| ").split("|")][1:]
 
@@ -258,28 +258,21 @@ def test_the_sentences_of_the_readme_have_the_figures_of_the_suite():
     text = " ".join((ROOT / "README.md").read_text().split())
     kinds = ("sensors", "others")
     below = suite_row("cmvmed", [f"splits < -3 %: {kind}" for kind in kinds])
-    assert "Of single splits, {:.0f} % and {:.0f} % are".format(*map(float, below)) in text
+    assert "{:.0f} % of single splits (others: {:.0f} %) are".format(*map(float, below)) in text
     rows = [f"interval holds, {rows} %: {kind}" for rows in ("unlabeled", "held out") for kind in kinds]
     holds = [float(share) for share in suite_row("cmvmed", rows)]
     assert f"holds in {min(holds):.0f} to {max(holds):.0f} % of the fits" in text
-    worst = min(float(share.split()[0]) for share in suite_row("cmvmed", [f"interval holds least: {k}" for k in kinds]))
-    assert f"only in {worst:.0f} % on the worst set" in text
-    least = [f"interval holds least: {kind}" for kind in kinds]
-    share, name = min(
-        (cell.split() for cell in suite_row("cmvmed", least, "per_class")), key=lambda cell: float(cell[0])
-    )
-    assert f"the worst set {name[:-1]}, 27 classes; {share} % with labels per class)" in text
-    by_draw = [
-        float(suite_row("cmvmed", sensors, draw)[0]) - float(suite_row("extra_trees", sensors, draw)[0])
-        for draw in ("random", "per_class")
-        for sensors in [["unlabeled %: sensors"]]
-    ]
-    assert "({:.1f} with labels at random, {:.1f} per class)".format(*by_draw) in text
+    least = suite_row("cmvmed", [f"interval holds least: {kind}" for kind in kinds])
+    share, name = min((cell.split() for cell in least), key=lambda cell: float(cell[0]))
+    assert f"only in {share} % on the worst set {name[:-1]}, 27 classes)" in text
     goals = section(SUITE, "Goals: cmvmed").splitlines()
-    to_trees = next(line for line in goals if line.startswith("| to extra_trees |")).split(" | ")[1]
-    lead, lowest = re.fullmatch(r"\+([\d.]+) \((.*)\)", to_trees).groups()
-    assert f"the lead over extra trees is small, {lead} points" in text
-    assert "up to {1} ({0})".format(*lowest.replace("-", "").split()) in text
+    to_trees = next(line for line in goals if line.startswith("| to extra_trees |")).split(" | ")[2]
+    lead, name, lowest = re.fullmatch(r"\+([\d.]+) \((\w+) -([\d.]+)\)", to_trees).groups()
+    assert f"the lead over extra trees is small: {lead} points" in text
+    columns, _, *sets = section(SUITE, "By set: sensors, held out rows").split("\n\n")[0].splitlines()
+    ours, trees = (columns.split(" | ").index(method) for method in ("cmvmed", "extra_trees"))
+    lost = [row for row in (line.split(" | ") for line in sets) if float(row[trees]) > float(row[ours])]
+    assert f"They win on {len(lost)} of the {len(sets)} sets, by up to {lowest} points ({name})" in text
 
 
 def test_the_readme_fits_on_a_screen_or_two():
