@@ -7,8 +7,6 @@ from itertools import combinations
 
 from cmvmed.workbench.label_store import Event
 
-__all__ = ["Agreement", "agreements", "labels_by_annotator"]
-
 UNNAMED = "(no name)"
 
 

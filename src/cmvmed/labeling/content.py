@@ -15,8 +15,6 @@ from cmvmed.workbench.tables.columns import FloatArray, RawTable, read_cells
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.user_errors import ProjectError
 
-__all__ = ["RowContent"]
-
 MAX_POINTS = 1200  # of a waveform on the page: a smallest and a largest value for each pixel column
 MAX_TEXT = 20_000  # characters of a text
 MAX_CELLS = 200  # of a table

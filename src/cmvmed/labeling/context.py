@@ -10,8 +10,6 @@ from cmvmed.workbench.tables.recording_rows import WINDOW_COLUMNS
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
-__all__ = ["RowContext", "context_columns"]
-
 PICTURES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",

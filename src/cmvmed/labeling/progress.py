@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from cmvmed.workbench.user_errors import plural
 
-__all__ = ["Fitted", "advice", "last_change", "share_interval", "shown_estimate", "why_no_estimate"]
-
 STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
 STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
 

@@ -25,8 +25,6 @@ from cmvmed.workbench.tables.columns import clean_name
 from cmvmed.workbench.tables.row_labels import is_marker, similar_classes
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
 
-__all__ = ["STRATEGIES", "LabelingSession"]
-
 STRATEGIES = {
     "suggest": "what helps most",
     "unsure": "least certain",

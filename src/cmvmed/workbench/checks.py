@@ -25,8 +25,6 @@ from cmvmed.workbench.tables.columns import (
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Findings, Level, ProjectError, abbreviate, plural
 
-__all__ = ["check_rows", "describe_rows", "far_cells", "gap_marker"]
-
 NINES = re.compile(r"99+(\.9+)?")  # digits of a marker for gaps
 FAR, MIN_ROWS = 1e6, 20  # times the usual distance from the median, in columns of so many numbers
 HUGE = 1e100  # absolute value from which on squares overflow

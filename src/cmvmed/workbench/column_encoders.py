@@ -24,17 +24,6 @@ from cmvmed.workbench.tables.columns import (
 )
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = [
-    "Block",
-    "CategoryEncoder",
-    "ColumnEncoder",
-    "DateEncoder",
-    "NumberEncoder",
-    "TextEncoder",
-    "fit_column",
-    "unseen_categories",
-]
-
 MAX_CATEGORIES = 50  # of a column; rarer ones, and new ones, have no feature
 MAX_TERMS = 5000  # words of a column of texts
 DAY, WEEK, YEAR = 86400.0, 7 * 86400.0, 365.2425 * 86400.0

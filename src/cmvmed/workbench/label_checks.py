@@ -26,8 +26,6 @@ from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, ProjectError, abbreviate, plural
 
-__all__ = ["class_changes", "determines", "group_findings", "label_findings", "leak_findings", "time_findings"]
-
 FEW_LABELS = 3  # labels per class below which nothing can be held out from all folds
 MANY_CLASSES = 20
 CHANCE = 0.01  # probability under which a pattern is not called chance, over all columns together

@@ -25,8 +25,6 @@ from cmvmed._sqlite_files import (
 )
 from cmvmed.workbench.project_file import DEFAULT_NAME
 
-__all__ = ["ACTIONS", "CHOSEN", "Conflict", "Event", "LabelStore", "StoreError", "labels_path"]
-
 APPLICATION_ID = 0x434D564C  # "CMVL", by which SQLite files of labels are known
 SCHEMA_VERSION = 3
 WITHOUT_ANNOTATORS = 2  # the version before, which is converted

@@ -46,8 +46,6 @@ from cmvmed.workbench.view_encoders import (
     use_memory,
 )
 
-__all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_class"]
-
 SEPARATOR = " | "  # between the names of classes or views in a cell
 PREDICTED_AT_ONCE = 20_000  # rows, after which progress is shown
 TIMED_ROWS = 250  # of the fit that the time of another is estimated from

@@ -15,16 +15,6 @@ from typing import Any
 from cmvmed.workbench.tables.columns import KINDS, clean_name
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
-__all__ = [
-    "DEFAULT_NAME",
-    "DataSettings",
-    "ProjectSettings",
-    "ViewSettings",
-    "WindowSettings",
-    "parse_project",
-    "read_project_file",
-]
-
 DEFAULT_NAME = "cmvmed.toml"
 DRAWS = ("random", "per_class", "chosen", "unknown")
 SECTIONS = ("data", "windows", "views", "columns", "classes", "model")

@@ -21,8 +21,6 @@ from cmvmed.workbench.project_file import AUTO, DataSettings, ViewSettings
 from cmvmed.workbench.tables.columns import FloatArray, RawTable, Signal
 from cmvmed.workbench.user_errors import ProjectError, as_project_error
 
-__all__ = ["SensorEncoder", "fit_sensors", "interpolated"]
-
 DEFAULT_RATE = 1.0  # of series whose file has no rate: frequencies are then in cycles per sample
 
 

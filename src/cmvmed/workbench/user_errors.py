@@ -8,19 +8,6 @@ from typing import Literal, TypeAlias
 
 from cmvmed._html import MARKS, html_box, html_sentence, html_table
 
-__all__ = [
-    "FULL",
-    "NEARLY_NONE",
-    "Finding",
-    "Findings",
-    "Level",
-    "ProjectError",
-    "abbreviate",
-    "as_project_error",
-    "did_you_mean",
-    "plural",
-]
-
 SHOWN = 6  # names listed before the rest is counted
 Level: TypeAlias = Literal["error", "warning", "note"]
 FULL, NEARLY_NONE = 0.95, 0.05  # shares of rows

@@ -37,18 +37,6 @@ from cmvmed.workbench.tables.read import FILE_COLUMN, FOLDER_COLUMN
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = [
-    "ViewEncoder",
-    "absent_rows",
-    "compare_columns",
-    "encoder_from_state",
-    "encoder_state",
-    "fit_views",
-    "is_sparse",
-    "use_memory",
-    "with_absent_rows",
-]
-
 LEFT_OUT = {"empty": "holds nothing", "identifier": "differs in every row", "unusable": "holds no cells"}
 SIGNALS = ("sound", "series")
 ENCODERS: dict[str, type[Any]] = {

@@ -19,24 +19,6 @@ from cmvmed.workbench.tables.row_labels import LABEL_NAMES, likely_markers, read
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
 
-__all__ = [
-    "Found",
-    "Guess",
-    "Guesses",
-    "TableWithKinds",
-    "guess_groups",
-    "guess_id",
-    "guess_ignored",
-    "guess_labels",
-    "guess_views",
-    "read_with_kinds",
-    "relative_path",
-    "repeated_ids",
-    "view_name",
-    "with_label_file",
-    "with_markers",
-]
-
 MAX_CLASSES = 50
 MAX_GUESSED_CLASSES = 20  # of a column that only looks like labels
 SEPARATED = re.compile(r"[_.\-/: ]+")

@@ -12,8 +12,6 @@ from cmvmed.workbench.project_file import AUTO, DEFAULT_NAME
 from cmvmed.workbench.tables.read import is_pattern, table_files
 from cmvmed.workbench.toml_text import project_text, toml_line
 
-__all__ = ["init"]
-
 
 def init(path: str | PathLike[str], project: str | PathLike[str] = DEFAULT_NAME) -> Guesses:
     r"""Look at data and guess a project file; nothing is written.

@@ -19,8 +19,6 @@ from cmvmed.workbench.tables.read import FOLDER_COLUMN, TABLE_FORMATS, match_fil
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
 
-__all__ = ["guess_recordings", "guess_sound", "recordings_in", "window_of"]
-
 ONLY_LONG = (*EDF_FORMATS, *MSEED_FORMATS, ".npy")
 ANNOTATION_COLUMNS = {"start", "end", "label"}
 DEFAULT_SAMPLES = 100  # of a window, if nothing says how long events are

@@ -30,8 +30,6 @@ from cmvmed.workbench.tables.recording_rows import channel_columns
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import abbreviate, plural
 
-__all__ = ["guess_file", "guess_folder"]
-
 CASE_WORDS = ("id", "case", "recording", "trial", "session", "run", "file", "series", "segment", "event", "subject", "user",
               "window", "sample_id")  # fmt: skip
 TIME_WORDS = ("time", "timestamp", "datetime", "t", "seconds", "sec", "time_s")

@@ -19,8 +19,6 @@ from cmvmed.pages.formatting import DASH, format_percentage, plural
 from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, dense_rows, share_interval
 from cmvmed.workbench.tables.columns import BoolArray
 
-__all__ = ["ComparedClassifier", "Comparison", "compare"]
-
 N_FOLDS, N_TREES = 5, 100
 MAX_NUMBERS = 20_000_000  # features times labeled rows, beyond which nothing is compared
 LARGEST = 1e30  # number that trees, which compute in single precision, can hold

@@ -9,15 +9,6 @@ from cmvmed.pages.charts import Chart, Series, line_chart
 from cmvmed.pages.formatting import format_percentage, plural, short
 from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, share_interval, with_interval
 
-__all__ = [
-    "calibration_bins",
-    "confusion_counts",
-    "confusion_table",
-    "doubtful_labels",
-    "group_lines",
-    "held_out_calibration",
-]
-
 MAX_CLASSES = 12  # of a table; of more, those with most labels are shown
 MAX_PAIRS, MAX_DOUBTFUL, MAX_GROUPS = 5, 8, 12
 DOUBTFUL = 0.1  # probability of a label below which it should be checked

@@ -19,17 +19,6 @@ from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts, share_interva
 from cmvmed.workbench.tables.columns import FloatArray
 from cmvmed.workbench.user_errors import plural
 
-__all__ = [
-    "COST",
-    "CurvePoint",
-    "LearningCurve",
-    "curve_seconds",
-    "forecast",
-    "learning_curve",
-    "left_out",
-    "part_of_labels",
-]
-
 PARTS = (0.5, 0.25, 0.75)  # of the labels, the most useful first
 COST = 0.2  # rows of all refits, as a multiple of the rows of the table; one refit is always made
 MAX_ROWS, MAX_LABELS = 400, 300  # rows of a refit; labels among them, and of those that judge it

@@ -18,18 +18,6 @@ from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
 from cmvmed.workbench.user_errors import Finding
 from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
-__all__ = [
-    "LEVEL",
-    "AccuracyEstimate",
-    "HeldOutLabels",
-    "ModelFacts",
-    "column_statistics",
-    "dense_rows",
-    "read_facts",
-    "share_interval",
-    "with_interval",
-]
-
 AccuracyEstimate: TypeAlias = Any  # what CMVMED.accuracy_estimate returns
 LEVEL = 0.9  # of all intervals
 

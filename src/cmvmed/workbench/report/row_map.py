@@ -14,8 +14,6 @@ from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics
 from cmvmed.workbench.tables.columns import FloatArray
 from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
-__all__ = ["SHAPES", "draw_map", "map_positions", "shape_path"]
-
 WIDTH, HEIGHT, MARGIN = 640.0, 480.0, 14.0
 MAX_POINTS, MAX_LABELED = 2000, 600  # rows that are drawn; of them, labeled ones at most
 CLIPPED = 3.0  # standard deviations beyond which a value is drawn nearer, so that few rows do not fill the map

@@ -12,8 +12,6 @@ from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, s
 from cmvmed.workbench.tables.columns import FloatArray
 from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 
-__all__ = ["Sensors", "describe_sensors"]
-
 MAX_EXPLAINED = 300  # rows whose decisions are explained
 MAX_PAIRS = 12
 REDUNDANT = 0.02  # rate of disagreement below which two views say the same

@@ -18,19 +18,6 @@ from cmvmed.workbench.sensor_encoders import SensorEncoder
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.view_encoders import ViewEncoder, absent_rows
 
-__all__ = [
-    "DEFAULT_COMMAND",
-    "class_lines",
-    "feature_lines",
-    "fit_facts",
-    "row_facts",
-    "settings_lines",
-    "share_line",
-    "share_sentences",
-    "versions",
-    "view_lines",
-]
-
 MAX_COLUMNS = 8  # whose names are listed
 KIND_WORDS = {  # of columns, by the kind of their encoder: one, and several
     "number": ("number", "numbers"),

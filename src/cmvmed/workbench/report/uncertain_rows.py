@@ -12,8 +12,6 @@ from cmvmed.workbench.tables.columns import FloatArray, Signal
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.view_encoders import absent_rows
 
-__all__ = ["envelope", "uncertain_rows"]
-
 N_SHOWN = 8
 N_COLUMNS = 3  # of each row that are listed
 NEAR_CERTAIN = 0.95  # probability from which on a row is not worth a look

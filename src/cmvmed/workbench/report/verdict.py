@@ -12,8 +12,6 @@ from cmvmed.workbench.report.learning_curve import LearningCurve
 from cmvmed.workbench.report.model_facts import LEVEL, AccuracyEstimate, ModelFacts
 from cmvmed.workbench.report.sensors import Sensors
 
-__all__ = ["CAUTION_CODES", "Step", "Verdict", "next_steps", "verdict"]
-
 UNKNOWN = "It is unknown how many rows are classified correctly"
 # Findings that make an estimate from held-out labels too good.
 CAUTION_CODES = (

@@ -19,31 +19,6 @@ from cmvmed.recordings.container import LazySequence
 from cmvmed.recordings.sound_files import read_audio
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
-__all__ = [
-    "KINDS",
-    "BoolArray",
-    "Cells",
-    "FloatArray",
-    "Frame",
-    "Kind",
-    "Matrix",
-    "RawTable",
-    "Series",
-    "Signal",
-    "as_text",
-    "cells_present",
-    "clean_name",
-    "column_kind",
-    "is_number",
-    "is_numeric",
-    "missing_cells",
-    "pandas",
-    "read_booleans",
-    "read_cells",
-    "read_numbers",
-    "read_times",
-]
-
 Frame: TypeAlias = Any  # pandas.DataFrame; pandas is an extra without types
 Series: TypeAlias = Any  # pandas.Series
 FloatArray: TypeAlias = NDArray[np.float64]

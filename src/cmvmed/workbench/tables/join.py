@@ -17,8 +17,6 @@ from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_
 from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["NewPaths", "new_paths", "open_sources", "otherwise_written", "qualified", "training_paths"]
-
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+")
 
 NewPaths: TypeAlias = str | PathLike[str] | Mapping[str, str | PathLike[str]]  # of all views, or by name of view

@@ -27,23 +27,6 @@ from cmvmed.workbench.tables.columns import RawTable, Signal, as_text, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions, check_column_names, read_delimited
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean
 
-__all__ = [
-    "FILE_COLUMN",
-    "FOLDER_COLUMN",
-    "SOUND_FORMATS",
-    "TABLE_FORMATS",
-    "check_channel",
-    "is_pattern",
-    "match_files",
-    "matching",
-    "matching_files",
-    "read_sound_folder",
-    "read_table",
-    "sound_files",
-    "table_files",
-    "table_of_cases",
-]
-
 EXCEL = ".xlsx"
 MAX_EXCEL = 1_000_000_000  # bytes of the unpacked file
 TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts", *HDF5_FORMATS, EXCEL)

@@ -45,15 +45,6 @@ from cmvmed.workbench.tables.read import (
 )
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
 
-__all__ = [
-    "RECORDING_COLUMN",
-    "WINDOW_COLUMNS",
-    "cases_of_long_table",
-    "channel_columns",
-    "read_windows",
-    "recordings_as_groups",
-]
-
 RECORDING_COLUMN = "recording"  # the name of the recording of a window
 WINDOW_COLUMNS = (RECORDING_COLUMN, "start", "end")
 

@@ -23,8 +23,6 @@ from cmvmed.workbench.tables.row_labels import (
 )
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
 
-__all__ = ["ProjectRows", "ProjectTable", "part_of_rows", "read_training_rows", "row_ids"]
-
 
 @dataclass(frozen=True)
 class ColumnRoles:
