@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from cmvmed.recordings.case_arrays import from_sensors
 from cmvmed.recordings.container import Recordings, SensorSignals, SignalArray, is_missing
+from cmvmed.recordings.row_arrays import from_sensors
 from cmvmed.recordings.signal_values import is_partly_invalid, is_same_rate
 from cmvmed.recordings.sound_files import audio_header, read_audio
 

@@ -119,8 +119,8 @@ class SensorSignals:
     def place(self, row: int) -> str:
         """The row at a position, its sensor and its file, for error messages."""
         file = None if self.files is None else self.files[row]
-        case = row if self.ids is None else repr(self.ids[row])
-        return f"row {case}, sensor {self.name!r}" + ("" if file is None else f" (file '{file}')")
+        name = row if self.ids is None else repr(self.ids[row])
+        return f"row {name}, sensor {self.name!r}" + ("" if file is None else f" (file '{file}')")
 
 
 class LazySequence(Sequence[Any]):

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import scipy  # which imports its parts when they are used; scipy.signal is slow to import
 
-from cmvmed.recordings.case_arrays import rate_of
 from cmvmed.recordings.container import LazySequence, Recordings, SensorSignals, SignalArray
 from cmvmed.recordings.long_recordings import LongRecording
+from cmvmed.recordings.row_arrays import rate_of
 from cmvmed.recordings.stretches import ArraySamples, ContinuousSignal, Samples, Stretch
 
 MAX_DENOMINATOR = 1000  # rates such as 49.98 Hz are approximated by ratios of whole numbers up to this
@@ -112,11 +112,11 @@ def resample(recordings: Recordings | LongRecording, sampling_rate: float | Mapp
             for name, track in recordings.sensors.items()
         }
         return replace(recordings, sensors=tracks)
-    cases = {
+    rows = {
         name: resampled_signals(signals, rates[name]) if name in rates else signals
         for name, signals in recordings.sensors.items()
     }
-    return replace(recordings, sensors=cases)
+    return replace(recordings, sensors=rows)
 
 
 def _ratio(new: float, old: float) -> tuple[int, int]:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
-from cmvmed.recordings.case_arrays import Column, by_id, numbered
 from cmvmed.recordings.container import LazySequence, Recordings, SensorSignals, SignalArray
+from cmvmed.recordings.row_arrays import Column, by_id, numbered
 
 SOUND_FORMATS = (".wav", ".flac", ".ogg", ".aiff", ".aif")
 MAX_FILE_SAMPLES = 2**29  # samples times channels: 46 minutes of stereo at 96 kHz

@@ -48,7 +48,7 @@ class DataSettings:
     unlabeled: tuple[str, ...] = ("",)
     labels_drawn: str = "unknown"
     groups: str | None = None
-    time: str | None = None  # column of times: the table has one row per sample, and ``id`` names the case or recording
+    time: str | None = None  # column of times: the table has one row per sample, and ``id`` names the row or recording
     ignore: tuple[str, ...] = ()
     context: tuple[str, ...] = ()  # columns that the labeling page shows beside a row; () is groups and times
     separator: str | None = None
