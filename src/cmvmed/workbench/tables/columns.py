@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.container import LazySequence
+from cmvmed.recordings.container import Taken
 from cmvmed.recordings.sound_files import read_audio
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
@@ -61,22 +61,6 @@ def pandas() -> Any:
     return import_optional("pandas", "workbench", "Reading tables")
 
 
-@dataclass(frozen=True, eq=False)
-class RowsOrNone(LazySequence):
-    """Items of a sequence at the given positions, read when they are asked for; None at -1."""
-
-    items: Any
-    rows: NDArray[np.intp]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def item(self, row: int) -> Any:
-        """The item at a position."""
-        position = int(self.rows[row])
-        return None if position < 0 else self.items[position]
-
-
 @dataclass(frozen=True)
 class Signal:
     """One waveform per row: the name of a sound file, an array of samples, or None where there is none.
@@ -90,7 +74,7 @@ class Signal:
 
     def take(self, rows: NDArray[np.intp]) -> "Signal":
         """The rows at the given positions; -1 gives None."""
-        taken = RowsOrNone(self.items, rows)
+        taken = Taken(self.items, rows)
         if isinstance(self.items, SensorSignals):
             sensor = SensorSignals(taken, self.items.sampling_rate, self.items.channel_names, name=self.items.name)
             return Signal(sensor, self.is_sound)
