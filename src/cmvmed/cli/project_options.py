@@ -57,6 +57,13 @@ labels_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A further file with id and label, such as a filled-in file of `cmvmed suggest`; may be repeated.",
 )
+random_share_option = click.option(
+    "--random-share",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.2,
+    show_default=True,
+    help="Share of random rows among the labels; they show the accuracy and the class shares.",
+)
 set_option = click.option(
     "--set",
     "settings",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.user_errors import plural
+from cmvmed.pages.formatting import plural
 
 STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
 STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more

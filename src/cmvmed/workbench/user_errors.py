@@ -50,11 +50,6 @@ def abbreviate(names: Iterable[object]) -> str:
     return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
 
 
-def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """``1 row`` or ``3 rows``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {nouns or noun + 's'}"
-
-
 @dataclass(frozen=True)
 class Finding:
     """Something that looks wrong, and what to do.

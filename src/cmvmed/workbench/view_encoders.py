@@ -13,6 +13,7 @@ import numpy as np
 import scipy  # its parts are imported when they are used
 
 from cmvmed.features.feature_cache import FeatureCache
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.column_encoders import (
     Block,
     CategoryEncoder,
@@ -35,7 +36,7 @@ from cmvmed.workbench.tables.columns import (
 )
 from cmvmed.workbench.tables.read import FILE_COLUMN, FOLDER_COLUMN
 from cmvmed.workbench.tables.rows import ProjectRows
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 LEFT_OUT = {"empty": "holds nothing", "identifier": "differs in every row", "unusable": "holds no cells"}
 SIGNALS = ("sound", "series")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cmvmed.data.labels import UNLABELED_WORDS
+from cmvmed.pages.formatting import plural
 from cmvmed.recordings import SensorSignals
 from cmvmed.workbench.project_file import AUTO, DataSettings, ProjectSettings, ViewSettings
 from cmvmed.workbench.tables.columns import RawTable, Series, as_text, column_kind, missing_cells
@@ -17,7 +18,7 @@ from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table
 from cmvmed.workbench.tables.recording_rows import channel_columns
 from cmvmed.workbench.tables.row_labels import LABEL_NAMES, likely_markers, read_label_values
 from cmvmed.workbench.toml_text import toml_line
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 MAX_CLASSES = 50
 MAX_GUESSED_CLASSES = 20  # of a column that only looks like labels

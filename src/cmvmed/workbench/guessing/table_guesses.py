@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.guessing.column_guesses import (
     Found,
     Guess,
@@ -28,7 +29,7 @@ from cmvmed.workbench.tables.columns import FloatArray, RawTable, as_text, read_
 from cmvmed.workbench.tables.read import table_files
 from cmvmed.workbench.tables.recording_rows import channel_columns
 from cmvmed.workbench.toml_text import toml_line
-from cmvmed.workbench.user_errors import abbreviate, plural
+from cmvmed.workbench.user_errors import abbreviate
 
 ROW_WORDS = ("id", "case", "recording", "trial", "session", "run", "file", "series", "segment", "event", "subject", "user",
               "window", "sample_id")  # fmt: skip

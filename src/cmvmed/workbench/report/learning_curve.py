@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cmvmed.pages.charts import Chart, Series, line_chart
-from cmvmed.pages.formatting import format_percentage
+from cmvmed.pages.formatting import format_percentage, plural
 from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts, share_interval
 from cmvmed.workbench.tables.columns import FloatArray
-from cmvmed.workbench.user_errors import plural
 
 PARTS = (0.5, 0.25, 0.75)  # of the labels, the most useful first
 COST = 0.2  # rows of all refits, as a multiple of the rows of the table; one refit is always made

@@ -10,12 +10,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.project_file import ProjectSettings
 from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table
 from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+")
 

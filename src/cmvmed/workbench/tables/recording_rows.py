@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.recordings import (
     LongRecording,
     annotations_from_frame,
@@ -43,7 +44,7 @@ from cmvmed.workbench.tables.read import (
     read_table,
     table_of_cases,
 )
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error
 
 RECORDING_COLUMN = "recording"  # the name of the recording of a window
 WINDOW_COLUMNS = (RECORDING_COLUMN, "start", "end")
