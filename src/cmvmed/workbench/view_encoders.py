@@ -50,7 +50,7 @@ class ViewEncoder:
     """The encoders of the columns of a view."""
 
     name: str
-    columns: tuple[Any, ...]  # ColumnEncoder
+    columns: tuple[Any, ...]  # encoders of single columns, and of signals
 
     @property
     def column_names(self) -> list[str]:

@@ -272,7 +272,7 @@ class TestHeldOut:
         facts = activity.facts
         object.__setattr__(facts, "held_out", HeldOutLabels(np.array([7, 3, 1]), codes, p))
         (found,) = doubtful_labels(facts)
-        assert (found.row, found.label, found.predicted) == ("w003", *activity.model.classes_[[0, 1]])
+        assert found[:3] == ("w003", *activity.model.classes_[[0, 1]])
 
 
 class ExplainedModel(CMVMED):
@@ -372,7 +372,7 @@ class TestMap:
         for slot, k in enumerate(order):
             assert drawn[f"labeled k{slot}"] == (labeled & (codes == k)).sum()
             assert drawn[f"consensus k{slot}"] == (~labeled & (codes == k)).sum()
-        assert [entry.name for entry in found.legend] == [activity.model.classes_[k] for k in order]
+        assert [name for name, _, _ in found.legend] == [activity.model.classes_[k] for k in order]
 
     @pytest.mark.parametrize("slot", range(len(SHAPES)))
     def test_shapes_are_around_their_point(self, slot):

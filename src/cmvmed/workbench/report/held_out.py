@@ -45,16 +45,6 @@ class ConfusionTable:
     pairs: tuple[str, ...]  # most frequent errors, as sentences
 
 
-@dataclass(frozen=True)
-class DoubtfulLabel:
-    """A label that the fits without it contradict."""
-
-    row: str
-    label: str
-    predicted: str
-    probability: str  # of the label
-
-
 def confusion_counts(held_out: HeldOutLabels, n_classes: int) -> NDArray[np.intp]:
     """Number of held-out rows by label and prediction, (K, K)."""
     flat = np.bincount(held_out.codes * n_classes + held_out.predicted, minlength=n_classes**2)
@@ -99,19 +89,11 @@ def _pairs(facts: ModelFacts, counts: NDArray[np.intp]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class GroupLine:
-    """Labels of one group."""
+def group_lines(facts: ModelFacts) -> tuple[list[tuple[str, ...]], int]:
+    """Groups, those with most errors first, and how many more there are; none if the rows have no groups.
 
-    name: str
-    n_rows: str
-    n_labels: str
-    n_held_out: str
-    correct: str  # share of the held-out labels that is predicted correctly, with its interval
-
-
-def group_lines(facts: ModelFacts) -> tuple[list[GroupLine], int]:
-    """Groups, those with most errors first, and how many more there are; none if the rows have no groups."""
+    Of each its name, rows, labels, held-out labels, and the share of these that is predicted correctly.
+    """
     if facts.table.groups is None:
         return [], 0
     names, of_row = np.unique(facts.table.groups.astype(str), return_inverse=True)
@@ -123,24 +105,25 @@ def group_lines(facts: ModelFacts) -> tuple[list[GroupLine], int]:
         for of, weights in ((of_row, None), (of_row[facts.codes >= 0], None), (out, None), (out, right))
     )
     order = np.lexsort([np.arange(len(names)), -n_labels, n_right - n_out])
-    lines = [
-        GroupLine(
-            short(names[g]), f"{n_rows[g]:,}", f"{n_labels[g]:,}", f"{n_out[g]:,}", with_interval(n_right[g], n_out[g])
-        )
+    lines: list[tuple[str, ...]] = [
+        (short(names[g]), f"{n_rows[g]:,}", f"{n_labels[g]:,}", f"{n_out[g]:,}", with_interval(n_right[g], n_out[g]))
         for g in order[:MAX_GROUPS]
     ]
     return lines, max(len(names) - MAX_GROUPS, 0)
 
 
-def doubtful_labels(facts: ModelFacts) -> list[DoubtfulLabel]:
-    """Labels with a small probability by fits that did not use them, the smallest first."""
+def doubtful_labels(facts: ModelFacts) -> list[tuple[str, str, str, str]]:
+    """Labels with a small probability by fits that did not use them, the smallest first.
+
+    Of each the row, the label, the prediction, and the probability of the label.
+    """
     held_out = facts.held_out
     if held_out is None:
         return []
     own = held_out.probabilities[np.arange(len(held_out.codes)), held_out.codes]
     order = [i for i in np.argsort(own, kind="stable")[:MAX_DOUBTFUL] if own[i] < DOUBTFUL and not held_out.is_right[i]]
     return [
-        DoubtfulLabel(
+        (
             short(facts.table.ids[held_out.rows[i]]),
             facts.class_names[held_out.codes[i]],
             facts.class_names[held_out.predicted[i]],

@@ -34,21 +34,11 @@ class SensorLine:
 
 
 @dataclass(frozen=True)
-class PairLine:
-    """Two views that give unequal classes to some unlabeled rows."""
-
-    first: str
-    second: str
-    rate: str
-    most: str  # class on which they disagree most
-
-
-@dataclass(frozen=True)
 class Sensors:
     """All views."""
 
     lines: tuple[SensorLine, ...]
-    pairs: tuple[PairLine, ...]
+    pairs: tuple[tuple[str, str, str], ...]  # two views, the rate of unequal classes, the class with the largest
     n_pairs: int
     figure: str
     has_shares: bool  # whether the model explains its decisions
@@ -158,15 +148,14 @@ def _says_the_same(facts: ModelFacts, name: str) -> list[str]:
     return [short(other) for view, other, rate in rows if view == name and rate <= REDUNDANT]
 
 
-def _pairs(facts: ModelFacts) -> list[PairLine]:
+def _pairs(facts: ModelFacts) -> list[tuple[str, str, str]]:
     """Each pair of views once, those that disagree most first."""
     found = facts.model.disagreement_
     names = facts.model.view_names_
     order = np.argsort(-np.nan_to_num(found["rate"], nan=-1.0), kind="stable")
     return [
-        PairLine(
-            short(found["view"][i]),
-            short(found["other"][i]),
+        (
+            f"{short(found['view'][i])} and {short(found['other'][i])}",
             DASH if np.isnan(found["rate"][i]) else format_percentage(found["rate"][i]),
             _worst_class(facts, found["rate_by_class"][i]),
         )

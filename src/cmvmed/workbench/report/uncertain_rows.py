@@ -20,14 +20,6 @@ MAX_SIGNALS = 6  # per row
 
 
 @dataclass(frozen=True)
-class Sparkline:
-    """The drawing of one signal."""
-
-    name: str
-    figure: str
-
-
-@dataclass(frozen=True)
 class UncertainRow:
     """A row between two classes."""
 
@@ -36,7 +28,7 @@ class UncertainRow:
     second: str
     by_view: tuple[tuple[str, str], ...]  # view, and its class or that it is absent
     columns: tuple[str, ...]  # those furthest from their mean
-    signals: tuple[Sparkline, ...]
+    signals: tuple[tuple[str, str], ...]  # name and drawing
 
 
 def _least_sure(facts: ModelFacts) -> NDArray[np.intp]:
@@ -102,15 +94,15 @@ def _signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", MINUS)
 
 
-def _sparklines(rows: ProjectRows | None, row: int, prefix: str) -> list[Sparkline]:
-    """The signals of a row; none if the files have no signals, or are gone. ``prefix`` starts the HTML ids."""
+def _sparklines(rows: ProjectRows | None, row: int, prefix: str) -> list[tuple[str, str]]:
+    """Names and drawings of the signals of a row; none if there are none, or the files are gone. ``prefix`` starts the ids."""
     if rows is None:
         return []
     found = []
     for number, (name, signal) in enumerate(list(rows.table.signals.items())[:MAX_SIGNALS]):
         samples = _samples(signal, row)
         if samples is not None and len(samples) > 1:
-            found.append(Sparkline(short(name), _draw(samples, f"{prefix}-{number}", short(name))))
+            found.append((short(name), _draw(samples, f"{prefix}-{number}", short(name))))
     return found
 
 

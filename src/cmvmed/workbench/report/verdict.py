@@ -204,10 +204,10 @@ def _poor_class(facts: ModelFacts) -> Iterator[Step]:
 def _doubtful(facts: ModelFacts) -> Iterator[Step]:
     found = doubtful_labels(facts)
     if found:
-        first, n_more = found[0], len(found) - 1
+        (row, label, predicted, _), n_more = found[0], len(found) - 1
         yield Step(
-            f"Check the label of {first.row}" + (f" and {n_more} more" if n_more else ""),
-            f"It is {first.label}, but the fit without it takes the row for {first.predicted}.",
+            f"Check the label of {row}" + (f" and {n_more} more" if n_more else ""),
+            f"It is {label}, but the fit without it takes the row for {predicted}.",
         )
 
 
