@@ -15,7 +15,7 @@ from cmvmed.workbench.project_file import ProjectSettings
 from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table
-from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
+from cmvmed.workbench.tables.recording_rows import read_windows, rows_of_long_table
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+")
@@ -108,7 +108,7 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
     if paths.common is not None:
         opened = read_sound_folder(paths.common, sound, may_be_flat=is_flat) if sound else None
         table = read_table(paths.common, options) if opened is None else opened
-        table = table if data.time is None or sound else cases_of_long_table(table, data)
+        table = table if data.time is None or sound else rows_of_long_table(table, data)
         parts.append(_part(None, table, data.id, is_training))
     for view in settings.views:
         if view.name not in paths.by_view:
