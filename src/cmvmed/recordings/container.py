@@ -298,10 +298,6 @@ class Recordings:
             times=None if self.times is None else self.times[rows],
         )
 
-    def place(self, row: int, sensor: str) -> str:
-        """The name of a row, its sensor and its file, for error messages."""
-        return self.sensors[sensor].place(row)
-
     def __repr__(self) -> str:
         names = list(self.sensors)
         more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"

@@ -1,6 +1,6 @@
 """Tables with one line per row, in a file or a folder of files, or with one line per sample."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,13 +10,12 @@ from cmvmed.pages.formatting import plural
 from cmvmed.workbench.guessing.column_guesses import (
     Found,
     Guess,
-    TableWithKinds,
     guess_groups,
     guess_id,
     guess_ignored,
     guess_labels,
     guess_views,
-    read_with_kinds,
+    read_guessed,
     relative_path,
     repeated_ids,
     view_name,
@@ -40,22 +39,22 @@ MAX_PERIOD = 0.5  # seconds: rows farther apart are events rather than samples
 
 def guess_file(path: Path, folder: Path) -> Found:
     """A table, with a file of labels beside it if no column holds them."""
-    rows = read_with_kinds(path)
-    samples = _long_columns(rows.table, rows.kinds, guess_id(rows))
+    table = read_guessed(path)
+    samples = _long_columns(table, guess_id(table))
     if samples is not None:
-        return _guess_long_table(rows, samples, relative_path(path, folder))
-    data, guesses = _guess_data(rows, relative_path(path, folder))
+        return _guess_long_table(table, samples, relative_path(path, folder))
+    data, guesses = _guess_data(table, relative_path(path, folder))
     if data.labels is None:
         data, guesses = with_label_file(path.parent, folder, data, guesses, exclude=[path])
-    data, views, about_views = guess_views(rows, data)
-    return ProjectSettings(data, views), [*guesses, *about_views], list(rows.table.messages)
+    data, views, about_views = guess_views(table, data)
+    return ProjectSettings(data, views), [*guesses, *about_views], list(table.messages)
 
 
 def guess_folder(path: Path, folder: Path) -> Found:
     """A folder of tables: one table, parts of one table, or one table per view."""
     label_files = [file for file in table_files(path) if "label" in file.stem.casefold()]
     files = [file for file in table_files(path) if file not in label_files] or label_files
-    tables = [read_with_kinds(file) for file in files]
+    tables = [read_guessed(file) for file in files]
     if len(files) == 1:
         data, guesses = _guess_data(tables[0], relative_path(files[0], folder))
         data, views, about_views = guess_views(tables[0], data)
@@ -66,16 +65,15 @@ def guess_folder(path: Path, folder: Path) -> Found:
     return (
         ProjectSettings(data, views),
         [*guesses, *about_views],
-        [said for rows in tables for said in rows.table.messages],
+        [said for table in tables for said in table.messages],
     )
 
 
 def _guess_several(
-    path: Path, folder: Path, files: Sequence[Path], looked: Sequence[TableWithKinds]
+    path: Path, folder: Path, files: Sequence[Path], tables: Sequence[RawTable]
 ) -> tuple[DataSettings, list[Guess], tuple[ViewSettings, ...], list[Guess]]:
-    tables = [rows.table for rows in looked]
     first = tables[0]
-    ids = [guess_id(rows) for rows in looked]
+    ids = [guess_id(table) for table in tables]
     alike = all(table.names == first.names for table in tables)
     same_id = len(set(ids)) == 1 and ids[0] is not None
     keys = [_keys(table, ids[0]) for table in tables] if same_id else []
@@ -83,15 +81,15 @@ def _guess_several(
     same_rows = len({table.n_rows for table in tables}) == 1
     if alike and not overlap and not (same_rows and not same_id):
         suffix = files[0].suffix
-        together = read_with_kinds(path / f"*{suffix}")
+        together = read_guessed(path / f"*{suffix}")
         data, guesses = _guess_data(together, relative_path(path, folder) + f"/*{suffix}")
         data, views, about = guess_views(together, data)
         what = f"the {len(files)} files have the same columns and different rows: they are one table"
         return data, [Guess(what, toml_line("path", data.path)), *guesses], views, about
-    data, guesses = _guess_data(looked[0], None)
-    for rows in looked[1:]:
+    data, guesses = _guess_data(first, None)
+    for table in tables[1:]:
         if data.labels is None:
-            data = replace(data, labels=guess_labels(rows, [data.id or ""]))
+            data = replace(data, labels=guess_labels(table, [data.id or ""]))
     own = tuple(
         ViewSettings(view_name(file.stem), path=relative_path(file, folder), features=AUTO if table.signals else None)
         for file, table in zip(files, tables, strict=True)
@@ -107,12 +105,11 @@ def _keys(table: RawTable, column: str | None) -> set[str]:
     return set(map(as_text, table.frame[column].astype(object)))
 
 
-def _guess_data(rows: TableWithKinds, path: str | None) -> tuple[DataSettings, list[Guess]]:
+def _guess_data(table: RawTable, path: str | None) -> tuple[DataSettings, list[Guess]]:
     guesses: list[Guess] = []
-    table = rows.table
-    identifier = guess_id(rows)
-    labels = guess_labels(rows, [identifier or ""])
-    groups = guess_groups(rows, [identifier or "", labels or ""])
+    identifier = guess_id(table)
+    labels = guess_labels(table, [identifier or ""])
+    groups = guess_groups(table, [identifier or "", labels or ""])
     has_commas = table.separator is None and not table.source.endswith(
         ".tsv"
     )  # beside which a decimal sign is found out
@@ -129,8 +126,8 @@ def _guess_data(rows: TableWithKinds, path: str | None) -> tuple[DataSettings, l
         n_groups = table.frame[groups].nunique()
         guesses.append(Guess(f"{groups!r} holds {plural(n_groups, 'group')} of rows", toml_line("groups", groups)))
     taken = [name for name in (identifier, labels, groups) if name is not None]
-    repeated = repeated_ids(rows, taken)
-    ignored = guess_ignored(rows, [*taken, *repeated])
+    repeated = repeated_ids(table, taken)
+    ignored = guess_ignored(table, [*taken, *repeated])
     if ignored:
         what = (
             f"{abbreviate(ignored)} {'is' if len(ignored) == 1 else 'are'} not learned from (a time or an identifier)"
@@ -148,14 +145,16 @@ class LongColumns:
     seconds: FloatArray
 
 
-def _long_columns(table: RawTable, kinds: Mapping[str, str], identifier: str | None) -> LongColumns | None:
+def _long_columns(table: RawTable, identifier: str | None) -> LongColumns | None:
     """Columns of row and time, if the lines of a table are samples.
 
     They are if no column identifies rows, and the time increases within each row, whose lines follow each other, or
     throughout at a rate of several samples per second.
     """
     names = list(map(str, table.frame.columns))
-    time = next((name for name in names if name.casefold() in TIME_WORDS and kinds[name] in ("number", "date")), None)
+    time = next(
+        (name for name in names if name.casefold() in TIME_WORDS and table.kinds[name] in ("number", "date")), None
+    )
     if time is None or table.n_rows < MIN_SAMPLES or table.signals:
         return None
     if identifier is not None and identifier != time and not identifier.casefold().startswith("unnamed"):
@@ -180,14 +179,13 @@ def _is_row(table: RawTable, name: str, seconds: FloatArray) -> bool:
     return all(bool((np.diff(rows) == 1).all() and (np.diff(seconds[rows]) > 0).all()) for rows in positions)
 
 
-def _guess_long_table(rows: TableWithKinds, samples: LongColumns, path: str) -> Found:
+def _guess_long_table(table: RawTable, samples: LongColumns, path: str) -> Found:
     """A table with one line per sample: rows if each has one label, else recordings to be cut into windows."""
-    table = rows.table
     taken = [name for name in (samples.row, samples.time) if name is not None]
-    labels = guess_labels(rows, taken)
-    groups = guess_groups(rows, [*taken, labels or ""])
+    labels = guess_labels(table, taken)
+    groups = guess_groups(table, [*taken, labels or ""])
     if labels is None:  # the only column of words beside samples says what happened
-        words = [name for name, kind in rows.kinds.items() if kind == "category" and name not in (*taken, groups)]
+        words = [name for name, kind in table.kinds.items() if kind == "category" and name not in (*taken, groups)]
         labels = words[0] if len(words) == 1 else None
     data = DataSettings(path=path, id=samples.row, labels=labels, groups=groups, time=samples.time)
     what = f"each line is a sample at the time {samples.time!r}"
@@ -208,7 +206,7 @@ def _guess_long_table(rows: TableWithKinds, samples: LongColumns, path: str) -> 
         said = f"rows are windows of {windows.length:g} s, because labels change within recordings"
         said = said if labels is not None and samples.row is not None else f"rows are windows of {windows.length:g} s"
         guesses.append(Guess(said, toml_line("length", windows.length)))
-    data, views, about_views = guess_views(rows, data)
+    data, views, about_views = guess_views(table, data)
     return ProjectSettings(data, views, windows=windows), [*guesses, *about_views], list(table.messages)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from cmvmed.model_selection import hide_labels
 from cmvmed.pages.charts import Chart, Series, line_chart
 from cmvmed.pages.formatting import format_percentage, plural
 from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts, share_interval
@@ -137,14 +138,9 @@ def _points(facts: ModelFacts, labeled: NDArray[np.intp], refits: Sequence[int])
 def part_of_labels(
     rows: NDArray[np.intp], codes: NDArray[np.intp], n: int, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """A random part of the rows with about the same share of each class, and a row of each class if n allows."""
-    order = rng.permutation(len(rows))
-    key = np.empty(len(rows))
-    for code in np.unique(codes):
-        own = order[codes[order] == code]
-        key[own] = (np.arange(len(own)) + 0.5) / len(own)
-        key[own[0]] -= 1.0  # the first of each class comes before all others
-    return np.asarray(np.sort(rows[np.argsort(key, kind="stable")[:n]]))
+    """A random part of the rows with about the same share of each class, at least a row of each."""
+    n = max(n, len(np.unique(codes)))
+    return np.asarray(rows[hide_labels(codes, n, random_state=int(rng.integers(2**31))) >= 0])
 
 
 def left_out(

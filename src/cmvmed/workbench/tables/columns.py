@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -129,6 +130,11 @@ class RawTable:
     def names(self) -> list[str]:
         """Names of all columns, signals last."""
         return [*map(str, self.frame.columns), *self.signals]
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column of cells, found from them."""
+        return {str(name): column_kind(self.frame[name], self.decimal) for name in self.frame.columns}
 
     def place(self, row: int) -> str:
         """Where a row stands: its line if the file has lines."""
