@@ -73,6 +73,12 @@ set_option = click.option(
 )
 
 
+def output_option(default: str, text: str) -> Callable[[Any], Any]:
+    """The option of a file to write."""
+    given = click.Path(path_type=Path)
+    return click.option("-o", "--output", type=given, default=default, show_default=True, help=text)
+
+
 def project_changes(project: Path, settings: Sequence[str], label_files: Sequence[Path]) -> dict[str, Any]:
     """What the command line changes of a project file, by key."""
     if not project.exists():

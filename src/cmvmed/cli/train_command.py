@@ -21,6 +21,7 @@ from cmvmed.cli.project_options import (
     force_option,
     json_option,
     labels_option,
+    output_option,
     project_changes,
     project_option,
     set_option,
@@ -45,14 +46,7 @@ Advance = Callable[[str, float], None]  # label of the step that begins, units t
 
 @click.command()
 @project_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_MODEL,
-    show_default=True,
-    help="Model file to write.",
-)
+@output_option(DEFAULT_MODEL, "Model file to write.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
