@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.workbench.project_file import ProjectSettings
-from cmvmed.workbench.tables.columns import FloatArray, RawTable, as_text, column_kind, missing_cells, read_cells
+from cmvmed.workbench.tables.columns import (
+    FloatArray,
+    RawTable,
+    as_text,
+    column_kind,
+    envelope,
+    missing_cells,
+    read_cells,
+)
 from cmvmed.workbench.tables.recording_rows import WINDOW_COLUMNS
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
@@ -143,13 +151,13 @@ class RowContent:
 
     def _signal(self, column: str, row: int) -> dict[str, Any]:
         values, rate = self._waveform(column, row)
-        times, drawn = envelope(values, rate, MAX_POINTS)
+        positions, drawn = envelope(values, MAX_POINTS)
         part: dict[str, Any] = {
             "kind": "sound" if self.is_sound(column) else "series",
             "name": column,
             "unit": unit_of(column),
             "seconds": values.size / rate,
-            "times": _rounded(times),
+            "times": _rounded(positions / rate),
             "values": [None if np.isnan(v) else v for v in _rounded(drawn)],
         }
         if self.is_sound(column):
@@ -250,19 +258,6 @@ def playable(values: NDArray[np.float64], rate: float) -> tuple[NDArray[np.float
 
     times = int(np.ceil(MIN_RATE / rate))
     return (values, rate) if times == 1 else (np.asarray(resample_poly(values, times, 1)), rate * times)
-
-
-def envelope(
-    values: NDArray[np.float64], rate: float, n_points: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Times and values of at most ``n_points``: the smallest and the largest value of equal stretches."""
-    n = values.size
-    if n <= n_points:
-        return np.arange(n) / rate, values
-    edges = np.linspace(0, n, n_points // 2 + 1).astype(np.intp)
-    low, high = np.fmin.reduceat(values, edges[:-1]), np.fmax.reduceat(values, edges[:-1])
-    times = np.repeat((edges[:-1] + edges[1:]) / (2.0 * rate), 2)
-    return times, np.stack([low, high], axis=1).ravel()
 
 
 def spectrogram_image(values: NDArray[np.float64], rate: float) -> dict[str, Any] | None:

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.pages.formatting import plural
+from cmvmed.pages.formatting import plural, share_interval
 from cmvmed.workbench.label_store import Event
 
 STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
@@ -47,7 +46,7 @@ def shown_estimate(history: Sequence[Fitted]) -> dict[str, Any] | None:
     if not history or history[-1].estimate is None:
         return None
     last = history[-1].estimate
-    low, high = share_interval(last["held_out"], last["n_held_out"], last["level"])
+    low, high = share_interval(last["held_out"] * last["n_held_out"], last["n_held_out"], last["level"])
     found: dict[str, Any] = {**last, "held_out_low": low, "held_out_high": high}
     first = next(fit for fit in history if fit.estimate is not None)
     if first.estimate is not None and last["low"] > first.estimate["high"]:  # intervals without a common value
@@ -66,14 +65,6 @@ def why_no_estimate(counts: Mapping[str, int], problem: str | None, *, is_learni
     if max(counts.values()) < 2:
         return "needs two labels of a class"
     return "no label could be held out; label rows of more groups"
-
-
-def share_interval(share: float, n: float, level: float) -> tuple[float, float]:
-    """Wilson's interval: the p with |share - p| ≤ z √(p (1 - p) / n), where z is the (1 + level)/2 quantile of N(0, 1)."""
-    z = NormalDist().inv_cdf((1.0 + level) / 2.0)
-    center = (share + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
-    half = z / (1.0 + z**2 / n) * float(np.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2)))
-    return max(0.0, center - half), min(1.0, center + half)
 
 
 def advice(counts: Mapping[str, int], change: tuple[int, float] | None) -> str:

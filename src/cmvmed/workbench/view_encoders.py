@@ -101,7 +101,7 @@ def _filled(block: Block) -> FloatArray:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Whether an encoded view is a sparse matrix, as one with words is."""
+    """Whether a matrix is a sparse one (scipy's own test narrows the type to one without methods)."""
     return bool(scipy.sparse.issparse(matrix))
 
 

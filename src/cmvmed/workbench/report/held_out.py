@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.pages.charts import Chart, Series, line_chart
-from cmvmed.pages.formatting import format_percentage, plural, short
-from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, share_interval, with_interval
+from cmvmed.pages.formatting import format_percentage, plural, share_interval, short
+from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, with_interval
 
 MAX_CLASSES = 12  # of a table; of more, those with most labels are shown
 MAX_PAIRS, MAX_DOUBTFUL, MAX_GROUPS = 5, 8, 12

@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from cmvmed.model_selection import hide_labels
 from cmvmed.pages.charts import Chart, Series, line_chart
-from cmvmed.pages.formatting import format_percentage, plural
-from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts, share_interval
+from cmvmed.pages.formatting import LEVEL, format_percentage, plural, share_interval
+from cmvmed.workbench.report.model_facts import ModelFacts
 from cmvmed.workbench.tables.columns import FloatArray
 
 PARTS = (0.5, 0.25, 0.75)  # of the labels, the most useful first

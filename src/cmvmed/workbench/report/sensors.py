@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
-from cmvmed.pages.formatting import DASH, format_percentage, join_names, short
+from cmvmed.pages.formatting import DASH, format_percentage, join_names, share_interval, short
 from cmvmed.workbench.changes import describe_change
 from cmvmed.workbench.project import score_of_class
-from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, share_interval
+from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics
 from cmvmed.workbench.tables.columns import FloatArray
 from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 import cmvmed
-from cmvmed.pages.formatting import DASH, MINUS, clean, format_percentage, join_names, plural, short
+from cmvmed.pages.formatting import DASH, LEVEL, MINUS, clean, format_percentage, join_names, plural, short
 from cmvmed.workbench.checks import describe_rows
 from cmvmed.workbench.project_file import DataSettings
-from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts
+from cmvmed.workbench.report.model_facts import ModelFacts
 from cmvmed.workbench.sensor_encoders import SensorEncoder
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.view_encoders import ViewEncoder, absent_rows

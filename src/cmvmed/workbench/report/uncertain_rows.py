@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from cmvmed.pages.formatting import MINUS, format_percentage, short
 from cmvmed.pages.svg import Axis, element, path, svg_root, to_markup
 from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, dense_rows
-from cmvmed.workbench.tables.columns import FloatArray, Signal
+from cmvmed.workbench.tables.columns import FloatArray, Signal, envelope
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.view_encoders import absent_rows
 
 N_SHOWN = 8
 N_COLUMNS = 3  # of each row that are listed
 NEAR_CERTAIN = 0.95  # probability from which on a row is not worth a look
-WIDTH, HEIGHT, N_STEPS = 220.0, 40.0, 110
+WIDTH, HEIGHT, N_POINTS = 220.0, 40.0, 220
 MAX_SIGNALS = 6  # per row
 
 
@@ -117,16 +117,8 @@ def _samples(signal: Signal, row: int) -> FloatArray | None:
     return np.asarray(samples[np.isfinite(samples)])
 
 
-def envelope(samples: FloatArray, n_steps: int = N_STEPS) -> FloatArray:
-    """At most 2 n_steps samples: the lowest and highest of each stretch, so that no peak is lost."""
-    if len(samples) <= 2 * n_steps:
-        return samples
-    parts = np.array_split(samples, n_steps)
-    return np.array([bound for part in parts for bound in (part.min(), part.max())])
-
-
 def _draw(samples: FloatArray, element_id: str, name: str) -> str:
-    drawn, low, high = envelope(samples), float(samples.min()), float(samples.max())
+    drawn, low, high = envelope(samples, N_POINTS)[1], float(samples.min()), float(samples.max())
     x = Axis(0.0, len(drawn) - 1.0, 1.0, WIDTH - 1.0)
     y = Axis(low, high, HEIGHT - 2.0, 2.0) if high > low else Axis(low - 1.0, low + 1.0, HEIGHT - 2.0, 2.0)
     curve = path([(x(i), y(value)) for i, value in enumerate(drawn)], class_="signal")

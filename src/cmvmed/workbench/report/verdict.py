@@ -6,10 +6,10 @@ from math import ceil
 
 import numpy as np
 
-from cmvmed.pages.formatting import clean, format_percentage, join_names, plural
+from cmvmed.pages.formatting import LEVEL, clean, format_percentage, join_names, plural
 from cmvmed.workbench.report.held_out import confusion_counts, doubtful_labels
 from cmvmed.workbench.report.learning_curve import LearningCurve
-from cmvmed.workbench.report.model_facts import LEVEL, AccuracyEstimate, ModelFacts
+from cmvmed.workbench.report.model_facts import AccuracyEstimate, ModelFacts
 from cmvmed.workbench.report.sensors import Sensors
 
 UNKNOWN = "It is unknown how many rows are classified correctly"

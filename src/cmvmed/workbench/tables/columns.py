@@ -96,6 +96,16 @@ class Signal:
         return np.array([item is not None for item in self.items], dtype=bool)
 
 
+def envelope(samples: FloatArray, n_points: int) -> tuple[FloatArray, FloatArray]:
+    """Positions and values of at most ``n_points`` to draw: the lowest and highest of equal stretches, so no peak is lost."""
+    n = samples.size
+    if n <= n_points:
+        return np.arange(n, dtype=np.float64), samples
+    edges = np.linspace(0, n, n_points // 2 + 1).astype(np.intp)
+    low, high = np.fmin.reduceat(samples, edges[:-1]), np.fmax.reduceat(samples, edges[:-1])
+    return np.repeat((edges[:-1] + edges[1:]) / 2.0, 2), np.stack([low, high], axis=1).ravel()
+
+
 @dataclass(frozen=True)
 class RawTable:
     """Rows as they stand in the files.
