@@ -16,23 +16,8 @@ BIN_ROWS = 10  # held-out labels per bin, at least
 MAX_BINS = 8
 
 
-@dataclass(frozen=True)
-class ConfusionCell:
-    """Rows with one label and one prediction."""
-
-    count: int
-    share: float  # of the rows with this label
-    is_right: bool
-
-
-@dataclass(frozen=True)
-class ConfusionLine:
-    """Held-out rows of one class."""
-
-    name: str
-    cells: tuple[ConfusionCell, ...]
-    recall: str  # share of the class that is recognized, with its interval
-    precision: str  # share of the predictions of the class that are right, with its interval
+# Rows with a label and a prediction, their share of those with the label, whether it is right
+Cell = tuple[int, float, bool]
 
 
 @dataclass(frozen=True)
@@ -40,7 +25,7 @@ class ConfusionTable:
     """Counts of held-out rows by label and prediction."""
 
     names: tuple[str, ...]  # of the classes that are shown
-    lines: tuple[ConfusionLine, ...]
+    lines: tuple[tuple[str, list[Cell], str, str], ...]  # label, cells, shares recognized and of right predictions
     n_hidden: int  # classes that are not shown
     pairs: tuple[str, ...]  # most frequent errors, as sentences
 
@@ -66,14 +51,10 @@ def confusion_table(facts: ModelFacts) -> ConfusionTable | None:
     )
 
 
-def _line(name: str, k: int, counts: NDArray[np.intp], shown: NDArray[np.intp]) -> ConfusionLine:
-    n_labels, n_predicted = int(counts[k].sum()), int(counts[:, k].sum())
-    return ConfusionLine(
-        name,
-        tuple(ConfusionCell(int(counts[k, j]), counts[k, j] / max(n_labels, 1), bool(j == k)) for j in shown),
-        with_interval(int(counts[k, k]), n_labels),
-        with_interval(int(counts[k, k]), n_predicted),
-    )
+def _line(name: str, k: int, counts: NDArray[np.intp], shown: NDArray[np.intp]) -> tuple[str, list[Cell], str, str]:
+    n_labels, n_predicted, n_right = int(counts[k].sum()), int(counts[:, k].sum()), int(counts[k, k])
+    cells = [(int(counts[k, j]), counts[k, j] / max(n_labels, 1), bool(j == k)) for j in shown]
+    return name, cells, with_interval(n_right, n_labels), with_interval(n_right, n_predicted)
 
 
 def _pairs(facts: ModelFacts, counts: NDArray[np.intp]) -> list[str]:
