@@ -94,7 +94,8 @@ class ArrayTable:
             raise ValueError(f"There is no column {unknown[0]!r}; the columns are {names}.")
         if list(columns) == names:
             return self
-        return ArrayTable(self.array[:, [names.index(name) for name in columns]], list(columns))
+        chosen = self.array[:, [names.index(name) for name in columns]]
+        return replace(self, array=chosen, column_names=list(columns))
 
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
