@@ -26,18 +26,7 @@ INCHES = 1.25
 
 
 class RecordingsDisplay:
-    """What sensors recorded, and what is said of it: the base of the displays of recordings.
-
-    Parameters
-    ----------
-    recordings : Recordings
-    probabilities : (n_rows, n_classes)
-        Of each class, by all sensors together.
-    classes : sequence of n_classes
-        Their names in the order of the columns.
-    by_sensor : dict of sensor name -> (n_rows, n_classes), default=None
-        Probabilities by one sensor alone, NaN where it says nothing.
-    """
+    """What sensors recorded, and what is said of it: the base of the displays, with the parameters of TimelineDisplay."""
 
     figure_: Any
     axes_: Any
