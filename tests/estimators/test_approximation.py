@@ -126,7 +126,7 @@ def test_landmarks_double_while_they_miss_too_much_of_a_kernel(few_landmarks):
     X, y, _, views = draw_task()
     smooth = CMVMED(views=views, kernel="linear", members=None).fit(X, y)
     assert smooth.approximation_["n_components"] == 20
-    with pytest.warns(UserWarning, match=r"landmark rows miss \d\d% of the kernel of view .*approximation=\"exact\""):
+    with pytest.warns(UserWarning, match=r"landmarks miss \d\d% of the kernel of view .*approximation=\"exact\""):
         narrow = CMVMED(views=views, members=None, **NARROW).fit(X, y)
     assert narrow.approximation_["n_components"] == 40  # twice the most
     assert min(narrow.approximation_["residual"].values()) > MAX_RESIDUAL
@@ -326,7 +326,7 @@ def test_memory_limits_the_sample_or_refuses_the_fit(monkeypatch):
     with config_context(memory_limit="20MiB"):
         model = fit_low_rank(X, y, views)
     assert 1000 <= model.approximation_["n_annealed"] < 2580
-    needed = "150 landmark rows in 2 views and 20 labeled rows needs at least .* smaller number"
+    needed = "150 landmarks in 2 views and 20 labeled rows needs at least .* smaller number"
     with config_context(memory_limit="10MiB"), pytest.raises(MemoryError, match=needed):
         fit_low_rank(X, y, views)
     monkeypatch.setattr(sampling, "MAX_LABELED_ROWS", 10)

@@ -204,9 +204,9 @@ def load_all_rows(source: Rows, memory_limit: int) -> list[Matrix]:
     needed = FLOAT_BYTES * source.n_rows * sum(source.widths)
     if needed > memory_limit:
         raise MemoryError(
-            f"X has {source.n_rows} rows of {sum(source.widths)} numbers, {format_bytes(needed)}. All of them are needed at "
-            f"once, but only {format_bytes(memory_limit)} of memory may be used: take fewer rows, or raise the limit with "
-            "cmvmed.config_context(memory_limit=...) if there is more memory."
+            f"All {source.n_rows} rows of X are needed at once. They take {format_bytes(needed)}, but only "
+            f"{format_bytes(memory_limit)} of memory may be used: take fewer rows, or raise the limit with "
+            "cmvmed.config_context(memory_limit=...)."
         )
     return source.take(np.arange(source.n_rows))
 
@@ -403,8 +403,8 @@ def _warn_of_other_order(X: object, y: object) -> None:
         return
     if len(rows) == len(labels) and rows.is_unique and not rows.equals(labels) and rows.isin(labels).all():
         warn_user(
-            "X and y have the same index in another order. Rows are matched by position, so if they are to be matched by their "
-            "index pass y.loc[X.index]."
+            "X and y have the same index in another order. Rows are matched by position; to match them by index, pass "
+            "y.loc[X.index]."
         )
 
 

@@ -155,9 +155,9 @@ def sample_size(approximation: Approximation, data: TrainingInput, memory_limit:
     if n_sample < min(least, tuning.sample_rows):
         needed = memory_limit - room + SAMPLE_MEMORY * (fixed + least * row)
         raise MemoryError(
-            f"A fit with {approximation.n_components} landmark rows in {len(sizes)} views and {n_labeled} labeled rows needs at "
+            f"A fit with {approximation.n_components} landmarks in {len(sizes)} views and {n_labeled} labeled rows needs at "
             f"least {format_bytes(needed)} of memory, but only {format_bytes(memory_limit)} may be used. Give a smaller "
-            "number as approximation, or raise the limit with cmvmed.config_context(memory_limit=...)."
+            "number of landmarks as approximation, or raise the limit with cmvmed.config_context(memory_limit=...)."
         )
     return int(n_sample)
 
@@ -194,9 +194,8 @@ def _sampled(
     labeled = labels.labeled
     if labeled.size > MAX_LABELED_ROWS:
         raise MemoryError(
-            f"y has {labeled.size} labeled rows, but the labeled rows' covariance is a square matrix: at most "
-            f"{MAX_LABELED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
-            "unlabeled rows have little to add."
+            f"y has {labeled.size} labeled rows, but a fit can use at most {MAX_LABELED_ROWS}. Hide some labels, or use a "
+            "supervised classifier: with so many labels, unlabeled rows add little."
         )
     smallest = max(n_sample * tuning.row_growth, ROWS_PER_COMPONENT * n_components)
     n_unlabeled = count_unlabeled(labels, weights)

@@ -224,9 +224,9 @@ class LocalRows:
         reading = sum(table.reading_bytes for table in self.tables)
         if reading >= self.memory_limit:
             raise MemoryError(
-                f"Reading these files takes {format_bytes(reading)}, for the rows that are stored together in them, but there "
-                f"is room for {format_bytes(self.memory_limit)}. Write them with smaller row groups or chunks, or raise the limit "
-                "with cmvmed.config_context(memory_limit=...)."
+                f"Reading these files takes {format_bytes(reading)}, because they store many rows together, but there is room "
+                f"for {format_bytes(self.memory_limit)}. Write them with smaller row groups or chunks, or raise the limit with "
+                "cmvmed.config_context(memory_limit=...)."
             )
         return self.memory_limit - reading
 

@@ -83,9 +83,9 @@ def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of
     fitting = (memory_limit - (n_chunks + 2) * bytes_of_sums) // (n_chunks * max(row_bytes, 1))
     if fitting < 1:
         raise MemoryError(
-            f"The memory limit is too small: {memory_limit} bytes of it are for chunks of rows, but {n_chunks} rows at a time, of "
-            f"{row_bytes} bytes each with what is computed from them, and sums of {bytes_of_sums} bytes do "
-            "not fit. Raise it with cmvmed.config_context, or use fewer threads (n_jobs) or landmark rows (approximation)."
+            f"The memory limit is too small: {memory_limit} bytes are left for chunks of rows, but {n_chunks} rows at a time "
+            f"need {row_bytes} bytes each, and their sums {bytes_of_sums} bytes. Raise the limit with cmvmed.config_context, or "
+            "use fewer threads (n_jobs) or landmarks (approximation)."
         )
     return min(int(fitting), MAX_CHUNK_ROWS)
 
