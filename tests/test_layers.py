@@ -55,7 +55,7 @@ ALLOWED = {
     "pages": (),
     "demo": ("pages",),
     "workbench": ("features", "recordings", "pages", "_sqlite_files"),
-    "labeling": ("features", "recordings", "workbench", "_parent_process"),
+    "labeling": ("features", "recordings", "pages", "workbench", "_parent_process"),
     "_config": (),
     "_file_errors": (),
     "_html": (),

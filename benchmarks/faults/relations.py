@@ -56,11 +56,6 @@ class Case:
     n_labeled: int = 12
     gaps: bool = False
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.relation
-
 
 def draw(rng: np.random.Generator, number: int) -> Case:
     """Relations take turns."""

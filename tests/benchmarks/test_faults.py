@@ -21,6 +21,7 @@ from benchmarks.faults.campaign import (
     Fault,
     campaign,
     draw_case,
+    group_of,
     run_case,
     shrink,
 )
@@ -44,7 +45,7 @@ def test_cases_are_drawn_by_their_number_alone(name):
     assert cases == [draw_case(of, 0, number) for number in range(30)]
     assert len(set(map(repr, cases))) > 20
     assert draw_case(of, 1, 3) != cases[3]
-    assert all(case.group for case in cases)
+    assert all(map(group_of, cases))
 
 
 # Fuzzed fits

@@ -75,7 +75,7 @@ MISTAKES = {
     "empty_text": (toml(('id = "id"', 'id = ""')), "id in [data] is empty", "remove the line"),
     "section_is_text": ({"cmvmed.toml": 'data = "rows.csv"\n'}, "data must be a section [data]"),
     "labels_drawn": (toml(("[views.a]", 'labels_drawn = "randomly"\n[views.a]')), "labels_drawn", "'random', 'per_class'"),
-    "decimal": (toml(("[views.a]", 'decimal = "comma"\n[views.a]')), 'must be "." or ","'),
+    "decimal": (toml(("[views.a]", 'decimal = "comma"\n[views.a]')), "must be one of '.', ','"),
     "separator": (toml(("[views.a]", 'separator = "; "\n[views.a]')), "must be one character"),
     "both_commas": (toml(("[views.a]", 'separator = ","\ndecimal = ","\n[views.a]')), "both a comma"),
     "sampling_rate": (toml(("[views.a]", "sampling_rate = -5\n[views.a]")), "must be positive"),

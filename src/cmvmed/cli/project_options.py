@@ -57,6 +57,13 @@ labels_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A further file with id and label, such as a filled-in file of `cmvmed suggest`; may be repeated.",
 )
+random_share_option = click.option(
+    "--random-share",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.2,
+    show_default=True,
+    help="Share of random rows among the labels; they show the accuracy and the class shares.",
+)
 set_option = click.option(
     "--set",
     "settings",
@@ -64,6 +71,12 @@ set_option = click.option(
     metavar="KEY=VALUE",
     help="A setting that replaces that of the project file, as in model.temperature=0.3; may be repeated.",
 )
+
+
+def output_option(default: str, text: str) -> Callable[[Any], Any]:
+    """The option of a file to write."""
+    given = click.Path(path_type=Path)
+    return click.option("-o", "--output", type=given, default=default, show_default=True, help=text)
 
 
 def project_changes(project: Path, settings: Sequence[str], label_files: Sequence[Path]) -> dict[str, Any]:

@@ -14,8 +14,6 @@ from cmvmed._warnings import warn_user
 from cmvmed.data.groups import read_groups
 from cmvmed.data.labels import Labels, read_labels
 
-__all__ = ["SemiSupervisedKFold", "SemiSupervisedShuffleSplit"]
-
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _DEFAULT_TEST_FRACTION = 0.1  # as in scikit-learn's ShuffleSplit

@@ -9,8 +9,6 @@ from cmvmed import CMVMED
 from cmvmed.pages.formatting import join_names, short
 from cmvmed.workbench.view_encoders import absent_rows
 
-__all__ = ["describe_change"]
-
 MAX_TESTED = 200  # rows, evenly spaced: faults of a standard deviation are found within about 50
 
 

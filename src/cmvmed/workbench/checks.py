@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.sound_files import audio_header
 from cmvmed.workbench.label_checks import group_findings, label_findings, leak_findings, time_findings
@@ -23,9 +24,7 @@ from cmvmed.workbench.tables.columns import (
     read_cells,
 )
 from cmvmed.workbench.tables.rows import ProjectRows
-from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Findings, Level, ProjectError, abbreviate, plural
-
-__all__ = ["check_rows", "describe_rows", "far_cells", "gap_marker"]
+from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Findings, Level, ProjectError, abbreviate
 
 NINES = re.compile(r"99+(\.9+)?")  # digits of a marker for gaps
 FAR, MIN_ROWS = 1e6, 20  # times the usual distance from the median, in columns of so many numbers

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import cmvmed  # estimators are imported when they are used
 from cmvmed.features.feature_cache import FeatureCache
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.checks import check_rows
 from cmvmed.workbench.class_shares import prior_of_labeled
 from cmvmed.workbench.label_store import labels_path
@@ -35,7 +36,7 @@ from cmvmed.workbench.tables.row_labels import (
 )
 from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable, part_of_rows, read_training_rows, row_ids
 from cmvmed.workbench.toml_text import project_text
-from cmvmed.workbench.user_errors import Findings, ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import Findings, ProjectError, abbreviate
 from cmvmed.workbench.view_encoders import (
     ViewEncoder,
     absent_rows,
@@ -45,8 +46,6 @@ from cmvmed.workbench.view_encoders import (
     fit_views,
     use_memory,
 )
-
-__all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_class"]
 
 SEPARATOR = " | "  # between the names of classes or views in a cell
 PREDICTED_AT_ONCE = 20_000  # rows, after which progress is shown

@@ -13,6 +13,7 @@ import numpy as np
 import scipy  # its parts are imported when they are used
 
 from cmvmed.features.feature_cache import FeatureCache
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.column_encoders import (
     Block,
     CategoryEncoder,
@@ -35,19 +36,7 @@ from cmvmed.workbench.tables.columns import (
 )
 from cmvmed.workbench.tables.read import FILE_COLUMN, FOLDER_COLUMN
 from cmvmed.workbench.tables.rows import ProjectRows
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-
-__all__ = [
-    "ViewEncoder",
-    "absent_rows",
-    "compare_columns",
-    "encoder_from_state",
-    "encoder_state",
-    "fit_views",
-    "is_sparse",
-    "use_memory",
-    "with_absent_rows",
-]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 LEFT_OUT = {"empty": "holds nothing", "identifier": "differs in every row", "unusable": "holds no cells"}
 SIGNALS = ("sound", "series")
@@ -61,7 +50,7 @@ class ViewEncoder:
     """The encoders of the columns of a view."""
 
     name: str
-    columns: tuple[Any, ...]  # ColumnEncoder
+    columns: tuple[Any, ...]  # encoders of single columns, and of signals
 
     @property
     def column_names(self) -> list[str]:
@@ -112,7 +101,7 @@ def _filled(block: Block) -> FloatArray:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Whether an encoded view is a sparse matrix, as one with words is."""
+    """Whether a matrix is a sparse one (scipy's own test narrows the type to one without methods)."""
     return bool(scipy.sparse.issparse(matrix))
 
 

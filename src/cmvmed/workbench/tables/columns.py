@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,34 +16,9 @@ from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.container import LazySequence
+from cmvmed.recordings.container import Taken
 from cmvmed.recordings.sound_files import read_audio
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
-
-__all__ = [
-    "KINDS",
-    "BoolArray",
-    "Cells",
-    "FloatArray",
-    "Frame",
-    "Kind",
-    "Matrix",
-    "RawTable",
-    "Series",
-    "Signal",
-    "as_text",
-    "cells_present",
-    "clean_name",
-    "column_kind",
-    "is_number",
-    "is_numeric",
-    "missing_cells",
-    "pandas",
-    "read_booleans",
-    "read_cells",
-    "read_numbers",
-    "read_times",
-]
 
 Frame: TypeAlias = Any  # pandas.DataFrame; pandas is an extra without types
 Series: TypeAlias = Any  # pandas.Series
@@ -86,22 +62,6 @@ def pandas() -> Any:
     return import_optional("pandas", "workbench", "Reading tables")
 
 
-@dataclass(frozen=True, eq=False)
-class RowsOrNone(LazySequence):
-    """Items of a sequence at the given positions, read when they are asked for; None at -1."""
-
-    items: Any
-    rows: NDArray[np.intp]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def item(self, row: int) -> Any:
-        """The item at a position."""
-        position = int(self.rows[row])
-        return None if position < 0 else self.items[position]
-
-
 @dataclass(frozen=True)
 class Signal:
     """One waveform per row: the name of a sound file, an array of samples, or None where there is none.
@@ -115,7 +75,7 @@ class Signal:
 
     def take(self, rows: NDArray[np.intp]) -> "Signal":
         """The rows at the given positions; -1 gives None."""
-        taken = RowsOrNone(self.items, rows)
+        taken = Taken(self.items, rows)
         if isinstance(self.items, SensorSignals):
             sensor = SensorSignals(taken, self.items.sampling_rate, self.items.channel_names, name=self.items.name)
             return Signal(sensor, self.is_sound)
@@ -134,6 +94,16 @@ class Signal:
     def present(self) -> BoolArray:
         """Which rows have a waveform, (n,)."""
         return np.array([item is not None for item in self.items], dtype=bool)
+
+
+def envelope(samples: FloatArray, n_points: int) -> tuple[FloatArray, FloatArray]:
+    """Positions and values of at most ``n_points`` to draw: the lowest and highest of equal stretches, so no peak is lost."""
+    n = samples.size
+    if n <= n_points:
+        return np.arange(n, dtype=np.float64), samples
+    edges = np.linspace(0, n, n_points // 2 + 1).astype(np.intp)
+    low, high = np.fmin.reduceat(samples, edges[:-1]), np.fmax.reduceat(samples, edges[:-1])
+    return np.repeat((edges[:-1] + edges[1:]) / 2.0, 2), np.stack([low, high], axis=1).ravel()
 
 
 @dataclass(frozen=True)
@@ -170,6 +140,11 @@ class RawTable:
     def names(self) -> list[str]:
         """Names of all columns, signals last."""
         return [*map(str, self.frame.columns), *self.signals]
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column of cells, found from them."""
+        return {str(name): column_kind(self.frame[name], self.decimal) for name in self.frame.columns}
 
     def place(self, row: int) -> str:
         """Where a row stands: its line if the file has lines."""

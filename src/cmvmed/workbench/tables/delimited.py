@@ -19,8 +19,6 @@ from cmvmed.workbench.tables.columns import Frame, RawTable, is_number
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = ["DelimitedOptions", "check_column_names", "escaped_cell", "read_delimited", "restored_cell"]
-
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 SNIFFED_LINES = 200
 BLOCK_BYTES = 1 << 25  # read at once; a line must fit

@@ -10,14 +10,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.project_file import ProjectSettings
 from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table
-from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-
-__all__ = ["NewPaths", "new_paths", "open_sources", "otherwise_written", "qualified", "training_paths"]
+from cmvmed.workbench.tables.recording_rows import read_windows, rows_of_long_table
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+")
 
@@ -77,7 +76,7 @@ def _paths_at(settings: ProjectSettings, path: str | PathLike[str]) -> SourcePat
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ViewTable:
     view: str | None  # None: the table of all views without a path of their own
     table: RawTable
     ids: NDArray[np.object_] | None
@@ -109,8 +108,8 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
     if paths.common is not None:
         opened = read_sound_folder(paths.common, sound, may_be_flat=is_flat) if sound else None
         table = read_table(paths.common, options) if opened is None else opened
-        table = table if data.time is None or sound else cases_of_long_table(table, data)
-        parts.append(_part(None, table, data.id, is_training))
+        table = table if data.time is None or sound else rows_of_long_table(table, data)
+        parts.append(_view_table(None, table, data.id, is_training))
     for view in settings.views:
         if view.name not in paths.by_view:
             continue
@@ -120,21 +119,21 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
             table = replace(table, signals={"sound": table.signals[view.name]})
         else:
             table = read_table(path, options)
-        parts.append(_part(view.name, table, data.id, is_training))
+        parts.append(_view_table(view.name, table, data.id, is_training))
     return _join(parts)
 
 
-def _part(view: str | None, table: RawTable, id_column: str | None, is_training: bool) -> _Part:
+def _view_table(view: str | None, table: RawTable, id_column: str | None, is_training: bool) -> _ViewTable:
     if table.ids is not None:
-        return _Part(view, table, np.array(table.ids, dtype=object))
+        return _ViewTable(view, table, np.array(table.ids, dtype=object))
     if id_column is None:
-        return _Part(view, table, None)
+        return _ViewTable(view, table, None)
     if id_column not in table.frame.columns:
         if is_training:
             raise table.lacks(id_column, "id")
         said = f"{table.source} has no column {id_column!r}, so its rows are numbered."
-        return _Part(view, replace(table, messages=(*table.messages, said)), None)
-    return _Part(view, table, _identifiers(table, id_column))
+        return _ViewTable(view, replace(table, messages=(*table.messages, said)), None)
+    return _ViewTable(view, table, _identifiers(table, id_column))
 
 
 def _identifiers(table: RawTable, column: str) -> NDArray[np.object_]:
@@ -178,7 +177,7 @@ def _as_number(key: str) -> str | None:
     return (digits.lstrip("0") or "0") if digits.isascii() and digits.isdigit() else None
 
 
-def _join(parts: Sequence[_Part]) -> RawTable:
+def _join(parts: Sequence[_ViewTable]) -> RawTable:
     if len(parts) == 1 and parts[0].view is None:
         part = parts[0]
         return part.table if part.ids is None else replace(part.table, ids=list(part.ids))
@@ -226,7 +225,7 @@ def _join(parts: Sequence[_Part]) -> RawTable:
     )
 
 
-def _taken(part: _Part, rows: NDArray[np.intp]) -> Frame:
+def _taken(part: _ViewTable, rows: NDArray[np.intp]) -> Frame:
     """The cells of a part in the order of the joined rows; missing where the part lacks the row."""
     labels = part.table.frame.index.to_numpy()
     positions = [labels[row] if row >= 0 else -1 for row in rows]

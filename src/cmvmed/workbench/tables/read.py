@@ -20,29 +20,12 @@ from cmvmed._optional import import_optional
 from cmvmed.recordings import Recordings, SensorSignals, read_hdf5
 from cmvmed.recordings.hdf5_files import HDF5_FORMATS
 from cmvmed.recordings.sound_files import SOUND_FORMATS, audio_header, sound_files
-from cmvmed.recordings.sound_files import match_files as files_by_case
+from cmvmed.recordings.sound_files import match_files as files_by_row
 from cmvmed.recordings.ts_files import parse_ts
 from cmvmed.workbench.project_file import ViewSettings
 from cmvmed.workbench.tables.columns import RawTable, Signal, as_text, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions, check_column_names, read_delimited
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean
-
-__all__ = [
-    "FILE_COLUMN",
-    "FOLDER_COLUMN",
-    "SOUND_FORMATS",
-    "TABLE_FORMATS",
-    "check_channel",
-    "is_pattern",
-    "match_files",
-    "matching",
-    "matching_files",
-    "read_sound_folder",
-    "read_table",
-    "sound_files",
-    "table_files",
-    "table_of_cases",
-]
 
 EXCEL = ".xlsx"
 MAX_EXCEL = 1_000_000_000  # bytes of the unpacked file
@@ -238,7 +221,7 @@ def _read_ts(path: Path) -> RawTable:
     with as_project_error():
         content = parse_ts(path)
     names = [f"dim_{d}" for d in range(len(content.series[0]))]
-    signals = {name: Signal([case[d] for case in content.series], is_sound=False) for d, name in enumerate(names)}
+    signals = {name: Signal([row[d] for row in content.series], is_sound=False) for d, name in enumerate(names)}
     columns = {} if content.labels is None else {"class": content.labels}
     frame = pandas().DataFrame(columns, index=range(len(content.series)))
     return RawTable(path.name, frame, signals, lines=np.array(content.lines))
@@ -247,24 +230,24 @@ def _read_ts(path: Path) -> RawTable:
 def _read_hdf5(path: Path, sampling_rate: float | None) -> RawTable:
     """One signal per channel of each sensor, and the columns ``label`` and ``group`` if the file has them."""
     with as_project_error():
-        cases = read_hdf5(path, sampling_rate)
-    return table_of_cases(path.name, cases, is_sound=False)
+        recordings = read_hdf5(path, sampling_rate)
+    return table_of_recordings(path.name, recordings, is_sound=False)
 
 
-def table_of_cases(source: str, cases: Recordings, *, is_sound: bool) -> RawTable:
-    """Cases as rows, with one signal per channel of each sensor."""
+def table_of_recordings(source: str, recordings: Recordings, *, is_sound: bool) -> RawTable:
+    """Recordings as a table, with one signal per channel of each sensor."""
     signals = {
         channel: Signal(sensor.channel(number), is_sound=is_sound)
-        for sensor in cases.sensors.values()
+        for sensor in recordings.sensors.values()
         for number, channel in enumerate(sensor.channel_names)
     }
     columns: dict[str, Any] = {}
-    if any(label is not None for label in cases.labels):
-        columns["label"] = cases.labels
-    if cases.groups is not None:
-        columns["group"] = cases.groups
-    frame = pandas().DataFrame(columns, index=range(cases.n))
-    return RawTable(source, frame, signals, ids=cases.ids.tolist())
+    if any(label is not None for label in recordings.labels):
+        columns["label"] = recordings.labels
+    if recordings.groups is not None:
+        columns["group"] = recordings.groups
+    frame = pandas().DataFrame(columns, index=range(recordings.n))
+    return RawTable(source, frame, signals, ids=recordings.ids.tolist())
 
 
 def _stacked(path: Path, files: Sequence[Path], tables: Sequence[RawTable]) -> RawTable:
@@ -312,7 +295,7 @@ def _joined_signal(parts: Sequence[Signal]) -> Signal:
 def match_files(folder: Path, pattern: str, files: Sequence[Path]) -> dict[str, Path]:
     """Those of the files below a folder that match a pattern, by the identifier of their row."""
     with as_project_error():
-        return files_by_case(folder, pattern, files)
+        return files_by_row(folder, pattern, files)
 
 
 def read_sound_folder(folder: Path, views: Sequence[ViewSettings], *, may_be_flat: bool = False) -> RawTable:

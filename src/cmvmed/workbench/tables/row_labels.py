@@ -11,26 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.data.labels import UNLABELED_WORDS, appearance
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.label_store import LabelStore
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings
 from cmvmed.workbench.tables.columns import RawTable, Series, as_text, clean_name, is_number, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions, restored_cell
 from cmvmed.workbench.tables.join import otherwise_written, qualified
 from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table, table_files
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-
-__all__ = [
-    "SUGGESTION_COLUMNS",
-    "LabelValues",
-    "first_column",
-    "is_marker",
-    "likely_markers",
-    "misspelt_classes",
-    "read_label_values",
-    "read_labels",
-    "similar_classes",
-    "with_page_labels",
-]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 # Values that may be a marker or a class; UNLABELED_WORDS are never a class.
 POSSIBLE_MARKERS = frozenset({"none", "other", "0", "-1", "99", "-99", "999", "-999", "x", "tba", "skip", "unsure"})

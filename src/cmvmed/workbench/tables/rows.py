@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
 from cmvmed.workbench.tables.columns import BoolArray, RawTable, as_text, cells_present, column_kind, missing_cells
 from cmvmed.workbench.tables.join import open_sources, qualified, training_paths
@@ -21,9 +22,7 @@ from cmvmed.workbench.tables.row_labels import (
     read_labels,
     with_page_labels,
 )
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-
-__all__ = ["ProjectRows", "ProjectTable", "part_of_rows", "read_training_rows", "row_ids"]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 
 @dataclass(frozen=True)
