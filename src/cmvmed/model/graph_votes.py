@@ -20,7 +20,7 @@ from cmvmed.numerics.pickled_fields import PickledByFields
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
 if TYPE_CHECKING:
-    from cmvmed.model.evaluate import FusedSums
+    from cmvmed.model.evaluate import FusedSum
     from cmvmed.model.formulas import Formulas, Tensor
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -119,10 +119,10 @@ class GraphVote(PickledByFields):
 
         return vote
 
-    def join(self, sums: FusedSums, function: int, factor: float) -> bool:
+    def join(self, sums: FusedSum, factor: float) -> bool:
         """Add the term to the graphs that are searched together; False unless rows are dense and nodes have all views."""
         if self.is_dense:
-            sums.add_graph(function, factor, self)
+            sums.add_graph(factor, self)
         return self.is_dense
 
     def smaller(self, fewer: FewerRows) -> GraphVote:
