@@ -6,7 +6,9 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import chain, repeat
 from os.path import relpath
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -134,13 +136,39 @@ def for_people(frame: pd.DataFrame) -> pd.DataFrame:
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table in the format that the ending names, with its index as the first column."""
-    writers: dict[str, Callable[[Path], Any]] = {
-        ".csv": lambda part: for_people(frame).to_csv(part, float_format=DIGITS),
-        ".parquet": lambda part: frame.reset_index().to_parquet(part, index=False),
-        ".feather": lambda part: frame.reset_index().to_feather(part),
-    }
-    with atomic_file(path) as part:
-        writers[path.suffix.lower()](part)
+    with table_writer(path) as add:
+        add(frame)
+
+
+@contextmanager
+def table_writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Yields a function that adds rows to a table in the format that the ending names, with their index as the first column.
+
+    The file appears at the end, completely or not at all.
+    """
+    with atomic_file(path) as file, ExitStack() as opened:
+        if path.suffix.lower() == ".csv":
+            heads = chain([True], repeat(False))
+            yield lambda rows: for_people(rows).to_csv(file, mode="a", header=next(heads), float_format=DIGITS)
+        else:
+            yield partial(_add_to_arrow, {}, file, path.suffix.lower(), opened)
+
+
+def _add_to_arrow(state: dict[str, Any], file: Path, suffix: str, opened: ExitStack, rows: pd.DataFrame) -> None:
+    """Add rows to a Parquet or Feather file, which the first ones open."""
+    from cmvmed._optional import import_optional
+
+    arrow = import_optional("pyarrow", "workbench", "Writing Parquet and Feather files")
+    table = arrow.Table.from_pandas(rows.reset_index(), schema=state.get("schema"), preserve_index=False)
+    if not state:
+        state["schema"] = table.schema
+        if suffix == ".parquet":
+            parquet = import_optional("pyarrow.parquet", "workbench", "Writing Parquet files")
+            state["writer"] = opened.enter_context(parquet.ParquetWriter(file, table.schema))
+        else:
+            compressed = arrow.ipc.IpcWriteOptions(compression="lz4")
+            state["writer"] = opened.enter_context(arrow.ipc.new_file(str(file), table.schema, options=compressed))
+    state["writer"].write_table(table)
 
 
 def command_line() -> str:

@@ -34,6 +34,7 @@ __all__ = [
     "cells_present",
     "clean_name",
     "column_kind",
+    "holds_plain_numbers",
     "is_number",
     "is_numeric",
     "missing_cells",
@@ -312,6 +313,15 @@ def read_numbers(series: Series, decimal: str = ".", usual_decimal: str = ".") -
         values = np.where(np.isnan(values), _as_floats(text, OTHER_SIGN[sign]), values)
     note = "" if clash else _thousands_note(text, values, sign, decimal)
     return Cells(values, np.asarray(np.isnan(values) & ~missing), note, sign, clash)
+
+
+def holds_plain_numbers(table: RawTable, column: str) -> bool:
+    """Whether each cell of a column means the same in any part of the table: a number with a point, or none."""
+    if column not in table.frame.columns:
+        return True
+    series = table.frame[column]
+    has_comma = _is_text(series) and bool(series.str.contains(",", regex=False).any())
+    return not has_comma and not read_numbers(series, table.decimal).bad.any()
 
 
 def _decimal_sign(text: Series, decimal: str, usual: str) -> tuple[str, tuple[int, int] | None]:
