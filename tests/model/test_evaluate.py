@@ -80,6 +80,26 @@ def test_a_row_alone_has_the_probabilities_that_it_has_among_others(fitted, kind
     np.testing.assert_allclose(alone, model.predict_proba(rows), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", ["whole", "without views", "equal to training rows"])
+def test_graphs_whose_nodes_lack_views_are_searched_with_the_others(kind):
+    data = make_multiview_gaussian(400, n_views=2, n_features=5, labeled=40, random_state=0)
+    X = new_rows(data.data, "without views")
+    has_any = ~np.isnan(X).all(axis=1)
+    X, y = X[has_any], data.y[:300][has_any]
+    model = CMVMED(views=data.views).fit(X, y)._model
+    graph = next(own.terms[0] for own in model.members if own.name == "graph")
+    assert 0 < graph.distances.nodes[0].size < graph.size
+    joined = [own for own in whole_sum(model).graphs if any(len(views) > 1 for views in own.graphs)]
+    assert len(joined) == 1
+    rows = X if kind == "equal to training rows" else new_rows(data.data, kind)
+    rows = rows[~np.isnan(rows).all(axis=1)]
+    matrices = model.schema.layout.split(rows)
+    present = model.row_check.present(0, matrices)
+    found = Evaluator(model).logits(matrices, present)
+    apart = np.tensordot(model.pool.weights, logits_one_by_one(model, matrices, present), 1) + model.pool.offset
+    np.testing.assert_allclose(softmax(found), softmax(apart), rtol=1e-9, atol=1e-12)
+
+
 def whole_sum(model, dtype=np.float64):
     """The sum of terms of rows that have all views."""
     return model.evaluator(dtype).sum_of(tuple(model.known_views), 0)

@@ -32,11 +32,6 @@ class NodeDistances:
             features.append(matrix if whole else matrix[own[has]])
         return cls(place[0].size, tuple(gammas), tuple(nodes), tuple(features))
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all nodes have all views of the graph."""
-        return all(own.size == self.size for own in self.nodes)
-
     def of_points(self, points: Iterable[Matrix], rows: Sequence[IntArray], n_points: int) -> Array:
         """Distances (n_points, m).
 

@@ -26,24 +26,25 @@ class _NodeDistances:
     """γ‖x - z‖² to the nodes of a graph by one view, as a product of extended rows."""
 
     form: int
-    nodes: Array  # (m, d)
+    nodes: Array  # (m, d), zero for those that lack the view
     gamma: float
+    share: Array  # (m,), what the distance of each node is multiplied by; zero for those that lack the view
     extended: Array  # (d + 2, m)
     single: Single  # (d + 2, m' + 1), the same for m' >= m nodes, of which the last are far, and the bound of the error
 
     @classmethod
-    def of(cls, form: int, nodes: Array, gamma: float) -> "_NodeDistances":
+    def of(cls, form: int, nodes: Array, gamma: float, share: Array) -> "_NodeDistances":
         """The error of a sum of d + 2 products is at most (d + 4) ulp/2 times γ(‖x‖ + ‖z‖)² <= 2γ(‖x‖² + ‖z‖²).
 
         The bound is twice that, of a difference between two distances.
         """
-        extended, (m, d) = -extended_centers(gamma, nodes), nodes.shape
+        extended, (m, d) = -share * extended_centers(gamma, nodes), nodes.shape
         single = np.zeros((d + 2, m + -m % GROUP_SIZE + 1), dtype=np.float32)
         single[:, :m] = extended
         single[-1, m:-1] = FAR
-        squares = extended[-1].max(initial=0.0)
-        single[-2:, -1] = 4.0 * (d + 8) * HALF_ULP * np.array([gamma, squares])
-        return cls(form, nodes, gamma, extended, single)
+        bounds = np.array([gamma * share.max(initial=0.0), extended[-1].max(initial=0.0)])
+        single[-2:, -1] = 4.0 * (d + 8) * HALF_ULP * bounds
+        return cls(form, nodes, gamma, share, extended, single)
 
 
 class GraphMeans:
@@ -53,6 +54,7 @@ class GraphMeans:
         self.size, self.n_neighbors = graph.size, graph.n_neighbors
         self.distances: list[_NodeDistances] = []
         self._scores: dict[tuple[int, ...], Array] = {}  # by the distances of a graph
+        self._least: dict[tuple[int, ...], Array] = {}  # the smallest distance of each node
 
     def fits(self, graph: GraphVote) -> bool:
         """Whether a graph is one of this size."""
@@ -62,14 +64,21 @@ class GraphMeans:
         """Add a graph's scores, times a factor."""
         own = tuple(self._distance(graph, i, forms) for i in range(len(graph.centers)))
         self._scores[own] = self._scores.get(own, 0.0) + factor * graph.node_scores
+        n_views = len(graph.centers)
+        lacking = graph.n_views < n_views  # a node that lacks a view is not equal to a row that has it
+        self._least[own] = np.where(lacking, 2.0 * SAME_POINT * n_views / graph.n_views, 0.0)
 
     def _distance(self, graph: GraphVote, i: int, forms: RowForms) -> int:
-        centers, nodes, gamma = graph.centers[i], graph.distances.features[i], graph.gammas[i]
+        """The number of γ‖x - z‖² by view i, of which those of all views have the mean that a node's own views have."""
+        centers, gamma, has = graph.centers[i], graph.gammas[i], graph.distances.nodes[i]
+        nodes, share = np.zeros((self.size, graph.distances.features[i].shape[1])), np.zeros(self.size)
+        nodes[has], share[has] = graph.distances.features[i], len(graph.centers) / graph.n_views[has]
         form = forms.number(centers.view, centers.preprocessor)
         for number, known in enumerate(self.distances):
-            if known.form == form and known.gamma == gamma and same_arrays(known.nodes, nodes):
+            known_nodes = (known.nodes, known.share)
+            if (known.form, known.gamma) == (form, gamma) and all(map(same_arrays, known_nodes, (nodes, share))):
                 return number
-        self.distances.append(_NodeDistances.of(form, nodes, gamma))
+        self.distances.append(_NodeDistances.of(form, nodes, gamma, share))
         return len(self.distances) - 1
 
     @property
@@ -80,6 +89,7 @@ class GraphMeans:
     def prepare(self) -> None:
         """Put the node scores of all graphs together, after the last one was added."""
         self.can_screen = self.size > self.n_neighbors
+        self._largest_least = max(float(own.max()) for own in self._least.values())
         alone = {own[0] for own in self._scores if len(own) == 1}
         places = sorted(range(len(self.distances)), key=lambda number: (number in alone, number))
         self._place = {number: place for place, number in enumerate(places)}  # distances that are searched come last
@@ -97,7 +107,9 @@ class GraphMeans:
         for place, own in enumerate(self._joint, len(self.distances)):
             _mean([work[self._place[number]] for number in own], out=work[place])
         searched = work[self._n_unsearched :].reshape(-1, width)
-        nearest, are_sure = _nearest(searched[:, :-1], searched[:, -1], self.n_neighbors)
+        nearest, are_sure = _nearest(
+            searched[:, :-1], searched[:, -1] + np.float32(self._largest_least), self.n_neighbors
+        )
         nearest += np.repeat(np.arange(len(searched) // n) * self.size, n)[:, None]
         again = np.asarray(~are_sure.reshape(-1, n).all(axis=0))
         means = self._values.take(nearest.T, axis=0, mode="clip").sum(
@@ -120,6 +132,7 @@ class GraphMeans:
                 if len(own) > 1:
                     distances = np.empty_like(chosen[0])
                     _mean(chosen, out=distances)
+                distances = np.maximum(distances, self._least[own])
                 sums[part] += nearest_means(distances, self.n_neighbors, scores)
         return sums
 
