@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PROJECT, DEFAULT_MODEL = "cmvmed.toml", "model.cmvmed"
 TABLE_ENDINGS = (".csv", ".parquet", ".feather")
+FORMULA_SIGNS = "'=+@\t\r-"  # with which a cell begins that may have to be escaped
 DIGITS = "%.6g"  # of numbers in csv files
 COLORS = {"error": "red", "warning": "yellow", "note": "blue"}
 
@@ -128,9 +129,17 @@ def for_people(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with texts that a spreadsheet does not take for formulas."""
     from cmvmed.workbench.tables.delimited import escaped_cell
 
-    shown = frame.rename(index=lambda key: escaped_cell(key) if isinstance(key, str) else key)
+    def escaped(cells: Any) -> list[Any]:
+        """Few cells begin as a formula does, so that others need no call."""
+        return [
+            escaped_cell(own) if isinstance(own, str) and own[:1] in FORMULA_SIGNS else own for own in cells.tolist()
+        ]
+
+    shown = frame.copy(deep=False)
+    if shown.index.dtype.kind not in "biuf":
+        shown.index = shown.index.__class__(escaped(shown.index), name=shown.index.name)
     for name in shown.columns[[dtype.kind not in "biuf" for dtype in shown.dtypes]]:
-        shown[name] = shown[name].map(lambda cell: escaped_cell(cell) if isinstance(cell, str) else cell)
+        shown[name] = escaped(shown[name])
     return shown
 
 
