@@ -181,7 +181,7 @@ class ForestSum:
     def scores(self, points: Sequence[Array]) -> Array:
         """(n, K), of rows in each form."""
         rows = [_columns_of(points[form], own).T for form, own in self._used.items()]
-        columns = np.clip(np.concatenate(rows), -LARGEST, LARGEST).astype(np.float32)
+        columns = np.minimum(np.maximum(np.concatenate(rows), -LARGEST), LARGEST).astype(np.float32)
         numbers = self._trees.numbers(columns)
         logs = [
             factor * log_votes(self._trees.mean_of(numbers[own]), smoothing) for factor, smoothing, own in self._parts

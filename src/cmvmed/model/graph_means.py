@@ -180,7 +180,7 @@ def _smallest(values: NDArray[np.int32], k: int) -> tuple[IntArray, NDArray[np.i
     n, m = values.shape
     ordered = np.partition(values, k, axis=1)
     chosen, are_k = values <= ordered[:, :k].max(axis=1, keepdims=True), np.ones(n, dtype=bool)
-    found = np.flatnonzero(chosen)
+    found = chosen.ravel().nonzero()[0]
     if found.size != n * k:
         are_k = chosen.sum(axis=1) == k
         chosen[~are_k] = np.arange(m) < k

@@ -20,6 +20,7 @@ from cmvmed.numerics.types import Array, Matrix
 
 BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
 EXACT_EXPONENT = 1e3  # up to which its rounding, even in single precision, changes a kernel value by little
+OPPOSITE = np.array([-1.0, 1.0])  # of two classes, what the scores of the second are multiplied by
 MAX_SUM = 1e150  # of a value; coefficients may make it larger than any kernel value may be
 MAX_SQUARE = 1e6  # of a center, in units of the kernel
 
@@ -94,7 +95,7 @@ class GaussianSum:
     def values(self, rows: FormedRows) -> NDArray[np.floating]:
         """The sums (n, F)."""
         values = rows.gaussian_kernel(self.gamma, self.centers) @ self.coefficients
-        return np.asarray(values * [-1.0, 1.0] if self.are_opposite else values)
+        return np.asarray(values * OPPOSITE if self.are_opposite else values)
 
 
 @dataclass(frozen=True)
