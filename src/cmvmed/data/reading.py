@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -49,7 +49,7 @@ from cmvmed.data.sources.parts import (
     width_of,
 )
 from cmvmed.data.validation import as_table, column_names, first_bad_cell, first_date, without_mask
-from cmvmed.numerics.types import Matrix
+from cmvmed.numerics.types import Array, Matrix
 
 CHUNK_MEMORY = 2  # reading and the chunks in work take at most this part of the memory limit
 
@@ -276,6 +276,8 @@ def _training_table(X: object, settings: InputSettings) -> ArrayTable:
 
 def _validated_table(X: object, estimator: BaseEstimator, settings: InputSettings, *, reset: bool) -> Matrix:
     """One table for all views as a matrix of numbers; ``reset`` stores its columns in the estimator, else they are compared."""
+    if not reset and _is_plain_table(X, estimator):
+        return X
     date, names = first_date(X), column_names(X)
     if date is not None:
         raise ValueError(date.message(resolve_views(settings.views, date.n_columns, names), names))
@@ -294,6 +296,18 @@ def _validated_table(X: object, estimator: BaseEstimator, settings: InputSetting
         if cell is None:
             raise
         raise cell.error(resolve_views(settings.views, cell.n_columns, names), names, error) from error
+
+
+def _is_plain_table(X: object, estimator: Any) -> TypeGuard[Array]:
+    """Whether an array needs none of the checks of scikit-learn, which take as long as a part of one row."""
+    return (
+        type(X) is np.ndarray
+        and (X.dtype == np.float64 or X.dtype == np.float32)
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == estimator.n_features_in_
+        and not hasattr(estimator, "feature_names_in_")
+    )
 
 
 def _open_arrays(X: Any, place: ArrayPlace, settings: InputSettings) -> tuple[InputSchema, ArrayApiRows]:

@@ -289,6 +289,15 @@ def read_numbers(series: Series, decimal: str = ".", usual_decimal: str = ".") -
     return Cells(values, np.asarray(np.isnan(values) & ~missing), note, sign, clash)
 
 
+def holds_plain_numbers(table: RawTable, column: str) -> bool:
+    """Whether each cell of a column means the same in any part of the table: a number with a point, or none."""
+    if column not in table.frame.columns:
+        return True
+    series = table.frame[column]
+    has_comma = _is_text(series) and bool(series.str.contains(",", regex=False).any())
+    return not has_comma and not read_numbers(series, table.decimal).bad.any()
+
+
 def _decimal_sign(text: Series, decimal: str, usual: str) -> tuple[str, tuple[int, int] | None]:
     """The decimal sign that the cells of a column show, and a cell that needs a point beside one that needs a comma."""
     signed = text[text.str.contains("[.,]", regex=True, na=False).to_numpy(dtype=bool)]

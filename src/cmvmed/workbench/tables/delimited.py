@@ -7,8 +7,8 @@ cells (:mod:`columns`). A line with too many or too few cells is an error that n
 import csv
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 POINT_NUMBER = re.compile(r"[+-]?\d+(,\d{3})*\.\d+([eE][+-]?\d+)?")
 
 
+class NotInParts(Exception):
+    """Rows cannot be read some at a time, because what a cell means depends on others: all have to be read."""
+
+
 @dataclass(frozen=True)
 class DelimitedOptions:
     """What the user says of a file; None is found out.
@@ -51,7 +55,47 @@ class DelimitedOptions:
 
 def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     """Read a csv or tsv file; columns hold text or plain numbers."""
-    content, encoding = _decoded(path, options.encoding)
+    content, encoding = _decoded(path, path.read_bytes(), options.encoding)
+    return _parsed(path, content, encoding, options)[0]
+
+
+def read_delimited_parts(path: Path, options: DelimitedOptions, size: int) -> Iterator[tuple[RawTable, int]]:
+    """The lines of a file some at a time, as tables of about so many bytes, and how many bytes are read so far.
+
+    What was found out from the first lines is taken to hold for all. ``NotInParts`` is raised where it does not.
+    """
+    header, separator, decimal, rest, done = "", "", "", b"", 0
+    with path.open("rb") as file:
+        block = file.read(size)
+        while block:
+            following = file.read(size)
+            data, rest = _cut(rest + block) if following else (rest + block, b"")
+            block = following
+            if not data.strip():
+                continue
+            content, encoding = _decoded(path, data, options.encoding)
+            if encoding not in ("utf-8", "utf-8-sig", options.encoding):
+                raise NotInParts
+            table, line = _parsed(path, f"{header}\n{content}" if header else content, encoding, options)
+            if not header:
+                header, separator, decimal = line, table.separator or _usual_separator(path), table.decimal
+                options = replace(options, separator=separator, decimal=decimal, may_differ=False)
+            elif table.decimal != decimal:
+                raise NotInParts
+            done += len(data)
+            yield table, done
+
+
+def _cut(data: bytes) -> tuple[bytes, bytes]:
+    """The whole lines of some bytes, and what follows them; a line break between quotes ends no line."""
+    end = data.rfind(b"\n") + 1
+    if end == 0 or data.count(b'"', 0, end) % 2:
+        raise NotInParts
+    return data[:end], data[end:]
+
+
+def _parsed(path: Path, content: str, encoding: str, options: DelimitedOptions) -> tuple[RawTable, str]:
+    """The table and the line of its column names."""
     lines = [(number, line) for number, line in enumerate(LINE_END.split(content), 1) if line.strip()]
     if not lines:
         raise ProjectError(f"{path.name} is empty: a line of column names and at least one row are needed.")
@@ -82,7 +126,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     decimal = given or _decimal(cells, separator)
     frame = _typed(cells, decimal, cells.column_names if options.names is None else options.names)
     row_lines = np.array([number for number, _ in lines[1:]], dtype=np.intp)
-    return RawTable(
+    table = RawTable(
         path.name,
         frame,
         decimal=decimal,
@@ -90,6 +134,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
         lines=row_lines if len(row_lines) == len(frame) else None,  # cells with line breaks: rows are numbered
         messages=tuple(_assumptions(path, separator, decimal, encoding, n_comments, options)),
     )
+    return table, lines[0][1]
 
 
 def _is_first_row(names: Sequence[str], separator: str, lines: Sequence[str]) -> bool:
@@ -120,9 +165,8 @@ def check_column_names(source: str, names: Sequence[str]) -> None:
         seen[name] = position
 
 
-def _decoded(path: Path, encoding: str | None) -> tuple[str, str]:
-    """Text of the file and its encoding: UTF-8, UTF-16 with a mark, else Windows-1252 if nobody said otherwise."""
-    data = path.read_bytes()
+def _decoded(path: Path, data: bytes, encoding: str | None) -> tuple[str, str]:
+    """Text of a file's bytes and its encoding: UTF-8, UTF-16 with a mark, else Windows-1252 if nobody said otherwise."""
     if data.startswith(b"PK\x03\x04"):
         raise ProjectError(f"{path.name} is a spreadsheet or zip file; save it as csv (comma-separated values) first.")
     guess = encoding or ("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")

@@ -1,7 +1,7 @@
 """The files of a project, for training and of new rows, as one table: rows with the same identifier are one row."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.pages.formatting import plural
-from cmvmed.workbench.project_file import ProjectSettings
-from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
-from cmvmed.workbench.tables.delimited import DelimitedOptions
-from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table
+from cmvmed.workbench.project_file import DataSettings, ProjectSettings
+from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, is_numeric, missing_cells, pandas
+from cmvmed.workbench.tables.delimited import DelimitedOptions, NotInParts
+from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table, read_table_parts
 from cmvmed.workbench.tables.recording_rows import read_windows, rows_of_long_table
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
@@ -87,17 +87,45 @@ def qualified(view: str | None, column: str) -> str:
     return column if view is None else f"{view}.{column}"
 
 
+def open_parts(settings: ProjectSettings, paths: SourcePaths) -> Iterator[tuple[RawTable, float]]:
+    """Rows of new data some at a time, with their identifiers, and the share of the file that is read.
+
+    ``NotInParts`` is raised, also in the middle, for data that must be read as a whole: several tables, signals, and
+    identifiers that repeat or that are numbers in some rows only.
+    """
+    data = settings.data
+    if paths.common is None or paths.by_view or settings.windows is not None or data.time is not None:
+        raise NotInParts
+    if any(view.files is not None for view in settings.views):
+        raise NotInParts
+    n_rows, kind, hashes = 0, None, []
+    for table, share in read_table_parts(paths.common, _delimited_options(data, may_differ=True)):
+        part = _part(None, table, data.id, is_training=False)
+        if part.ids is None:
+            keys = [str(row + 1) for row in range(n_rows, n_rows + table.n_rows)]
+        else:
+            keys, kind_here = list(part.ids), is_numeric(table.frame[data.id])
+            hashes.append(pandas().util.hash_array(part.ids))
+            if kind not in (None, kind_here):
+                raise NotInParts
+            kind = kind_here
+        n_rows += table.n_rows
+        yield replace(part.table, ids=keys, lines=None), share
+    if hashes and np.unique(np.concatenate(hashes)).size < n_rows:
+        raise NotInParts
+
+
+def _delimited_options(data: DataSettings, *, may_differ: bool) -> DelimitedOptions:
+    names = (data.id, data.labels, data.groups)
+    return DelimitedOptions(
+        data.separator, data.decimal, data.encoding, data.sampling_rate, may_differ=may_differ, names=names
+    )
+
+
 def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: bool) -> RawTable:
     """Read all files and join their rows; ``ids`` of the result are set."""
     data = settings.data
-    options = DelimitedOptions(
-        data.separator,
-        data.decimal,
-        data.encoding,
-        data.sampling_rate,
-        may_differ=not is_training,
-        names=(data.id, data.labels, data.groups),
-    )
+    options = _delimited_options(data, may_differ=not is_training)
     if settings.windows is not None:
         if paths.common is None:
             raise ProjectError("[windows] cuts the recordings at path in [data]; set path.")

@@ -6,7 +6,8 @@ to it and which row each belongs to: what the ``*`` stands for identifies the ro
 
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,9 +25,16 @@ from cmvmed.recordings.sound_files import match_files as files_by_row
 from cmvmed.recordings.ts_files import parse_ts
 from cmvmed.workbench.project_file import ViewSettings
 from cmvmed.workbench.tables.columns import RawTable, Signal, as_text, pandas
-from cmvmed.workbench.tables.delimited import DelimitedOptions, check_column_names, read_delimited
+from cmvmed.workbench.tables.delimited import (
+    DelimitedOptions,
+    NotInParts,
+    check_column_names,
+    read_delimited,
+    read_delimited_parts,
+)
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean
 
+PART_BYTES, PART_ROWS = 1 << 22, 20_000  # of a file that are read at a time
 EXCEL = ".xlsx"
 MAX_EXCEL = 1_000_000_000  # bytes of the unpacked file
 TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts", *HDF5_FORMATS, EXCEL)
@@ -82,6 +90,27 @@ def read_table(path: Path, options: DelimitedOptions) -> RawTable:
     return tables[0] if len(tables) == 1 else _stacked(path, files, tables)
 
 
+def read_table_parts(path: Path, options: DelimitedOptions) -> Iterator[tuple[RawTable, float]]:
+    """The rows of one delimited or Parquet file some at a time, and the share of the file that is read; or ``NotInParts``."""
+    (file, *others), suffix = table_files(path), path.suffix.lower()
+    if others or suffix not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):
+        raise NotInParts
+    if suffix not in (".parquet", ".pq"):
+        size = file.stat().st_size
+        for table, done in read_delimited_parts(file, options, PART_BYTES):
+            yield table, done / size
+        return
+    module = import_optional("pyarrow.parquet", "workbench", "Reading Parquet files")
+    arrow = import_optional("pyarrow", "workbench", "Reading Parquet files")
+    with _arrow_errors(path, "Parquet"), module.ParquetFile(file) as opened:
+        n_rows, done = opened.metadata.num_rows, 0
+        if n_rows == 0:
+            raise NotInParts
+        for batch in opened.iter_batches(PART_ROWS):
+            done += batch.num_rows
+            yield _table_of_arrow(path, arrow.Table.from_batches([batch])), done / n_rows
+
+
 def _similar(path: Path) -> str:
     beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
     hint = did_you_mean(path.name, beside)
@@ -123,15 +152,26 @@ def _read_file(path: Path, options: DelimitedOptions) -> RawTable:
 
 
 def _read_arrow(path: Path, suffix: str) -> RawTable:
-    arrow = import_optional("pyarrow", "workbench", "Reading Parquet and Feather files")
     kind = "Parquet" if suffix in (".parquet", ".pq") else "Feather"
     module = import_optional(f"pyarrow.{kind.lower()}", "workbench", f"Reading {kind} files")
+    with _arrow_errors(path, kind):
+        return _table_of_arrow(path, module.read_table(path))
+
+
+@contextmanager
+def _arrow_errors(path: Path, kind: str) -> Iterator[None]:
+    arrow = import_optional("pyarrow", "workbench", "Reading Parquet and Feather files")
     try:
-        content = module.read_table(path)
-        content.validate(full=True)  # offsets of a damaged file would lead outside of memory
-        frame = content.to_pandas(ignore_metadata=False)
+        yield
     except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
+        if isinstance(error, ProjectError):
+            raise
         raise ProjectError(f"{path.name} cannot be read as a {kind} file ({error}); write it again.") from error
+
+
+def _table_of_arrow(path: Path, content: Any) -> RawTable:
+    content.validate(full=True)  # offsets of a damaged file would lead outside of memory
+    frame = content.to_pandas(ignore_metadata=False)
     check_column_names(path.name, content.column_names)
     if frame.index.name is not None and str(frame.index.name) not in frame.columns:
         frame = frame.reset_index()
