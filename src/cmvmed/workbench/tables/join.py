@@ -100,7 +100,7 @@ def open_parts(settings: ProjectSettings, paths: SourcePaths) -> Iterator[tuple[
         raise NotInParts
     n_rows, kind, hashes = 0, None, []
     for table, share in read_table_parts(paths.common, _delimited_options(data, may_differ=True)):
-        part = _part(None, table, data.id, is_training=False)
+        part = _view_table(None, table, data.id, is_training=False)
         if part.ids is None:
             keys = [str(row + 1) for row in range(n_rows, n_rows + table.n_rows)]
         else:
