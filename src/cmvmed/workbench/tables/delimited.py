@@ -236,7 +236,7 @@ def restored_cell(text: str) -> str:
 def _typed(cells: Any, decimal: str, names: Sequence[str | None]) -> Frame:
     """The cells as a frame, in which columns of plain numbers are numbers; nameless empty columns are left out.
 
-    ``names`` are columns in which 7.10 is a name and differs from 7.1; whole numbers such as 7.0 stay numbers.
+    ``names`` are columns in which 7.10 and 1E5 are names; whole numbers such as 7.0 stay numbers.
     """
     compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
     columns = {}
@@ -245,7 +245,7 @@ def _typed(cells: Any, decimal: str, names: Sequence[str | None]) -> Frame:
         empty = compute.equal(trimmed, "")
         if not (name.startswith(UNNAMED) and compute.all(empty).as_py()):
             numbers = _numbers(cells[name], trimmed, empty, decimal)
-            columns[name] = cells[name] if name in names and _has_fractions(numbers) else numbers
+            columns[name] = cells[name] if name in names and _are_names(cells[name], numbers) else numbers
     return import_optional("pyarrow", "workbench", "Reading csv files").table(columns).to_pandas()
 
 
@@ -274,12 +274,14 @@ def _numbers(texts: Any, trimmed: Any, empty: Any, decimal: str) -> Any:
     return compute.cast(whole, arrow.float64()) if compute.any(empty).as_py() else whole
 
 
-def _has_fractions(column: Any) -> bool:
+def _are_names(texts: Any, numbers: Any) -> bool:
+    """Whether a column of plain numbers has fractions or exponents, such as the well 1E5 of a plate."""
     arrow = import_optional("pyarrow", "workbench", "Reading csv files")
     compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
-    return column.type == arrow.float64() and bool(
-        compute.any(compute.not_equal(compute.floor(column), column)).as_py()
-    )
+    if numbers.type != arrow.float64():
+        return False
+    has_exponents = compute.any(compute.match_substring_regex(texts, "[eE]")).as_py()
+    return bool(has_exponents or compute.any(compute.not_equal(compute.floor(numbers), numbers)).as_py())
 
 
 def _assumptions(
