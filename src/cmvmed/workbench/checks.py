@@ -29,7 +29,6 @@ __all__ = ["check_rows", "describe_rows", "far_cells", "gap_marker"]
 
 NINES = re.compile(r"99+(\.9+)?")  # digits of a marker for gaps
 FAR, MIN_ROWS = 1e6, 20  # times the usual distance from the median, in columns of so many numbers
-HUGE = 1e100  # absolute value from which on squares overflow
 HASHED_BYTES = 1 << 16  # of the start of a sound file, to find repeated ones
 
 
@@ -162,7 +161,7 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
         series = table.frame[column]
         try:
             cells = read_cells(table, column, kind)
-        except ProjectError as error:  # infinite cells, or two decimal signs
+        except ProjectError as error:  # infinite or huge cells, or two decimal signs
             yield Finding("error", "bad_column", f"View {view!r}. {error}")
             return
         bad = np.flatnonzero(cells.bad)
@@ -175,17 +174,7 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"{table.place(int(bad[0]))}. Correct {'it or leave it' if len(bad) == 1 else 'them or leave them'} empty.",
             )
     if kind == "number":
-        huge = np.flatnonzero(np.abs(cells.values) > HUGE)
-        if len(huge):
-            row = int(huge[0])
-            yield Finding(
-                "error",
-                "huge_number",
-                f"View {view!r}, column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is too large to be a "
-                f"measurement ({plural(len(huge), 'cell')} in all), and the mean and scale of the column would be lost. Leave such "
-                "cells empty.",
-            )
-        elif (far := far_cells(cells.values)).size:
+        if (far := far_cells(cells.values)).size:
             row = int(far[0])
             yield Finding(
                 "warning",

@@ -30,6 +30,7 @@ from cmvmed.workbench.tables.columns import (
     FloatArray,
     Matrix,
     RawTable,
+    cells_present,
     is_numeric,
     read_cells,
 )
@@ -174,6 +175,12 @@ def compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: 
         elif lacking:
             what = "without which its signals are absent" if _are_channels(encoder, lacking) else "filled as gaps"
             said.append(f"View {encoder.name!r}: {table.source} lacks {abbreviate(lacking)}, {what}.{hint}")
+        empty = [name for name in encoder.column_names if name in names and not cells_present(table, name).any()]
+        if table.n_rows > 1 and 0 < len(empty) < len(encoder.column_names):
+            said.append(
+                f"View {encoder.name!r}: {abbreviate(empty)} of {table.source} {'holds' if len(empty) == 1 else 'hold'} nothing in "
+                f"{table.n_rows} rows, filled as gaps."
+            )
         for column in encoder.columns:
             if isinstance(column, CategoryEncoder) and column.column in names:
                 unseen = unseen_categories(column, table)

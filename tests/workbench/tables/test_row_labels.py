@@ -228,7 +228,9 @@ def test_names_that_spell_powers_of_ten_stay_as_they_are_written(project_file):
     table = project_file.with_name("rows.csv")
     lines = table.read_text().replace(",left", ",2e3").replace(",right", ",2000").split("\n")
     keys = ["1E5", "10E4", *(f"{i}e2" for i in range(len(lines)))]
-    table.write_text("\n".join([lines[0], *(f"{key},{line.split(',', 1)[1]}" for key, line in zip(keys, lines[1:-1]))]))
+    table.write_text(
+        "\n".join([lines[0], *(f"{key},{line.split(',', 1)[1]}" for key, line in zip(keys, lines[1:-1], strict=False))])
+    )
     found, rows = labels(project_file)
     assert list(found)[:3] == ["1E5", "10E4", "0e2"]
     assert set(rows.labels.counts) == {"2e3", "2000"}

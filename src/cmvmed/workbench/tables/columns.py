@@ -7,7 +7,7 @@ that read cells as numbers or times are those that decide.
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -64,6 +64,7 @@ EMPTY_NUMBERS = EMPTY_CELLS | {
 }
 TRUE, FALSE = frozenset({"true", "yes", "y", "t", "on"}), frozenset({"false", "no", "n", "f", "off"})
 MAX_BAD_SHARE = 0.1  # cells of a column of numbers or dates that may spell none
+HUGE = 1e100  # absolute value from which on squares overflow
 TEXT_WORDS, TEXT_DISTINCT = 3.0, 0.2  # words per cell, and share of different cells, of a column of texts
 MIN_IDENTIFIERS = 20  # rows from which a column whose cells all differ is taken for an identifier
 OTHER_SIGN = {".": ",", ",": "."}
@@ -268,17 +269,18 @@ def is_number(text: str) -> bool:
 def read_cells(
     table: RawTable, column: str, kind: str, *, day_first: bool | None = None, usual_decimal: str = "."
 ) -> Cells:
-    """The cells of a column of numbers, booleans or dates; infinite cells and two decimal signs are errors."""
+    """The cells of a column of numbers, booleans or dates; infinite or huge cells and two decimal signs are errors."""
     series = table.frame[column]
     if kind == "date":
         return read_times(series, day_first=day_first)
     cells = read_booleans(series) if kind == "boolean" else read_numbers(series, table.decimal, usual_decimal)
-    infinite = np.flatnonzero(np.isinf(cells.values))
-    if len(infinite):
-        row = int(infinite[0])
+    huge = np.flatnonzero(np.abs(cells.values) > HUGE)
+    if len(huge):
+        row = int(huge[0])
+        what = "infinite" if np.isinf(cells.values[row]) else "too large to be a measurement"
         raise ProjectError(
-            f"Column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is infinite. Leave the cell empty if the value is "
-            "unknown, or write a finite number."
+            f"Column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is {what}. Leave the cell empty if the value is "
+            "unknown, or write a finite number below 1e100."
         )
     if cells.clash is not None:
         point, comma = (f"{str(series.iloc[row])!r} ({table.place(row)})" for row in cells.clash)
@@ -297,12 +299,12 @@ def read_numbers(series: Series, decimal: str = ".", usual_decimal: str = ".") -
     usual_decimal : sign of the column in the training data, for a column in which all such cells have commas
     """
     if series.dtype == object and not _is_text(series):  # files below each other, of which some have texts
-        series = series.map(lambda cell: str(cell) if type(cell) in (int, float) and cell == cell else cell)
+        series = series.map(lambda cell: str(cell) if type(cell) in (bool, int, float) and cell == cell else cell)
     if not _is_text(series):
-        is_time = series.dtype.kind in "mM"  # whose numbers would be nanoseconds
-        values = pandas().to_numeric(series, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-        values = np.where(is_time, np.nan, values)
         missing = series.isna().to_numpy(dtype=bool)
+        if series.dtype.kind in "mMcb":  # times would be nanoseconds, complex numbers lose a part, yes is not 1
+            return Cells(np.full(len(series), np.nan), ~missing, decimal=decimal)
+        values = pandas().to_numeric(series, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         return Cells(values, np.asarray(np.isnan(values) & ~missing), decimal=decimal)
     missing = missing_cells(series, EMPTY_NUMBERS)
     text = series.astype(object).where(~missing).astype("str" if _has_str_dtype() else object).str.strip()
@@ -362,7 +364,9 @@ def _thousands_note(text: Series, values: FloatArray, decimal: str, of_file: str
 def read_booleans(series: Series) -> Cells:
     """The cells as 0 and 1."""
     if not _is_text(series):
-        return read_numbers(series.astype("Float64") if str(series.dtype) == "boolean" else series.astype(float))
+        cells = read_numbers(series.astype("Float64") if str(series.dtype) == "boolean" else series.astype(float))
+        other = ~np.isin(cells.values, (0.0, 1.0)) & ~np.isnan(cells.values)
+        return replace(cells, values=np.where(other, np.nan, cells.values), bad=cells.bad | other)
     missing, folded = missing_cells(series), _folded(series)
     true, false = (folded.isin(words).to_numpy(dtype=bool) for words in (TRUE | {"1"}, FALSE | {"0"}))
     return Cells(np.select([true, false], [1.0, 0.0], np.nan), np.asarray(~(true | false | missing)))
