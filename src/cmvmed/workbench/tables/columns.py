@@ -196,6 +196,7 @@ class Cells:
     bad: BoolArray
     note: str = ""  # what was assumed
     decimal: str = "."  # sign of the cells that are text
+    day_first: bool | None = None  # of dates such as 3/4/2025, if there are any
     clash: tuple[int, int] | None = None
 
     @property
@@ -313,7 +314,7 @@ def read_numbers(series: Series, decimal: str = ".", usual_decimal: str = ".") -
     if clash is not None:  # a column of numbers all the same
         values = np.where(np.isnan(values), _as_floats(text, OTHER_SIGN[sign]), values)
     note = "" if clash else _thousands_note(text, values, sign, decimal)
-    return Cells(values, np.asarray(np.isnan(values) & ~missing), note, sign, clash)
+    return Cells(values, np.asarray(np.isnan(values) & ~missing), note, sign, clash=clash)
 
 
 def _decimal_sign(text: Series, decimal: str, usual: str) -> tuple[str, tuple[int, int] | None]:
@@ -381,13 +382,13 @@ def read_times(series: Series, *, day_first: bool | None = None) -> Cells:
         return Cells(_seconds(times), np.zeros(len(series), dtype=bool), note)
     missing = missing_cells(series)
     text = series.astype(object).where(~missing, None).astype("str" if _has_str_dtype() else object).str.strip()
-    text, note = _iso_text(text, day_first)
+    text, note, day_first = _iso_text(text, day_first)
     zoned = bool(text.dropna().str.contains(_ZONE.pattern, regex=True).any())
     times = pandas().to_datetime(text, format="ISO8601", errors="coerce", utc=True)
     values = _seconds(times)
     if zoned:
         note = "; ".join(filter(None, [note, "times with a zone are converted to UTC"]))
-    return Cells(values, np.asarray(np.isnan(values) & ~missing), note)
+    return Cells(values, np.asarray(np.isnan(values) & ~missing), note, day_first=day_first)
 
 
 def _kind_of_objects(present: Series, decimal: str) -> Kind:
@@ -419,14 +420,17 @@ def _kind_of_text(present: Series, decimal: str) -> Kind:
     return "category"
 
 
-def _iso_text(text: Series, day_first: bool | None) -> tuple[Series, str]:
-    """Dates such as 3/4/2025 and clock times in the form year-month-day, and which of the numbers was taken as the day."""
+def _iso_text(text: Series, day_first: bool | None) -> tuple[Series, str, bool | None]:
+    """Dates such as 3/4/2025 and clock times in the form year-month-day, and which of the numbers was taken as the day.
+
+    None if there are no such dates.
+    """
     parts = text.str.extract(_DAY_AND_MONTH)
     slashed = parts[0].notna()
     if not slashed.any():
         clock = text.str.extract(_CLOCK)[0]
         padded = _EPOCH + " " + clock.str.replace(r"^(\d):", r"0\1:", regex=True)
-        return text.where(clock.isna(), padded), ""
+        return text.where(clock.isna(), padded), "", None
     first, second = (parts[i][slashed].astype(int) for i in (0, 1))
     note = ""
     if day_first is None:
@@ -439,7 +443,7 @@ def _iso_text(text: Series, day_first: bool | None) -> tuple[Series, str]:
     time = parts[3][slashed].str.strip().str.replace(r"^(\d):", r"0\1:", regex=True)
     padded = [number.astype(str).str.zfill(2) for number in (month, day)]
     iso = parts[2][slashed] + "-" + padded[0] + "-" + padded[1] + (" " + time).where(time != "", "")
-    return text.where(~slashed, iso.reindex(text.index)), note
+    return text.where(~slashed, iso.reindex(text.index)), note, day_first
 
 
 def _seconds(times: Series) -> FloatArray:
