@@ -190,8 +190,8 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 "date_as_number",
-                f"View {view!r}, column {column!r} holds dates without separators, such as {np.nanmin(cells.values):.0f}, which are "
-                "read as numbers. Write them as in 2025-01-31, or put the column into ignore in [data].",
+                f"View {view!r}, column {column!r} holds dates without separators, such as {np.nanmin(cells.values):.0f}, which "
+                "are read as numbers. Write them as in 2025-01-31, or put the column into ignore in [data].",
             )
         if cells.note:
             yield Finding("warning", "thousands", f"View {view!r}, column {column!r}: {cells.note}.")
