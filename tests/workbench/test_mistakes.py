@@ -200,6 +200,10 @@ MISTAKES = {
         "gives row 'r1' two labels, 'up' and 'down' (line 3 of labels.csv)",
     ),
     "label_file_one_column": ({**toml(('"label"', '"labels.csv"')), "labels.csv": "label\nup\ndown\n"}, "needs two"),
+    "label_file_without_names": (
+        {**toml(('"label"', '"labels.csv"')), "labels.csv": "r1,up\nr2,down\nr3,up\n"},
+        "The first line of labels.csv looks like a row, because 'r1' is the identifier of one",
+    ),
     "label_file_which_column": (
         {**toml(('"label"', '"labels.csv"')), "labels.csv": "id,anna,bert\nr1,up,up\n"},
         "several columns that may be the label ('anna', 'bert')",
