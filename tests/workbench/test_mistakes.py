@@ -225,6 +225,11 @@ MISTAKES = {
         "their numbers differ: a.csv (2), b.csv (1)",
         "Set id",
     ),
+    "views_in_other_orders": (
+        {"cmvmed.toml": VIEW_FILES, "a.csv": "key,x\np,2\nq,4\nr,5\n", "b.csv": "key,y\nq,1\np,2\nr,3\n"},
+        "the column 'key' of a.csv and b.csv holds the same values in another order",
+        "Set id",
+    ),
     "view_file_without_id": (
         {"cmvmed.toml": VIEW_FILES.replace("[data]", '[data]\nid="id"'), "a.csv": "id,y\n1,2\n", "b.csv": "x,y\n1,2\n"},
         "b.csv has no column 'id'",
