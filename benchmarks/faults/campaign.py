@@ -34,6 +34,7 @@ NAMES = (
     "exports",
     "damaged_files",
     "mutated_models",
+    "tables",
     "writers",
     "threads",
     "full_disks",

@@ -190,6 +190,17 @@ def test_equal_rows_of_a_sparse_matrix_are_one_node_however_they_are_stored():
     assert nodes_of([unsorted]).node_of_row.tolist() == [0, 0, 1]
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_rows_that_differ_by_rounding_are_one_node_wherever_they_lie(form):
+    """Also those whose values an edge of rounding separates."""
+    rng = np.random.default_rng(0)
+    first = np.round(rng.normal(size=(2000, 1)), 3) + 1e-7 * (0.5 - 0.118)
+    rows = np.vstack([first, first + 1e-12 * rng.normal(size=first.shape)])
+    nodes = nodes_of([form(rows)])
+    np.testing.assert_array_equal(nodes.node_of_row[:2000], nodes.node_of_row[2000:])
+    assert nodes.size == np.unique(first).size
+
+
 def test_a_row_without_weight_is_no_node_even_if_it_comes_first():
     nodes = nodes_of([np.array([[1.0], [2.0], [1.0], [3.0]])], [0.0, 1.0, 1.0, 0.0])
     assert nodes.node_of_row.tolist() == [-1, 0, 1, -1]

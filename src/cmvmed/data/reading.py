@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -281,6 +282,8 @@ def _validated_table(X: object, estimator: BaseEstimator, settings: InputSetting
     date, names = first_date(X), column_names(X)
     if date is not None:
         raise ValueError(date.message(resolve_views(settings.views, date.n_columns, names), names))
+    if not reset:
+        _warn_of_numbered_columns(X)
     try:
         return validate_data(
             estimator,
@@ -308,6 +311,18 @@ def _is_plain_table(X: object, estimator: Any) -> TypeGuard[Array]:
         and X.shape[1] == estimator.n_features_in_
         and not hasattr(estimator, "feature_names_in_")
     )
+
+
+def _warn_of_numbered_columns(X: object) -> None:
+    """Warn if the columns of a data frame have numbers in another order than that of their positions."""
+    numbers = list(getattr(X, "columns", []))
+    are_numbers = all(isinstance(number, Integral) for number in numbers)
+    if are_numbers and numbers != sorted(numbers) == list(range(len(numbers))):
+        warn_user(
+            f"The columns of X have the numbers {numbers[:5]}{'...' if len(numbers) > 5 else ''}, in another order than their "
+            "positions, by which they are taken. Sort them if fit saw them in order, or give columns texts as names, by which they "
+            "are found."
+        )
 
 
 def _open_arrays(X: Any, place: ArrayPlace, settings: InputSettings) -> tuple[InputSchema, ArrayApiRows]:

@@ -96,7 +96,7 @@ class DateEncoder(OneColumn):
     fill: float
     scale: float  # days
     cycles: tuple[str, ...]
-    day_first: bool | None = None
+    day_first: bool | None = None  # of the training rows
 
     @property
     def is_consistent(self) -> bool:
@@ -210,12 +210,14 @@ def _fit_number(table: RawTable, column: str, kind: str) -> NumberEncoder:
 
 
 def _fit_date(table: RawTable, column: str, day_first: bool | None) -> DateEncoder:
-    seconds = read_cells(table, column, "date", day_first=day_first).values
+    cells = read_cells(table, column, "date", day_first=day_first)
+    seconds = cells.values
     known = seconds[~np.isnan(seconds)]
     span = float(np.ptp(known))
     has_time = bool((known % DAY != 0).any())
     spanned = [cycle for cycle in CYCLES if span >= CYCLES[cycle] or (cycle == "day" and span > 0)]
     cycles = tuple(cycle for cycle in spanned if cycle != "day" or has_time)
+    day_first = cells.day_first if day_first is None else day_first
     return DateEncoder(column, float(known.min()), float(known.mean()), span / DAY or 1.0, cycles, day_first)
 
 

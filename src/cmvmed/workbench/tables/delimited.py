@@ -7,7 +7,7 @@ cells (:mod:`columns`). A line with too many or too few cells is an error that n
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def _parsed(path: Path, content: str, encoding: str, options: DelimitedOptions) 
     separator = options.separator or _separator(path, [line for _, line in lines[first : first + SNIFFED_LINES]])
     n_comments = sum(line.count(separator) != lines[first][1].count(separator) for _, line in lines[:first])
     lines = lines[n_comments:]
-    names = next(csv.reader(io.StringIO(content[content.index(lines[0][1]) :], newline=""), delimiter=separator))
+    names = next(_split(path, io.StringIO(content[content.index(lines[0][1]) :], newline=""), separator))
     names = [name.strip().removeprefix(COMMENT_START).strip() for name in names]
     counted = any(names == [str(start + i) for i in range(len(names))] for start in (0, 1))  # names given by pandas
     if len(names) > 1 and not counted and all(is_number(name) for name in names):
@@ -113,7 +113,7 @@ def _parsed(path: Path, content: str, encoding: str, options: DelimitedOptions) 
             f"The first line of {path.name} holds numbers ({abbreviate(names)}), where column names are expected; add a line "
             "of names at the top."
         )
-    if not counted and _is_first_row(names, separator, [line for _, line in lines[1:SNIFFED_LINES]]):
+    if not counted and _is_first_row(path, names, separator, [line for _, line in lines[1:SNIFFED_LINES]]):
         raise ProjectError(
             f"The first line of {path.name} looks like a row ({abbreviate(names)}), where column names are expected; add a line "
             "of names at the top."
@@ -137,7 +137,7 @@ def _parsed(path: Path, content: str, encoding: str, options: DelimitedOptions) 
     return table, lines[0][1]
 
 
-def _is_first_row(names: Sequence[str], separator: str, lines: Sequence[str]) -> bool:
+def _is_first_row(path: Path, names: Sequence[str], separator: str, lines: Sequence[str]) -> bool:
     """Whether the names are cells: some are numbers in no order, and the others words that occur below them.
 
     Numbers in order, such as frequencies, may be names.
@@ -146,7 +146,7 @@ def _is_first_row(names: Sequence[str], separator: str, lines: Sequence[str]) ->
     words = {position: name for position, name in enumerate(names) if name and not is_number(name)}
     if not numbers or not words:
         return False
-    below = [cells for cells in csv.reader(lines, delimiter=separator) if len(cells) == len(names)]
+    below = [cells for cells in _split(path, lines, separator) if len(cells) == len(names)]
     is_repeated = any(cells[position].strip() == name for cells in below for position, name in words.items())
     steps = np.diff(numbers)
     is_ordered = len(numbers) > 2 and bool((steps > 0).all() or (steps < 0).all())
@@ -195,11 +195,22 @@ def _separator(path: Path, sample: Sequence[str]) -> str:
         return "\t"
     width: dict[str, tuple[float, int]] = {}
     for separator in SEPARATORS:
-        counts = [len(cells) for cells in csv.reader(sample, delimiter=separator)]
+        counts = [len(cells) for cells in _split(path, sample, separator)]
         header = counts[0]
         width[separator] = (float(np.mean([count == header for count in counts])) if header > 1 else 0.0, header)
     best = max(width, key=lambda separator: width[separator])
     return best if width[best][0] > 0 else ","
+
+
+def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    """The cells of some lines."""
+    try:
+        yield from csv.reader(lines, delimiter=separator)
+    except csv.Error as error:
+        raise ProjectError(
+            f"{path.name} cannot be read as a table: {error}. Close double quotes, and leave out columns of texts of more than "
+            f"{csv.field_size_limit():,} characters."
+        ) from error
 
 
 def _cells(path: Path, content: str, names: list[str], separator: str, skip: int) -> Any:
@@ -278,7 +289,7 @@ def restored_cell(text: str) -> str:
 def _typed(cells: Any, decimal: str, names: Sequence[str | None]) -> Frame:
     """The cells as a frame, in which columns of plain numbers are numbers; nameless empty columns are left out.
 
-    ``names`` are columns in which 7.10 is a name and differs from 7.1; whole numbers such as 7.0 stay numbers.
+    ``names`` are columns in which 7.10 and 1E5 are names; whole numbers such as 7.0 stay numbers.
     """
     compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
     columns = {}
@@ -287,7 +298,7 @@ def _typed(cells: Any, decimal: str, names: Sequence[str | None]) -> Frame:
         empty = compute.equal(trimmed, "")
         if not (name.startswith(UNNAMED) and compute.all(empty).as_py()):
             numbers = _numbers(cells[name], trimmed, empty, decimal)
-            columns[name] = cells[name] if name in names and _has_fractions(numbers) else numbers
+            columns[name] = cells[name] if name in names and _are_names(cells[name], numbers) else numbers
     return import_optional("pyarrow", "workbench", "Reading csv files").table(columns).to_pandas()
 
 
@@ -316,12 +327,14 @@ def _numbers(texts: Any, trimmed: Any, empty: Any, decimal: str) -> Any:
     return compute.cast(whole, arrow.float64()) if compute.any(empty).as_py() else whole
 
 
-def _has_fractions(column: Any) -> bool:
+def _are_names(texts: Any, numbers: Any) -> bool:
+    """Whether a column of plain numbers has fractions or exponents, such as the well 1E5 of a plate."""
     arrow = import_optional("pyarrow", "workbench", "Reading csv files")
     compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
-    return column.type == arrow.float64() and bool(
-        compute.any(compute.not_equal(compute.floor(column), column)).as_py()
-    )
+    if numbers.type != arrow.float64():
+        return False
+    has_exponents = compute.any(compute.match_substring_regex(texts, "[eE]")).as_py()
+    return bool(has_exponents or compute.any(compute.not_equal(compute.floor(numbers), numbers)).as_py())
 
 
 def _assumptions(

@@ -222,6 +222,8 @@ def _join(parts: Sequence[_ViewTable]) -> RawTable:
             f"Without identifiers the files of all views must have the same rows, but their numbers differ: {listed}. Set id in "
             "[data] to the column that identifies a row in each file."
         )
+    if numbered:
+        _check_order([part.table for part in parts])
     all_ids = [part.ids if part.ids is not None else np.arange(part.table.n_rows) for part in parts]
     ids = list(dict.fromkeys(key for keys in all_ids for key in keys))
     said = (
@@ -251,6 +253,21 @@ def _join(parts: Sequence[_ViewTable]) -> RawTable:
         messages=tuple(dict.fromkeys(messages)),
         ids=None if numbered else [str(key) for key in ids],
     )
+
+
+def _check_order(tables: Sequence[RawTable]) -> None:
+    """Raise if a column of names that the files share shows that their rows are in another order."""
+    first = tables[0]
+    for table in tables[1:]:
+        shared = first.frame.columns.intersection(table.frame.columns)
+        for name in (name for name in shared if first.frame[name].dtype.kind != "f"):
+            one, other = ([as_text(cell) for cell in own.frame[name].astype(object)] for own in (first, table))
+            if one != other and len(set(one)) == len(one) and set(one) == set(other):
+                raise ProjectError(
+                    f"Without identifiers the files of all views must have their rows in the same order, but the column {name!r} "
+                    f"of {first.source} and {table.source} holds the same values in another order. Set id in [data] to the column "
+                    "that identifies a row in each file."
+                )
 
 
 def _taken(part: _ViewTable, rows: NDArray[np.intp]) -> Frame:

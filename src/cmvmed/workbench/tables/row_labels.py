@@ -159,6 +159,11 @@ def _read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings
     keys = np.array([as_text(cell) for cell in table.frame[id_column].astype(object)], dtype=object)
     labels = _label_texts(table.frame[label_column])
     known = set(ids)
+    if id_column in known:
+        raise ProjectError(
+            f"The first line of {table.source} looks like a row, because {id_column!r} is the identifier of one, where column "
+            "names are expected; add a line of names at the top, such as id,label."
+        )
     keys = np.array([key if key in known else restored_cell(key) for key in keys], dtype=object)
     labels = np.array([restored_cell(label) for label in labels], dtype=object)
     label_of: dict[str, str] = {}
