@@ -282,5 +282,16 @@ def test_the_sentences_of_the_readme_have_the_figures_of_the_suite():
     assert f"They win on {len(lost)} of the {len(sets)} sets, by up to {lowest} points ({name})" in text
 
 
+def test_the_time_and_memory_of_a_million_rows_are_measured():
+    tables = body(RESULTS / "peers.md").split("1,000,000 rows |\n")[1:]
+    cells = [table.split("| CMVMED |")[1].splitlines()[0].split(" | ")[-1].strip("| ") for table in tables]
+    found = [re.fullmatch(r".* %, ([\d.]+) s, (\d+) MiB", cell) for cell in cells]
+    seconds, memory = [float(match[1]) for match in found], [int(match[2]) for match in found]
+    sentence = (
+        f"1,000,000 rows took {min(seconds):.0f} to {max(seconds):.0f} s and at most {max(memory) / 1024:.1f} GiB."
+    )
+    assert sentence in " ".join((ROOT / "docs" / "scaling.md").read_text().split())
+
+
 def test_the_readme_fits_on_a_screen_or_two():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 100
