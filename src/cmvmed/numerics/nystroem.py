@@ -17,10 +17,11 @@ import numpy as np
 from cmvmed.numerics.kernel_expansions import BLOCK_ROWS, FormedRows, can_sum, extended_centers
 from cmvmed.numerics.kernels import Kernel, Mixture
 from cmvmed.numerics.linalg import is_sparse, whitening
-from cmvmed.numerics.types import Array, IntArray, Matrix
+from cmvmed.numerics.types import Array, IntArray, Matrix, Single
 
 RANK_TOLERANCE = 1e-10  # what is left of K_ZZ below this share of its trace is rounding
 ROUNDS = 10  # in which landmarks are drawn, each with those before it known
+MAX_SINGLE_EXPONENT = 10.0  # γ‖z‖² of a landmark up to which exponents in single precision are right to about 1e-6
 CANDIDATES = 20  # rows for each landmark, among which it is drawn
 
 
@@ -73,12 +74,16 @@ class Landmarks:
             products *= mixture.linear
             values += products
 
-    def values(self, points: Matrix) -> "LandmarkValues":
-        """(k(x), 1) of each row in parts, which is faster where only products with them are needed."""
+    def values(self, points: Matrix, *, single: bool = False) -> "LandmarkValues":
+        """(k(x), 1) of each row in parts, which is faster where only products with them are needed.
+
+        With ``single`` the values of a Gaussian kernel are in single precision, if this keeps about six digits.
+        """
         mixture = self._gaussian_mixture(points)
         if mixture is None or not can_sum(self.kernel, self.landmarks):
             return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None, 0.0)
-        values = np.asarray(FormedRows(points).gaussian_kernel(self.kernel.gamma, self._extended), dtype=np.float64)
+        centers = self._extended_single if single and self._is_near else self._extended
+        values = FormedRows(points).gaussian_kernel(self.kernel.gamma, centers)
         return LandmarkValues(self, values, points if mixture.linear else None, mixture.linear)
 
     @cached_property
@@ -88,6 +93,15 @@ class Landmarks:
         if self.kernel.mixture is not None:
             extended[-1] += np.log(self.kernel.mixture.gaussian)
         return extended
+
+    @cached_property
+    def _extended_single(self) -> Single:
+        return self._extended.astype(np.float32)
+
+    @cached_property
+    def _is_near(self) -> bool:
+        """Whether rounding of the exponents in single precision matters little."""
+        return bool(-self._of_landmarks.min(initial=0.0) <= MAX_SINGLE_EXPONENT)
 
     @cached_property
     def _of_landmarks(self) -> Array:
@@ -100,20 +114,21 @@ class LandmarkValues:
     """(k(x), 1) of some rows: ``kernel`` (n, p), and in addition c x·z with the landmarks if ``points`` are given."""
 
     landmarks: Landmarks
-    kernel: Array
+    kernel: Array | Single
     points: Array | None  # (n, d)
     linear: float  # c
 
     def scores(self, coefficients: Array) -> Array:
         """Their products with coefficients (p + 1, F), (n, F)."""
-        scores = self.kernel @ coefficients[:-1] + coefficients[-1]
+        own = coefficients[:-1].astype(self.kernel.dtype, copy=False)
+        scores = np.asarray(self.kernel @ own, dtype=np.float64) + coefficients[-1]
         if self.points is not None:
             scores += self.points @ (self.linear * (self.landmarks.landmarks.T @ coefficients[:-1]))
         return np.asarray(scores)
 
     def sums(self, values: Array) -> Array:
         """Σ values (k(x), 1) over the rows, (p + 1, F), for values (n, F)."""
-        sums = self.kernel.T @ values
+        sums = np.asarray(self.kernel.T @ values.astype(self.kernel.dtype, copy=False), dtype=np.float64)
         if self.points is not None:
             sums += self.linear * (self.landmarks.landmarks @ (self.points.T @ values))
         return np.vstack([sums, values.sum(axis=0)])

@@ -23,7 +23,6 @@ SAMPLE_MEMORY = 2
 LARGER_MEMORY = 4  # the largest of the larger samples takes at most this part of the memory for chunks
 MIN_GROWTH = 2  # of a sample
 LARGEST_PART = 2  # the largest of them has at most this part of all rows
-ROWS_PER_COMPONENT = 20  # of the first larger sample, whose sums of products all of them use
 # Copies of the sample's rows: as they are given, while gaps are filled and they are scaled, and as the views hold them
 SAMPLE_COPIES = 4
 FEATURE_COPIES = 1  # in double precision of the sample's features, which are kept in single precision twice
@@ -138,7 +137,7 @@ def draw_sample(
         training = training_data(data.schema, matrices, present, data.labels, weights)
         if use_all or n_components is None:
             return Sample(training)
-    return _sampled(data, weights, n_sample, n_components or 0, memory_limit, random_state, tuning)
+    return _sampled(data, weights, n_sample, memory_limit, random_state, tuning)
 
 
 def sample_size(approximation: Approximation, data: TrainingInput, memory_limit: int, tuning: Tuning) -> int:
@@ -184,7 +183,6 @@ def _sampled(
     data: TrainingInput,
     weights: RowWeights,
     n_sample: int,
-    n_components: int,
     memory_limit: int,
     random_state: object,
     tuning: Tuning,
@@ -198,7 +196,7 @@ def _sampled(
             f"{MAX_LABELED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
             "unlabeled rows have little to add."
         )
-    smallest = max(n_sample * tuning.row_growth, ROWS_PER_COMPONENT * n_components)
+    smallest = n_sample * tuning.row_growth
     n_unlabeled = count_unlabeled(labels, weights)
     source, largest = _divide_memory(source, labeled.size, n_unlabeled, memory_limit, smallest, tuning)
     has_larger = largest >= smallest
