@@ -38,7 +38,7 @@ def choose_approximation(
 ) -> Approximation:
     """The choice for ``n_rows`` rows with weight, of which some are unlabeled; only algorithm "bohning" has a low-rank form.
 
-    A number is that of the landmarks.
+    A number is that of the landmarks. Else it is that of as many rows as are annealed.
     """
     if approximation == "exact":
         return Approximation(None)
@@ -46,7 +46,7 @@ def choose_approximation(
         if approximation == "auto" and n_unlabeled <= tuning.max_exact_rows:
             return Approximation(None)
         if isinstance(approximation, str):
-            return Approximation(default_components(n_rows, tuning), may_grow=True)
+            return Approximation(default_components(min(n_rows, tuning.sample_rows), tuning), may_grow=True)
         return Approximation(approximation)
     if approximation != "auto":
         raise ValueError(
@@ -79,13 +79,15 @@ def view_bases(
     """The views' low-rank features, None if kernels are exact; ``complete`` if all rows are in memory.
 
     While the landmarks of a view miss more than ``MAX_RESIDUAL`` of its kernel, their number doubles, up to all rows or twice
-    ``max_components``. Fits to more rows than are in memory keep the number, to which the cost of each pass is proportional.
+    ``max_components``; up to ``max_components`` in fits to more rows than are in memory, where it is the cost of each pass.
     """
     n_components = approximation.n_components
     if n_components is None:
         return None
     seeds = check_random_state(random_state).randint(2**31, size=len(views))
-    most = 2 * tuning.max_components if approximation.may_grow and complete else n_components
+    most = n_components
+    if approximation.may_grow:
+        most = 2 * tuning.max_components if complete else max(tuning.max_components, n_components)
 
     def basis(i: int) -> Basis:
         p, view = n_components, views[i]

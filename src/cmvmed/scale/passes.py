@@ -22,6 +22,7 @@ from cmvmed.numerics.types import Array, IntArray, Matrix
 from cmvmed.scale.array_passes import ArraySweep, ArrayViews
 from cmvmed.views.view_rows import ViewPreprocessor
 
+SWEPT_ROWS = 512  # at a time, whose kernel values stay in the cache
 CURVATURE = 0.25  # of Bohning's bound, whose constant curvature makes sums over rows sufficient
 
 
@@ -94,9 +95,9 @@ class SweepPass:
     single: bool = False  # whether kernel values are in single precision
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
-        """The sums over a chunk, some rows at a time so that their kernel values stay in the cache."""
+        """The sums over a chunk, some rows at a time."""
         total: Sums | None = None
-        for rows in blocks_of_rows(matrices[0].shape[0]):
+        for rows in blocks_of_rows(matrices[0].shape[0], SWEPT_ROWS):
             total = add(total, self._block(first_row + rows.start, [matrix[rows] for matrix in matrices]))
         return checked_sums(total)
 
