@@ -11,8 +11,10 @@ misses, k(x, x) + β - ‖z(x)‖² >= 0, is its error in x.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cmvmed.numerics.kernel_expansions import BLOCK_ROWS, FormedRows, can_sum, extended_centers
 from cmvmed.numerics.kernels import Kernel, Mixture
@@ -120,18 +122,22 @@ class LandmarkValues:
 
     def scores(self, coefficients: Array) -> Array:
         """Their products with coefficients (p + 1, F), (n, F)."""
-        own = coefficients[:-1].astype(self.kernel.dtype, copy=False)
-        scores = np.asarray(self.kernel @ own, dtype=np.float64) + coefficients[-1]
+        scores = self._product(self.kernel, coefficients[:-1]) + coefficients[-1]
         if self.points is not None:
             scores += self.points @ (self.linear * (self.landmarks.landmarks.T @ coefficients[:-1]))
         return np.asarray(scores)
 
     def sums(self, values: Array) -> Array:
         """Σ values (k(x), 1) over the rows, (p + 1, F), for values (n, F)."""
-        sums = np.asarray(self.kernel.T @ values.astype(self.kernel.dtype, copy=False), dtype=np.float64)
+        sums = self._product(self.kernel.T, values)
         if self.points is not None:
             sums += self.linear * (self.landmarks.landmarks @ (self.points.T @ values))
         return np.vstack([sums, values.sum(axis=0)])
+
+    @staticmethod
+    def _product(kernel: NDArray[Any], values: Array) -> Array:
+        """In the precision of the kernel values."""
+        return np.asarray(kernel @ values.astype(kernel.dtype, copy=False), dtype=np.float64)
 
 
 @dataclass(frozen=True)
