@@ -33,12 +33,10 @@ class Approximation:
         return "exact" if self.n_components is None else "nystroem"
 
 
-def choose_approximation(
-    approximation: str | int, algorithm: str, n_rows: int, n_unlabeled: int, tuning: Tuning
-) -> Approximation:
-    """The choice for ``n_rows`` rows with weight, of which some are unlabeled; only algorithm "bohning" has a low-rank form.
+def choose_approximation(approximation: str | int, algorithm: str, n_unlabeled: int, tuning: Tuning) -> Approximation:
+    """The choice for so many unlabeled rows; only algorithm "bohning" has a low-rank form.
 
-    A number is that of the landmarks. Else it is that of as many rows as are annealed.
+    A number is that of the landmarks.
     """
     if approximation == "exact":
         return Approximation(None)
@@ -46,7 +44,7 @@ def choose_approximation(
         if approximation == "auto" and n_unlabeled <= tuning.max_exact_rows:
             return Approximation(None)
         if isinstance(approximation, str):
-            return Approximation(default_components(min(n_rows, tuning.sample_rows), tuning), may_grow=True)
+            return Approximation(tuning.min_components, may_grow=True)
         return Approximation(approximation)
     if approximation != "auto":
         raise ValueError(
@@ -58,12 +56,6 @@ def choose_approximation(
             'with their cube. Use algorithm="bohning", or approximation="exact" to run it anyway.'
         )
     return Approximation(None)
-
-
-def default_components(n_rows: int, tuning: Tuning) -> int:
-    """Number of landmarks: proportional to √n, within bounds."""
-    root = tuning.components_per_root * np.sqrt(n_rows)
-    return int(np.clip(round(root), tuning.min_components, tuning.max_components))
 
 
 def view_bases(
@@ -87,7 +79,7 @@ def view_bases(
     seeds = check_random_state(random_state).randint(2**31, size=len(views))
     most = n_components
     if approximation.may_grow:
-        most = 2 * tuning.max_components if complete else max(tuning.max_components, n_components)
+        most = (2 if complete else 1) * tuning.max_components
 
     def basis(i: int) -> Basis:
         p, view = n_components, views[i]

@@ -146,7 +146,8 @@ def sample_size(approximation: Approximation, data: TrainingInput, memory_limit:
         return tuning.sample_rows
     n_rows, n_labeled, sizes = data.source.n_rows, data.labels.labeled.size, data.source.row_sizes
     room = memory_after_rows(memory_limit, n_rows)
-    p, least = min(approximation.n_components, n_rows) + 1, min(MIN_SAMPLE_ROWS, n_rows)
+    n_components = max(approximation.n_components, tuning.max_components * approximation.may_grow)
+    p, least = min(n_components, n_rows) + 1, min(MIN_SAMPLE_ROWS, n_rows)
     row = int(FLOAT_BYTES * (FEATURE_COPIES * len(sizes) * p + SAMPLE_COPIES * sum(sizes)))
     squares = SQUARE_MATRICES * p**2 + COVARIANCES * n_labeled**2
     fixed = FLOAT_BYTES * len(sizes) * squares + n_labeled * row
@@ -154,7 +155,7 @@ def sample_size(approximation: Approximation, data: TrainingInput, memory_limit:
     if n_sample < min(least, tuning.sample_rows):
         needed = memory_limit - room + SAMPLE_MEMORY * (fixed + least * row)
         raise MemoryError(
-            f"A fit with {approximation.n_components} landmark rows in {len(sizes)} views and {n_labeled} labeled rows needs at "
+            f"A fit with {n_components} landmark rows in {len(sizes)} views and {n_labeled} labeled rows needs at "
             f"least {format_bytes(needed)} of memory, but only {format_bytes(memory_limit)} may be used. Give a smaller "
             "number as approximation, or raise the limit with cmvmed.config_context(memory_limit=...)."
         )
