@@ -223,16 +223,6 @@ def scaled_curvature(model, factor):
     return other
 
 
-@pytest.mark.parametrize("gamma", [0.3, 0.005])
-def test_sums_in_single_precision_are_right_to_six_digits(gamma):
-    case = make_case(n_classes=3, missing=0.2, weighted=True, gamma=gamma)
-    in_memory = anneal(make_plan(case, schedule=replace(SCHEDULE, tol=1e-3)))
-    sweep = one_pass(case, in_memory)
-    double, single = (case.reduced(replace(sweep, single=value)) for value in (False, True))
-    differences = [np.abs(one - other).max() / np.abs(other).max() for one, other in zip(single, double, strict=True)]
-    assert 0.0 < max(differences) < 1e-5
-
-
 def weights_of(model, state):
     """θ of a view in memory, (r, F)."""
     return model.space.prior_variance * (model.space.Z_L.T @ state.tau + state.gamma)

@@ -11,19 +11,16 @@ misses, k(x, x) + β - ‖z(x)‖² >= 0, is its error in x.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cmvmed.numerics.kernel_expansions import BLOCK_ROWS, FormedRows, can_sum, extended_centers
 from cmvmed.numerics.kernels import Kernel, Mixture
 from cmvmed.numerics.linalg import is_sparse, whitening
-from cmvmed.numerics.types import Array, IntArray, Matrix, Single
+from cmvmed.numerics.types import Array, IntArray, Matrix
 
 RANK_TOLERANCE = 1e-10  # what is left of K_ZZ below this share of its trace is rounding
 ROUNDS = 10  # in which landmarks are drawn, each with those before it known
-MAX_SINGLE_EXPONENT = 10.0  # γ‖z‖² of a landmark up to which exponents in single precision are right to about 1e-6
 CANDIDATES = 20  # rows for each landmark, among which it is drawn
 
 
@@ -76,16 +73,12 @@ class Landmarks:
             products *= mixture.linear
             values += products
 
-    def values(self, points: Matrix, *, single: bool = False) -> "LandmarkValues":
-        """(k(x), 1) of each row in parts, which is faster where only products with them are needed.
-
-        With ``single`` the values of a Gaussian kernel are in single precision, if this keeps about six digits.
-        """
+    def values(self, points: Matrix) -> "LandmarkValues":
+        """(k(x), 1) of each row in parts, which is faster where only products with them are needed."""
         mixture = self._gaussian_mixture(points)
         if mixture is None or not can_sum(self.kernel, self.landmarks):
             return LandmarkValues(self, self.kernel.cross(points, self.landmarks, self.columns), None, 0.0)
-        centers = self._extended_single if single and self._is_near else self._extended
-        values = FormedRows(points).gaussian_kernel(self.kernel.gamma, centers)
+        values = np.asarray(FormedRows(points).gaussian_kernel(self.kernel.gamma, self._extended), dtype=np.float64)
         return LandmarkValues(self, values, points if mixture.linear else None, mixture.linear)
 
     @cached_property
@@ -95,15 +88,6 @@ class Landmarks:
         if self.kernel.mixture is not None:
             extended[-1] += np.log(self.kernel.mixture.gaussian)
         return extended
-
-    @cached_property
-    def _extended_single(self) -> Single:
-        return self._extended.astype(np.float32)
-
-    @cached_property
-    def _is_near(self) -> bool:
-        """Whether rounding of the exponents in single precision matters little."""
-        return bool(-self._of_landmarks.min(initial=0.0) <= MAX_SINGLE_EXPONENT)
 
     @cached_property
     def _of_landmarks(self) -> Array:
@@ -116,28 +100,23 @@ class LandmarkValues:
     """(k(x), 1) of some rows: ``kernel`` (n, p), and in addition c x·z with the landmarks if ``points`` are given."""
 
     landmarks: Landmarks
-    kernel: Array | Single
+    kernel: Array
     points: Array | None  # (n, d)
     linear: float  # c
 
     def scores(self, coefficients: Array) -> Array:
         """Their products with coefficients (p + 1, F), (n, F)."""
-        scores = self._product(self.kernel, coefficients[:-1]) + coefficients[-1]
+        scores = self.kernel @ coefficients[:-1] + coefficients[-1]
         if self.points is not None:
             scores += self.points @ (self.linear * (self.landmarks.landmarks.T @ coefficients[:-1]))
         return np.asarray(scores)
 
     def sums(self, values: Array) -> Array:
         """Σ values (k(x), 1) over the rows, (p + 1, F), for values (n, F)."""
-        sums = self._product(self.kernel.T, values)
+        sums = self.kernel.T @ values
         if self.points is not None:
             sums += self.linear * (self.landmarks.landmarks @ (self.points.T @ values))
         return np.vstack([sums, values.sum(axis=0)])
-
-    @staticmethod
-    def _product(kernel: NDArray[Any], values: Array) -> Array:
-        """In the precision of the kernel values."""
-        return np.asarray(kernel @ values.astype(kernel.dtype, copy=False), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """One pass over the rows, a chunk at a time: functions of chunks that can be sent to where the rows are stored.
 
-The sums are of kernel values, and become those of features afterwards.
+The sums are of kernel values, in double precision, and become those of features afterwards: single precision would be magnified.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from cmvmed.numerics.types import Array, IntArray, Matrix
 from cmvmed.scale.array_passes import ArraySweep, ArrayViews
 from cmvmed.views.view_rows import ViewPreprocessor
 
-SWEPT_ROWS = 512  # at a time, whose kernel values stay in the cache
+SWEPT_ROWS = 256  # at a time, whose kernel values stay in the cache
 CURVATURE = 0.25  # of Bohning's bound, whose constant curvature makes sums over rows sufficient
 
 
@@ -92,7 +92,6 @@ class SweepPass:
     view_weights: Array  # (V,)
     offset: Array  # (F,)
     temperature: float
-    single: bool = False  # whether kernel values are in single precision
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
         """The sums over a chunk, some rows at a time."""
@@ -104,7 +103,7 @@ class SweepPass:
     def _block(self, first_row: int, matrices: list[Matrix]) -> Sums:
         w, having, places = self.unlabeled.rows(first_row, matrices)
         values = [
-            view.landmarks.values(view.preprocessor.transform(matrix[where]), single=self.single)
+            view.landmarks.values(view.preprocessor.transform(matrix[where]))
             for view, matrix, where in zip(self.views, matrices, places, strict=True)
         ]
         means = [own.scores(coefficients) for own, coefficients in zip(values, self.coefficients, strict=True)]

@@ -143,8 +143,7 @@ class _StreamedStep:
         position = self._updated(position)
         views, end = position.views, self.result
         coefficients = tuple(view.coefficients for view in views)
-        of_consensus = (end.view_weights, position.offset, end.temperature)
-        sweep = SweepPass(self.unlabeled, self.chunks, coefficients, *of_consensus, single=_is_single(self.plan))
+        sweep = SweepPass(self.unlabeled, self.chunks, coefficients, end.view_weights, position.offset, end.temperature)
         sums = SweepSums.read(self.rows.source.reduce(sweep, bytes_per_row=sweep.bytes_per_row))
         record = self._record(views, sums, perf_counter() - started)
         offset, error = _newton_offset(sums, position.offset, end.consensus.shares, end.temperature)
@@ -172,11 +171,6 @@ class _StreamedStep:
         value = total_objective(terms, end.view_weights, consensus, lam, T)
         gaps, stage, n_rows = [view.gap for view in views], self.plan.schedule.n_stages, self.rows.n_unlabeled
         return sweep_record(stage, lam, T, value, sums.kl_by_view, gaps, end.view_weights, consensus, n_rows, seconds)
-
-
-def _is_single(plan: Plan) -> bool:
-    """Whether the sample's features are in single precision; kernel values of more rows are then, too."""
-    return all(_low_rank_model(plan, i).blocks.Z_U.dtype == np.float32 for i in range(plan.problem.n_views))
 
 
 def _sweep_over(
