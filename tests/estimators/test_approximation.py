@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cmvmed import CMVMED, config_context
-from cmvmed.auto.approximation import MAX_RESIDUAL, MAX_ROWS_WITHOUT_LOW_RANK, choose_approximation, default_components
+from cmvmed.auto.approximation import MAX_RESIDUAL, MAX_ROWS_WITHOUT_LOW_RANK, Approximation, choose_approximation
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.data.validation import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
@@ -132,6 +132,17 @@ def test_landmarks_double_while_they_miss_too_much_of_a_kernel(few_landmarks):
     assert min(narrow.approximation_["residual"].values()) > MAX_RESIDUAL
 
 
+@pytest.mark.filterwarnings("ignore:The landmark rows miss")
+def test_landmarks_of_rows_outside_of_memory_grow_to_the_most():
+    X, y, _, views = draw_task()
+    tuning = replace(Tuning(), max_exact_rows=100, sample_rows=120, min_components=20, max_components=30)
+    for settings, n_components in (({"kernel": "linear"}, 20), (NARROW, 30)):
+        with tuning_context(tuning):
+            model = CMVMED(views=views, members=None, **settings).fit(X, y)
+        assert model.approximation_["n_annealed"] == 120
+        assert model.approximation_["n_components"] == n_components
+
+
 def test_all_rows_are_landmarks_if_fewer_miss_too_much(few_landmarks):
     X, y, _, views = draw_task()
     with tuning_context(replace(Tuning(), max_exact_rows=100, min_components=100, max_components=200)):
@@ -206,7 +217,7 @@ TUNING = Tuning()
 
 
 def chosen(approximation, algorithm, n_rows):
-    return choose_approximation(approximation, algorithm, n_rows, n_rows, TUNING)
+    return choose_approximation(approximation, algorithm, n_rows, TUNING)
 
 
 @pytest.mark.parametrize(
@@ -225,11 +236,10 @@ def test_choice_follows_the_number_of_rows(approximation, algorithm, n_rows, kin
     assert chosen(approximation, algorithm, n_rows).kind == kind
 
 
-def test_default_number_of_landmarks_grows_with_the_root_of_the_rows():
-    sizes = (100, 4000, 6400, 10_000, 10**7)
-    assert [default_components(n, TUNING) for n in sizes] == [600, 600, 720, 900, 1000]
-    assert chosen("nystroem", "bohning", 10**7).n_components == 1000
-    assert chosen(77, "bohning", 10**7).n_components == 77
+def test_a_given_number_of_landmarks_may_not_grow():
+    for n_rows in (100, 10**7):
+        assert chosen("nystroem", "bohning", n_rows) == Approximation(TUNING.min_components, may_grow=True)
+        assert chosen(77, "bohning", n_rows) == Approximation(77)
 
 
 @pytest.mark.parametrize(

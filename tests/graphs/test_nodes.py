@@ -54,6 +54,16 @@ def test_nodes_are_joined_with_their_nearest():
     np.testing.assert_allclose(nodes.root_degrees, np.sqrt(expected.sum(axis=1)), rtol=1e-14)
 
 
+def test_distances_of_several_views_are_their_mean():
+    """As one product of all views, and view by view where one of them is sparse."""
+    matrices = [draw_points(seed=0), 0.5 * draw_points(seed=1)]
+    expected = np.mean([euclidean_distances(own, squared=True) for own in matrices], axis=0)
+    np.fill_diagonal(expected, np.inf)
+    for own in (matrices, [matrices[0], sparse.csr_matrix(matrices[1])]):
+        found = np.vstack(list(nodes_of(own)._distances_to_others()))
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
 def test_distances_in_blocks_are_the_same(monkeypatch):
     points = draw_points()
     whole = nodes_of([points], n_neighbors=4).adjacency.toarray()

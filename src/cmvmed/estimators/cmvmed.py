@@ -687,10 +687,8 @@ def _read_sample(
     """X and y, the rows to anneal on in memory, and how kernels are handled."""
     data = open_training(X, y, settings.input)
     weights = read_weights(sample_weight, data.labels, groups, random_rows)
-    n_rows, n_unlabeled = int((weights.sample > 0.0).sum()), count_unlabeled(data.labels, weights)
-    approximation = choose_approximation(
-        settings.approximation, settings.algorithm, n_rows, n_unlabeled, settings.tuning
-    )
+    n_unlabeled = count_unlabeled(data.labels, weights)
+    approximation = choose_approximation(settings.approximation, settings.algorithm, n_unlabeled, settings.tuning)
     sample = draw_sample(
         data,
         weights,

@@ -10,6 +10,7 @@ from scipy import sparse
 from cmvmed.data.row_hashes import numbers_of_equal, numbers_of_joined, row_contents
 from cmvmed.graphs.distances import NodeDistances
 from cmvmed.graphs.search import NearestPairs
+from cmvmed.numerics.kernel_expansions import are_moderate, extend, extended_centers
 from cmvmed.numerics.kernels import row_blocks
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
@@ -120,8 +121,27 @@ class Nodes:
         scale = sparse.diags(1.0 / self.root_degrees)
         return sparse.csr_matrix(scale @ self.adjacency @ scale)
 
+    @property
+    def _joined_views(self) -> Array | None:
+        """All views of the nodes side by side, (m, d), so scaled that squared distances are those of the graph.
+
+        None if some node lacks a view, or if rows are sparse or too large for this.
+        """
+        between = self.between
+        if not between.is_whole or any(is_sparse(own) for own in between.features):
+            return None
+        scales = np.sqrt(np.array(between.gammas) / len(between.gammas))
+        joined = np.hstack([scale * own for scale, own in zip(scales, between.features, strict=True)])
+        return joined if are_moderate(joined, 1.0) else None
+
     def _blocks(self) -> Iterator[tuple[IntArray, Array]]:
         """Some nodes at a time, with their distances to all nodes."""
+        joined = self._joined_views
+        if joined is not None:
+            every = extended_centers(-1.0, joined)
+            for block in row_blocks(self.size, self.size):
+                yield np.arange(block.start, block.stop), extend(joined[block]) @ every
+            return
         for block in row_blocks(self.size, self.size):
             chosen = np.arange(block.start, block.stop)
             points, rows = [], []

@@ -249,7 +249,7 @@ def trees_of_forest(trees: Sequence[Any], codes: Sequence[IntArray], n_classes: 
     feature[is_inner[order]] = place
     shares = np.zeros((is_inner.size, n_classes))
     for tree, own, start in zip(trees, codes, starts, strict=True):
-        shares[start : start + tree.node_count, own] = tree.value[:, 0]
+        shares[start : start + tree.node_count, own] = tree.value.reshape(tree.node_count, -1)
     votes, vote = _distinct(shares[leaf])
     threshold = rounded_down(np.concatenate([tree.threshold for tree in trees])[inner])
     return Trees(len(trees), feature, threshold, vote, votes), columns.astype(np.intp)

@@ -184,24 +184,22 @@ class LocalRows:
             return None
         return replace(self, tables=[ArrayTable(array, numbers=rows) for array in arrays])
 
-    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
         """Elementwise sums over all chunks, added in row order."""
         total: Sums | None = None
-        for summands in self._results(function, bytes_per_row, bytes_of_sums):
+        for summands in self._results(function, bytes_per_row):
             total = add(total, summands)
         return checked_sums(total)
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the chunks in row order, computed lazily."""
-        return self._results(function, bytes_per_row, 0)
+        return self._results(function, bytes_per_row)
 
-    def _results(
-        self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int, bytes_of_sums: int
-    ) -> Iterator[T]:
+    def _results(self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int) -> Iterator[T]:
         threads = self.n_threads if self.n_threads is not None else usable_threads()
         in_flight = threads + 1  # one chunk more is read while the others are worked on
         per_row = row_bytes([table.numbers_per_row for table in self.tables], bytes_per_row)
-        size = chunk_size(per_row, in_flight, self.chunk_memory(), bytes_of_sums)
+        size = chunk_size(per_row, in_flight, self.chunk_memory())
         if threads == 1:
             yield from (function(first, matrices) for first, matrices in self._chunks(size))
             return
