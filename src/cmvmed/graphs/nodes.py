@@ -128,7 +128,7 @@ class Nodes:
         None if some node lacks a view, or if rows are sparse or too large for this.
         """
         between = self.between
-        if not between.is_whole or any(is_sparse(own) for own in between.features):
+        if any(own.shape[0] < self.size or is_sparse(own) for own in between.features):
             return None
         scales = np.sqrt(np.array(between.gammas) / len(between.gammas))
         joined = np.hstack([scale * own for scale, own in zip(scales, between.features, strict=True)])
