@@ -133,6 +133,7 @@ def test_landmarks_double_while_they_miss_too_much_of_a_kernel(few_landmarks):
 
 
 @pytest.mark.filterwarnings("ignore:The landmark rows miss")
+@pytest.mark.filterwarnings("ignore:The landmarks miss")  # 30 are few on purpose
 def test_landmarks_of_rows_outside_of_memory_grow_to_the_most():
     X, y, _, views = draw_task()
     tuning = replace(Tuning(), max_exact_rows=100, sample_rows=120, min_components=20, max_components=30)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
@@ -64,12 +61,3 @@ def test_page_is_opened_on_request(results, tmp_path, monkeypatch, opened):
     shown = run("--results", results, "--output", output, "--open")
     assert addresses == [output.as_uri()]
     assert shown.exit_code == (0 if opened else 1)
-
-
-def test_the_python_example_of_the_documentation(results, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    results.rename("cmvmed-results.sqlite")
-    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    exec(compile(block, "docs/report.md", "exec"), {})
-    assert "WebKB course pages" in Path("report.html").read_text(encoding="utf-8")

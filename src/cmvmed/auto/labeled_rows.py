@@ -12,7 +12,7 @@ from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.training_data import TrainingData
 
-RESOLUTION = 1e-7  # of features, in units of the largest, and of similarities; beyond, they are rounding
+RESOLUTION = 1e-7  # of features, in units of their spread, and of similarities; beyond, they are rounding
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,17 @@ def _numbers_of_alike(matrices: Sequence[Matrix]) -> IntArray:
 def _on_grid(matrix: Matrix, edge: float) -> Matrix:
     """The features as multiples of the resolution; ``edge`` moves the edges of rounding."""
     if not is_sparse(matrix):
-        return _steps(matrix, np.nanmax(np.abs(matrix), axis=0, initial=0.0), edge)
-    largest = np.zeros(matrix.shape[1])
-    np.fmax.at(largest, matrix.indices, np.abs(matrix.data))
-    rounded = _steps(matrix.data, largest[matrix.indices], edge)
+        low, high = (extreme.reduce(matrix, axis=0, initial=None) for extreme in (np.fmin, np.fmax))
+        return _steps(matrix - low, high - low, edge)
+    low, high = np.zeros((2, matrix.shape[1]))
+    np.fmin.at(low, matrix.indices, matrix.data)
+    np.fmax.at(high, matrix.indices, matrix.data)
+    rounded = _steps(matrix.data, (high - low)[matrix.indices], edge)
     return type(matrix)((rounded, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def _steps(values: Array, largest: Array, edge: float) -> Array:
-    return np.asarray(np.round(values / np.where(largest > 0.0, largest, 1.0) / RESOLUTION + edge))
+def _steps(values: Array, spread: Array, edge: float) -> Array:
+    return np.asarray(np.round(values / np.where(spread > 0.0, spread, 1.0) / RESOLUTION + edge))
 
 
 def _part_of_each_class(
