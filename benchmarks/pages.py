@@ -16,35 +16,42 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import comparison, tuned_numbers
+from benchmarks import comparison
 from benchmarks.accuracy import IN_THE_PAPER
 from benchmarks.active_learning import INTERVALS
 from benchmarks.faults.results import read_records, table
 from benchmarks.provenance import RESULTS, ROOT, body, missing, outdated
-from benchmarks.reproduction import claim_tables, figure_text, figures, paper_table, read_results, write_results
-from experiments.methods import KERNELS, MAJORITY_CLASS
+from benchmarks.reproduction import (
+    claim_counts,
+    claim_tables,
+    figure_text,
+    figures,
+    paper_table,
+    read_results,
+    write_results,
+)
+from experiments.methods import CMV_MED_PRINTED, KERNELS, MAJORITY_CLASS, MV_MED, SVM_2K
 from experiments.report.claims import table_claims
 from experiments.report.curve_claims import curve_claims
 from experiments.report.versions import compared_claims
 from experiments.store import ResultStore
 from experiments.summary import format_tables
 
-SUITE_COLUMNS = [
-    "method",
-    "unlabeled %",
-    "held out %",
-    "rank",
-    "worst cell to start",
-    "near best peer %",
-]
-DRAWS = {"random": "random", "per_class": "per class"}  # of labels, and in words
-DETAILS = (
-    "start_eb",
-    "ridge",
-    "lda",
-    "late_fusion",
-    "self_training",
-)  # methods that README.md leaves to docs/accuracy.md
+SUITE_COLUMNS = ["method", "unlabeled %", "held out %"]
+SPEED_ELSEWHERE = ("help", "train-text")  # in the result file alone
+SPEED_COLUMNS = ["what", "CMVMED", "ExtraTrees", "LogisticRegression", "LabelSpreading knn"]
+FAULT_COLUMNS = ["campaign", "cases", "held", "clear error", "failures"]
+VARIANTS_ELSEWHERE = (  # in the table of the suite, or without effect
+    "extra_trees",
+    "lr",
+    "best peer per cell",
+    "shares of the consensus alone",
+    "no shrinkage of shares",
+    "ten trees per fold",
+)
+GROUP_COLUMNS = ["data", "accuracy", "expected", "interval holds", "width", "unknown", "sets hold"]
+GROUP_LINES = ("4 persons, 10 ", "14 persons, 15 ", "30 persons, 4 ")  # simulated ones on the page
+DETAILS = ("start_eb", "ridge", "lda", "random_forest", "late_fusion", "self_training", "poisson")  # not in README.md
 METHOD_WORDS = {
     "cmvmed": "**`CMVMED()`**",
     "start": "start: mean of the views' `MED`, labels only",
@@ -57,6 +64,7 @@ METHOD_WORDS = {
     "poisson": "Poisson learning",
     "autogluon": "AutoGluon 1.6, labels only",
     "imml": "iMML 0.6, MOFA factors and logistic regression",
+    "best peer per cell": "the best other method of each case, known only afterwards",
 }
 
 
@@ -126,6 +134,20 @@ def coverage_sentence(text: str) -> str:
     )
 
 
+def calibration_sentence(text: str) -> str:
+    """How far off estimates and probabilities are, from the output of ``benchmarks.calibration``."""
+    head, _, *rows = (_cells(line) for line in text.strip().splitlines() if line.startswith("|"))
+    columns = dict(zip(head, zip(*rows, strict=True), strict=True))
+    held, fits = (sum(int(cell.split(" of ")[i]) for cell in columns["intervals that hold"]) for i in (0, 1))
+    errors = sorted(100 * float(cell) for cell in columns["its error"])
+    calibration = sorted(map(float, columns["calibrated"]))
+    return wrapped_paragraph(
+        f"The 90 % interval held in {held} of {fits} fits to {len(rows)} tasks. By task, the estimate was off by "
+        f"{errors[0]:.0f} to {errors[-1]:.0f} points (root mean square), and the calibration error was "
+        f"{calibration[0]:.3f} to {calibration[-1]:.3f}."
+    )
+
+
 def mean_rows(text: str) -> str:
     """The first table of a text, of its rows the means alone."""
     table = text[text.index("| set |") :].split("\n\n")[0].splitlines()
@@ -156,34 +178,37 @@ def section(text: str, heading: str) -> str:
 
 def suite_table(text: str, columns: Sequence[str] = SUITE_COLUMNS, heading: str = "All draws") -> str:
     """Some columns of the table with a heading, from the output of ``benchmarks.suite``."""
-    lines = text.split(f"### {heading}\n")[1].strip().split("\n\n")[0].splitlines()
-    head, _, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
-    shown = [i for column in columns for i in _positions(head, column)]
-    cells = [[head[i] for i in shown], ["---"] * len(shown), *([row[i] for i in shown] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+    return table_columns(text.split(f"### {heading}\n")[1].strip().split("\n\n")[0], columns)
+
+
+def table_columns(text: str, columns: Sequence[str]) -> str:
+    """Some columns of the lines of a table; text without a table stays."""
+    lines = text.strip().splitlines()
+    rows = [_cells(line) for line in lines if line.startswith("|")]
+    shown = [i for column in columns for i in _positions(rows[0], column)]
+    kept = iter(f"| {' | '.join(row[i] for i in shown)} |" for row in rows)
+    return "\n".join(next(kept) if line.startswith("|") else line for line in lines)
+
+
+def without_deviations(text: str) -> str:
+    """Means alone, of cells with their standard deviations."""
+    return re.sub(r" ± [\d.]+", "", text)
 
 
 def _positions(head: Sequence[str], column: str) -> list[int]:
-    """Where a column is, or the columns of sensors and of other sets that it is divided into."""
-    found = [i for i, name in enumerate(head) if name == column or name.startswith(f"{column}: ")]
+    """Where a column is, or the columns that it is divided into: of sensors and other sets, or of a number of labels."""
+    found = [i for i, name in enumerate(head) if name == column or name.startswith((f"{column}: ", f"{column}, "))]
     if not found:
         raise ValueError(f"the table has no column {column!r}")
     return found
 
 
 def headline_table(text: str) -> str:
-    """The table of README.md: accuracy on held-out rows, sensors and others, each draw of the labels."""
-    tables = [
-        [[cell.strip() for cell in row.strip("| ").split("|")] for row in found.splitlines()[2:]]
-        for found in (suite_table(text, ["method", "held out %"], f"Labels drawn: {draw}") for draw in DRAWS)
-    ]
-    head = ["held-out rows, %", *(f"{kind}, {words}" for kind in ("sensors", "others") for words in DRAWS.values())]
-    named = [
-        [METHOD_WORDS.get(rows[0][0], rows[0][0]), *(row[column] for column in (1, 2) for row in rows)]
-        for rows in zip(*tables, strict=True)
-        if rows[0][0] not in DETAILS
-    ]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *named])
+    """The table of README.md: mean accuracy on held-out rows of sensors and of other sets."""
+    rows = [_cells(line) for line in suite_table(text, ["method", "held out %"]).splitlines()[2:]]
+    named = [[METHOD_WORDS.get(method, method), *cells] for method, *cells in rows if method not in DETAILS]
+    lines = [["held-out rows, %", "sensors", "others"], ["---"] * 3, *named]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def named_peers_table(text: str) -> str:
@@ -200,19 +225,40 @@ def named_peers_table(text: str) -> str:
 
 def variants_table(text: str) -> str:
     """Accuracy of every variant, from the output of ``benchmarks.suite``."""
-    return suite_table(text, ["method", "unlabeled %", "held out %"])
+    lines = suite_table(text, ["method", "unlabeled %"]).splitlines()
+    return "\n".join(line for line in lines if not line.startswith(tuple(f"| {name} |" for name in VARIANTS_ELSEWHERE)))
 
 
 def main_methods(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The grid of ``accuracy_grid`` without the second kernel of each method, and without deviations."""
-    kept = [line for line in lines if not line[0].endswith(tuple(f"({kernel})" for kernel in KERNELS))]
+    """The grid of ``accuracy_grid`` without deviations, second kernels, and methods that docs/reproduction.md shows."""
+    elsewhere = (SVM_2K, MV_MED, CMV_MED_PRINTED, IN_THE_PAPER)
+    kernels = tuple(f"({kernel})" for kernel in KERNELS)
+    kept = [line for line in lines if line[0] not in elsewhere and not line[0].endswith(kernels)]
     return [[cell.split(" ±")[0] for i, cell in enumerate(line) if i != 1] for line in kept]
 
 
 def groups_that_differ(text: str) -> str:
-    """The lines of ``benchmarks.new_groups`` for persons that differ and for real data."""
+    """Lines of ``benchmarks.new_groups`` for some persons that differ and for real data."""
     head, rule, *rows = text.strip().splitlines()
-    return "\n".join([head, rule, *(row for row in rows if ", differ |" in row or "per class" in row)])
+    persons = tuple(f"| {line}" for line in GROUP_LINES)
+    kept = [row for row in rows if (row.startswith(persons) and ", differ |" in row) or "per class" in row]
+    return table_columns("\n".join([head, rule, *kept]), GROUP_COLUMNS)
+
+
+def ingredients(text: str) -> str:
+    """What each ingredient changes, over all data sets of ``benchmarks.from_paper``."""
+    return table_columns(text, ["ingredient", "mean"])
+
+
+def faults_table() -> str:
+    """Outcomes of ``benchmarks.faults`` by campaign."""
+    return table_columns(table(read_records(RESULTS / "faults.json")).split("\n\n")[0], FAULT_COLUMNS)
+
+
+def speed_table(text: str) -> str:
+    """The table of ``benchmarks.speed`` without names, goals, commits, and what few wait for."""
+    elsewhere = tuple(f"| {name} |" for name in SPEED_ELSEWHERE)
+    return table_columns("\n".join(x for x in text.splitlines() if not x.startswith(elsewhere)), SPEED_COLUMNS)
 
 
 def label_ratios(text: str) -> str:
@@ -226,23 +272,57 @@ def label_ratios(text: str) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
+def onnx_sentences(text: str) -> str:
+    """ONNX models beside the library on rows with missing views and cells, from the output of ``benchmarks.onnx``."""
+    head, _, *lines = map(_cells, text.strip().splitlines())
+    rows = [row for row in (dict(zip(head, line, strict=True)) for line in lines) if row["missing"] == "yes"]
+    low_high = {
+        name: "{:g} to {:g}".format(*(pick(float(row[name]) for row in rows) for pick in (min, max)))
+        for name in ("MB", "one row ms", "library ms")
+    }
+    return wrapped_paragraph(
+        f"{len(rows)} default models predict 10,000 rows with 20 % of the views and 2 % of the cells missing. "
+        f"{max(int(row['other class']) for row in rows)} rows get a class other than the library's, and probabilities of the "
+        f"same numbers differ by at most {max(float(row['largest difference']) for row in rows):g}. Files have "
+        f"{low_high['MB']} MB. One row takes {low_high['one row ms']} ms, in the library {low_high['library ms']} ms."
+    )
+
+
+def size_sentences(text: str) -> str:
+    """How large model files are, from the output of ``benchmarks.model_files``."""
+    head, _, *lines = map(_cells, text.strip().splitlines())
+    *rows, compact = (dict(zip(head, line, strict=True)) for line in lines)
+    files, loads = ([float(row[name]) for row in rows] for name in ("model file MB", "load s"))
+    return wrapped_paragraph(
+        f"Files of two views of 2000 rows have {min(files):g} to {max(files):g} MB and load in {min(loads):g} to "
+        f"{max(loads):g} s. A compact file has {compact['model file MB']} MB and gives "
+        f"{compact['same class on new rows %']} % of new rows the same class."
+    )
+
+
+def interval_table(text: str) -> str:
+    """How often the intervals of the accuracy hold, from the output of ``benchmarks.active_learning``."""
+    rows = [_cells(line)[:5] for line in section(text, INTERVALS).splitlines()]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
 def fill_reproduction() -> None:
-    """Write Table 1, Figure 2 and the paper's claims to docs/reproduction.md, from the experiments in the result file."""
+    """Write Table 1, Figure 2 and the paper's claims to docs/reproduction.md and to files beside the experiments' results."""
     rows = read_results(RESULTS / "reproduction.csv")
     of_table = [row for row in rows if row.spec == "table1"]
     of_figure = [row for row in rows if row.spec == "figure2"]
     page = ROOT / "docs" / "reproduction.md"
+    first = (RESULTS / "reproduction.csv").read_text().partition("\n")[0]
+    claims = [compared_claims(of_table, table_claims), compared_claims(of_figure, curve_claims)]
+    _write(RESULTS / "claims.md", "\n\n".join([first, *map(claim_tables, claims)]) + "\n")
+    fill(page, "claims", claim_counts(claims))
     if of_table:
-        text = format_tables(of_table)
-        first = (RESULTS / "reproduction.csv").read_text().partition("\n")[0]
-        _write(RESULTS / "table1.txt", f"{first}\n\n{text}\n")
+        _write(RESULTS / "table1.txt", f"{first}\n\n{format_tables(of_table)}\n")
         fill(page, "table1", paper_table(of_table, "tuned"))
-        fill(page, "claims", claim_tables(compared_claims(of_table, table_claims)))
     if of_figure:
         for name, figure in figures(of_figure).items():
             _write(ROOT / "docs" / name, figure)
         fill(page, "figure2", "\n\n".join(map(wrapped_paragraph, figure_text(of_figure))))
-        fill(page, "curve_claims", claim_tables(compared_claims(of_figure, curve_claims)))
 
 
 def fill_from_results() -> None:
@@ -254,39 +334,35 @@ def fill_from_results() -> None:
     page = ROOT / "docs" / "accuracy.md"
     texts: Mapping[str, str] = {
         "accuracy": markdown(main_methods(accuracy_grid(measured))),
-        "calibration": body(RESULTS / "calibration.md"),
-        "draws": body(RESULTS / "label_draws.md"),
+        "calibration": calibration_sentence(body(RESULTS / "calibration.md")),
+        "draws": without_deviations(body(RESULTS / "label_draws.md")),
         "new_groups": groups_that_differ(body(RESULTS / "new_groups.md")),
         "suite_ablation": variants_table(body(RESULTS / "suite_ablation.md")),
         "suite": suite_table(body(RESULTS / "suite.md")),
     }
     for mark, text in texts.items():
         fill(page, mark, text)
-    fill(ROOT / "docs" / "reproduction.md", "from_paper", body(RESULTS / "from_paper.md"))
+    fill(ROOT / "docs" / "reproduction.md", "from_paper", ingredients(body(RESULTS / "from_paper.md")))
     raw_recordings = mean_rows(body(RESULTS / "raw_recordings.md"))
     fill(ROOT / "docs" / "features.md", "raw_recordings", raw_recordings)
     fill(ROOT / "docs" / "inspection.md", "sensor_health", fault_sentence(body(RESULTS / "sensor_health.md")))
     coverage = coverage_sentence(body(RESULTS / "prediction_sets.md"))
     fill(ROOT / "docs" / "inspection.md", "prediction_sets", coverage)
-    fill(ROOT / "docs" / "model_file.md", "sizes", body(RESULTS / "model_files.md"))
+    fill(ROOT / "docs" / "model_file.md", "sizes", size_sentences(body(RESULTS / "model_files.md")))
     walkthrough = f"```text\n{body(RESULTS / 'walkthrough.txt').strip()}\n```"
     fill(ROOT / "docs" / "guides" / "sensor_table.md", "walkthrough", walkthrough)
-    fill(ROOT / "docs" / "robustness.md", "faults", table(read_records(RESULTS / "faults.json")))
-    fill(ROOT / "docs" / "scaling.md", "speed", body(RESULTS / "speed.md"))
-    fill(ROOT / "docs" / "onnx.md", "onnx", body(RESULTS / "onnx.md"))
+    fill(ROOT / "docs" / "robustness.md", "faults", faults_table())
+    fill(ROOT / "docs" / "scaling.md", "speed", speed_table(body(RESULTS / "speed.md")))
+    fill(ROOT / "docs" / "onnx.md", "onnx", onnx_sentences(body(RESULTS / "onnx.md")))
     fill(ROOT / "docs" / "comparison.md", "comparison", comparison.table())
     named = body(RESULTS / "suite_named_peers.md")
     fill(ROOT / "docs" / "comparison.md", "named_peers", named_peers_table(named))
-    chosen = body(RESULTS / "active_learning_peers.md")
-    fill(ROOT / "docs" / "comparison.md", "active_peers", section(chosen, "Mean accuracy on held-out rows"))
-    fill(ROOT / "docs" / "defaults.md", "tuning", tuned_numbers.table())
     labeling = body(RESULTS / "active_learning.md")
     fill(ROOT / "docs" / "labeling.md", "active_runs", labeling.split("###")[0])
     fill(ROOT / "docs" / "labeling.md", "active_ratios", label_ratios(labeling))
-    fill(ROOT / "docs" / "labeling.md", "active_accuracy", section(labeling, "Mean accuracy on held-out rows"))
     random_rows = body(RESULTS / "random_rows.md")
     fill(ROOT / "docs" / "labeling.md", "random_runs", random_rows.split("###")[0])
-    fill(ROOT / "docs" / "labeling.md", "random_intervals", section(random_rows, INTERVALS))
+    fill(ROOT / "docs" / "labeling.md", "random_intervals", interval_table(random_rows))
 
 
 def check(paths: Sequence[Path]) -> int:

@@ -200,8 +200,7 @@ def paper_table(rows: Sequence[ResultRow], protocol: str) -> str:
         cells = [_paper_cell(dataset, group, names) for dataset, group in columns.items()]
         if set(cells) != {"–"}:
             lines[title] = cells
-    table = [head, ["---"] * len(head), *([title, *cells] for title, cells in lines.items())]
-    return "\n".join(f"| {' | '.join(line)} |" for line in table)
+    return _table([head, *([title, *cells] for title, cells in lines.items())])
 
 
 def _paper_cell(dataset: str, members: Sequence[ResultRow], names: Sequence[str]) -> str:
@@ -218,13 +217,34 @@ def _percent(summary: Summary) -> str:
 
 
 def claim_tables(claims: Sequence[ComparedClaim]) -> str:
-    """A Markdown table for each claim: a line for each setting, a column for each version, numbers with signs of verdicts.
+    """A Markdown table for each claim: a line for each setting, a column for each version, numbers with signs of verdicts."""
+    parts = []
+    for compared, lines in _shown(claims):
+        head = [compared.claim.effect, *compared.versions]
+        cells = [[_short(where), *(_verdict_cell(compared, finding) for finding in found)] for where, found in lines]
+        parts.append(f"**{compared.claim.text}**\n\n{_table([head, *cells])}")
+    return "\n\n".join(parts)
 
-    Of the paper's protocol, or of the default parameters if there are too few splits of it; differences between methods also
-    with all thresholds at the labels' shares.
+
+def claim_counts(groups: Iterable[Sequence[ComparedClaim]]) -> str:
+    """One Markdown table of all claims, a line for each protocol: how many data sets have which verdict."""
+    shown = [found for claims in groups for found in _shown(claims)]
+    head = ["claim, protocol", *(shown[0][0].versions if shown else ())]
+    cells = []
+    for compared, lines in shown:
+        for protocol in dict.fromkeys(_protocol(where) for where, _ in lines):
+            columns = zip(*(found for where, found in lines if _protocol(where) == protocol), strict=True)
+            cells.append([f"{compared.claim.text.rstrip('.')}, {protocol}", *map(_tally, columns)])
+    return _table([head, *cells])
+
+
+def _shown(claims: Sequence[ComparedClaim]) -> list[tuple[ComparedClaim, list[tuple[str, list[Finding | None]]]]]:
+    """Claims with their settings of the paper's protocol, or of the default parameters if there are too few splits of it.
+
+    Differences between methods also with all thresholds at the labels' shares.
     """
     kinds = {
-        (where.rpartition(", ")[2], finding.verdict.kind)
+        (_protocol(where), finding.verdict.kind)
         for compared in claims
         for where, found in compared.lines
         for finding in found
@@ -234,22 +254,32 @@ def claim_tables(claims: Sequence[ComparedClaim]) -> str:
     main = "tuned" if is_decided else "defaults"
     parts = []
     for compared in claims:
-        shown = (main, "shares") if compared.claim.effect == DIFFERENCE else (main,)
-        lines = [line for line in compared.lines if line[0].rpartition(", ")[2] in shown]
+        protocols = (main, "shares") if compared.claim.effect == DIFFERENCE else (main,)
+        lines = [line for line in compared.lines if _protocol(line[0]) in protocols]
         if lines:
-            head = [compared.claim.effect, *compared.versions]
-            cells = [
-                [_short(where), *(_verdict_cell(compared, finding) for finding in found)] for where, found in lines
-            ]
-            table = "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *cells])
-            parts.append(f"**{compared.claim.text}**\n\n{table}")
-    return "\n\n".join(parts)
+            parts.append((compared, lines))
+    return parts
+
+
+def _protocol(where: str) -> str:
+    return where.rpartition(", ")[2]
+
+
+def _tally(findings: Iterable[Finding | None]) -> str:
+    """How often each verdict was found, such as "1 ✓, 3 ○"."""
+    kinds = [finding.verdict.kind for finding in findings if finding is not None]
+    return ", ".join(f"{kinds.count(kind)} {sign}" for kind, sign in VERDICT_SIGNS.items() if kind in kinds) or "–"
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    head, *rest = lines
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rest])
 
 
 def _short(where: str) -> str:
     """Data set and protocol of a setting."""
-    title, protocol = where.split(",")[0].split(" (")[0], where.rpartition(", ")[2]
-    return f"{next(name for name, known in DATASET_TITLES.items() if known == title)}, {protocol}"
+    title = where.split(",")[0].split(" (")[0]
+    return f"{next(name for name, known in DATASET_TITLES.items() if known == title)}, {_protocol(where)}"
 
 
 def _verdict_cell(compared: ComparedClaim, finding: Finding | None) -> str:

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.pages import fill
+from benchmarks.pages import fill, speed_table
 from benchmarks.provenance import RESULTS, ROOT, write
 from benchmarks.speed_commands import POINTS as COMMANDS
 from benchmarks.speed_points import PEERS, POINTS
@@ -79,7 +79,7 @@ def main() -> None:
         text = f"{os.cpu_count()} cores; the last run took {taken}.\n\n{table(lines)}\n"
         write(given.output, text, command)  # after each, so that a run may be stopped
         if given.output == REPORT:
-            fill(ROOT / "docs" / "scaling.md", "speed", text)
+            fill(ROOT / "docs" / "scaling.md", "speed", speed_table(text))
 
 
 if __name__ == "__main__":

@@ -165,8 +165,9 @@ def predictions() -> list[Line]:
 
 def bare_products(model: CMVMED, X: np.ndarray) -> None:
     """A product with all rows that new rows are compared with, and an exponential of those that kernels compare."""
-    sums = model._model.evaluator()._sums
-    gaussians = [gaussian.centers[:-2].T for own in sums.kernels for gaussian in own.sum.gaussians]
+    fitted = model._model
+    sums = fitted.evaluator().sum_of(tuple(fitted.known_views), 0)
+    gaussians = [gaussian.centers[:-2].T for own in sums.kernels.values() for gaussian in own.gaussians]
     nodes = [distance.nodes for graphs in sums.graphs for distance in graphs.distances]
     for rows in blocks_of_rows(len(X)):
         block = X[rows, :WIDTH] / 10.0

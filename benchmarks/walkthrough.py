@@ -19,8 +19,8 @@ PYTHON_LINES = """\
 import pandas as pd
 from cmvmed import CMVMED
 
-table = pd.read_csv("room.csv")  # time, columns of five sensors, and people, which is empty in most rows
-sensors = {name: f"{name}_" for name in ("temperature", "light", "sound", "co2", "motion")}  # how their columns begin
+table = pd.read_csv("room.csv")  # columns begin with their sensor; people is mostly empty
+sensors = {name: f"{name}_" for name in ("temperature", "light", "sound", "co2", "motion")}
 model = CMVMED(views=sensors).fit(table.drop(columns=["time", "people"]), table["people"])
 print(model.accuracy_estimate())
 print(model.predict(pd.read_csv("room_new.csv"))[:5])
@@ -29,14 +29,13 @@ print(model.predict(pd.read_csv("room_new.csv"))[:5])
 
 def commands() -> list[list[str]]:
     """The commands of the walk-through."""
-    lines = [
+    return [
         ["cmvmed", "init", "--example"],
         ["cmvmed", "check"],
         ["cmvmed", "train"],
         ["cmvmed", "predict", "room_new.csv", "-o", "predictions.csv"],
-        ["head", "-n", "3", "predictions.csv"],
+        ["cmvmed", "suggest", "-n", "2"],
     ]
-    return [*lines, ["cmvmed", "suggest", "-n", "3"]]
 
 
 def transcript(folder: Path, lines: Sequence[Sequence[str]]) -> str:
@@ -44,10 +43,8 @@ def transcript(folder: Path, lines: Sequence[Sequence[str]]) -> str:
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     shown = []
     for line in lines:
-        program = [sys.executable, "-m", "cmvmed"] if line[0] == "cmvmed" else [line[0]]
-        done = subprocess.run(
-            [*program, *line[1:]], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        command = [sys.executable, "-m", *line]
+        done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(line)} failed: {done.stdout}")
         shown.append(f"$ {' '.join(line)}\n{done.stdout.rstrip()}\n")
@@ -59,7 +56,7 @@ def python_lines(folder: Path) -> str:
     write_room(folder)
     program = [sys.executable, "-W", "error", "-c", PYTHON_LINES]
     done = subprocess.run(program, cwd=folder, check=True, capture_output=True, text=True)
-    printed = "\n".join(textwrap.fill(line, 108) for line in done.stdout.splitlines())
+    printed = "\n".join(textwrap.fill(line, 92) for line in done.stdout.splitlines())
     return f"```python\n{PYTHON_LINES}```\n\n```text\n{printed}\n```\n"
 
 

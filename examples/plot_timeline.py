@@ -2,7 +2,7 @@
 A day of body-worn sensors on a timeline
 ========================================
 
-Simulated sensors at the body record six activities. Thirty of the cases that the model learns from are labeled; the
+Simulated sensors at the body record six activities. Thirty of the rows that the model learns from are labeled; the
 timeline is of a person's activities one after the other, and for a part of it the chest sensor is missing.
 """
 
@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from cmvmed import CMVMED
 from cmvmed.datasets import make_body_motion
 from cmvmed.features import SensorFeatures
-from cmvmed.plots import CaseDisplay, TimelineDisplay
+from cmvmed.plots import RowDisplay, TimelineDisplay
 from cmvmed.recordings import cut_windows, long_recording
 
 warnings.filterwarnings("ignore", message="aeon is not installed")
@@ -32,7 +32,7 @@ model = make_pipeline(SensorFeatures(sampling_rate=motion.sampling_rates), CMVME
 model.fit({name: values[others] for name, values in motion.signals.items()}, y)
 
 # %%
-# The day: five cases of each activity in one recording. In the third fifth of it the chest sensor is off. Windows of
+# The day: five rows of each activity in one recording. In the third fifth of it the chest sensor is off. Windows of
 # four seconds are cut from it.
 
 signals = {name: np.concatenate(list(values[of_day]), axis=1) for name, values in motion.signals.items()}
@@ -51,5 +51,5 @@ plt.show()
 # %%
 # One window with all its sensors: signals, spectrograms, and the probabilities of each sensor and of all.
 
-CaseDisplay.from_estimator(model, windows, row=6)
+RowDisplay.from_estimator(model, windows, row=6)
 plt.show()

@@ -15,7 +15,7 @@ GUIDES = sorted(
 )
 BLOCK = re.compile(r"^(?P<before>[^\n]*)\n```(?P<kind>python|bash)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 README = GUIDES[0].parents[2] / "README.md"
-NEEDS = {"recordings_folder": ["soundfile", "librosa"], "many_rows": ["pyarrow"], "label_with_the_page": ["starlette"]}
+NEEDS = {"recordings_folder": ["soundfile", "librosa"], "many_rows": ["pyarrow"]}
 
 
 def blocks(text):
@@ -84,4 +84,4 @@ def test_a_wrong_command_of_a_guide_is_noticed():
 def test_every_guide_is_in_the_index():
     index, start = (folder.joinpath("index.md").read_text(encoding="utf-8") for folder in GUIDES[0].parents[:2])
     assert all(f"]({page.name})" in index and f"\nguides/{page.stem}\n" in start for page in GUIDES)
-    assert len(GUIDES) == 7
+    assert len(GUIDES) == 6

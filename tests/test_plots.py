@@ -17,7 +17,7 @@ matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not install
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
-from cmvmed.plots import CaseDisplay, MembersDisplay, TimelineDisplay, ViewsDisplay  # noqa: E402
+from cmvmed.plots import MembersDisplay, RowDisplay, TimelineDisplay, ViewsDisplay  # noqa: E402
 from cmvmed.plots.recording_displays import _spans  # noqa: E402
 
 
@@ -36,8 +36,8 @@ def figures():
     pyplot.close("all")
 
 
-def case_figure(cases, row, *arguments, **parameters):
-    return CaseDisplay.from_predictions(cases, *arguments, row=row, **parameters).figure_
+def row_figure(recordings, row, *arguments, **parameters):
+    return RowDisplay.from_predictions(recordings, *arguments, row=row, **parameters).figure_
 
 
 P = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.5, 0.5]])
@@ -59,8 +59,8 @@ def test_panels_and_values(figures):
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["walk", "run"]
 
 
-def test_one_case(figures):
-    figure = case_figure(windows(), 2, P, ["walk", "run"], by_sensor={"imu": P[::-1], "mic": np.full((4, 2), np.nan)})
+def test_one_row(figures):
+    figure = row_figure(windows(), 2, P, ["walk", "run"], by_sensor={"imu": P[::-1], "mic": np.full((4, 2), np.nan)})
     mic, mic_power, mic_alone, imu, imu_power, imu_alone, _, _, consensus = figure.axes
     np.testing.assert_array_equal(mic.lines[0].get_ydata(), windows()["mic"][2][0])
     assert mic.lines[0].get_xdata()[-1] == pytest.approx(1.99)
@@ -75,21 +75,21 @@ def test_one_case(figures):
 
 def test_the_strongest_frequency_is_the_brightest(figures):
     tone = np.sin(2 * np.pi * 20 * np.arange(400) / 100)
-    cases = Recordings({"a": SensorSignals([tone[np.newaxis]], 100.0, ("x",))})
-    image = case_figure(cases, 0, [[1.0]], ["x"]).axes[1].images[0]
+    recordings = Recordings({"a": SensorSignals([tone[np.newaxis]], 100.0, ("x",))})
+    image = row_figure(recordings, 0, [[1.0]], ["x"]).axes[1].images[0]
     levels = np.asarray(image.get_array())
     frequencies = np.linspace(0, 50, len(levels))
     assert abs(frequencies[levels.mean(axis=1).argmax()] - 20) < 2
 
 
-def test_a_case_that_lacks_a_sensor(figures):
-    figure = case_figure(windows(), 1, P, ["walk", "run"], by_sensor={"imu": P})
+def test_a_row_that_lacks_a_sensor(figures):
+    figure = row_figure(windows(), 1, P, ["walk", "run"], by_sensor={"imu": P})
     assert [text.get_text() for text in figure.axes[3].texts] == ["missing"]
     assert not figure.axes[3].lines
     with pytest.raises(ValueError, match="no row 4"):
-        case_figure(windows(), 4, P, ["walk", "run"])
+        row_figure(windows(), 4, P, ["walk", "run"])
     with pytest.raises(ValueError, match="There is no sensor 'wall'"):
-        case_figure(windows(), 0, P, ["walk", "run"], by_sensor={"wall": P})
+        row_figure(windows(), 0, P, ["walk", "run"], by_sensor={"wall": P})
 
 
 def test_overlapping_windows_are_cut_where_the_next_begins():
@@ -97,7 +97,7 @@ def test_overlapping_windows_are_cut_where_the_next_begins():
 
 
 @pytest.mark.parametrize(
-    ("cases", "changes", "message"),
+    ("recordings", "changes", "message"),
     [
         (Recordings({"a": SensorSignals([np.zeros((1, 5))] * 4, 1.0, ("x",))}), {}, "have no times"),
         (windows(groups=["a", "a", "b", "b"]), {}, "of several recordings"),
@@ -107,9 +107,9 @@ def test_overlapping_windows_are_cut_where_the_next_begins():
         (windows(), {"by_sensor": {"imu": P[:, :1]}}, r"by_sensor\['imu'\] must be \(4, 2\)"),
     ],
 )
-def test_mistakes(cases, changes, message):
+def test_mistakes(recordings, changes, message):
     with pytest.raises(ValueError, match=message):
-        TimelineDisplay.from_predictions(cases, **({"probabilities": P, "classes": ["walk", "run"]} | changes))
+        TimelineDisplay.from_predictions(recordings, **({"probabilities": P, "classes": ["walk", "run"]} | changes))
 
 
 @pytest.fixture(scope="module")
@@ -160,18 +160,18 @@ def test_views_of_a_pipeline_and_of_text_classes(figures):
 def test_displays_of_recordings_ask_the_estimator(figures):
     """A sensor that a window lacks says nothing there."""
     rng = np.random.default_rng(0)
-    cases = Recordings(
+    recordings = Recordings(
         {"a": SensorSignals([rng.normal(k % 2, 1, size=(1, 50)) if k else None for k in range(40)], 10.0, ("x",))},
         times=np.column_stack([5.0 * np.arange(40), 5.0 * np.arange(40) + 5.0]),
     )
     model = make_pipeline(SensorFeatures("statistics"), CMVMED(n_stages=2))
-    model.fit(cases, np.array(["even", "odd"])[np.arange(40) % 2])
-    timeline = TimelineDisplay.from_estimator(model, cases)
-    case = CaseDisplay.from_estimator(model, cases, row=3)
-    np.testing.assert_array_equal(timeline.probabilities, model.predict_proba(cases))
+    model.fit(recordings, np.array(["even", "odd"])[np.arange(40) % 2])
+    timeline = TimelineDisplay.from_estimator(model, recordings)
+    row = RowDisplay.from_estimator(model, recordings, row=3)
+    np.testing.assert_array_equal(timeline.probabilities, model.predict_proba(recordings))
     assert np.isnan(timeline.by_sensor["a"][0]).all()
     assert not np.isnan(timeline.by_sensor["a"][1:]).any()
-    np.testing.assert_allclose([bar.get_width() for bar in case.axes_[0, 2].patches], case.by_sensor["a"][3])
+    np.testing.assert_allclose([bar.get_width() for bar in row.axes_[0, 2].patches], row.by_sensor["a"][3])
 
 
 def test_predictions_of_other_lengths_are_refused():

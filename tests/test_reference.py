@@ -46,7 +46,7 @@ def test_the_reference_lists_every_public_name_and_no_other():
 def test_a_name_that_is_not_listed_is_noticed():
     """Broken twin: a page without one of its names."""
     page = (PAGES / "plots.rst").read_text(encoding="utf-8")
-    assert listed(page) - listed(page.replace("   CaseDisplay\n", "")) == {("cmvmed.plots", "CaseDisplay")}
+    assert listed(page) - listed(page.replace("   RowDisplay\n", "")) == {("cmvmed.plots", "RowDisplay")}
 
 
 @pytest.mark.parametrize(("module", "name"), sorted(PUBLIC))

@@ -1,9 +1,11 @@
-"""docs/security.md: each test that it names is there."""
+"""docs/security.md: each test that it names is there; docs/robustness.md: each promise has a campaign."""
 
 import re
 from pathlib import Path
 
 import pytest
+
+from benchmarks.faults.campaign import NAMES
 
 REPOSITORY = Path(__file__).parent.parent
 PAGE = REPOSITORY / "docs" / "security.md"
@@ -21,3 +23,11 @@ def test_each_threat_has_a_test():
     threats = [row for row in rows if not row.startswith(("| threat", "| ---"))]
     assert len(threats) > 25
     assert all("`tests/" in row for row in threats)
+
+
+def test_each_promise_names_its_campaigns():
+    page = (REPOSITORY / "docs" / "robustness.md").read_text(encoding="utf-8")
+    promises = re.findall(r"^- \*\*.+?\*\*(?: \((.+?)\))?", page, re.MULTILINE)
+    named = [re.findall(r"`(\w+)`", campaigns) for campaigns in promises]
+    assert all(named)
+    assert sorted(name for names in named for name in names) == sorted(NAMES)

@@ -34,6 +34,7 @@ NAMES = (
     "exports",
     "damaged_files",
     "mutated_models",
+    "tables",
     "writers",
     "threads",
     "full_disks",
@@ -103,6 +104,11 @@ def draw_case(of: Campaign, seed: int, number: int) -> Any:
     return of.draw(np.random.default_rng([seed, zlib.crc32(of.name.encode()), number]), number)
 
 
+def group_of(case: Any) -> str:
+    """The line of the table that a case belongs to: its first field, unless it has a property ``group``."""
+    return str(case.group if hasattr(case, "group") else getattr(case, fields(case)[0].name))
+
+
 def run_case(of: Campaign, case: Any) -> str | Fault:
     """The outcome of a case, or its fault; an exception of another kind is a fault too."""
     try:
@@ -121,15 +127,15 @@ def run_number(of: Campaign, seed: int, number: int, tally: Tally) -> Failure | 
     case = draw_case(of, seed, number)
     found = run_case(of, case)
     if not isinstance(found, Fault):
-        tally.add(case.group, found)
+        tally.add(group_of(case), found)
         return None
-    tally.add(case.group, FAILURE)
+    tally.add(group_of(case), FAILURE)
     earlier = [failure for failure in tally.failures if failure.kind == found.kind]
     if len(earlier) == KEPT_FAILURES:
         return None
     simple = case if earlier else shrink(of, case, found.kind)
     message = str(found).replace(f"{workspace()}{os.sep}", "")
-    failure = Failure(of.name, number, case.group, found.kind, message, script(of, simple))
+    failure = Failure(of.name, number, group_of(case), found.kind, message, script(of, simple))
     tally.failures.append(failure)
     return failure
 

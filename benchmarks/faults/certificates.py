@@ -43,11 +43,6 @@ class Case:
     weighted: bool = False
     missing: bool = False
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.certificate
-
 
 @dataclass(frozen=True)
 class Fit:

@@ -45,11 +45,6 @@ class Case:
     seed: int = 0
     file: int = 0  # of a folder
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.format
-
 
 def draw(rng: np.random.Generator, number: int) -> Case:
     """Formats take turns."""

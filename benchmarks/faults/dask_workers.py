@@ -38,11 +38,6 @@ class Case:
     persisted: bool = False
     n_blocks: int = 9
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.event
-
 
 def draw(rng: np.random.Generator, number: int) -> Case:
     """Events take turns."""

@@ -46,11 +46,6 @@ class Case:
     gaps: bool = False
     texts: bool = False
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.target
-
 
 def draw(rng: np.random.Generator, number: int) -> Case:
     """Targets take turns."""

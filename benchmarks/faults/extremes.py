@@ -40,11 +40,6 @@ class Case:
     is_sparse: bool = False
     gaps: bool = False
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.shape
-
 
 def draw(rng: np.random.Generator, number: int) -> Case:
     """Shapes take turns."""

@@ -35,11 +35,6 @@ class Case:
     moment: float = 0.5
     seed: int = 0
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.command
-
 
 def draw(rng: np.random.Generator, number: int) -> Case:
     """Commands take turns."""

@@ -56,11 +56,6 @@ class Case:
     n_labeled: int = 12
     gaps: bool = False
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.relation
-
 
 def draw(rng: np.random.Generator, number: int) -> Case:
     """Relations take turns."""
@@ -173,6 +168,16 @@ def _zero_weights(case: Case) -> tuple[float, float]:
     return _difference(*found), NUMERICAL
 
 
+def _copies(case: Case) -> tuple[float, float]:
+    """Repeated rows that differ by rounding are equal ones."""
+    given, rng = inputs(case), np.random.default_rng(case.seed + 1)
+    index = np.r_[np.arange(N_ROWS), rng.integers(N_ROWS, size=N_ROWS // 2)]
+    equal = Inputs(tuple(view[index] for view in given.views), given.y[index])
+    alike = replace(equal, views=tuple(view + 1e-10 * rng.normal(size=view.shape) for view in equal.views))
+    found = [outputs(fitted(case, one), list(given.views)) for one in (equal, alike)]
+    return _difference(*found), NUMERICAL
+
+
 def _units(case: Case) -> tuple[float, float]:
     """Other units of features that are standardized."""
     given, rng = inputs(case), np.random.default_rng(case.seed + 1)
@@ -280,6 +285,7 @@ RELATIONS: dict[str, Callable[[Case], tuple[float, float]]] = {
     "classes": _classes,
     "weights": _weights,
     "zero weights": _zero_weights,
+    "copies": _copies,
     "units": _units,
     "mark of unlabeled rows": _unlabeled_mark,
     "absent view": _absent_view,
@@ -291,7 +297,7 @@ RELATIONS: dict[str, Callable[[Case], tuple[float, float]]] = {
 ALL_CMVMED = tuple(name for name in ESTIMATORS if name.startswith("CMVMED"))
 WITHOUT_DRAWS = tuple(name for name in ESTIMATORS if name != "CMVMED, nystroem")  # landmarks are drawn by row and view
 EXACT_FOR = {  # estimators for which a relation is promised, if not for all
-    **dict.fromkeys(("rows", "views", "weights", "zero weights"), WITHOUT_DRAWS),
+    **dict.fromkeys(("rows", "views", "weights", "zero weights", "copies"), WITHOUT_DRAWS),
     "absent view": ("CMVMED", "CMVMED, consensus", "CMVMED.paper()", "MVMED"),
     "threads": ALL_CMVMED,
     "X as Dask": ALL_CMVMED,

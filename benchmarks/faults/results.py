@@ -19,6 +19,7 @@ TITLES = {
     "exports": "models elsewhere",
     "damaged_files": "damaged files",
     "mutated_models": "mutated model files",
+    "tables": "tables in other forms",
     "writers": "files written during a fit",
     "threads": "threads and processes",
     "full_disks": "full disks",

@@ -42,11 +42,6 @@ class Case:
     n_columns: int = 3
     n_classes: int = 2
 
-    @property
-    def group(self) -> str:
-        """The line of the table."""
-        return self.kind
-
 
 def draw(rng: np.random.Generator, number: int) -> Case:
     """Kinds take turns."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from cmvmed.auto.labeled_rows import LabeledRows, assign_folds, held_out_folds, in_labeled_block, mean_similarity
 from tests.auto.factories import TUNING, draw_rows, draw_training, read_training
@@ -44,6 +45,20 @@ def test_equal_rows_stay_together():
     np.testing.assert_array_equal(folds[::2], folds[1::2])
     np.testing.assert_array_equal(folds[::2], assign_folds(codes[::2], order[::2], N_FOLDS))
     assert (assign_folds(np.zeros(3, dtype=int), np.ones(3), N_FOLDS) == -1).all()
+
+
+def check_noise_changes_no_fold(assign):
+    """Repeated rows whose similarities differ by rounding are dealt as equal ones, wherever their values lie."""
+    rng = np.random.default_rng(3)
+    codes, order = np.repeat([0, 1], 300), np.tile(rng.random(300), 2)
+    codes, order = np.r_[codes, codes[:200]], np.r_[order, order[:200]]
+    noise = 1e-10 * rng.normal(size=order.size)
+    np.testing.assert_array_equal(assign(codes, order + noise, N_FOLDS), assign(codes, order, N_FOLDS))
+
+
+def test_repeated_rows_with_rounding_are_dealt_as_equal_ones():
+    check_noise_changes_no_fold(assign_folds)
+    rejects(check_noise_changes_no_fold, lambda codes, order, n: assign_folds(codes, np.round(order, 9) * 1e3, n))
 
 
 def test_folds_depend_on_the_rows_and_not_on_their_positions_or_class_names():
@@ -102,6 +117,16 @@ def test_equal_rows_are_one_group_unless_groups_are_given():
     given = np.arange(codes.size) // 2
     check_groups(read_training(matrices, codes, groups=given).labeled_rows().groups, given[:6])
     rejects(check_groups, np.arange(6), expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_rows_that_differ_by_rounding_are_one_group(form):
+    rng = np.random.default_rng(0)
+    codes, first = np.arange(200) % 2, rng.normal(size=(100, 3)) * [1.0, 1e4, 1e-4]
+    first[rng.random(first.shape) < 0.2] = 0.0
+    rows = np.vstack([first, first * (1.0 + 1e-11 * rng.normal(size=first.shape))])
+    groups = read_training([form(rows)], codes).labeled_rows().groups
+    np.testing.assert_array_equal(groups, np.tile(np.arange(100), 2))
 
 
 def test_of_very_many_labels_the_same_part_of_each_class_is_taken():

@@ -7,10 +7,11 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cmvmed
-from benchmarks.faults import browsers, certificates, exports, extremes, fits, relations, writers
+from benchmarks.faults import browsers, certificates, exports, extremes, fits, relations, tables, writers
 from benchmarks.faults.__main__ import main
 from benchmarks.faults.campaign import (
     CLEAR_ERROR,
@@ -21,10 +22,12 @@ from benchmarks.faults.campaign import (
     Fault,
     campaign,
     draw_case,
+    group_of,
     run_case,
     shrink,
 )
 from benchmarks.faults.results import Record, Tally, merged, read_records, table, table_lines
+from cmvmed.workbench.tables import columns
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="campaigns use /proc and resource limits")
 
@@ -44,7 +47,7 @@ def test_cases_are_drawn_by_their_number_alone(name):
     assert cases == [draw_case(of, 0, number) for number in range(30)]
     assert len(set(map(repr, cases))) > 20
     assert draw_case(of, 1, 3) != cases[3]
-    assert all(case.group for case in cases)
+    assert all(map(group_of, cases))
 
 
 # Fuzzed fits
@@ -119,7 +122,9 @@ def test_a_broken_estimator_is_found(monkeypatch, method, broken, kind):
 # Models elsewhere, files that are written during a fit, extremes, two persons
 
 
-@pytest.mark.parametrize(("name", "numbers"), [("exports", range(6)), ("writers", (2, 5)), ("extremes", (2,))])
+@pytest.mark.parametrize(
+    ("name", "numbers"), [("exports", range(6)), ("writers", (2, 5)), ("extremes", (2,)), ("tables", range(14))]
+)
 def test_the_other_campaigns_hold(name, numbers):
     assert found_by(name, numbers) == []
 
@@ -130,6 +135,17 @@ def test_an_exported_model_that_differs_is_found(monkeypatch, target):
     monkeypatch.setattr(exports, path, lambda *given: honest(*given) + 2e-5)
     with pytest.raises(Fault, match="probabilities differ"):
         exports.check(exports.Case(target=target))
+
+
+@pytest.mark.parametrize("format", ["csv", "xlsx"])
+def test_a_reader_that_takes_decimals_for_thousands_is_found(monkeypatch, format):
+    def without_commas(texts, decimal):
+        return pd.to_numeric(texts.str.replace(",", ""), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+
+    tables.project(".")
+    monkeypatch.setattr(columns, "_as_floats", without_commas)
+    with pytest.raises(Fault, match="other values: a_small"):
+        tables.check(tables.Case(format=format, decimal=",", spelling="sign", texts=True))
 
 
 def test_a_model_of_neither_content_is_found(monkeypatch):

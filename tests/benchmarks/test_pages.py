@@ -10,29 +10,35 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import comparison, comparison_peers, provenance, tuned_numbers
-from benchmarks.active_learning import INTERVALS
-from benchmarks.faults.results import read_records, table
+from benchmarks import comparison, comparison_peers, provenance
 from benchmarks.pages import (
     accuracy_grid,
+    calibration_sentence,
     check,
     coverage_sentence,
     fault_sentence,
+    faults_table,
     fill,
     groups_that_differ,
     headline_table,
+    ingredients,
+    interval_table,
     label_ratios,
     main_methods,
     markdown,
     mean_rows,
     named_peers_table,
+    onnx_sentences,
     section,
+    size_sentences,
+    speed_table,
     suite_table,
+    table_columns,
     variants_table,
+    without_deviations,
 )
 from benchmarks.provenance import RESULTS, ROOT, body, heading, missing, outdated, read
 from benchmarks.reproduction import read_results
-from cmvmed.auto.tuning import Tuning
 from experiments.summary import format_tables
 
 ACCURACY = body(RESULTS / "accuracy.md")
@@ -53,32 +59,43 @@ def part(page, mark):
         ("README.md", "python_lines", body(RESULTS / "python_lines.md")),
         ("docs/index.md", "python_lines", body(RESULTS / "python_lines.md")),
         ("docs/accuracy.md", "accuracy", markdown(main_methods(accuracy_grid(ACCURACY)))),
-        ("docs/accuracy.md", "calibration", body(RESULTS / "calibration.md")),
+        ("docs/accuracy.md", "calibration", calibration_sentence(body(RESULTS / "calibration.md"))),
         ("docs/accuracy.md", "suite", suite_table(SUITE)),
         ("docs/accuracy.md", "suite_ablation", variants_table(body(RESULTS / "suite_ablation.md"))),
-        ("docs/accuracy.md", "draws", body(RESULTS / "label_draws.md")),
+        ("docs/accuracy.md", "draws", without_deviations(body(RESULTS / "label_draws.md"))),
         ("docs/accuracy.md", "new_groups", groups_that_differ(body(RESULTS / "new_groups.md"))),
-        ("docs/reproduction.md", "from_paper", body(RESULTS / "from_paper.md")),
+        ("docs/reproduction.md", "from_paper", ingredients(body(RESULTS / "from_paper.md"))),
         ("docs/inspection.md", "sensor_health", fault_sentence(body(RESULTS / "sensor_health.md"))),
         ("docs/inspection.md", "prediction_sets", coverage_sentence(body(RESULTS / "prediction_sets.md"))),
         ("docs/features.md", "raw_recordings", mean_rows(body(RESULTS / "raw_recordings.md"))),
-        ("docs/model_file.md", "sizes", body(RESULTS / "model_files.md")),
+        ("docs/model_file.md", "sizes", size_sentences(body(RESULTS / "model_files.md"))),
         ("docs/labeling.md", "active_ratios", label_ratios(ACTIVE)),
-        ("docs/labeling.md", "active_accuracy", section(ACTIVE, "Mean accuracy on held-out rows")),
-        ("docs/labeling.md", "random_intervals", section(body(RESULTS / "random_rows.md"), INTERVALS)),
-        ("docs/robustness.md", "faults", table(read_records(RESULTS / "faults.json"))),
-        ("docs/scaling.md", "speed", body(RESULTS / "speed.md")),
-        ("docs/onnx.md", "onnx", body(RESULTS / "onnx.md")),
+        ("docs/labeling.md", "random_intervals", interval_table(body(RESULTS / "random_rows.md"))),
+        ("docs/robustness.md", "faults", faults_table()),
+        ("docs/scaling.md", "speed", speed_table(body(RESULTS / "speed.md"))),
+        ("docs/onnx.md", "onnx", onnx_sentences(body(RESULTS / "onnx.md"))),
         ("docs/comparison.md", "named_peers", named_peers_table(body(RESULTS / "suite_named_peers.md"))),
-        (
-            "docs/comparison.md",
-            "active_peers",
-            section(body(RESULTS / "active_learning_peers.md"), "Mean accuracy on held-out rows"),
-        ),
     ],
 )
 def test_pages_show_what_was_measured(page, mark, measured):
     assert part(page, mark) == measured.strip()
+
+
+def test_a_page_may_show_some_columns_and_means_alone():
+    text = "Two splits.\n\n| a | b, 15 labels | c |\n| --- | --- | --- |\n| x | 1.5 ± 0.2 | 2 |"
+    shown = without_deviations(table_columns(text, ["c", "b"]))
+    assert shown == "Two splits.\n\n| c | b, 15 labels |\n| --- | --- |\n| 2 | 1.5 |"
+    with pytest.raises(ValueError, match="no column 'd'"):
+        table_columns(text, ["d"])
+
+
+def test_the_calibration_in_a_sentence_sums_intervals_and_has_the_extremes():
+    lines = ["| a | 0.021 | 0.030 | 7 of 8 |", "| b | 0.082 | 0.011 | 8 of 8 |"]
+    head = "| task | its error | calibrated | intervals that hold |\n| --- | --- | --- | --- |"
+    sentence = " ".join(calibration_sentence("\n".join([head, *lines])).split())
+    assert "held in 15 of 16 fits to 2 tasks" in sentence
+    assert "off by 2 to 8 points" in sentence
+    assert "error was 0.011 to 0.030" in sentence
 
 
 def test_methods_are_lines_and_sets_are_columns():
@@ -234,11 +251,6 @@ def test_the_best_of_each_column_is_bold():
     ]
 
 
-def test_the_tuned_numbers_are_those_of_the_code():
-    assert part("docs/defaults.md", "tuning") == tuned_numbers.table()
-    assert set(tuned_numbers.reasons()) == {field.name for field in dataclasses.fields(Tuning)}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("feature", comparison.FEATURES, ids=[feature.name for feature in comparison.FEATURES])
 def test_what_the_comparison_says_of_us_is_true(feature):
@@ -277,10 +289,9 @@ def test_a_trial_that_fails_counts_as_not_working():
     assert comparison_peers.works(lambda: None)
 
 
-def suite_row(method, columns, draw=None):
-    """Values of a method in the table over all draws, or of one."""
-    text = SUITE if draw is None else f"### All draws\n\n{section(SUITE, f'Labels drawn: {draw}')}"
-    _, _, *rows = suite_table(text, ["method", *columns]).splitlines()
+def suite_row(method, columns, heading="All draws"):
+    """Values of a method in a table of the suite."""
+    _, _, *rows = suite_table(SUITE, ["method", *columns], heading).splitlines()
     row = next(row for row in rows if row.startswith(f"| {method} |"))
     return [cell.strip() for cell in row.strip("| ").split("|")][1:]
 
@@ -289,28 +300,39 @@ def test_the_sentences_of_the_readme_have_the_figures_of_the_suite():
     text = " ".join((ROOT / "README.md").read_text().split())
     kinds = ("sensors", "others")
     below = suite_row("cmvmed", [f"splits < -3 %: {kind}" for kind in kinds])
-    assert "Of single splits, {:.0f} % and {:.0f} % are".format(*map(float, below)) in text
+    assert "{:.0f} % of single splits (others: {:.0f} %) are".format(*map(float, below)) in text
     rows = [f"interval holds, {rows} %: {kind}" for rows in ("unlabeled", "held out") for kind in kinds]
     holds = [float(share) for share in suite_row("cmvmed", rows)]
     assert f"holds in {min(holds):.0f} to {max(holds):.0f} % of the fits" in text
-    worst = min(float(share.split()[0]) for share in suite_row("cmvmed", [f"interval holds least: {k}" for k in kinds]))
-    assert f"only in {worst:.0f} % on the worst set" in text
-    least = [f"interval holds least: {kind}" for kind in kinds]
-    share, name = min(
-        (cell.split() for cell in suite_row("cmvmed", least, "per_class")), key=lambda cell: float(cell[0])
-    )
-    assert f"the worst set {name[:-1]}, 27 classes; {share} % with labels per class)" in text
-    by_draw = [
-        float(suite_row("cmvmed", sensors, draw)[0]) - float(suite_row("extra_trees", sensors, draw)[0])
-        for draw in ("random", "per_class")
-        for sensors in [["unlabeled %: sensors"]]
-    ]
-    assert "({:.1f} with labels at random, {:.1f} per class)".format(*by_draw) in text
+    least = suite_row("cmvmed", [f"interval holds least: {kind}" for kind in kinds])
+    share, name = min((cell.split() for cell in least), key=lambda cell: float(cell[0]))
+    assert f"only in {share} % on the worst set {name[:-1]}, 27 classes)" in text
     goals = section(SUITE, "Goals: cmvmed").splitlines()
-    to_trees = next(line for line in goals if line.startswith("| to extra_trees |")).split(" | ")[1]
-    lead, lowest = re.fullmatch(r"\+([\d.]+) \((.*)\)", to_trees).groups()
-    assert f"the lead over extra trees is small, {lead} points" in text
-    assert "up to {1} ({0})".format(*lowest.replace("-", "").split()) in text
+    to_trees = next(line for line in goals if line.startswith("| to extra_trees |")).split(" | ")[2]
+    lead, name, lowest = re.fullmatch(r"\+([\d.]+) \((\w+) -([\d.]+)\)", to_trees).groups()
+    by_draw = []
+    for draw in ("random", "per_class"):
+        (ours,), (trees,) = (
+            suite_row(method, ["held out %: sensors"], f"Labels drawn: {draw}") for method in ("cmvmed", "extra_trees")
+        )
+        by_draw.append(f"{float(ours) - float(trees):.1f}")
+    draws = f"({by_draw[0]} with labels at random, {by_draw[1]} per class)"
+    assert f"the lead over extra trees is small: {lead} points {draws}" in text
+    columns, _, *sets = section(SUITE, "By set: sensors, held out rows").split("\n\n")[0].splitlines()
+    ours, trees = (columns.split(" | ").index(method) for method in ("cmvmed", "extra_trees"))
+    lost = [row for row in (line.split(" | ") for line in sets) if float(row[trees]) > float(row[ours])]
+    assert f"They win on {len(lost)} of the {len(sets)} sets, by up to {lowest} points ({name})" in text
+
+
+def test_the_time_and_memory_of_a_million_rows_are_measured():
+    tables = body(RESULTS / "peers.md").split("1,000,000 rows |\n")[1:]
+    cells = [table.split("| CMVMED |")[1].splitlines()[0].split(" | ")[-1].strip("| ") for table in tables]
+    found = [re.fullmatch(r".* %, ([\d.]+) s, (\d+) MiB", cell) for cell in cells]
+    seconds, memory = [float(match[1]) for match in found], [int(match[2]) for match in found]
+    sentence = (
+        f"1,000,000 rows took {min(seconds):.0f} to {max(seconds):.0f} s and at most {max(memory) / 1024:.1f} GiB."
+    )
+    assert sentence in " ".join((ROOT / "docs" / "scaling.md").read_text().split())
 
 
 def test_the_readme_fits_on_a_screen_or_two():

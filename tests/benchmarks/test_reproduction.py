@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.pages import wrapped_paragraph
-from benchmarks.provenance import RESULTS, ROOT
+from benchmarks.provenance import RESULTS, ROOT, body
 from benchmarks.reproduction import (
+    claim_counts,
     claim_tables,
     complete_splits,
     figure_text,
@@ -101,12 +102,13 @@ def test_figures_of_the_documentation_are_those_of_the_results():
     shown = part("docs/reproduction.md", "figure2")
     assert shown == "\n\n".join(map(wrapped_paragraph, figure_text(of_figure)))
     assert all(f"]({name})" in shown for name in drawn)
-    assert part("docs/reproduction.md", "curve_claims") == tables(of_figure, curve_claims)
 
 
 def test_claims_and_tables_of_table_1_are_those_of_the_results():
-    of_table = [row for row in ROWS if row.spec == "table1"]
-    assert part("docs/reproduction.md", "claims") == tables(of_table, table_claims)
+    of_table, of_figure = ([row for row in ROWS if row.spec == name] for name in ("table1", "figure2"))
+    claims = [compared_claims(of_table, table_claims), compared_claims(of_figure, curve_claims)]
+    assert body(RESULTS / "claims.md").strip() == "\n\n".join(map(claim_tables, claims))
+    assert part("docs/reproduction.md", "claims") == claim_counts(claims)
     assert part("docs/reproduction.md", "table1") == paper_table(of_table, "tuned")
 
 
@@ -130,6 +132,15 @@ def test_a_claim_has_a_line_for_each_setting_and_a_verdict_for_each_version():
     ours = f"{format_points(finding.effect)} ✓"
     assert first[2].startswith("| webkb, tuned | ")
     assert first[2].endswith(f" | – | {ours} |")  # the factory has no completed one
+
+
+def test_verdicts_are_counted_by_claim_and_protocol():
+    claims = compared_claims(whole(table_rows(11, ("webkb", "ads"), ("tuned",))), table_claims)
+    line = claim_counts([claims]).splitlines()[2]
+    kinds = [found[-1].verdict.kind for _, found in claims[0].lines]
+    assert sorted(kinds) == ["partial", "yes"]
+    assert line.startswith(f"| {claims[0].claim.text.rstrip('.')}, tuned | ")
+    assert line.endswith(" | – | 1 ✓, 1 (✓) |")
 
 
 def test_claims_are_about_the_default_parameters_if_few_splits_are_tuned():

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 from cmvmed.workbench import TrainedProject
+from cmvmed.workbench.changes import EvenRows
+from cmvmed.workbench.tables import read
 from tests.cli.commands import run
 
 
@@ -136,3 +138,71 @@ def test_identifiers_are_no_formulas_in_a_spreadsheet(rows):
     assert pd.read_csv("out.csv")["window_id"].str.startswith("'=cmd").all()
     assert run("predict", "odd.csv", "-o", "out.parquet").exit_code == 0
     assert pd.read_parquet("out.parquet")["window_id"][0] == "=cmd0"
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_rows_read_some_at_a_time_have_the_same_predictions(rows, ending, monkeypatch):
+    frame = pd.read_csv("new.csv")
+    frame.to_csv("more.csv", index=False) if ending == ".csv" else frame.to_parquet("more.parquet", index=False)
+    monkeypatch.setattr(read, "PART_BYTES", 3000)
+    monkeypatch.setattr(read, "PART_ROWS", 30)
+    with pytest.warns(UserWarning, match="labels of 6 groups are too few"):
+        parts = list(TrainedProject.load("model.cmvmed").predict_parts(f"more{ending}"))
+    assert len(parts) > 3
+    shares = [share for _, _, share in parts]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    for out in ("out.csv", "out.parquet", "out.feather"):
+        shown = run("predict", f"more{ending}", "-o", out)
+        assert shown.exit_code == 0, shown.output
+        assert "200 rows" in shown.stdout
+        check_same(getattr(pd, f"read_{out[4:]}")(out), rows, 1e-5 if out == "out.csv" else 1e-9)
+    shown = json.loads(run("predict", f"more{ending}", "--json").stdout)
+    check_same(pd.DataFrame(shown["predictions"]), rows, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [("a comma", 1), ("a word", 0), ("a repeated identifier", 1), ("no number", 1), ("a missing cell", 1)],
+)
+def test_rows_that_depend_on_others_are_read_as_a_whole(rows, what, code, monkeypatch):
+    """What is read, and each message, is the same as without parts."""
+    frame = pd.read_csv("new.csv", dtype=str)
+    last = len(frame) - 1
+    if what == "a comma":
+        frame.loc[last, "gyr_x"] = "0,741"
+    elif what == "a word":
+        frame.loc[last, "gyr_x"] = "broken"
+    elif what == "a repeated identifier":
+        frame.loc[last, "window_id"] = frame.loc[0, "window_id"]
+    elif what == "no number":
+        frame.loc[20:, "gyr_x"] = "broken"
+    frame.to_csv("odd.csv", index=False)
+    if what == "a missing cell":
+        Path("odd.csv").write_text(Path("odd.csv").read_text().strip().rpartition(",")[0] + "\n")
+    found = {}
+    for size in (1 << 22, 3000):
+        monkeypatch.setattr(read, "PART_BYTES", size)
+        shown = run("predict", "odd.csv", "-o", "out.csv", "--force")
+        found[size] = (shown.exit_code, shown.stderr, Path("out.csv").read_text() if Path("out.csv").exists() else "")
+        Path("out.csv").unlink(missing_ok=True)
+    assert found[3000] == found[1 << 22]
+    assert found[3000][0] == code
+
+
+def test_rows_are_numbered_on_if_they_have_no_identifier(rows, monkeypatch):
+    pd.read_csv("new.csv").drop(columns="window_id").to_csv("more.csv", index=False)
+    monkeypatch.setattr(read, "PART_BYTES", 3000)
+    shown = run("predict", "more.csv", "-o", "out.csv")
+    assert shown.exit_code == 0
+    assert pd.read_csv("out.csv")["window_id"].tolist() == list(range(1, 201))
+    assert shown.stderr.count("so its rows are numbered") == 1
+
+
+def test_the_rows_that_are_tested_for_a_change_are_evenly_spaced():
+    tested = EvenRows()
+    for start in range(0, 5000, 700):
+        tested.add({"a": np.arange(start, min(start + 700, 5000))[:, None]})
+    kept = tested.views["a"][:, 0]
+    assert np.unique(np.diff(kept)).tolist() == [16]
+    assert 200 <= len(kept) <= 400

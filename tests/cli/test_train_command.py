@@ -222,9 +222,7 @@ def test_nothing_is_drawn_where_there_is_no_terminal(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("installed", [True, False], ids=["rich", "click"])
-def test_the_bar_of_a_terminal(capsys, monkeypatch, installed):
-    monkeypatch.setattr("cmvmed.cli.train_command.find_spec", lambda name: object() if installed else None)
+def test_the_bar_of_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with progress_bar(10) as advance:
         advance("Reading", 0)

@@ -30,7 +30,7 @@ class Sensor:
 
 def make_sensor(Phi_L, Phi_U, *, prior_variance=1.7, weights=None):
     weights = np.ones(Phi_U.shape[0]) if weights is None else weights
-    blocks = KernelBlocks(
+    blocks = KernelBlocks.of(
         LL=Phi_L @ Phi_L.T,
         UL=Phi_U @ Phi_L.T,
         UU=Phi_U @ Phi_U.T,

@@ -9,6 +9,7 @@ import pytest
 
 from cmvmed.core.annealing import Schedule, anneal, step_view
 from cmvmed.core.consensus import update_consensus
+from cmvmed.core.full_kernel import KernelBlocks
 from cmvmed.core.problem import Problem
 from cmvmed.core.surrogates import AsPrinted
 from tests.core.factories import SCHEDULE, draw_problem, independent_states, make_plan, uneven_prior
@@ -149,12 +150,9 @@ def test_c11_without_weight_or_without_unlabeled_rows_the_views_stay_independent
 def test_rows_without_any_weighted_view_get_the_prior():
     problem, _ = draw_problem(5)
     half = problem.rows_U[0][:12]
-    blocks = replace(
-        problem.models[0].blocks,
-        UU=problem.models[0].blocks.UU[:12, :12],
-        UL=problem.models[0].blocks.UL[:12],
-        weights=np.ones(12),
-    )
+    first = problem.models[0]
+    UU = (first.Q * first.omega @ first.Q.T)[:12, :12]
+    blocks = KernelBlocks.of(first.blocks.LL, first.blocks.UL[:12], UU, np.ones(12), first.blocks.prior_variance)
     partial = Problem(
         models=(type(problem.models[0])(blocks), problem.models[1]),
         rows_L=problem.rows_L,

@@ -117,7 +117,7 @@ def rbf_problems(seed, *, n_classes=2, missing=0.0, weighted=False, n_landmarks=
         weights = problem.weights_U[rows_U]
         exact.append(
             SpectralView(
-                KernelBlocks(
+                KernelBlocks.of(
                     rows.kernel.gram(X, L) + BIAS,
                     rows.cross(U, L) + BIAS,
                     rows.kernel.gram(X, U) + BIAS,

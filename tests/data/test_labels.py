@@ -209,12 +209,12 @@ def test_input_is_not_changed():
 
 ERRORS = {
     "None": (None, "requires y to be passed, but the target y is None"),
-    "empty list": ([], "y is empty: 0 rows"),
-    "empty array": (np.array([], dtype=int), "y is empty: 0 rows"),
-    "only -1": ([-1, -1], r"no label: all 2 rows are unlabeled \(None or NaN, or equal to the marker unlabeled=-1\)"),
-    "only NaN": (np.full(10, np.nan), "no label: all 10 rows"),
-    "one class": (np.ones(10), r"labels of 1 class only \(1.0\), where at least 2 classes are needed"),
-    "one class and None": (["a", None], r"labels of 1 class only \('a'\)"),
+    "empty list": ([], "y is empty: it has 0 rows"),
+    "empty array": (np.array([], dtype=int), "y is empty: it has 0 rows"),
+    "only -1": ([-1, -1], r"no labels: all 2 rows are unlabeled \(None or NaN, or equal to the marker unlabeled=-1\)"),
+    "only NaN": (np.full(10, np.nan), "no labels: all 10 rows"),
+    "one class": (np.ones(10), r"labels of only 1 class \(1.0\), but a fit needs 2"),
+    "one class and None": (["a", None], r"labels of only 1 class \('a'\)"),
     "continuous": (np.linspace(0, 1, 9), "Unknown label type: continuous"),
     "continuous beside unlabeled": ([0.5, 1.5, None, -1], "Unknown label type: continuous"),
     "infinity": (np.full(10, np.inf), "y contains infinity"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cmvmed.data.row_hashes import numbers_of_equal, row_contents
+from cmvmed.data.row_hashes import numbers_of_equal, numbers_of_joined, row_contents
 from tests.core.factories import rejects
 
 
@@ -58,3 +58,9 @@ def test_numbers_count_distinct_contents_in_the_order_of_the_rows():
     contents = [(b"b", None), (b"a", b"x"), (b"b", None), (b"b", b"x"), (b"a", b"x")]
     assert numbers_of_equal(contents).tolist() == [0, 1, 0, 2, 1]
     assert numbers_of_equal([]).size == 0
+
+
+def test_rows_that_agree_in_one_of_two_numberings_are_joined():
+    first, second = np.array([0, 1, 2, 1, 3]), np.array([0, 1, 0, 2, 2])
+    assert numbers_of_joined(first, second).tolist() == [0, 1, 0, 1, 1]
+    assert numbers_of_joined(first[:0], second[:0]).size == 0

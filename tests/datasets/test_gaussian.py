@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from cmvmed.datasets.gaussian import make_multiview_gaussian
-from cmvmed.datasets.simplex import simplex_bayes_error, simplex_vertices
+from cmvmed.datasets.gaussian import make_multiview_gaussian, simplex_bayes_error, simplex_vertices
 
 N_LARGE = 100_000
 

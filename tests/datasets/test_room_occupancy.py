@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cmvmed.datasets import load_room, room_occupancy, write_room
+from cmvmed.datasets import bundled, load_room, write_room
 
 ROOT = Path(__file__).parents[2]
 DAYS = ("2017-12-22", "2017-12-23", "2018-01-10")
@@ -71,7 +71,7 @@ def test_the_description_states_rows_classes_source_and_license():
 
 
 def test_the_table_is_small_and_its_license_is_among_those_of_the_package():
-    folder = Path(room_occupancy.__file__).parent / "room"
+    folder = Path(bundled.__file__).parent / "room"
     assert sum(file.stat().st_size for file in folder.iterdir()) < 60_000
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert str((folder / "README.txt").relative_to(ROOT)) in project["license-files"]

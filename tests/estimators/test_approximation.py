@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from cmvmed import CMVMED, config_context
-from cmvmed.auto.approximation import MAX_RESIDUAL, MAX_ROWS_WITHOUT_LOW_RANK, choose_approximation, default_components
+from cmvmed.auto.approximation import MAX_RESIDUAL, MAX_ROWS_WITHOUT_LOW_RANK, Approximation, choose_approximation
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.data.validation import RowCheck
 from cmvmed.datasets import make_multiview_gaussian
@@ -126,10 +126,21 @@ def test_landmarks_double_while_they_miss_too_much_of_a_kernel(few_landmarks):
     X, y, _, views = draw_task()
     smooth = CMVMED(views=views, kernel="linear", members=None).fit(X, y)
     assert smooth.approximation_["n_components"] == 20
-    with pytest.warns(UserWarning, match=r"landmark rows miss \d\d% of the kernel of view .*approximation=\"exact\""):
+    with pytest.warns(UserWarning, match=r"landmarks miss \d\d% of the kernel of view .*approximation=\"exact\""):
         narrow = CMVMED(views=views, members=None, **NARROW).fit(X, y)
     assert narrow.approximation_["n_components"] == 40  # twice the most
     assert min(narrow.approximation_["residual"].values()) > MAX_RESIDUAL
+
+
+@pytest.mark.filterwarnings("ignore:The landmark rows miss")
+def test_landmarks_of_rows_outside_of_memory_grow_to_the_most():
+    X, y, _, views = draw_task()
+    tuning = replace(Tuning(), max_exact_rows=100, sample_rows=120, min_components=20, max_components=30)
+    for settings, n_components in (({"kernel": "linear"}, 20), (NARROW, 30)):
+        with tuning_context(tuning):
+            model = CMVMED(views=views, members=None, **settings).fit(X, y)
+        assert model.approximation_["n_annealed"] == 120
+        assert model.approximation_["n_components"] == n_components
 
 
 def test_all_rows_are_landmarks_if_fewer_miss_too_much(few_landmarks):
@@ -206,7 +217,7 @@ TUNING = Tuning()
 
 
 def chosen(approximation, algorithm, n_rows):
-    return choose_approximation(approximation, algorithm, n_rows, n_rows, TUNING)
+    return choose_approximation(approximation, algorithm, n_rows, TUNING)
 
 
 @pytest.mark.parametrize(
@@ -225,11 +236,10 @@ def test_choice_follows_the_number_of_rows(approximation, algorithm, n_rows, kin
     assert chosen(approximation, algorithm, n_rows).kind == kind
 
 
-def test_default_number_of_landmarks_grows_with_the_root_of_the_rows():
-    sizes = (100, 4000, 6400, 10_000, 10**7)
-    assert [default_components(n, TUNING) for n in sizes] == [600, 600, 720, 900, 1000]
-    assert chosen("nystroem", "bohning", 10**7).n_components == 1000
-    assert chosen(77, "bohning", 10**7).n_components == 77
+def test_a_given_number_of_landmarks_may_not_grow():
+    for n_rows in (100, 10**7):
+        assert chosen("nystroem", "bohning", n_rows) == Approximation(TUNING.min_components, may_grow=True)
+        assert chosen(77, "bohning", n_rows) == Approximation(77)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +336,7 @@ def test_memory_limits_the_sample_or_refuses_the_fit(monkeypatch):
     with config_context(memory_limit="20MiB"):
         model = fit_low_rank(X, y, views)
     assert 1000 <= model.approximation_["n_annealed"] < 2580
-    needed = "150 landmark rows in 2 views and 20 labeled rows needs at least .* smaller number"
+    needed = "150 landmarks in 2 views and 20 labeled rows needs at least .* smaller number"
     with config_context(memory_limit="10MiB"), pytest.raises(MemoryError, match=needed):
         fit_low_rank(X, y, views)
     monkeypatch.setattr(sampling, "MAX_LABELED_ROWS", 10)

@@ -47,10 +47,10 @@ def changed(X, row, column, value):
         ),
         (
             np.array(["cat"] * 10 + [None] * 30, dtype=object),
-            r"labels of 1 class only \('cat'\).*Label at least one row of a",
+            r"labels of only 1 class \('cat'\).*Label a row of a second class",
         ),
-        (np.full(40, -1), r"y holds no label: all 40 rows are unlabeled.*Label at least one row of each"),
-        (np.full(40, np.nan), r"y holds no label: all 40 rows are unlabeled"),
+        (np.full(40, -1), r"y has no labels: all 40 rows are unlabeled.*Label rows of 2 classes or more"),
+        (np.full(40, np.nan), r"y has no labels: all 40 rows are unlabeled"),
         (np.arange(39) % 2, r"X has 40 rows, y 39"),
         (np.linspace(0.0, 1.0, 40), "Unknown label type: continuous"),
         (np.array([0, "a", 1.5] + [None] * 37, dtype=object), "y mixes labels of different types"),
@@ -597,7 +597,7 @@ def test_two_parts_of_the_same_name_are_refused(partly):
 def test_a_failed_fit_leaves_a_fitted_model_usable(partly):
     model = CMVMED(views=VIEWS, n_stages=2).fit(partly.X, partly.y)
     before = model.predict_proba(partly.X)
-    with pytest.raises(ValueError, match=r"y holds no label"):
+    with pytest.raises(ValueError, match=r"y has no labels"):
         model.fit(partly.X, np.full(40, -1))
     np.testing.assert_array_equal(model.predict_proba(partly.X), before)
 

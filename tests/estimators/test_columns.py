@@ -140,6 +140,18 @@ def test_a_frame_of_a_view_must_have_its_columns(frame, model_of_frames):
         model_of_frames.predict({"a": frame[COLUMNS[:3]], "b": frame[["a_0", "a_1"]]})
 
 
+def test_numbered_columns_in_another_order_are_said(frame, partly):
+    """They are taken by position, as scikit-learn takes columns without text names."""
+    numbered = frame.set_axis(range(frame.shape[1]), axis=1)
+    model = CMVMED(views=[3, frame.shape[1] - 3], members="consensus", n_stages=2).fit(numbered, partly.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(numbered)
+        model.predict(numbered.set_axis(range(5, 5 + frame.shape[1])[::-1], axis=1))
+    with pytest.warns(UserWarning, match="in another order than their positions"):
+        model.predict(numbered[numbered.columns[::-1]])
+
+
 def test_columns_of_the_same_name_are_refused(frame, partly):
     twice = frame.set_axis(["a_0", "a_0", "a_2", "b_0", "b_1"], axis=1)
     with pytest.raises(ValueError, match="X has two columns named 'a_0'; give each column its own name"):

@@ -121,7 +121,7 @@ REFUSED = {
         "of type date, but classes must be texts, whole numbers or booleans",
     ),
     "complex numbers as y": (lambda d: fit(d.X, d.truth + 1j), "Complex data not supported"),
-    "one row": (lambda d: fit(d.X[:1], d.y[:1]), "labels of 1 class only"),
+    "one row": (lambda d: fit(d.X[:1], d.y[:1]), "labels of only 1 class"),
     # weights, groups, priors
     "texts as weights": (lambda d: fit(d.X, d.y, sample_weight=["a"] * 40), "sample_weight must hold numbers"),
     "a column of weights": (lambda d: fit(d.X, d.y, sample_weight=np.ones((40, 1))), "must be 1D array"),
@@ -219,7 +219,7 @@ WARNED = {
     "row numbers as y": (lambda d: fit(d.X, np.arange(40)), "unique classes is greater than 50%"),
     "y of the same index in another order": (
         lambda d: fit_frame(d, y=pd.Series(d.y, index=np.arange(40)[::-1])),
-        r"same index in another order. Rows are matched by position.*pass y.loc\[X.index\]",
+        r"same index in another order. Rows are matched by position; .*pass y.loc\[X.index\]",
     ),
     "a column of y": (lambda d: fit(d.X, d.y[:, None]), "A column-vector y was passed"),
     "equal rows": (lambda d: CMVMED(views=SLICES, n_stages=1).fit(np.ones((40, 5)), d.y), "equal ones"),

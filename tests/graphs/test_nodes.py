@@ -54,6 +54,16 @@ def test_nodes_are_joined_with_their_nearest():
     np.testing.assert_allclose(nodes.root_degrees, np.sqrt(expected.sum(axis=1)), rtol=1e-14)
 
 
+def test_distances_of_several_views_are_their_mean():
+    """As one product of all views, and view by view where one of them is sparse."""
+    matrices = [draw_points(seed=0), 0.5 * draw_points(seed=1)]
+    expected = np.mean([euclidean_distances(own, squared=True) for own in matrices], axis=0)
+    np.fill_diagonal(expected, np.inf)
+    for own in (matrices, [matrices[0], sparse.csr_matrix(matrices[1])]):
+        found = np.vstack(list(nodes_of(own)._distances_to_others()))
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
 def test_distances_in_blocks_are_the_same(monkeypatch):
     points = draw_points()
     whole = nodes_of([points], n_neighbors=4).adjacency.toarray()
@@ -188,6 +198,17 @@ def test_equal_rows_with_the_same_views_are_one_node():
 def test_equal_rows_of_a_sparse_matrix_are_one_node_however_they_are_stored():
     unsorted = sparse.csr_matrix((np.array([2.0, 1.0, 1.0, 2.0, 0.0, 3.0]), [2, 0, 0, 2, 1, 1], [0, 2, 5, 6]), (3, 3))
     assert nodes_of([unsorted]).node_of_row.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_rows_that_differ_by_rounding_are_one_node_wherever_they_lie(form):
+    """Also those whose values an edge of rounding separates."""
+    rng = np.random.default_rng(0)
+    first = np.round(rng.normal(size=(2000, 1)), 3) + 1e-7 * (0.5 - 0.118)
+    rows = np.vstack([first, first + 1e-12 * rng.normal(size=first.shape)])
+    nodes = nodes_of([form(rows)])
+    np.testing.assert_array_equal(nodes.node_of_row[:2000], nodes.node_of_row[2000:])
+    assert nodes.size == np.unique(first).size
 
 
 def test_a_row_without_weight_is_no_node_even_if_it_comes_first():

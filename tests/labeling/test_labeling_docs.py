@@ -28,7 +28,6 @@ def test_the_example():
 
 def test_the_files_are_those_that_are_written():
     assert blocks("csv") == [export_rows(ROWS, "csv").decode()]
-    assert blocks("json") == [export_rows(ROWS[:1], "labelstudio").decode() + "\n"]
     track, table = blocks("text")
     assert table == export_rows(ROWS, "raven").decode()
     import io

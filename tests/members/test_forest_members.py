@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesRegressor
 
 from cmvmed.auto.class_prior import label_share
 from cmvmed.members.forest_members import fit_forest, side_by_side
@@ -65,9 +65,9 @@ def check_votes(found, inputs, max_features):
     seeds = generator(0).integers(2**31, size=len(inputs.folds))
     votes = []
     for seed, fold in zip(seeds, inputs.folds, strict=True):
-        forest = ExtraTreesClassifier(4, max_features=max_features, random_state=int(seed))
-        own = rows.index[~fold]
-        votes.append(forest.fit(points[own], rows.codes[~fold], rows.weights[~fold]).predict_proba(points))
+        forest = ExtraTreesRegressor(4, max_features=max_features, random_state=int(seed))
+        own, is_class = rows.index[~fold], np.eye(rows.n_classes)[rows.codes[~fold]]
+        votes.append(forest.fit(points[own], is_class, rows.weights[~fold]).predict(points))
 
     def log_ratio(v, kept):
         return np.log((v + s / rows.n_classes) / (1.0 + s)) - np.log(label_share(rows.counts(kept)))

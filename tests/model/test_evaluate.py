@@ -11,8 +11,10 @@ from scipy import sparse
 from cmvmed import CMVMED, config_context
 from cmvmed._config import configured_memory_limit, configured_prediction_dtype
 from cmvmed.datasets import make_multiview_gaussian
-from cmvmed.model.evaluate import member_logits
+from cmvmed.model import graph_means
+from cmvmed.model.evaluate import ROWS_OF_PATTERN, Evaluator, member_logits
 from cmvmed.model.terms import covers
+from cmvmed.numerics.kernel_expansions import FormedRows
 from cmvmed.numerics.softmax import softmax
 from tests.core.factories import rejects
 
@@ -78,24 +80,49 @@ def test_a_row_alone_has_the_probabilities_that_it_has_among_others(fitted, kind
     np.testing.assert_allclose(alone, model.predict_proba(rows), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", ["whole", "without views", "equal to training rows"])
+def test_graphs_whose_nodes_lack_views_are_searched_with_the_others(kind):
+    data = make_multiview_gaussian(400, n_views=2, n_features=5, labeled=40, random_state=0)
+    X = new_rows(data.data, "without views")
+    has_any = ~np.isnan(X).all(axis=1)
+    X, y = X[has_any], data.y[:300][has_any]
+    model = CMVMED(views=data.views).fit(X, y)._model
+    graph = next(own.terms[0] for own in model.members if own.name == "graph")
+    assert 0 < graph.distances.nodes[0].size < graph.size
+    joined = [own for own in whole_sum(model).graphs if any(len(views) > 1 for views in own.graphs)]
+    assert len(joined) == 1
+    rows = X if kind == "equal to training rows" else new_rows(data.data, kind)
+    rows = rows[~np.isnan(rows).all(axis=1)]
+    matrices = model.schema.layout.split(rows)
+    present = model.row_check.present(0, matrices)
+    found = Evaluator(model).logits(matrices, present)
+    apart = np.tensordot(model.pool.weights, logits_one_by_one(model, matrices, present), 1) + model.pool.offset
+    np.testing.assert_allclose(softmax(found), softmax(apart), rtol=1e-9, atol=1e-12)
+
+
+def whole_sum(model, dtype=np.float64):
+    """The sum of terms of rows that have all views."""
+    return model.evaluator(dtype).sum_of(tuple(model.known_views), 0)
+
+
 def test_each_distance_and_kernel_value_is_computed_once(fitted):
-    sums = fitted[0]._model.evaluator()._sums
-    assert len(sums.functions) == 3  # the logits of the pool, a mean over views or not, and the consensus
+    sums = whole_sum(fitted[0]._model)
     assert [len(graphs.graphs) for graphs in sums.graphs] == [4]  # one by all views, and one by each
     assert [len(graphs.distances) for graphs in sums.graphs] == [3]
-    gaussians = [len(own.sum.gaussians) for own in sums.kernels if own.sum.gaussians]
-    assert gaussians == [2, 2, 2]  # of the view as a member, with all rows as its mean, and of the consensus
-    assert len(sums.forms.views) == 3
+    gaussians = [own.gaussians[0].centers for own in sums.kernels.values() if own.gaussians]
+    assert len(gaussians) == 3  # of each view, which its members and the consensus share
+    assert all(np.unique(centers, axis=1).shape == centers.shape for centers in gaussians)
+    assert all(len(own.gaussians) <= 1 for own in sums.kernels.values())
 
 
 def test_a_form_with_a_narrower_clip_is_the_other_clipped(fitted):
     model, X = fitted
-    sums, matrices = model._model.evaluator()._sums, model._model.schema.layout.split(X[:20] * 10.0)
-    every = sums.forms.of(matrices, None)
+    sums, matrices = whole_sum(model._model), model._model.schema.layout.split(X[:20] * 10.0)
+    every = sums.forms.of(matrices)
     assert len(every) == 6
     assert len(sums.forms._wider) == 3  # by view, features clipped far out and near
-    for form, (view, preprocessor) in enumerate(sums.forms._forms):
-        np.testing.assert_array_equal(every[form].points, preprocessor.transform(matrices[view]))
+    for points, (view, preprocessor) in zip(every, sums.forms._forms, strict=True):
+        np.testing.assert_array_equal(points, preprocessor.transform(matrices[view]))
 
 
 def test_a_member_without_weight_is_left_out(fitted):
@@ -103,8 +130,57 @@ def test_a_member_without_weight_is_left_out(fitted):
     weights = model.pool.weights.copy()
     weights[1] = 0.0
     others = replace(model, pool=replace(model.pool, weights=weights))
-    every, fewer = (sum(len(f.terms) for f in own.evaluator()._sums.functions) for own in (model, others))
-    assert fewer == every - len(model.members[1].terms)
+    assert len(whole_sum(others).terms) == len(whole_sum(model).terms) - len(model.members[1].terms)
+
+
+@pytest.mark.parametrize("n_rows", [3, ROWS_OF_PATTERN])
+def test_rows_that_have_the_same_views_share_a_sum_if_they_are_many(fitted, n_rows):
+    model, X = fitted[0]._model, np.tile(fitted[1], (2, 1))[: 2 * n_rows] + 0.1
+    X[::2, :5] = np.nan
+    matrices = model.schema.layout.split(X)
+    present = model.row_check.present(0, matrices)
+    evaluator = Evaluator(model)
+    together = softmax(evaluator.logits(matrices, present))
+    assert len(evaluator._sums) == (2 if n_rows == ROWS_OF_PATTERN else 1)
+    apart = np.tensordot(model.pool.weights, logits_one_by_one(model, matrices, present), 1) + model.pool.offset
+    np.testing.assert_allclose(together, softmax(apart), rtol=1e-9, atol=1e-12)
+
+
+def far_apart_and_alike(kind, X):
+    """New rows of which single precision can and cannot tell which nodes are the nearest."""
+    if kind == "nodes":
+        return X.copy()
+    if kind == "ties":  # halfway between nodes
+        return 0.5 * (X + np.roll(X, 1, axis=0))
+    return X + (1e-9 if kind == "nearly nodes" else 0.3) * np.random.default_rng(0).normal(size=X.shape)
+
+
+@pytest.mark.parametrize("kind", ["others", "nodes", "nearly nodes", "ties"])
+@pytest.mark.parametrize("digits", [None, 0])
+def test_single_precision_never_chooses_neighbors(kind, digits, monkeypatch):
+    """Also of rounded features, among which distances are often equal."""
+    data = make_multiview_gaussian(400, n_views=2, n_features=3, labeled=40, random_state=0)
+    X = data.data if digits is None else np.round(data.data, digits)
+    model = CMVMED(views=data.views).fit(X, data.y)._model
+    rows = far_apart_and_alike(kind, X)
+    matrices = model.schema.layout.split(rows if digits is None else np.round(rows, digits))
+    formed = [FormedRows(own) for own in whole_sum(model).forms.of(matrices)]
+    for graphs in whole_sum(model).graphs:
+        sums, again = graphs.screened(formed)
+        exact = graphs.means(formed)
+        if kind == "others" and digits is None:
+            assert again.mean() < 0.1
+        np.testing.assert_allclose(sums[~again], exact[~again], rtol=1e-12, atol=1e-12)
+        if kind == "nearly nodes" and digits is None:  # the test sees a wrong choice
+            monkeypatch.setattr(graph_means, "SAME_POINT", -1.0)
+            graphs.distances = [replace(own, single=without_bound(own.single)) for own in graphs.distances]
+            sums, again = graphs.screened(formed)
+            rejects(np.testing.assert_allclose, sums[~again], exact[~again], rtol=1e-12, atol=1e-12)
+            return
+
+
+def without_bound(single):
+    return np.hstack([single[:, :-1], 0.0 * single[:, -1:]])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -185,8 +261,10 @@ def test_a_changed_model_has_other_predictions(fitted):
 def test_each_precision_has_its_own_sums(fitted):
     model = fitted[0]._model
     for dtype in (np.float64, np.float32):
-        sums = model.evaluator(dtype)._sums
-        assert {gaussian.centers.dtype for own in sums.kernels for gaussian in own.sum.gaussians} == {np.dtype(dtype)}
+        sums = whole_sum(model, dtype)
+        assert {own.centers.dtype for kernels in sums.kernels.values() for own in kernels.gaussians} == {
+            np.dtype(dtype)
+        }
         assert model.evaluator(dtype) is model.evaluator(dtype)
 
 

@@ -65,10 +65,10 @@ def fitted(n_trees=20, **settings):
 IMPURE = {"min_samples_leaf": 4, "class_weight": "balanced", "bootstrap": True}
 
 
-@pytest.mark.parametrize("few_numbers", [0, 1 << 30])
+@pytest.mark.parametrize("many_nodes", [-1, 1 << 30])
 @pytest.mark.parametrize("settings", [{}, IMPURE, {"n_trees": 1}, {"max_depth": 1}])
-def test_scores_are_logs_of_the_smoothed_votes(settings, few_numbers, monkeypatch):
-    monkeypatch.setattr(decision_trees, "FEW_NUMBERS", few_numbers)
+def test_scores_are_logs_of_the_smoothed_votes(settings, many_nodes, monkeypatch):
+    monkeypatch.setattr(decision_trees, "MANY_NODES", many_nodes)
     forest, term = fitted(**settings)
     X = two_views(seed=1)
     found, expected = term.scores(split(X), present(split(X))), logs(forest.predict_proba(X))

@@ -141,7 +141,7 @@ def test_a_class_with_fewer_labels_than_folds_is_tested_with_scikit_learns_warni
 
 @pytest.mark.parametrize("splitter", [SemiSupervisedKFold(2), SemiSupervisedShuffleSplit(2)])
 def test_one_label_per_class_cannot_be_tested(splitter):
-    with pytest.raises(ValueError, match="one label only"):
+    with pytest.raises(ValueError, match="only one label"):
         next(splitter.split(np.zeros((3, 1)), [0, 1, -1]))
 
 
@@ -232,7 +232,7 @@ def test_a_group_that_alone_has_a_class_is_never_tested():
 
 def test_groups_that_cannot_be_split():
     y, groups = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
-    with pytest.raises(ValueError, match=r"n_splits=2 .* 1 groups"):
+    with pytest.raises(ValueError, match=r"n_splits=2 .* only 1 can be held out"):
         next(SemiSupervisedKFold(2).split(y[:, None], y, groups))
     with pytest.raises(ValueError, match=r"groups .* 4 rows, .*\(3,\)"):
         next(SemiSupervisedKFold(2).split(y[:, None], y, groups[:3]))

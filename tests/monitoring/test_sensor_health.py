@@ -52,6 +52,16 @@ def test_healthy_batches_have_no_fault(model):
     assert health["gyro"].message == "view 'gyro' is as in training."
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [1e160, 1e308])
+def test_huge_numbers_are_a_fault_and_no_overflow(model, value):
+    views, _ = simulate(50, 1)
+    views["gyro"][3, 2] = value
+    health = faults_of(model.sensor_health(views))
+    assert health.pop("gyro") != "ok"
+    assert set(health.values()) == {"ok"}
+
+
 @pytest.mark.parametrize("shares", [(0.95, 0.05), (0.2, 0.8), (0.0, 1.0)])
 def test_other_class_shares_are_no_fault(model, shares):
     for seed in range(20, 24):

@@ -91,7 +91,7 @@ def test_errors_name_the_case_the_sensor_and_the_file():
         WindowFeatures(10.0).fit_transform(cases["acc"])
     with pytest.raises(ValueError, match=r"'one', .* 40 samples, row 'two'"):
         cases["acc"].to_array()
-    assert cases[[1]].place(0, "acc") == "row 'two', sensor 'acc' (file 'b.csv')"
+    assert cases[[1]]["acc"].place(0) == "row 'two', sensor 'acc' (file 'b.csv')"
 
 
 @pytest.mark.parametrize(

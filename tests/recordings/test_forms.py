@@ -83,7 +83,7 @@ def test_sound_folders(truth, tmp_path, suffix, dtype):
     assert recordings["imu"][0].dtype == dtype
     guessed = read_sounds(tmp_path, labels=labels)
     check(guessed[np.array([guessed.ids.tolist().index(case) for case in IDS])], truth)
-    assert "mic/walk1" in recordings[order].place(0, "mic")
+    assert "mic/walk1" in recordings[order]["mic"].place(0)
 
 
 class TestOneArray:

@@ -13,7 +13,7 @@ from cmvmed.features import MFCC, views_transformer
 from cmvmed.recordings.recording_files import RECORDING_FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
-MADE, FIRST, SENSORS, LONG_TABLE, FILES, READERS, RECORDINGS, WINDOWS, LOG, PICTURES = re.findall(
+MADE, FIRST, SENSORS, LONG_TABLE, FILES, READERS, RECORDINGS, WINDOWS, PICTURES = re.findall(
     r"```python\n(.*?)```", PAGE, flags=re.DOTALL
 )
 IS_FORE = np.arange(40) % 2
@@ -109,14 +109,6 @@ def test_long_recordings(names):
     assert names["rows"].n == 30
 
 
-def test_labels_in_a_long_table(names):
-    run("import pandas as pd", names)
-    run(WINDOWS.splitlines()[0], names)
-    rows = run(LOG, names)["rows"]
-    assert set(rows.labels) == {"walk", "run", None}
-    assert rows.n == 2 * 59
-
-
 def test_pictures(names):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
@@ -131,7 +123,7 @@ def test_the_page_runs_from_the_top(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
     names = {}
-    for block in (MADE, FIRST, SENSORS, LONG_TABLE, FILES, READERS, RECORDINGS, WINDOWS, LOG, PICTURES):
+    for block in (MADE, FIRST, SENSORS, LONG_TABLE, FILES, READERS, RECORDINGS, WINDOWS, PICTURES):
         run(block, names)
     assert len(names["figure"].axes) == 9
 

@@ -117,7 +117,7 @@ def test_contiguous_files_are_one_signal_and_a_pause_is_a_gap(tmp_path):
         np.testing.assert_array_equal(
             signal, whole[:, round(100 * begin) : round(100 * begin) + 400].astype(np.float32)
         )
-    assert windows.place(1, "mic").endswith("0.wav')")
+    assert windows["mic"].place(1).endswith("0.wav')")
     paused = long_recording("day", {"mic": [*hours[:2], (20.5, hours[2][1])]})
     times = cut_windows(paused, length=4.0, step=0.5).times
     assert not ((times[:, 0] < 20.0) & (times[:, 1] > 20.0)).any()

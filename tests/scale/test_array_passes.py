@@ -10,7 +10,7 @@ import pytest
 from cmvmed.data.array_api import array_place
 from cmvmed.data.sources import ArrayApiRows, array_rows
 from cmvmed.numerics.kernels import Kernel
-from cmvmed.scale.passes import GramPass, SweepPass
+from cmvmed.scale.passes import SweepPass
 from tests.array_libraries import put
 from tests.scale.test_streamed import make_case
 
@@ -50,13 +50,6 @@ def check_same_sums(case, chunk_pass, xp):
 
 @SETTINGS
 @pytest.mark.usefixtures("chunks")
-def test_sums_of_products(xp, settings):
-    case = make_case(**settings)
-    check_same_sums(case, GramPass(case.unlabeled, case.chunk_views), xp)
-
-
-@SETTINGS
-@pytest.mark.usefixtures("chunks")
 def test_sums_of_a_sweep(xp, settings):
     case = make_case(**settings)
     check_same_sums(case, sweep_pass(case, settings.get("n_classes", 2)), xp)
@@ -74,7 +67,6 @@ def test_kernels(xp, kind):
     case = make_case(missing=0.2)
     bases = [replace(basis, kernel=Kernel("one", kind, 0.3)) for basis in case.bases]
     case = replace(case, bases=bases)
-    check_same_sums(case, GramPass(case.unlabeled, case.chunk_views), xp)
     check_same_sums(case, sweep_pass(case, 2), xp)
 
 
@@ -89,9 +81,9 @@ def test_a_sample_of_the_rows_is_swept_over_in_place(xp):
     weights[np.setdiff1d(np.arange(400), numbers)] = 0.0
     labeled = np.intersect1d(case.rows.labeled, numbers)
     of_all = replace(case, rows=replace(case.rows, labeled=labeled, weights=weights))
-    expected = of_all.reduced(GramPass(of_all.unlabeled, of_all.chunk_views))
+    expected = of_all.reduced(sweep_pass(of_all, 2))
     in_part = replace(case, rows=replace(case.rows, source=part, labeled=np.searchsorted(numbers, labeled)))
-    found = in_part.reduced(GramPass(in_part.unlabeled, in_part.chunk_views))
+    found = in_part.reduced(sweep_pass(in_part, 2))
     for own, truth in zip(found, expected, strict=True):
         np.testing.assert_allclose(own, truth, rtol=1e-10)
 

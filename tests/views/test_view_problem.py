@@ -34,6 +34,11 @@ def by_number(training, i):
     return place, K
 
 
+def root(weights):
+    """√w √wᵀ."""
+    return np.sqrt(np.outer(weights, weights))
+
+
 def check_blocks(problem, training):
     """Every entry of the blocks is the kernel value of the two rows that its position stands for."""
     partition = training.partition
@@ -44,8 +49,11 @@ def check_blocks(problem, training):
         assert len(L) + len(U) == len(place)
         np.testing.assert_allclose(model.blocks.LL, K[np.ix_(L, L)], atol=1e-12)
         np.testing.assert_allclose(model.blocks.UL, K[np.ix_(U, L)], atol=1e-12)
-        np.testing.assert_allclose(model.blocks.UU, K[np.ix_(U, U)], atol=1e-12)
-        np.testing.assert_array_equal(model.blocks.weights, partition.weights[partition.block_U[problem.rows_U[i]]])
+        weights = partition.weights[partition.block_U[problem.rows_U[i]]]
+        UU = model.blocks.UU if isinstance(model, CholeskyView) else model.Q * model.omega @ model.Q.T / root(weights)
+        np.testing.assert_allclose(UU, K[np.ix_(U, U)], atol=1e-12)
+        np.testing.assert_allclose(model.blocks.diagonal_U, np.diag(K)[U], atol=1e-12)
+        np.testing.assert_array_equal(model.blocks.weights, weights)
 
 
 @pytest.mark.parametrize(("shared_curvature", "kind"), [(True, SpectralView), (False, CholeskyView)])

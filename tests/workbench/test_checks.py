@@ -65,10 +65,12 @@ def planted(name):
         frame.loc[frame.index[labeled][0], "label"] = "left"
     elif name == "misspelt_class":
         frame.loc[frame.index[frame["label"] == "down"][0], "label"] = "dwon"
-    elif name == "huge_number":
-        frame.loc[7, "acc_y"] = 1e300
     elif name == "outlier":
         frame.loc[7, "acc_y"] = -1e20
+    elif name == "mixed_column":
+        frame["acc_y"] = [f"{i}.5" if i % 4 else "bad" for i in range(len(frame))]
+    elif name == "date_as_number":
+        frame["acc_y"] = [20250101 + i % 28 for i in range(len(frame))]
     elif name == "bad_column":
         frame.loc[7, "acc_y"] = np.inf
     elif name == "leading_zeros":
@@ -128,11 +130,12 @@ def planted(name):
 
 
 CODES = [
+    "mixed_column",
+    "date_as_number",
     "marker",
     "similar_classes",
     "single_label",
     "misspelt_class",
-    "huge_number",
     "outlier",
     "bad_column",
     "leading_zeros",
@@ -166,6 +169,8 @@ CODES = [
     [
         ([-999.0, -999.0, 1.0, 2.0], (-999.0, 2)),
         ([9999.9, 0.5, 9999.9, 2.0, np.nan], (9999.9, 2)),
+        ([1e30, 1e30, 1.0, 2.0], (1e30, 2)),
+        ([1.0, 1.0, 0.0, 0.0], None),
         ([-999.0, 1.0, 2.0], None),  # once
         ([-999.0, -999.0, -990.0, 5.0], None),  # near other values
         ([998.0, 998.0, 1.0, 2.0], None),
@@ -177,6 +182,10 @@ CODES = [
 def test_markers_for_gaps_are_repeated_and_far_from_the_rest(values, marker):
     found, count = gap_marker(np.array(values))
     assert (None if count == 0 else (found, count)) == marker
+
+
+def test_a_column_that_is_said_to_hold_categories_is_no_mixed_one(tmp_path):
+    assert "mixed_column" not in codes(tmp_path, planted("mixed_column"), TOML + '[columns]\nacc_y = "category"\n')
 
 
 def test_names_of_units_are_found_unless_they_are_groups(tmp_path):
@@ -275,7 +284,9 @@ def test_findings_beside_an_infinite_cell_are_not_lost(tmp_path):
 
 @pytest.mark.filterwarnings("error")
 def test_numbers_that_overflow_warn_of_nothing_else(tmp_path):
-    assert codes(tmp_path, planted("huge_number")) == {"huge_number"}
+    frame = clean_frame()
+    frame.loc[7, "acc_y"] = 1e300
+    assert codes(tmp_path, frame) == {"bad_column"}
 
 
 def test_errors_come_first(tmp_path):

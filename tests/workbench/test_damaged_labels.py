@@ -1,4 +1,4 @@
-"""Damaged, crafted and older files of labels, and full disks: one clear message, or the labels as they were recorded."""
+"""Damaged and crafted files of labels, and full disks: one clear message, or the labels as they were recorded."""
 
 import random
 import shutil
@@ -10,8 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from cmvmed._sqlite_files import row_checksum
-from cmvmed.workbench.label_store import APPLICATION_ID, SCHEMA_VERSION, TABLES, LabelStore, StoreError
+from cmvmed.workbench.label_store import SCHEMA_VERSION, LabelStore, StoreError
 from tests.workbench.test_label_store import record
 
 N_EVENTS = 60
@@ -99,41 +98,6 @@ def test_damage_during_a_session_is_found_when_the_label_is_read(path):
             store.current()
 
 
-def without_annotators(path):
-    """The file as the version before wrote it."""
-    events, classes = read(path)
-    path.unlink()
-    edit(path, f"PRAGMA application_id = {APPLICATION_ID}", "PRAGMA user_version = 2", *TABLES[2])
-    with closing(sqlite3.connect(path)) as connection, connection:
-        values = [(e.revision, e.item, e.action, e.label, e.chosen_by, e.window, e.undoes, e.at) for e in events]
-        lines = [(*line, row_checksum(line)) for line in values]
-        connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", lines)
-        names = [(name, row_checksum([name])) for name in classes]
-        connection.executemany("INSERT INTO classes (name, checksum) VALUES (?, ?)", names)
-    return events, classes
-
-
-def test_a_file_without_annotators_is_converted(path):
-    truth = without_annotators(path)
-    with LabelStore(path) as store:
-        assert (store.events(), store.classes) == truth
-        assert record(store, "another").revision == N_EVENTS + 1
-    with LabelStore(path) as store:
-        assert store.events()[:-1] == truth[0]
-    edit(path, "UPDATE events SET label = 'run' WHERE revision = 1")
-    with pytest.raises(StoreError, match="checksum"):
-        LabelStore(path)
-
-
-def test_events_of_a_file_without_annotators_are_checked_too(path):
-    without_annotators(path)
-    edit(path, "UPDATE events SET action = 'dance' WHERE revision = 3")
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"event 3, .*checksum"):
-        LabelStore(path)
-    assert path.read_bytes() == before
-
-
 def test_a_file_of_another_application_is_not_changed(tmp_path):
     path = tmp_path / "other.sqlite"
     edit(path, "CREATE TABLE t (a)")
@@ -143,8 +107,7 @@ def test_a_file_of_another_application_is_not_changed(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_files_are_opened_and_converted_while_others_write(path):
-    without_annotators(path)
+def test_files_are_opened_while_others_write(path):
     errors = []
 
     def write(number):

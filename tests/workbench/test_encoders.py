@@ -20,6 +20,7 @@ from cmvmed.workbench.column_encoders import MAX_CATEGORIES, fit_column
 from cmvmed.workbench.project_file import DataSettings, ViewSettings
 from cmvmed.workbench.sensor_encoders import fit_sensors
 from cmvmed.workbench.tables.columns import RawTable, Signal
+from cmvmed.workbench.user_errors import ProjectError
 from cmvmed.workbench.view_encoders import ViewEncoder, encoder_from_state, encoder_state
 from tests.core.factories import rejects
 
@@ -107,6 +108,17 @@ def test_a_number_that_is_lacking_beside_a_text_is_a_gap():
     table = table_of(text=["red fox", "sea", "red"], price=[1.0, 5.0, NAN])
     encoder = fitted(table, text="text", price="number")
     np.testing.assert_array_equal(dense(encoder.encode(table_of(text=["red"]))), dense(encoder.encode(table))[2:])
+
+
+@pytest.mark.parametrize(("day_first", "last"), [(False, "12/31/2024"), (True, "31/12/2024"), (True, "12/12/2024")])
+def test_dates_of_new_rows_have_the_day_where_those_of_training_have_it(day_first, last):
+    """Also if no new date shows where the day is, or training did not show it and the new rows seem to."""
+    encoder = fitted(table_of(when=["01/02/2024", last]), when="date")
+    days = encoder.encode(table_of(when=["01/02/2024", "02/01/2024"]))
+    np.testing.assert_allclose(days[1, 0] - days[0, 0], -30.0 if day_first else 30.0)
+    other = table_of(when=["12/31/2024" if day_first else "31/12/2024"])
+    with pytest.raises(ProjectError, match="is not a date"):
+        encoder.encode(other)
 
 
 def test_dates_are_days_and_phases():

@@ -75,7 +75,7 @@ MISTAKES = {
     "empty_text": (toml(('id = "id"', 'id = ""')), "id in [data] is empty", "remove the line"),
     "section_is_text": ({"cmvmed.toml": 'data = "rows.csv"\n'}, "data must be a section [data]"),
     "labels_drawn": (toml(("[views.a]", 'labels_drawn = "randomly"\n[views.a]')), "labels_drawn", "'random', 'per_class'"),
-    "decimal": (toml(("[views.a]", 'decimal = "comma"\n[views.a]')), 'must be "." or ","'),
+    "decimal": (toml(("[views.a]", 'decimal = "comma"\n[views.a]')), "must be one of '.', ','"),
     "separator": (toml(("[views.a]", 'separator = "; "\n[views.a]')), "must be one character"),
     "both_commas": (toml(("[views.a]", 'separator = ","\ndecimal = ","\n[views.a]')), "both a comma"),
     "sampling_rate": (toml(("[views.a]", "sampling_rate = -5\n[views.a]")), "must be positive"),
@@ -150,6 +150,7 @@ MISTAKES = {
     ),
     "infinite": (rows(("r1,1.5", "r1,inf")), "Column 'a_x', line 3", "'inf' is infinite", "Leave the cell empty"),
     "too_large": (rows(("r2,2.5", "r2,1e999")), "Column 'a_x', line 4", "is infinite"),
+    "huge": (rows(("r2,2.5", "r2,-1e300")), "Column 'a_x', line 4", "'-1e+300' is too large to be a measurement"),
     "two_decimal_signs": (
         rows(("r1,1.5", 'r1,"0,741"')),
         "Column 'a_x': '0.5' (line 2 of rows.csv) has a decimal point, but '0,741' (line 3 of rows.csv) a decimal comma",
@@ -199,6 +200,10 @@ MISTAKES = {
         "gives row 'r1' two labels, 'up' and 'down' (line 3 of labels.csv)",
     ),
     "label_file_one_column": ({**toml(('"label"', '"labels.csv"')), "labels.csv": "label\nup\ndown\n"}, "needs two"),
+    "label_file_without_names": (
+        {**toml(('"label"', '"labels.csv"')), "labels.csv": "r1,up\nr2,down\nr3,up\n"},
+        "The first line of labels.csv looks like a row, because 'r1' is the identifier of one",
+    ),
     "label_file_which_column": (
         {**toml(('"label"', '"labels.csv"')), "labels.csv": "id,anna,bert\nr1,up,up\n"},
         "several columns that may be the label ('anna', 'bert')",
@@ -218,6 +223,11 @@ MISTAKES = {
     "unequal_views": (
         {"cmvmed.toml": VIEW_FILES, "a.csv": "x,y\n1,2\n3,4\n", "b.csv": "x,y\n1,2\n"},
         "their numbers differ: a.csv (2), b.csv (1)",
+        "Set id",
+    ),
+    "views_in_other_orders": (
+        {"cmvmed.toml": VIEW_FILES, "a.csv": "key,x\np,2\nq,4\nr,5\n", "b.csv": "key,y\nq,1\np,2\nr,3\n"},
+        "the column 'key' of a.csv and b.csv holds the same values in another order",
         "Set id",
     ),
     "view_file_without_id": (
@@ -307,7 +317,12 @@ def test_two_files_of_one_row(tmp_path):
 NEW_MISTAKES = {
     "other_columns": ("x,y\n1,2\n", "has no column of the training data"),
     "text_for_numbers": (ROWS.replace(".5,", ".5m,"), r"'a_x', line 2 of new.csv: '0.5m' is not a number"),
+    "open_quote": (
+        ROWS.replace("r3,", 'r3"' + "x" * 200_000 + ","),
+        r"new.csv cannot be read as a table.*131,072 characters",
+    ),
     "missing_file": (None, "There is no file or folder"),
+    "huge": (ROWS.replace("r3,3.5", "r3,1e308"), "'a_x', line 5 of new.csv: '1e.308' is too large to be a measurement"),
     "ragged": (ROWS + "r99,1\n", "Line 32 of new.csv has 2 cells"),
 }
 
@@ -318,6 +333,12 @@ def test_mistakes_in_new_rows(tmp_path, name):
     write(tmp_path, {} if content is None else {"new.csv": content})
     with pytest.raises(ProjectError, match=words):
         Project.load(tmp_path).read_new(tmp_path / "new.csv")
+
+
+def test_columns_of_new_rows_that_hold_nothing_are_said(tmp_path):
+    write(tmp_path, {"new.csv": "id,a_x,a_y,b_x,b_y\n" + "".join(f"n{i},,{i},2,3\n" for i in range(5))})
+    messages = Project.load(tmp_path).read_new(tmp_path / "new.csv").messages
+    assert list(messages) == ["View 'a': 'a_x' of new.csv holds nothing in 5 rows, filled as gaps."]
 
 
 def test_new_rows_of_views_with_files_of_their_own_need_a_folder(tmp_path):

@@ -353,7 +353,7 @@ def test_windows_are_held_out_by_recording(tmp_path):
 # key of view "acc", words of the message
 MISTAKES = {
     "features": ("wavelets", '"auto", or one of minirocket', "'wavelets'"),
-    "sampling_rate": (-3, "sampling_rate must be positive"),
+    "sampling_rate": (-3, "sampling_rate in [views.acc] is -3, but must be positive"),
     "offset": (1.0, "windows of long recordings only"),
 }
 

@@ -303,11 +303,13 @@ def test_rows_are_predicted_in_parts(tmp_path, monkeypatch):
     write_windows(tmp_path)
     monkeypatch.chdir(tmp_path)
     Path("cmvmed.toml").write_text(init("windows.csv").text, encoding="utf-8")
-    trained, done = Project.load("cmvmed.toml").train(), []
+    trained = Project.load("cmvmed.toml").train()
     expected = trained.predict("windows.csv")
     monkeypatch.setattr("cmvmed.workbench.project.PREDICTED_AT_ONCE", 70)
-    found = trained.predict("windows.csv", on_rows=done.append)
-    assert done == [70, 70, 60]
+    parts = list(trained.predict_parts("windows.csv", whole=True))
+    assert [len(part.ids) for _, part, _ in parts] == [70, 70, 60]
+    assert [share for _, _, share in parts] == [0.35, 0.7, 1.0]
+    found = trained.predict("windows.csv")
     pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12)
 
 

@@ -33,10 +33,8 @@ class Approximation:
         return "exact" if self.n_components is None else "nystroem"
 
 
-def choose_approximation(
-    approximation: str | int, algorithm: str, n_rows: int, n_unlabeled: int, tuning: Tuning
-) -> Approximation:
-    """The choice for ``n_rows`` rows with weight, of which some are unlabeled; only algorithm "bohning" has a low-rank form.
+def choose_approximation(approximation: str | int, algorithm: str, n_unlabeled: int, tuning: Tuning) -> Approximation:
+    """The choice for so many unlabeled rows; only algorithm "bohning" has a low-rank form.
 
     A number is that of the landmarks.
     """
@@ -46,7 +44,7 @@ def choose_approximation(
         if approximation == "auto" and n_unlabeled <= tuning.max_exact_rows:
             return Approximation(None)
         if isinstance(approximation, str):
-            return Approximation(default_components(n_rows, tuning), may_grow=True)
+            return Approximation(tuning.min_components, may_grow=True)
         return Approximation(approximation)
     if approximation != "auto":
         raise ValueError(
@@ -58,12 +56,6 @@ def choose_approximation(
             'with their cube. Use algorithm="bohning", or approximation="exact" to run it anyway.'
         )
     return Approximation(None)
-
-
-def default_components(n_rows: int, tuning: Tuning) -> int:
-    """Number of landmarks: proportional to √n, within bounds."""
-    root = tuning.components_per_root * np.sqrt(n_rows)
-    return int(np.clip(round(root), tuning.min_components, tuning.max_components))
 
 
 def view_bases(
@@ -79,13 +71,15 @@ def view_bases(
     """The views' low-rank features, None if kernels are exact; ``complete`` if all rows are in memory.
 
     While the landmarks of a view miss more than ``MAX_RESIDUAL`` of its kernel, their number doubles, up to all rows or twice
-    ``max_components``. Fits to more rows than are in memory keep the number, to which the cost of each pass is proportional.
+    ``max_components``; up to ``max_components`` in fits to more rows than are in memory, where it is the cost of each pass.
     """
     n_components = approximation.n_components
     if n_components is None:
         return None
     seeds = check_random_state(random_state).randint(2**31, size=len(views))
-    most = 2 * tuning.max_components if approximation.may_grow and complete else n_components
+    most = n_components
+    if approximation.may_grow:
+        most = (2 if complete else 1) * tuning.max_components
 
     def basis(i: int) -> Basis:
         p, view = n_components, views[i]

@@ -7,11 +7,12 @@ import numpy as np
 
 from cmvmed.auto.tuning import Tuning
 from cmvmed.core.problem import Problem
-from cmvmed.data.row_hashes import numbers_of_equal, row_contents
-from cmvmed.numerics.types import Array, BoolArray, IntArray
+from cmvmed.data.row_hashes import numbers_of_equal, numbers_of_joined, row_contents
+from cmvmed.numerics.linalg import is_sparse
+from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.training_data import TrainingData
 
-SIMILARITY_DIGITS = 9  # of similarities relative to the largest; equal rows agree in them
+RESOLUTION = 1e-7  # of features, in units of the largest, and of similarities; beyond, they are rounding
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,35 @@ def read_labeled_rows(
     rows = block[positions]
     if training.groups is None:
         matrices = [m for i, m in enumerate(training.matrices) if used is None or used[i]]
-        contents = [row_contents(matrix[rows]) for matrix in matrices]
-        groups = numbers_of_equal(list(zip(*contents, strict=True)))
+        groups = _numbers_of_alike([matrix[rows] for matrix in matrices])
     else:
         groups = np.unique(training.groups[rows], return_inverse=True)[1]
     weights, index = partition.weights[rows], partition.L[positions]
     return LabeledRows(positions, index, codes[positions], weights, groups, n_classes)
+
+
+def _numbers_of_alike(matrices: Sequence[Matrix]) -> IntArray:
+    """A number for each row, the same for rows that differ by no more than rounding in all views."""
+
+    def numbers(edge: float) -> IntArray:
+        contents = (row_contents(_on_grid(matrix, edge)) for matrix in matrices)
+        return numbers_of_equal(list(zip(*contents, strict=True)))
+
+    return numbers_of_joined(numbers(0.0), numbers(0.5))
+
+
+def _on_grid(matrix: Matrix, edge: float) -> Matrix:
+    """The features as multiples of the resolution; ``edge`` moves the edges of rounding."""
+    if not is_sparse(matrix):
+        return _steps(matrix, np.nanmax(np.abs(matrix), axis=0, initial=0.0), edge)
+    largest = np.zeros(matrix.shape[1])
+    np.fmax.at(largest, matrix.indices, np.abs(matrix.data))
+    rounded = _steps(matrix.data, largest[matrix.indices], edge)
+    return type(matrix)((rounded, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _steps(values: Array, largest: Array, edge: float) -> Array:
+    return np.asarray(np.round(values / np.where(largest > 0.0, largest, 1.0) / RESOLUTION + edge))
 
 
 def _part_of_each_class(
@@ -101,7 +125,7 @@ def held_out_folds(
 
 
 def mean_similarity(problem: Problem, rows: LabeledRows, used: BoolArray | None = None) -> Array:
-    """Mean kernel value of each labeled row with the others, over the used views, (l,); equal for equal rows.
+    """Mean kernel value of each labeled row with the others, in units of the largest, over the used views, (l,).
 
     It orders the rows by their content, not by their positions in the table.
     """
@@ -112,23 +136,33 @@ def mean_similarity(problem: Problem, rows: LabeledRows, used: BoolArray | None 
         if used is None or used[i]:
             total[own] += model.blocks.LL @ weights[own]
     largest = float(np.abs(total).max(initial=0.0))
-    return np.round(total / largest if largest > 0.0 else total, SIMILARITY_DIGITS)[rows.positions]
+    return np.asarray((total / largest if largest > 0.0 else total)[rows.positions])
 
 
 def assign_folds(codes: IntArray, order: Array, n_folds: int) -> IntArray:
     """Distribute the rows of each class over the folds; -1 for a class's only row, which is kept.
 
     Classes and rows are taken by ``order`` (n,), so neither the rows' positions nor the classes' names matter. Rows of
-    the same class and order count as one row that occurs more than once, and stay together.
+    the same class whose order differs by rounding count as one row that occurs more than once, and stay together.
     """
     members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    distinct = [(rows, *np.unique(order[rows], return_inverse=True)) for rows in members]
+    distinct = [(rows, *_distinct(order[rows])) for rows in members]
     folds, assigned = np.full(codes.size, -1), 0
     for rows, values, turn in sorted(distinct, key=lambda part: (part[1].size, part[1].sum())):
         if values.size > 1:
             folds[rows] = (assigned + turn) % n_folds
             assigned += values.size
     return folds
+
+
+def _distinct(values: Array) -> tuple[Array, IntArray]:
+    """As ``np.unique`` with inverse; values that differ by no more than rounding from the next are one, rounded."""
+    order = np.argsort(values)
+    number = np.cumsum(np.diff(values[order], prepend=values[order[:1]]) > RESOLUTION)
+    turn = np.empty(values.size, dtype=np.intp)
+    turn[order] = number
+    first = np.searchsorted(number, np.arange(number[-1] + 1))
+    return np.round(values[order[first]] / RESOLUTION) * RESOLUTION, turn
 
 
 def _group_folds(rows: LabeledRows, n_folds: int) -> IntArray:

@@ -17,6 +17,7 @@ from cmvmed.cli.project_options import (
     set_option,
     show_findings,
 )
+from cmvmed.pages.formatting import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,6 @@ def command(project: Path, label_files: tuple[Path, ...], settings: tuple[str, .
 def _print_counts(counts: dict[str, Any] | None) -> None:
     if counts is None:
         return
-    from cmvmed.workbench.user_errors import plural
 
     groups = "" if counts["groups"] is None else f", {plural(counts['groups'], 'group')}"
     click.echo(f"{plural(counts['rows'], 'row')}, {counts['labeled']} labeled, {counts['unlabeled']} unlabeled{groups}")
@@ -81,8 +81,6 @@ def _print_counts(counts: dict[str, Any] | None) -> None:
 
 
 def _print_findings(findings: Sequence[Finding], messages: Sequence[str]) -> None:
-    from cmvmed.workbench.user_errors import plural
-
     show_findings(findings, messages, err=False)
     n_errors, n_warnings = (sum(one.level == level for one in findings) for level in ("error", "warning"))
     total = f"{plural(n_errors, 'error')}, {plural(n_warnings, 'warning')}."

@@ -20,7 +20,7 @@ import click
 from cmvmed._optional import install_command
 
 if TYPE_CHECKING:
-    from cmvmed.demo.footsteps_demo import Recorder, Recordings, Score
+    from cmvmed.demo.footsteps_demo import Footsteps, Recorder, Score
     from cmvmed.demo.room_demo import RoomScores
 
 EXTRAS = {"audio": "librosa", "plot": "matplotlib", "workbench": "pandas"}
@@ -140,7 +140,7 @@ def timed_step(description: str, quiet: bool) -> Iterator[None]:
         click.echo(f"{perf_counter() - start:.1f} s", err=True)
 
 
-def compare_methods(recordings: Recordings, splits: int, quiet: bool) -> tuple[dict[str, list[Score]], Recorder]:
+def compare_methods(recordings: Footsteps, splits: int, quiet: bool) -> tuple[dict[str, list[Score]], Recorder]:
     """Score every method on every split, and record the stages of CMV-MED on the last split."""
     from cmvmed.demo.footsteps_demo import make_recorder, methods, run_split
 

@@ -6,19 +6,12 @@ from pathlib import Path
 
 import click
 
-from cmvmed.cli.project_options import check_output, force_option, model_option, open_model
+from cmvmed.cli.project_options import check_output, force_option, model_option, open_model, output_option
 
 
 @click.command()
 @model_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default="model.onnx",
-    show_default=True,
-    help="ONNX file to write.",
-)
+@output_option("model.onnx", "ONNX file to write.")
 @force_option
 def command(model: Path, output: Path, force: bool) -> None:
     """Write a model as an ONNX file, for devices and programs without Python.

@@ -63,7 +63,7 @@ def command(data: Path | None, example: bool, project: Path, force: bool, dry_ru
 def _write_example(*, force: bool) -> list[Path]:
     """Write the bundled tables to the current folder; the one to learn from comes first."""
     from cmvmed.datasets import write_room
-    from cmvmed.datasets.room_occupancy import FILES
+    from cmvmed.datasets.bundled import FILES
 
     for name in FILES.values():
         check_output(Path(name), force=force)

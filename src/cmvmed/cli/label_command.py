@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cmvmed._optional import import_optional
-from cmvmed.cli.project_options import check_output, force_option, project_changes, project_option
+from cmvmed.cli.project_options import check_output, force_option, project_changes, project_option, random_share_option
 from cmvmed.pages.atomic_file import atomic_file
 from cmvmed.pages.formatting import plural
 
@@ -43,13 +43,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Format of --export.",
 )
-@click.option(
-    "--random-share",
-    type=click.FloatRange(0.0, 1.0),
-    default=0.2,
-    show_default=True,
-    help="Share of random rows among the labels; they show the accuracy and the class shares.",
-)
+@random_share_option
 @force_option
 def command(
     project: Path,

@@ -6,7 +6,9 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import chain, repeat
 from os.path import relpath
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PROJECT, DEFAULT_MODEL = "cmvmed.toml", "model.cmvmed"
 TABLE_ENDINGS = (".csv", ".parquet", ".feather")
+FORMULA_SIGNS = "'=+@\t\r-"  # with which a cell begins that may have to be escaped
 DIGITS = "%.6g"  # of numbers in csv files
 COLORS = {"error": "red", "warning": "yellow", "note": "blue"}
 
@@ -57,6 +60,13 @@ labels_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A further file with id and label, such as a filled-in file of `cmvmed suggest`; may be repeated.",
 )
+random_share_option = click.option(
+    "--random-share",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.2,
+    show_default=True,
+    help="Share of random rows among the labels; they show the accuracy and the class shares.",
+)
 set_option = click.option(
     "--set",
     "settings",
@@ -64,6 +74,12 @@ set_option = click.option(
     metavar="KEY=VALUE",
     help="A setting that replaces that of the project file, as in model.temperature=0.3; may be repeated.",
 )
+
+
+def output_option(default: str, text: str) -> Callable[[Any], Any]:
+    """The option of a file to write."""
+    given = click.Path(path_type=Path)
+    return click.option("-o", "--output", type=given, default=default, show_default=True, help=text)
 
 
 def project_changes(project: Path, settings: Sequence[str], label_files: Sequence[Path]) -> dict[str, Any]:
@@ -126,21 +142,55 @@ def for_people(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with texts that a spreadsheet does not take for formulas."""
     from cmvmed.workbench.tables.delimited import escaped_cell
 
-    shown = frame.rename(index=lambda key: escaped_cell(key) if isinstance(key, str) else key)
+    def escaped(cells: Any) -> list[Any]:
+        """Few cells begin as a formula does, so that others need no call."""
+        return [
+            escaped_cell(own) if isinstance(own, str) and own[:1] in FORMULA_SIGNS else own for own in cells.tolist()
+        ]
+
+    shown = frame.copy(deep=False)
+    if shown.index.dtype.kind not in "biuf":
+        shown.index = shown.index.__class__(escaped(shown.index), name=shown.index.name)
     for name in shown.columns[[dtype.kind not in "biuf" for dtype in shown.dtypes]]:
-        shown[name] = shown[name].map(lambda cell: escaped_cell(cell) if isinstance(cell, str) else cell)
+        shown[name] = escaped(shown[name])
     return shown
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table in the format that the ending names, with its index as the first column."""
-    writers: dict[str, Callable[[Path], Any]] = {
-        ".csv": lambda part: for_people(frame).to_csv(part, float_format=DIGITS),
-        ".parquet": lambda part: frame.reset_index().to_parquet(part, index=False),
-        ".feather": lambda part: frame.reset_index().to_feather(part),
-    }
-    with atomic_file(path) as part:
-        writers[path.suffix.lower()](part)
+    with table_writer(path) as add:
+        add(frame)
+
+
+@contextmanager
+def table_writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Yields a function that adds rows to a table in the format that the ending names, with their index as the first column.
+
+    The file appears at the end, completely or not at all.
+    """
+    with atomic_file(path) as file, ExitStack() as opened:
+        if path.suffix.lower() == ".csv":
+            heads = chain([True], repeat(False))
+            yield lambda rows: for_people(rows).to_csv(file, mode="a", header=next(heads), float_format=DIGITS)
+        else:
+            yield partial(_add_to_arrow, {}, file, path.suffix.lower(), opened)
+
+
+def _add_to_arrow(state: dict[str, Any], file: Path, suffix: str, opened: ExitStack, rows: pd.DataFrame) -> None:
+    """Add rows to a Parquet or Feather file, which the first ones open."""
+    from cmvmed._optional import import_optional
+
+    arrow = import_optional("pyarrow", "workbench", "Writing Parquet and Feather files")
+    table = arrow.Table.from_pandas(rows.reset_index(), schema=state.get("schema"), preserve_index=False)
+    if not state:
+        state["schema"] = table.schema
+        if suffix == ".parquet":
+            parquet = import_optional("pyarrow.parquet", "workbench", "Writing Parquet files")
+            state["writer"] = opened.enter_context(parquet.ParquetWriter(file, table.schema))
+        else:
+            compressed = arrow.ipc.IpcWriteOptions(compression="lz4")
+            state["writer"] = opened.enter_context(arrow.ipc.new_file(str(file), table.schema, options=compressed))
+    state["writer"].write_table(table)
 
 
 def command_line() -> str:

@@ -17,6 +17,7 @@ from cmvmed.cli.project_options import (
     model_option,
     open_model,
     open_project,
+    output_option,
     project_option,
     set_option,
 )
@@ -25,14 +26,7 @@ from cmvmed.cli.project_options import (
 @click.command()
 @model_option
 @project_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default="report.html",
-    show_default=True,
-    help="Report to write.",
-)
+@output_option("report.html", "Report to write.")
 @labels_option
 @set_option
 @force_option

@@ -18,22 +18,18 @@ from cmvmed.cli.project_options import (
     open_model,
     open_project,
     project_option,
+    random_share_option,
     set_option,
     show,
     table_option,
     write_table,
 )
+from cmvmed.pages.formatting import plural
 
 
 @click.command()
 @click.option("-n", "n_rows", type=click.IntRange(min=1), default=20, show_default=True, help="Number of rows.")
-@click.option(
-    "--random-share",
-    type=click.FloatRange(0.0, 1.0),
-    default=0.2,
-    show_default=True,
-    help="Share of random rows among the labels; they show the accuracy and the class shares.",
-)
+@random_share_option
 @table_option
 @model_option
 @project_option
@@ -79,8 +75,6 @@ def command(
     elif output is None:
         click.echo(for_people(suggestions).to_csv(float_format=DIGITS), nl=False)
     else:
-        from cmvmed.workbench.user_errors import plural
-
         column = suggestions.columns[0]
         click.echo(f"{output}: {plural(len(suggestions), 'row')}; fill in the column {column!r}, then:")
         click.echo(f"  cmvmed train --labels {output} --force")

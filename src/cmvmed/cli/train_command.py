@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from cmvmed.cli.project_options import (
     force_option,
     json_option,
     labels_option,
+    output_option,
     project_changes,
     project_option,
     set_option,
@@ -46,14 +46,7 @@ Advance = Callable[[str, float], None]  # label of the step that begins, units t
 
 @click.command()
 @project_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_MODEL,
-    show_default=True,
-    help="Model file to write.",
-)
+@output_option(DEFAULT_MODEL, "Model file to write.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
@@ -291,27 +284,7 @@ def progress_bar(total: float) -> Iterator[Advance]:
     """Yields a function that takes the next step's name and the units done since the last call."""
     if not sys.stderr.isatty():
         yield lambda label, units: None
-    elif find_spec("rich") is not None:
-        yield from _rich_bar(total)
-    else:
-        yield from _click_bar(total)
-
-
-def _rich_bar(total: float) -> Iterator[Advance]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-
-        def advance(label: str, units: float) -> None:
-            bar.update(task, description=label, advance=units)
-
-        yield advance
-
-
-def _click_bar(total: float) -> Iterator[Advance]:
+        return
     with click.progressbar(length=round(total), file=sys.stderr, item_show_func=lambda item: item) as bar:
 
         def advance(label: str, units: float) -> None:

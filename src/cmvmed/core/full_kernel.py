@@ -37,20 +37,15 @@ MIN_PRECISION_GAIN = 1e-6  # of ρK, below which I - B⁻¹ has fewer than ten d
 
 
 @dataclass(frozen=True)
-class KernelBlocks:
-    """One view's kernel on its labeled (l) and unlabeled (u) rows, bias included."""
+class LabeledBlocks:
+    """One view's kernel between its rows and the labeled (l) ones, bias included, and its diagonal."""
 
     LL: Array  # (l, l)
     UL: Array  # (u, l)
-    UU: Array  # (u, u)
+    diagonal_U: Array  # (u,) k(x, x) of the unlabeled rows
     weights: Array  # (u,) how often each unlabeled row counts, > 0
     prior_variance: float  # σ²
-    view: str = ""  # named in errors
-
-    @property
-    def diagonal_U(self) -> Array:
-        """k(x, x) of the unlabeled rows, (u,)."""
-        return np.diagonal(self.UU)
+    view: str  # named in errors
 
     @property
     def n_coefficients(self) -> int:
@@ -66,11 +61,29 @@ class KernelBlocks:
         return float((tau * m_L).sum() + (gamma * m_U).sum())
 
 
+@dataclass(frozen=True)
+class KernelBlocks(LabeledBlocks):
+    """The same with the kernel between the unlabeled (u) rows."""
+
+    UU: Array  # (u, u)
+
+    @classmethod
+    def of(
+        cls, LL: Array, UL: Array, UU: Array, weights: Array, prior_variance: float, view: str = ""
+    ) -> "KernelBlocks":
+        """From the kernel between all rows."""
+        return cls(LL, UL, np.diagonal(UU).copy(), weights, prior_variance, view, UU)
+
+    def without_UU(self) -> LabeledBlocks:
+        """Those with the labeled rows alone, which take less memory."""
+        return LabeledBlocks(self.LL, self.UL, self.diagonal_U, self.weights, self.prior_variance, self.view)
+
+
 class SpectralView:
     """√w K_UU √w = Q diag(ω) Qᵀ once; conditioning at any λ and any constant a is then diagonal."""
 
     def __init__(self, blocks: KernelBlocks) -> None:
-        self.blocks = blocks
+        self.blocks = blocks.without_UU()
         self.root = np.sqrt(blocks.weights)[:, None]
         is_weighted = (blocks.weights != 1.0).any()
         scaled = self.root * blocks.UU * self.root.T if is_weighted else blocks.UU

@@ -15,7 +15,5 @@ def read_groups(groups: object, n_rows: int) -> IntArray:
         )
     missing = [i for i, group in enumerate(given.tolist()) if group is None or group != group]
     if missing:
-        raise ValueError(
-            f"groups has no group for row {missing[0]}; give rows that belong to no group groups of their own."
-        )
+        raise ValueError(f"groups has no group for row {missing[0]}; give each such row a group of its own.")
     return np.asarray(np.unique(given.astype(str) if given.dtype == object else given, return_inverse=True)[1])

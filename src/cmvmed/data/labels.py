@@ -140,7 +140,7 @@ def read_labels(y: object, unlabeled: object = -1) -> Labels:
 
     column = as_label_array(y)
     if not len(column):
-        raise ValueError("y is empty: 0 rows came, where labels of at least 2 classes are needed.")
+        raise ValueError("y is empty: it has 0 rows, but a fit needs labels of 2 classes or more.")
     rows, given = labeled_part(column, unlabeled)
     if not len(rows):
         raise ValueError(_no_label_message(len(column), unlabeled))
@@ -307,8 +307,8 @@ def _warn_of_minus_one(classes: NDArray[Any], codes: NDArray[np.intp], unlabeled
 def _no_label_message(n_rows: int, unlabeled: object) -> str:
     marker = "" if unlabeled is None else f", or equal to the marker unlabeled={unlabeled!r}"
     return (
-        f"y holds no label: all {n_rows} rows are unlabeled (None or NaN{marker}). "
-        "Label at least one row of each of 2 or more classes, or pass another marker as unlabeled."
+        f"y has no labels: all {n_rows} rows are unlabeled (None or NaN{marker}). "
+        "Label rows of 2 classes or more, or pass another marker as unlabeled."
     )
 
 
@@ -316,14 +316,11 @@ def _one_class_message(only_class: object, unlabeled: object, *, collides: bool)
     the_class = only_class.item() if isinstance(only_class, np.generic) else only_class
     if collides:
         return (
-            f"y holds only the values {unlabeled!r} and {the_class!r}, and {unlabeled!r} marks unlabeled rows, so "
-            f"1 class is left where at least 2 classes are needed. If {unlabeled!r} is one of your classes, relabel "
-            "the classes as 0 and 1, or pass unlabeled=None; otherwise label at least one row of a second class."
+            f"y has only the values {unlabeled!r} and {the_class!r}, and {unlabeled!r} marks unlabeled rows: 1 class is left, "
+            f"but a fit needs 2. If {unlabeled!r} is one of your classes, relabel the classes as 0 and 1, or pass "
+            "unlabeled=None; otherwise label a row of a second class."
         )
-    return (
-        f"y holds labels of 1 class only ({the_class!r}), where at least 2 classes are needed. "
-        "Label at least one row of a second class."
-    )
+    return f"y has labels of only 1 class ({the_class!r}), but a fit needs 2. Label a row of a second class."
 
 
 def unlabeled_mask(y: object, unlabeled: object = -1) -> NDArray[np.bool_]:
@@ -443,8 +440,8 @@ def narrowed(given: NDArray[Any]) -> NDArray[Any]:
     if len(example_of) > 1:
         came = ", ".join(f"{family} ({example!r})" for family, example in sorted(example_of.items()))
         raise ValueError(
-            f"y mixes labels of different types, which have no common order: {came}. "
-            "Convert the labels to one type; a missing label is None, NaN or the marker given as unlabeled."
+            f"y mixes labels of different types: {came}. Convert them to one type. Mark unlabeled rows by None, NaN or the "
+            "value of unlabeled."
         )
     ends_in_zero = next((label for label in given if isinstance(label, str) and label.endswith("\0")), None)
     if ends_in_zero is not None:

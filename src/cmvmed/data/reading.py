@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from numbers import Integral
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -49,7 +50,7 @@ from cmvmed.data.sources.parts import (
     width_of,
 )
 from cmvmed.data.validation import as_table, column_names, first_bad_cell, first_date, without_mask
-from cmvmed.numerics.types import Matrix
+from cmvmed.numerics.types import Array, Matrix
 
 CHUNK_MEMORY = 2  # reading and the chunks in work take at most this part of the memory limit
 
@@ -204,9 +205,9 @@ def load_all_rows(source: Rows, memory_limit: int) -> list[Matrix]:
     needed = FLOAT_BYTES * source.n_rows * sum(source.widths)
     if needed > memory_limit:
         raise MemoryError(
-            f"X has {source.n_rows} rows of {sum(source.widths)} numbers, {format_bytes(needed)}. All of them are needed at "
-            f"once, but only {format_bytes(memory_limit)} of memory may be used: take fewer rows, or raise the limit with "
-            "cmvmed.config_context(memory_limit=...) if there is more memory."
+            f"All {source.n_rows} rows of X are needed at once. They take {format_bytes(needed)}, but only "
+            f"{format_bytes(memory_limit)} of memory may be used: take fewer rows, or raise the limit with "
+            "cmvmed.config_context(memory_limit=...)."
         )
     return source.take(np.arange(source.n_rows))
 
@@ -276,9 +277,13 @@ def _training_table(X: object, settings: InputSettings) -> ArrayTable:
 
 def _validated_table(X: object, estimator: BaseEstimator, settings: InputSettings, *, reset: bool) -> Matrix:
     """One table for all views as a matrix of numbers; ``reset`` stores its columns in the estimator, else they are compared."""
+    if not reset and _is_plain_table(X, estimator):
+        return X
     date, names = first_date(X), column_names(X)
     if date is not None:
         raise ValueError(date.message(resolve_views(settings.views, date.n_columns, names), names))
+    if not reset:
+        _warn_of_numbered_columns(X)
     try:
         return validate_data(
             estimator,
@@ -294,6 +299,30 @@ def _validated_table(X: object, estimator: BaseEstimator, settings: InputSetting
         if cell is None:
             raise
         raise cell.error(resolve_views(settings.views, cell.n_columns, names), names, error) from error
+
+
+def _is_plain_table(X: object, estimator: Any) -> TypeGuard[Array]:
+    """Whether an array needs none of the checks of scikit-learn, which take as long as a part of one row."""
+    return (
+        type(X) is np.ndarray
+        and (X.dtype == np.float64 or X.dtype == np.float32)
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == estimator.n_features_in_
+        and not hasattr(estimator, "feature_names_in_")
+    )
+
+
+def _warn_of_numbered_columns(X: object) -> None:
+    """Warn if the columns of a data frame have numbers in another order than that of their positions."""
+    numbers = list(getattr(X, "columns", []))
+    are_numbers = all(isinstance(number, Integral) for number in numbers)
+    if are_numbers and numbers != sorted(numbers) == list(range(len(numbers))):
+        warn_user(
+            f"The columns of X have the numbers {numbers[:5]}{'...' if len(numbers) > 5 else ''}, in another order than their "
+            "positions, by which they are taken. Sort them if fit saw them in order, or give columns texts as names, by which they "
+            "are found."
+        )
 
 
 def _open_arrays(X: Any, place: ArrayPlace, settings: InputSettings) -> tuple[InputSchema, ArrayApiRows]:
@@ -403,8 +432,8 @@ def _warn_of_other_order(X: object, y: object) -> None:
         return
     if len(rows) == len(labels) and rows.is_unique and not rows.equals(labels) and rows.isin(labels).all():
         warn_user(
-            "X and y have the same index in another order. Rows are matched by position, so if they are to be matched by their "
-            "index pass y.loc[X.index]."
+            "X and y have the same index in another order. Rows are matched by position; to match them by index, pass "
+            "y.loc[X.index]."
         )
 
 

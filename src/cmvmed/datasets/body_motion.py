@@ -47,7 +47,7 @@ def make_body_motion(
     1. **People.** Fifteen people differ by 8 % in cadence and 25 % in strength of motion, and wear each sensor in an
        orientation of their own (0.35 rad).
     2. **Motion.** Wrist and ankle move at the stride frequency (half the cadence), the chest at the cadence, with a
-       second harmonic; a phase that drifts, and strength and share of the harmonic that vary from case to case.
+       second harmonic; a phase that drifts, and strength and share of the harmonic that vary from row to row.
     3. **Impacts** of the feet, damped on the way to chest and wrist.
     4. **Gravity** in the frame of the leaning trunk or limb.
     5. **Other motion**: arms also move for other reasons, in some cases strongly (gestures), and every sensor has noise
@@ -56,9 +56,9 @@ def make_body_motion(
     Parameters
     ----------
     n_per_class : int
-        Cases of each activity.
+        Rows of each activity.
     seconds : float
-        Duration of a case.
+        Duration of a row.
     noise : float
         Factor of all other motion and noise.
     random_state : int, optional
@@ -84,36 +84,36 @@ def make_body_motion(
         raise ValueError(f"seconds must be at least 0.5, got {seconds!r}.")
     if not 0.0 <= noise < np.inf:
         raise ValueError(f"noise must not be negative, got {noise!r}.")
-    case_rng, person_rng, motion_rng = (
+    row_rng, person_rng, motion_rng = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(random_state).spawn(3)
     )
     activities = list(ACTIVITIES.values())
-    target = case_rng.permutation(np.repeat(np.arange(len(activities)), n_per_class))
-    person = case_rng.integers(N_PEOPLE, size=target.size)
+    target = row_rng.permutation(np.repeat(np.arange(len(activities)), n_per_class))
+    person = row_rng.integers(N_PEOPLE, size=target.size)
     pace = np.exp(0.08 * person_rng.standard_normal(N_PEOPLE))
     vigor = np.exp(0.25 * person_rng.standard_normal((N_PEOPLE, len(POSITIONS))))
     tilt = person_rng.normal(scale=MAX_TILT, size=(N_PEOPLE, len(POSITIONS), 3))
     cadence = np.array([activities[k].cadence for k in target]) * pace[person]
-    cadence = cadence * np.exp(0.06 * case_rng.standard_normal(target.size))
+    cadence = cadence * np.exp(0.06 * row_rng.standard_normal(target.size))
     signals = {
         name: np.empty((target.size, 3, round(seconds * rate)), dtype=np.float32) for name, rate in POSITIONS.items()
     }
-    for case in range(target.size):
+    for row in range(target.size):
         phase = motion_rng.uniform(0.0, 1.0)
         for place, (name, rate) in enumerate(POSITIONS.items()):
             motion = _motion(
-                activities[target[case]],
+                activities[target[row]],
                 place,
-                cadence[case],
+                cadence[row],
                 phase,
-                vigor[person[case], place],
+                vigor[person[row], place],
                 noise,
                 rate,
                 signals[name].shape[2],
                 motion_rng,
             )
-            turn = tilt[person[case], place] + 0.1 * noise * motion_rng.standard_normal(3)
-            signals[name][case] = Rotation.from_rotvec(turn).as_matrix() @ motion
+            turn = tilt[person[row], place] + 0.1 * noise * motion_rng.standard_normal(3)
+            signals[name][row] = Rotation.from_rotvec(turn).as_matrix() @ motion
     return Bunch(
         signals=signals,
         sampling_rates=dict(POSITIONS),
@@ -124,7 +124,7 @@ def make_body_motion(
         DESCR="\n".join(
             [
                 "Simulated body-worn accelerometers (cmvmed.datasets.make_body_motion)",
-                f"{n_per_class} cases each of: {', '.join(ACTIVITIES)}; {N_PEOPLE} people",
+                f"{n_per_class} rows each of: {', '.join(ACTIVITIES)}; {N_PEOPLE} people",
                 f"{seconds:g} s at {', '.join(f'{name} ({rate:g} Hz)' for name, rate in POSITIONS.items())}",
             ]
         ),

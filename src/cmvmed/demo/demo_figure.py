@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.demo.footsteps_demo import CONSENSUS, MAJORITY_CLASS, Recorder, Recordings, StageProbabilities, split_rows
+from cmvmed.demo.footsteps_demo import CONSENSUS, MAJORITY_CLASS, Footsteps, Recorder, StageProbabilities, split_rows
 from cmvmed.pages.atomic_file import atomic_file
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ DARK, MIDDLE, LIGHT = "#222222", "#666666", "#9a9a9a"
 
 
 def draw_figure(
-    recordings: Recordings, accuracies: Mapping[str, Sequence[float]], recorder: Recorder, seed: int, path: Path
+    recordings: Footsteps, accuracies: Mapping[str, Sequence[float]], recorder: Recorder, seed: int, path: Path
 ) -> None:
     """Draw the four panels and write them to ``path``.
 
     Parameters
     ----------
-    recordings : Recordings
+    recordings : Footsteps
     accuracies : mapping of method to its accuracy on each split
     recorder : StageRecorder
         Probabilities of the test recordings of the split ``seed`` after each stage.
@@ -67,12 +67,12 @@ def _set_title(axes: Axes, text: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _clearest(recordings: Recordings, rows: NDArray[np.intp]) -> int:
+def _clearest(recordings: Footsteps, rows: NDArray[np.intp]) -> int:
     """The row with the highest minimum over the sensors of the signal-to-noise ratio."""
     return int(rows[recordings.snr_db[rows].min(axis=1).argmax()])
 
 
-def _draw_recording(axes: Axes, recordings: Recordings, row: int) -> None:
+def _draw_recording(axes: Axes, recordings: Footsteps, row: int) -> None:
     """Draw the sound of one recording at each sensor, each on its own scale."""
     sounds = recordings.sounds[row]
     time = np.arange(sounds.shape[1]) / recordings.sampling_rate

@@ -29,7 +29,7 @@ IntArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Recordings:
+class Footsteps:
     """Sound and features of all recordings; class 1 is the class of recordings with an animal."""
 
     sounds: NDArray[np.float32]  # (n, sensors, samples)
@@ -66,12 +66,12 @@ def simulate(random_state: int = 0) -> Bunch:
     return make_footsteps(N_HUMAN, N_ANIMAL, random_state=random_state)
 
 
-def featurize(steps: Bunch) -> Recordings:
+def featurize(steps: Bunch) -> Footsteps:
     """Compute 200 mel-frequency cepstral coefficients for each sensor."""
     sensors = {name: (MFCC(steps.sampling_rate), channel) for name, channel in steps.views.items()}
     to_views = views_transformer(sensors, output="default")
     X = to_views.fit_transform(steps.data)
-    return Recordings(
+    return Footsteps(
         sounds=steps.data,
         snr_db=steps.segment_snr_db,
         sampling_rate=steps.sampling_rate,
@@ -91,7 +91,7 @@ def split_rows(n: int, seed: int) -> tuple[IntArray, IntArray]:
 Predict = Callable[[IntArray, IntArray], IntArray]  # training and test rows to classes of the test rows
 
 
-def methods(recordings: Recordings, recorder: Recorder | None = None) -> dict[str, Predict]:
+def methods(recordings: Footsteps, recorder: Recorder | None = None) -> dict[str, Predict]:
     """Return the compared methods: functions that fit to training rows and predict the classes of test rows."""
     X, y = recordings.X, recordings.y
 
@@ -118,7 +118,7 @@ def methods(recordings: Recordings, recorder: Recorder | None = None) -> dict[st
     return {MAJORITY_CLASS: majority, **single, LABELS_ONLY: labels_only(slice(None)), CONSENSUS: consensus}
 
 
-def run_split(recordings: Recordings, seed: int, recorder: Recorder | None = None) -> Iterator[Score]:
+def run_split(recordings: Footsteps, seed: int, recorder: Recorder | None = None) -> Iterator[Score]:
     """Fit and score one method after the other on a random split."""
     train, test = split_rows(recordings.y.size, seed)
     truth = recordings.y[test]
@@ -127,7 +127,7 @@ def run_split(recordings: Recordings, seed: int, recorder: Recorder | None = Non
         yield Score(method, float(accuracy_score(truth, predicted)), float(balanced_accuracy_score(truth, predicted)))
 
 
-def make_recorder(recordings: Recordings, seed: int) -> Recorder:
+def make_recorder(recordings: Footsteps, seed: int) -> Recorder:
     """Return a recorder of the probabilities of the test recordings of a split."""
     _, test = split_rows(recordings.y.size, seed)
     X = recordings.X[test]

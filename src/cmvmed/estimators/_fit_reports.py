@@ -121,9 +121,9 @@ def landmark_warnings(missed: Mapping[str, float]) -> Iterator[str]:
     worst = max(missed, key=missed.__getitem__, default=None)
     if worst is not None and missed[worst] > MAX_RESIDUAL:
         yield (
-            f"The landmark rows miss {missed[worst]:.0%} of the kernel of view {worst!r}, so that predictions may differ from "
-            'those with the kernel itself. Use approximation="exact" if there is time for it (it grows with the cube of the '
-            "number of rows), a larger number of landmarks, or a smaller gamma."
+            f"The landmarks miss {missed[worst]:.0%} of the kernel of view {worst!r}, so predictions may differ from those of "
+            'the exact kernel. Use approximation="exact" (its time grows with the cube of the number of rows), more landmarks, '
+            "or a smaller gamma."
         )
 
 
@@ -141,7 +141,7 @@ def _lost_classes(result: AnnealingResult, training: TrainingData) -> Iterator[t
     if lost.any():
         name = labels.classes[lost].tolist()[0]
         yield (
-            f"The consensus has drifted away from class {name!r}: it has {share[lost][0]:.2%} of the unlabeled rows, against "
+            f"The consensus has drifted away from class {name!r}: it has {share[lost][0]:.2%} of the unlabeled rows, but "
             f'{expected[lost][0]:.2%} of the labeled ones. Use class_prior="labels" or give the class shares.',
             UserWarning,
         )

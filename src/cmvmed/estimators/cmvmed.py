@@ -61,24 +61,22 @@ class CMVMED(
     """Classifier for several sensors, many unlabeled rows and few labels.
 
     Each view (sensor) has a Bayesian large-margin kernel classifier. A consensus distribution over the classes of the
-    unlabeled rows ties the views together: it combines their predictions, and each view learns from it. By default the
-    consensus is one of several members. Held-out labels set the weight of each member, so unlabeled rows do little harm
-    where they do not help. ``docs/theory.md`` has the method, and its section 7 the default on one page.
+    unlabeled rows combines the views, and each view learns from it. By default the consensus is one member of a pool, and
+    held-out labels set the weight of each member. ``docs/theory.md`` has the method, its section 7 the default.
 
     Parameters
     ----------
     views : None, list or dict, default=None
-        The columns of each view: a list of widths or slices, or a dict from view name to a width, slice, column prefix, or
-        list of column names or positions. Every column belongs to exactly one view. None takes all columns as one view. Leave
-        it None if X is a list or dict with one array per view.
+        A list of widths or slices, or a dict from view name to a width, slice, column prefix, or list of column names or
+        positions. Every column belongs to one view. None takes X as one view, or as a list or dict with an array per view.
     kernel : {"auto", "linear+rbf", "rbf", "linear", "cosine", "precomputed"}, callable or one per view, default="auto"
         "auto" is "linear" for views with more columns than training rows, else "linear+rbf", the mean of both. A callable takes
-        two matrices of rows and returns their kernel. With "precomputed" X holds the kernel matrices of the views.
+        two matrices of rows. With "precomputed", X holds the kernel matrices.
     gamma : "median", a multiple such as "0.5*median", or float, or one per view, default="median"
         Scale of RBF kernels; "median" is one over the median squared distance of the training rows.
     scaling : {"auto", "standard", "unit", None}, or one per view, default="auto"
-        "standard" standardizes columns and clips them at two standard deviations (five with the "auto" linear kernel), "unit"
-        gives rows unit length. "auto" is "unit" for sparse views such as bags of words, else "standard".
+        "standard" standardizes columns and clips them at two standard deviations (five with the "auto" linear kernel). "unit"
+        gives rows unit length. "auto" is "unit" for sparse views, else "standard".
     prior_variance : "auto" or float, or one per view, default="auto"
         σ² of the weights of each view; "auto" is 2.25 for two classes and 10 for more.
     C : float, or one per view, default=1
@@ -86,28 +84,25 @@ class CMVMED(
     bias_variance : float, or one per view, default=0.1
         Prior variance of a constant added to each view's score.
     consensus_weight : "auto" or float, default="auto"
-        λ, the weight of an unlabeled row. 0 leaves the views independent, 1 is the paper's. "auto" is 0.5 if the views agree
-        on the unlabeled rows, and less if they do not.
+        λ, the weight of an unlabeled row. 0 leaves views independent, 1 is the paper's, "auto" 0.5 or less if views disagree.
     temperature : float, default=0.2
         T of the last stage. 1 is the paper's average of log-odds, 1/n_views adds the evidence of independent views.
     class_prior : {"auto", "labels"}, None, float, array or dict, default="auto"
         Class shares among the unlabeled rows. "auto" estimates them, "labels" takes those of the labels, None imposes nothing.
-        If you know them, give an array, a dict, or the share of the second of two classes. If you know them roughly, give a dict
-        with ranges, such as ``{"walk": (0.3, 0.6), "fall": (0, 0.02)}``: shares are learned, near the middle unless labels say
-        otherwise, and predictions stay within the ranges.
+        Or an array, a dict, the share of the second of two classes, or ranges: ``{"walk": (0.3, 0.6), "fall": (0, 0.02)}``.
     view_weights : {"agreement", "uniform"}, list or dict, default="agreement"
         Weight of each view in the consensus. "agreement" gives little to a view that agrees with no other.
     members : "auto", None, str or list of str, default="auto"
-        Classifiers of the pool: "views" (each view alone), "lda" (linear discriminant analysis), "graph" and "view_graphs" (graphs
-        of nearest rows, by all views and by each), "trees" and "trees_all" (randomized trees, whose splits try some columns or
-        all) and "consensus". "auto" takes all; views with a callable or precomputed kernel allow "views" and "consensus" only.
-        None is the consensus without held-out labels, as in the paper.
+        The pool: "views" (each alone), "lda" (linear discriminant analysis), "graph" and "view_graphs" (graphs of nearest rows,
+        by all views and by each), "trees" and "trees_all" (randomized trees, whose splits try some columns or all) and
+        "consensus". "auto" takes all; callable and precomputed kernels allow "views" and "consensus" only. None is the
+        consensus without held-out labels, as in the paper.
     labels_drawn : {"unknown", "random", "per_class", "chosen"}, default="unknown"
-        How the labeled rows were drawn: at "random", a number "per_class", or "chosen" by a rule such as ``suggest``. Only
-        "random" labels say something about the class shares, and "chosen" ones nothing about the accuracy. "unknown" assumes
-        "per_class" if the classes have equally many labels, up to one, else "random".
+        How you chose the labeled rows: at "random", a number "per_class", or "chosen" by a rule such as ``suggest``. "random"
+        labels give class shares; "chosen" ones say nothing about the accuracy. "unknown" is "per_class" if the classes have
+        equally many labels, up to one, else "random".
     algorithm : {"bohning", "jaakkola", "exact", "newton", "printed"}, default="bohning"
-        How a view is updated given the consensus (``docs/theory.md``, section 3). "bohning" is the fastest.
+        Update of a view given the consensus (``docs/theory.md``, section 3). "bohning" is the fastest.
     n_stages : int, default=8
         Stages of the annealing.
     max_iter : int, default=100
@@ -117,68 +112,52 @@ class CMVMED(
     unlabeled : scalar, default=-1
         Marks unlabeled rows in ``y``; None and NaN always do.
     approximation : {"auto", "exact", "nystroem"} or int, default="auto"
-        "exact" kernels cost the cube of the number of unlabeled rows, "nystroem" approximates them by landmarks, or by as many
-        as you say. "auto" is exact up to 1000 unlabeled rows. "nystroem" needs algorithm "bohning". A fit warns if its landmarks
-        miss more than a tenth of a kernel.
+        "exact" kernels cost the cube of the number of unlabeled rows. "nystroem" approximates them by landmarks, a number by as
+        many. "auto" is exact up to 1000 unlabeled rows. Landmarks need algorithm "bohning".
     rows_tol : float, default=0.002
         Accuracy that may be lost because not all of very many rows (40 000 and more) are swept. 0 sweeps over all.
     n_jobs : int or None, default=None
         Threads that set up the views and cross-fit the folds; -1 uses all processors.
     random_state : int, RandomState instance or None, default=0
-        Draws samples of rows and landmarks. The default is 0, so the same rows give the same model; None draws anew.
+        Draws samples of rows and landmarks. By default the same rows give the same model; None draws anew.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    transduction_ : ndarray of shape (n_rows,)
-        Class of each training row: its label, or the most probable class.
-    label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Class probabilities of each training row. Not available if it would exceed the memory limit.
+    transduction_, label_distributions_ : ndarray of shape (n_rows,) and (n_rows, n_classes)
+        Class of each training row (its label, or the most probable one), and probabilities, unless they exceed the memory limit.
     members_ : dict of str to list or ndarray
-        Columns ``name`` and ``weight`` of the members, and by held-out labels ``accuracy``, ``log_loss`` and ``worth``, the
-        probability that the member is better than the class shares alone. ``pandas.DataFrame(model.members_)`` shows a table.
-    held_out_rows_ : ndarray of shape (n_held_out,)
-        Numbers of the labeled rows that were held out.
-    held_out_proba_ : ndarray of shape (n_held_out, n_classes)
-        Their class probabilities by fits without their labels.
+        Columns ``name``, ``weight``, and by held-out labels ``accuracy``, ``log_loss`` and ``worth``, the probability that the
+        member is better than the class shares alone. ``pandas.DataFrame(model.members_)`` shows a table.
+    held_out_rows_, held_out_proba_ : ndarray of shape (n_held_out,) and (n_held_out, n_classes)
+        Numbers of the labeled rows that were held out, and their class probabilities by fits without their labels.
     class_prior_ : ndarray of shape (n_classes,)
         Class shares that were imposed; those of the labels if none were.
     share_sensitivity_ : dict
-        What other plausible class shares, "low" to "high", would change: "changed" is the share of unlabeled rows with another
-        class, "accuracy_low" and "accuracy_high" the change of the expected accuracy.
-    consensus_weight_ : float
-        λ of the last stage.
-    view_names_ : list of str
-    view_weights_ : ndarray of shape (n_views,)
-    n_views_ : int
-    n_iter_ : int
-        Sweeps over all stages; the independent classifiers at the start count as the first.
-    objective_history_ : ndarray of shape (`n_iter_`,)
-        Objective of the consensus after each sweep. It falls within a stage, except with algorithm "printed".
+        What plausible class shares, "low" to "high", would change: "changed" is the share of unlabeled rows with another class,
+        "accuracy_low" and "accuracy_high" the change of the expected accuracy.
+    consensus_weight_, prior_variance_, view_weights_ : float and ndarrays of shape (n_views,)
+        λ of the last stage, σ² and weight of each view.
+    view_names_, n_views_ : list of str and int
+    n_iter_, objective_history_ : int and ndarray of shape (`n_iter_`,)
+        Number of sweeps, with the independent start, and the objective after each. It falls within a stage, except if "printed".
     history_ : dict of ndarrays
         Per sweep: stage, consensus_weight, temperature, objective, consensus_term, kl_by_view, dual_gap, entropy, class_shares,
         n_rows (unlabeled rows that took part) and seconds.
-    support_ : dict from view name to ndarray of shape (n_support,)
-        Numbers of the labeled rows with nonzero dual variables.
-    dual_coef_ : dict from view name to ndarray of shape (n_functions, n_support)
-        y α of these rows; one function for two classes, else one per class.
-    prior_variance_ : ndarray of shape (n_views,)
-        σ² of each view.
+    support_, dual_coef_ : dict from view name to ndarray of shape (n_support,) and (n_functions, n_support)
+        Numbers of the labeled rows with nonzero dual variables, and their y α: one function for two classes, else one per class.
     disagreement_ : dict of str to list or ndarray
         Columns ``view``, ``other``, ``rate`` (share of unlabeled rows to which they give different classes), ``rate_by_class`` and
         ``error_bound`` (docs/inspection.md states its assumptions).
-    dual_gap_ : float
-        Primal minus dual objective of the labeled parts, recomputed at the end.
-    converged_ : bool
-        Whether the last stage met ``tol`` and the duals are solved.
+    converged_, dual_gap_ : bool and float
+        Whether the last stage met ``tol`` and the duals are solved; their primal minus dual objective at the end.
     approximation_ : dict
         "kind" is "exact" or "nystroem". The latter has "n_components", by view "rank" and "residual" (the part of the kernel that
         landmarks miss), and for many rows "n_annealed", "n_swept" and "change", what all rows would change.
     n_imputed_cells_ : dict of str to int
         By view, how many single NaN were filled with the mean of their column.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Only if X is made of data frames with string column names.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (`n_features_in_`,)
+        The names only if X is made of data frames with string column names.
 
     References
     ----------
@@ -708,10 +687,8 @@ def _read_sample(
     """X and y, the rows to anneal on in memory, and how kernels are handled."""
     data = open_training(X, y, settings.input)
     weights = read_weights(sample_weight, data.labels, groups, random_rows)
-    n_rows, n_unlabeled = int((weights.sample > 0.0).sum()), count_unlabeled(data.labels, weights)
-    approximation = choose_approximation(
-        settings.approximation, settings.algorithm, n_rows, n_unlabeled, settings.tuning
-    )
+    n_unlabeled = count_unlabeled(data.labels, weights)
+    approximation = choose_approximation(settings.approximation, settings.algorithm, n_unlabeled, settings.tuning)
     sample = draw_sample(
         data,
         weights,

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import sparray, spmatrix
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from cmvmed._optional import import_optional
 
-
-class Transformer(Protocol):
-    """A scikit-learn transformer, whose input may be of any kind."""
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Learn from X, and return its features."""
-
-    def transform(self, X: Any) -> Any:
-        """Return the features of X."""
-
-
-class Frame(Protocol):
-    """A DataFrame of pandas or polars."""
-
-    @property
-    def columns(self) -> Iterable[Hashable]:
-        """Names of the columns."""
-
-    def __getitem__(self, key: Any, /) -> Any: ...
-
-
-RawData: TypeAlias = ArrayLike | sparray | spmatrix | Mapping[Hashable, ArrayLike] | Frame
+Transformer: TypeAlias = Any  # of scikit-learn, with any kind of input
+RawData: TypeAlias = Any  # an array, sparse matrix, mapping, or data frame of pandas or polars
 ViewKey: TypeAlias = Hashable | list[str] | list[int] | slice
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar
 
@@ -17,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from cmvmed.recordings.case_arrays import from_sensors
 from cmvmed.recordings.container import Recordings, SensorSignals, SignalArray, is_missing
-from cmvmed.recordings.signal_values import is_partly_invalid, is_same_rate
+from cmvmed.recordings.row_arrays import from_sensors
+from cmvmed.recordings.signal_values import is_same_rate
 from cmvmed.recordings.sound_files import audio_header, read_audio
 
 FloatArray = NDArray[np.float64]
@@ -33,7 +34,6 @@ Waveforms: TypeAlias = ArrayLike | Sequence[Segment] | SensorSignals
 
 MAX_SAMPLES = 2**22  # of signals in memory at the same time
 BLOCK_SAMPLES = 2**19  # per block of waveforms, so that their spectrograms fit into the processor cache
-BLOCK_FILES = 256  # sound files in memory at the same time
 SINGLE = "signal"  # name of the sensor if only one is given
 DEFAULT_RATE = 1.0  # of arrays without a sampling rate: frequencies are then in cycles per sample
 
@@ -100,13 +100,13 @@ def blocks_of_equal_length(
 def stacked_by_shape(
     signals: Iterable[tuple[int, NDArray[Scalar] | None]], block_samples: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[Scalar]]]:
-    """Rows and signals of one shape, (n, n_channels, n_samples), with at most ``block_samples`` samples in memory."""
-    waiting: dict[tuple[int, ...], list[tuple[int, NDArray[Scalar]]]] = {}
+    """Rows and signals of one shape and type, stacked, with at most ``block_samples`` samples in memory."""
+    waiting: dict[Any, list[tuple[int, NDArray[Scalar]]]] = {}  # by type too, so that no row depends on others
     n_waiting = 0
     for row, signal in signals:
         if signal is None:
             continue
-        waiting.setdefault(signal.shape, []).append((row, signal))
+        waiting.setdefault((signal.shape, signal.dtype), []).append((row, signal))
         n_waiting += signal.size
         if n_waiting >= block_samples:
             yield from map(_stacked, waiting.values())
@@ -122,7 +122,7 @@ def _stacked(members: Sequence[tuple[int, NDArray[Scalar]]]) -> tuple[NDArray[np
 class WaveformBlock:
     """Rows of X whose waveforms have the same length."""
 
-    rows: NDArray[np.int64]  # positions in X
+    rows: NDArray[np.intp]  # positions in X
     samples: SignalArray  # (len(rows), n_samples), floating
     name: Callable[[int], str]  # name of a row for error messages: its position, and its file
 
@@ -192,53 +192,38 @@ def waveform_blocks(
             f"Sensor {waveforms.name!r} has {waveforms.sampling_rate:g} Hz, but the features were made for {sampling_rate:g} Hz. "
             "Bring it to this rate with cmvmed.recordings.resample."
         )
-    if isinstance(waveforms, np.ndarray):
-        step = max(1, BLOCK_SAMPLES // max(1, waveforms.shape[-1]))
-        for start in range(0, len(waveforms), step):
-            part = waveforms[start : start + step]
-            name = f"rows {start} to {start + len(part) - 1}"
-            samples = part if part.ndim == 2 else _choose_channel(np.moveaxis(part, 1, 0), channel, name)
-            yield from _present_rows(np.arange(start, start + len(part)), _as_floating(samples), str)
-        return
-    for start in range(0, len(waveforms), BLOCK_FILES):
-        yield from _item_blocks(
-            waveforms, range(start, min(start + BLOCK_FILES, len(waveforms))), sampling_rate, channel
-        )
+
+    def name(row: int) -> str:
+        return _row_name(waveforms, row)
+
+    read = ((row, _waveform(item, partial(name, row), sampling_rate, channel)) for row, item in enumerate(waveforms))
+    return (WaveformBlock(rows, samples, name) for rows, samples in stacked_by_shape(read, BLOCK_SAMPLES))
 
 
-def _item_blocks(items: SegmentList, rows: range, sampling_rate: float, channel: Channel) -> Iterator[WaveformBlock]:
-    # grouped by length and dtype, so that the result of a row does not depend on others
-    groups: dict[tuple[int, np.dtype[Any]], dict[int, SignalArray]] = {}
-    for row in rows:
-        item = items[row]
-        if not is_absent(item):
-            samples = _item_samples(item, _row_name(items, row), sampling_rate, channel)
-            groups.setdefault((len(samples), samples.dtype), {})[row] = samples
-    for (length, _), samples_of_row in groups.items():
-        members = list(samples_of_row)
-        step = max(1, BLOCK_SAMPLES // max(1, length))
-        for start in range(0, len(members), step):
-            part = members[start : start + step]
-            yield from _present_rows(
-                np.array(part), np.stack([samples_of_row[row] for row in part]), lambda row: _row_name(items, row)
-            )
-
-
-def _item_samples(item: Segment, name: str, sampling_rate: float, channel: Channel) -> SignalArray:
-    if _is_path(item):
-        samples, _ = read_audio(item, sampling_rate=sampling_rate)
-        return _as_floating(_choose_channel(samples, channel, name))
-    array = np.asarray(item)
-    if array.dtype.kind not in "fiu" or array.ndim not in (1, 2):
+def _waveform(item: Any, name: Callable[[], str], sampling_rate: float, channel: Channel) -> SignalArray | None:
+    """The samples of one segment, None if it is absent."""
+    if is_absent(item):
+        return None
+    samples = read_audio(item, sampling_rate=sampling_rate)[0] if _is_path(item) else np.asarray(item)
+    if samples.dtype.kind not in "fiu" or samples.ndim not in (1, 2):
         raise TypeError(
-            f"Segment {name} must be a one-dimensional real array (or n_channels x n_samples) or a file name, got "
-            f"{type(item).__name__} of dtype {array.dtype} and shape {array.shape}."
+            f"Segment {name()} must be a one-dimensional real array (or n_channels x n_samples) or a file name, got "
+            f"{type(item).__name__} of dtype {samples.dtype} and shape {samples.shape}."
         )
-    return _as_floating(array if array.ndim == 1 else _choose_channel(array, channel, name))
+    samples = _as_floating(samples if samples.ndim == 1 else _choose_channel(samples, channel, name))
+    finite = np.isfinite(samples)
+    if finite.all():
+        return samples
+    if np.isnan(samples).all():
+        return None
+    raise ValueError(
+        f"Segment {name()} has {np.count_nonzero(~finite)} NaN or infinite samples of {samples.size}. Repair or interpolate "
+        "them, or set the whole segment to NaN if the sensor is missing."
+    )
 
 
-def _choose_channel(samples: NDArray[Any], channel: Channel, name: str) -> NDArray[Any]:
-    """Take one channel of (n_channels, ...) samples."""
+def _choose_channel(samples: NDArray[Any], channel: Channel, name: Callable[[], str]) -> NDArray[Any]:
+    """Take one channel of (n_channels, n_samples)."""
     n_channels = len(samples)
     if channel == "mean":
         return np.asarray(_as_floating(samples).mean(axis=0))
@@ -246,11 +231,11 @@ def _choose_channel(samples: NDArray[Any], channel: Channel, name: str) -> NDArr
         return np.asarray(samples[0])
     if channel is None:
         raise ValueError(
-            f"Segment {name} has {n_channels} channels: choose one with channel=0 .. channel={n_channels - 1}, or "
+            f"Segment {name()} has {n_channels} channels: choose one with channel=0 .. channel={n_channels - 1}, or "
             'their average with channel="mean".'
         )
     if not 0 <= channel < n_channels:
-        raise ValueError(f"Segment {name} has {n_channels} channels, so channel={channel} does not exist.")
+        raise ValueError(f"Segment {name()} has {n_channels} channels, so channel={channel} does not exist.")
     return np.asarray(samples[channel])
 
 
@@ -264,20 +249,6 @@ def _as_floating(samples: NDArray[Any]) -> SignalArray:
     return ((samples.astype(np.float64) - offset) / half_range).astype(np.float32)
 
 
-def _present_rows(rows: NDArray[np.int64], samples: SignalArray, name: Callable[[int], str]) -> Iterator[WaveformBlock]:
-    finite = np.isfinite(samples)
-    complete = finite.all(axis=1)
-    invalid = np.flatnonzero(is_partly_invalid(samples))
-    if len(invalid):
-        first = int(invalid[0])
-        raise ValueError(
-            f"Segment {name(rows[first])} has {np.count_nonzero(~finite[first])} NaN or infinite samples of "
-            f"{samples.shape[1]}. Repair or interpolate them, or set the whole segment to NaN if the sensor is missing."
-        )
-    if complete.any():
-        yield WaveformBlock(rows[complete], samples[complete], name)
-
-
 def _is_path(item: object) -> TypeGuard[str | PathLike[str]]:
     return isinstance(item, (str, PathLike))
 
@@ -287,7 +258,7 @@ def is_absent(item: object) -> bool:
     return is_missing(item) or (isinstance(item, str) and not item.strip())
 
 
-def _row_name(items: SegmentList, row: int) -> str:
+def _row_name(items: NDArray[Any] | SegmentList, row: int) -> str:
     if isinstance(items, SensorSignals):
         return items.place(row)
     item = items[row]

@@ -101,42 +101,29 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike | SensorSignals) -> FloatArray:
         """Return the (n_windows, n_channels * n_features_per_channel) features, channel after channel."""
         check_is_fitted(self)
-        if isinstance(X, SensorSignals):
-            return self._transform_signals(X)
-        windows = _as_windows(X)
-        if windows.shape[1] != self.n_channels_:
-            raise ValueError(f"X has {windows.shape[1]} channels, but the data of fit had {self.n_channels_}.")
-        if windows.shape[2] < 2 * self.n_bands:
+        if isinstance(X, SensorSignals) and not is_same_rate(X.sampling_rate, self.sampling_rate):
             raise ValueError(
-                f"Windows of {windows.shape[2]} samples are too short for {self.n_bands} frequency bands: at least "
-                f"{2 * self.n_bands} samples are needed. Use longer windows or fewer bands."
-            )
-        flat = windows.reshape(-1, windows.shape[2])
-        present = ~np.isnan(flat[:, 0])
-        features = np.full((len(flat), len(self._channel_feature_names())), np.nan)
-        rows = np.flatnonzero(present)
-        step = max(1, BLOCK_SAMPLES // flat.shape[1])
-        for start in range(0, len(rows), step):
-            block = rows[start : start + step]
-            features[block] = self._channel_features(flat[block])
-        return features.reshape(len(windows), -1)
-
-    def _transform_signals(self, signals: SensorSignals) -> FloatArray:
-        """Return the features of signals that may differ in length, read one after the other."""
-        if not is_same_rate(signals.sampling_rate, self.sampling_rate):
-            raise ValueError(
-                f"Sensor {signals.name!r} has {signals.sampling_rate:g} Hz, but sampling_rate is {self.sampling_rate:g} Hz. "
+                f"Sensor {X.name!r} has {X.sampling_rate:g} Hz, but sampling_rate is {self.sampling_rate:g} Hz. "
                 "Correct sampling_rate, or bring the sensor to this rate with cmvmed.recordings.resample."
             )
-        features = np.full((len(signals), self.n_channels_ * len(self._channel_feature_names())), np.nan)
-        for rows, windows in stacked_by_shape(enumerate(signals), BLOCK_SAMPLES):
+        signals = X if isinstance(X, SensorSignals) else _as_windows(X)
+        n_features = len(self._channel_feature_names())
+        features = np.full((len(signals), self.n_channels_, n_features), np.nan)
+        for rows, stacked in stacked_by_shape(enumerate(signals), BLOCK_SAMPLES):
+            windows = _as_windows(stacked)
+            if windows.shape[1] != self.n_channels_:
+                raise ValueError(f"X has {windows.shape[1]} channels, but the data of fit had {self.n_channels_}.")
             if windows.shape[2] < 2 * self.n_bands:
+                where = signals.place(int(rows[0])) if isinstance(signals, SensorSignals) else f"window {rows[0]}"
                 raise ValueError(
-                    f"The signal of {signals.place(int(rows[0]))} has {windows.shape[2]} samples, too few for {self.n_bands} "
-                    f"frequency bands: at least {2 * self.n_bands} are needed. Leave it out, or use fewer bands."
+                    f"The signal of {where} has {windows.shape[2]} samples, too short for {self.n_bands} frequency bands: at "
+                    f"least {2 * self.n_bands} are needed. Leave it out, use longer windows, or fewer bands."
                 )
-            features[rows] = self.transform(windows)
-        return features
+            found = np.full((*windows.shape[:2], n_features), np.nan)
+            present = ~np.isnan(windows[:, :, 0])
+            found[present] = self._channel_features(windows[present])
+            features[rows] = found
+        return features.reshape(len(signals), -1)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return ``<channel>_<feature>``."""

@@ -32,11 +32,6 @@ class NodeDistances:
             features.append(matrix if whole else matrix[own[has]])
         return cls(place[0].size, tuple(gammas), tuple(nodes), tuple(features))
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all nodes have all views of the graph."""
-        return all(own.size == self.size for own in self.nodes)
-
     def of_points(self, points: Iterable[Matrix], rows: Sequence[IntArray], n_points: int) -> Array:
         """Distances (n_points, m).
 
@@ -53,8 +48,8 @@ class NodeDistances:
 
     def mean(self, squared: Iterable[Array], rows: Sequence[IntArray], n_points: int) -> Array:
         """The mean distances, from the squared distances of each view between the points and the nodes that have it."""
-        if self.is_whole and all(index.size in (0, n_points) for index in rows):
-            return self._mean_of_whole_views(squared, [index.size > 0 for index in rows], n_points)
+        if all(index.size in (0, n_points) for index in rows):
+            return self._mean_of_like_points(squared, [index.size > 0 for index in rows], n_points)
         total, count = np.zeros((2, n_points, self.size))
         for gamma, nodes, between, index in zip(self.gammas, self.nodes, squared, rows, strict=True):
             if index.size and nodes.size:
@@ -72,16 +67,19 @@ class NodeDistances:
         """Number of views of each node, (m,)."""
         return np.bincount(np.concatenate(self.nodes), minlength=self.size)
 
-    def _mean_of_whole_views(self, squared: Iterable[Array], used: Sequence[bool], n_points: int) -> Array:
-        """The mean over views that all points and nodes have; no point has the others."""
-        total, count = np.zeros((n_points, self.size)), sum(used)
-        if count == 0:
-            return np.full_like(total, np.inf)
-        for gamma, between, has_view in zip(self.gammas, squared, used, strict=True):
+    def _mean_of_like_points(self, squared: Iterable[Array], used: Sequence[bool], n_points: int) -> Array:
+        """The mean for points that all have the same views."""
+        total, count = np.zeros((n_points, self.size)), np.zeros(self.size)
+        for gamma, nodes, between, has_view in zip(self.gammas, self.nodes, squared, used, strict=True):
             if has_view:
-                total += (gamma / count) * between
-        if count < len(self.gammas):  # points and nodes do not have the same views
-            np.maximum(total, 2.0 * SAME_POINT * len(self.gammas) / count, out=total)
+                columns = slice(None) if nodes.size == self.size else nodes
+                total[:, columns] += gamma * between
+                count[nodes] += 1.0
+        unlike = np.flatnonzero((count < sum(used)) | (count < self._views_of_nodes))
+        if unlike.size:
+            total[:, unlike] = np.maximum(total[:, unlike], 2.0 * SAME_POINT * len(self.gammas))
+        total /= np.maximum(count, 1.0)
+        total[:, count == 0.0] = np.inf
         return total
 
     def has_view(self) -> list[BoolArray]:

@@ -7,16 +7,17 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from cmvmed.data.row_hashes import numbers_of_equal, row_contents
+from cmvmed.data.row_hashes import numbers_of_equal, numbers_of_joined, row_contents
 from cmvmed.graphs.distances import NodeDistances
 from cmvmed.graphs.search import NearestPairs
+from cmvmed.numerics.kernel_expansions import are_moderate, extend, extended_centers
 from cmvmed.numerics.kernels import row_blocks
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.view_rows import ViewData
 
 RESOLUTION = 1e-7  # of features in units of the median distance; beyond, they are rounding
-ROUNDING_EDGE = 0.118  # keeps common numbers away from the edges of rounding
+ROUNDING_EDGES = (0.118, 0.618)  # of two grids; the first keeps common numbers away from the edges
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,27 @@ class Nodes:
         scale = sparse.diags(1.0 / self.root_degrees)
         return sparse.csr_matrix(scale @ self.adjacency @ scale)
 
+    @property
+    def _joined_views(self) -> Array | None:
+        """All views of the nodes side by side, (m, d), so scaled that squared distances are those of the graph.
+
+        None if some node lacks a view, or if rows are sparse or too large for this.
+        """
+        between = self.between
+        if any(own.shape[0] < self.size or is_sparse(own) for own in between.features):
+            return None
+        scales = np.sqrt(np.array(between.gammas) / len(between.gammas))
+        joined = np.hstack([scale * own for scale, own in zip(scales, between.features, strict=True)])
+        return joined if are_moderate(joined, 1.0) else None
+
     def _blocks(self) -> Iterator[tuple[IntArray, Array]]:
         """Some nodes at a time, with their distances to all nodes."""
+        joined = self._joined_views
+        if joined is not None:
+            every = extended_centers(-1.0, joined)
+            for block in row_blocks(self.size, self.size):
+                yield np.arange(block.start, block.stop), extend(joined[block]) @ every
+            return
         for block in row_blocks(self.size, self.size):
             chosen = np.arange(block.start, block.stop)
             points, rows = [], []
@@ -141,13 +161,15 @@ def find_nodes(views: Sequence[ViewData], indices: Sequence[int], weights: Array
     weights : (n,), sample weights of the training rows
     """
     members = tuple(view.rows for view in views)
-    contents = _contents_of_rows(views, members, weights.size)
     present = np.zeros(weights.size, dtype=bool)
     for own in members:
         present[own] = True
     candidates = np.flatnonzero(present & (weights > 0.0))
     node_of_row = np.full(weights.size, -1)
-    node_of_row[candidates] = numbers_of_equal([contents[row] for row in candidates.tolist()])
+    grids = [_contents_of_rows(views, members, weights.size, edge) for edge in ROUNDING_EDGES]
+    node_of_row[candidates] = numbers_of_joined(
+        *(numbers_of_equal([contents[row] for row in candidates.tolist()]) for contents in grids)
+    )
     _, first = np.unique(node_of_row[candidates], return_index=True)
     place = []
     for own in members:
@@ -159,21 +181,23 @@ def find_nodes(views: Sequence[ViewData], indices: Sequence[int], weights: Array
     return Nodes(tuple(views), tuple(indices), members, tuple(place), present, node_of_row, mass, n_neighbors)
 
 
-def _contents_of_rows(views: Sequence[ViewData], members: Sequence[IntArray], n: int) -> list[tuple[bytes | None, ...]]:
+def _contents_of_rows(
+    views: Sequence[ViewData], members: Sequence[IntArray], n: int, edge: float
+) -> list[tuple[bytes | None, ...]]:
     """For each of the n rows its features in every view, None in a view that it lacks."""
     columns = []
     for view, own in zip(views, members, strict=True):
         column: list[bytes | None] = [None] * n
-        for row, content in zip(own.tolist(), row_contents(_rounded(view)), strict=True):
+        for row, content in zip(own.tolist(), row_contents(_rounded(view, edge)), strict=True):
             column[row] = content
         columns.append(column)
     return list(zip(*columns, strict=True))
 
 
-def _rounded(view: ViewData) -> Matrix:
+def _rounded(view: ViewData, edge: float) -> Matrix:
     """The view's training rows as multiples of the resolution."""
     rows = view.train * (np.sqrt(view.kernel.gamma) / RESOLUTION)
     if is_sparse(rows):
-        rows.data = np.round(rows.data + ROUNDING_EDGE)
+        rows.data = np.round(rows.data + edge)
         return rows
-    return np.asarray(np.round(rows + ROUNDING_EDGE))
+    return np.asarray(np.round(rows + edge))

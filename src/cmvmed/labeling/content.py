@@ -1,4 +1,7 @@
-"""What the page shows of a row: for each view, waveforms, sound, texts, or a table of cells."""
+"""What the page shows of a row: for each view, waveforms, sound, texts, or a table of cells.
+
+Beside them is what helps to find the row again: groups, times, chosen columns, links and pictures.
+"""
 
 import base64
 import io
@@ -6,16 +9,25 @@ import re
 import wave
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.tables.columns import FloatArray, RawTable, read_cells
+from cmvmed.workbench.project_file import ProjectSettings
+from cmvmed.workbench.tables.columns import (
+    FloatArray,
+    RawTable,
+    as_text,
+    column_kind,
+    envelope,
+    missing_cells,
+    read_cells,
+)
+from cmvmed.workbench.tables.recording_rows import WINDOW_COLUMNS
 from cmvmed.workbench.tables.rows import ProjectRows
-from cmvmed.workbench.user_errors import ProjectError
-
-__all__ = ["RowContent"]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 MAX_POINTS = 1200  # of a waveform on the page: a smallest and a largest value for each pixel column
 MAX_TEXT = 20_000  # characters of a text
@@ -26,6 +38,16 @@ FULL_SCALE = 32767
 UNIT = re.compile(r"[\[(]([^\[\]()]{1,12})[\])]\s*$")  # at the end of the name of a column
 MAX_MEDIANS, MIN_LABELS = 4, 2  # classes whose medians are shown, and labels that a median needs
 MIN_RATE = 8000.0  # Hz; browsers refuse sounds of less than about 3000
+PICTURES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+LINKS = ("https://", "http://")
+MAX_PICTURE = 20_000_000  # bytes
+MAX_CELL = 500  # characters of a cell
 
 
 @dataclass(frozen=True)
@@ -129,18 +151,85 @@ class RowContent:
 
     def _signal(self, column: str, row: int) -> dict[str, Any]:
         values, rate = self._waveform(column, row)
-        times, drawn = envelope(values, rate, MAX_POINTS)
+        positions, drawn = envelope(values, MAX_POINTS)
         part: dict[str, Any] = {
             "kind": "sound" if self.is_sound(column) else "series",
             "name": column,
             "unit": unit_of(column),
             "seconds": values.size / rate,
-            "times": _rounded(times),
+            "times": _rounded(positions / rate),
             "values": [None if np.isnan(v) else v for v in _rounded(drawn)],
         }
         if self.is_sound(column):
             part["spectrogram"] = spectrogram_image(values, rate)
         return part
+
+
+def context_columns(rows: ProjectRows, settings: ProjectSettings) -> list[str]:
+    """The columns that ``context`` in [data] names; without it groups, the stretch of a window, and times of no view."""
+    names, chosen = [str(name) for name in rows.table.frame.columns], settings.data.context
+    for name in chosen:
+        if name not in names:
+            raise ProjectError(
+                f"There is no column {name!r}, which context in [data] names.{did_you_mean(name, names)} The columns are "
+                f"{abbreviate(names)}."
+            )
+    if chosen:
+        return list(chosen)
+    used = {column for columns in rows.roles.views.values() for column in columns} | rows.roles.reserved.keys()
+    groups = [column for column, role in rows.roles.reserved.items() if role == "groups"]
+    window = [name for name in names if settings.windows is not None and name in WINDOW_COLUMNS]
+    free = [name for name in names if name not in used and name not in window]
+    times = [name for name in free if column_kind(rows.table.frame[name], rows.table.decimal) == "date"]
+    return [*groups, *window, *times]
+
+
+@dataclass(frozen=True)
+class RowContext:
+    """Cells of chosen columns, row by row.
+
+    Parameters
+    ----------
+    rows : the rows of the project
+    columns : those to show
+    folder : of the data; pictures are files in it
+    """
+
+    rows: ProjectRows
+    columns: list[str]
+    folder: Path
+
+    def cells(self, row: int) -> list[dict[str, Any]]:
+        """Name, text and kind of each cell that is not empty: "text", "link" or "picture"."""
+        found = []
+        for column in self.columns:
+            text = self._text(row, column)
+            if text:
+                is_picture = self._file(text) is not None
+                kind = "picture" if is_picture else "link" if text.startswith(LINKS) else "text"
+                found.append({"name": column, "text": text[:MAX_CELL], "kind": kind})
+        return found
+
+    def picture(self, row: int, column: str) -> tuple[bytes, str]:
+        """The picture that a cell names, and its media type."""
+        file = self._file(self._text(row, column)) if column in self.columns else None
+        if file is None:
+            raise ValueError("There is no such picture.")
+        if file.stat().st_size > MAX_PICTURE:
+            raise ValueError(f"The picture {file.name} is larger than {MAX_PICTURE // 1_000_000} MB.")
+        return file.read_bytes(), PICTURES[file.suffix.lower()]
+
+    def _text(self, row: int, column: str) -> str:
+        cells = self.rows.table.frame[column].iloc[[row]]
+        return "" if missing_cells(cells)[0] else as_text(cells.iloc[0])
+
+    def _file(self, text: str) -> Path | None:
+        """The file of a picture in the folder of the data; None if the cell names none."""
+        if Path(text).suffix.lower() not in PICTURES or text.startswith(LINKS):
+            return None
+        folder = self.folder.resolve()
+        file = (folder / text).resolve()
+        return file if file.is_relative_to(folder) and file.is_file() else None
 
 
 def unit_of(column: str) -> str:
@@ -169,19 +258,6 @@ def playable(values: NDArray[np.float64], rate: float) -> tuple[NDArray[np.float
 
     times = int(np.ceil(MIN_RATE / rate))
     return (values, rate) if times == 1 else (np.asarray(resample_poly(values, times, 1)), rate * times)
-
-
-def envelope(
-    values: NDArray[np.float64], rate: float, n_points: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Times and values of at most ``n_points``: the smallest and the largest value of equal stretches."""
-    n = values.size
-    if n <= n_points:
-        return np.arange(n) / rate, values
-    edges = np.linspace(0, n, n_points // 2 + 1).astype(np.intp)
-    low, high = np.fmin.reduceat(values, edges[:-1]), np.fmax.reduceat(values, edges[:-1])
-    times = np.repeat((edges[:-1] + edges[1:]) / (2.0 * rate), 2)
-    return times, np.stack([low, high], axis=1).ravel()
 
 
 def spectrogram_image(values: NDArray[np.float64], rate: float) -> dict[str, Any] | None:

@@ -13,8 +13,6 @@ from cmvmed.workbench.label_store import CHOSEN_BY
 from cmvmed.workbench.tables.delimited import escaped_cell, restored_cell
 from cmvmed.workbench.tables.row_labels import RANDOM, RANDOM_COLUMN, SUGGESTION_COLUMNS
 
-__all__ = ["EXPORTS", "LabeledRow", "export_rows", "import_rows"]
-
 MAX_MEMBER = 10_000_000  # bytes of a file in an archive
 UNSURE = "unsure"
 RAVEN_COLUMNS = ("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Begin File", "Annotation")

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from cmvmed._parent_process import exit_with_parent
 
-__all__ = ["Learned", "Learner"]
-
 N_SUGGESTED = 40  # rows suggested by each fit; the page asks for the next fit long before they are used up
 Request: TypeAlias = tuple[
     int, list[str | None], list[bool] | None, object

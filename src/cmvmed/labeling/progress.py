@@ -1,19 +1,23 @@
-"""What labels have brought so far: fits of a session, what the last labels changed, and whether more of them help."""
+"""What labels have brought so far: fits of a session, what the last labels changed, and whether more of them help.
 
-from collections.abc import Mapping, Sequence
+Of several people who label: what each said of a row, how often they agree, and where they do not.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.user_errors import plural
-
-__all__ = ["Fitted", "advice", "last_change", "share_interval", "shown_estimate", "why_no_estimate"]
+from cmvmed.pages.formatting import plural, share_interval
+from cmvmed.workbench.label_store import Event
 
 STABLE_CHANGE = 0.01  # share of rows whose class changes by the last labels, when more labels add little
 STABLE_LABELS = 10  # the last labels, or a fifth of all if that is more
+UNNAMED = "(no name)"
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ def shown_estimate(history: Sequence[Fitted]) -> dict[str, Any] | None:
     if not history or history[-1].estimate is None:
         return None
     last = history[-1].estimate
-    low, high = share_interval(last["held_out"], last["n_held_out"], last["level"])
+    low, high = share_interval(last["held_out"] * last["n_held_out"], last["n_held_out"], last["level"])
     found: dict[str, Any] = {**last, "held_out_low": low, "held_out_high": high}
     first = next(fit for fit in history if fit.estimate is not None)
     if first.estimate is not None and last["low"] > first.estimate["high"]:  # intervals without a common value
@@ -63,14 +67,6 @@ def why_no_estimate(counts: Mapping[str, int], problem: str | None, *, is_learni
     return "no label could be held out; label rows of more groups"
 
 
-def share_interval(share: float, n: float, level: float) -> tuple[float, float]:
-    """Wilson's interval: the p with |share - p| ≤ z √(p (1 - p) / n), where z is the (1 + level)/2 quantile of N(0, 1)."""
-    z = NormalDist().inv_cdf((1.0 + level) / 2.0)
-    center = (share + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
-    half = z / (1.0 + z**2 / n) * float(np.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2)))
-    return max(0.0, center - half), min(1.0, center + half)
-
-
 def advice(counts: Mapping[str, int], change: tuple[int, float] | None) -> str:
     """What to do next, in one sentence or two; ``change`` is what the last labels changed."""
     if len(counts) < 2:
@@ -85,3 +81,53 @@ def advice(counts: Mapping[str, int], change: tuple[int, float] | None) -> str:
     if share > STABLE_CHANGE:
         return f"{changed}: more labels still help."
     return f"{changed}: more labels will change little. Review doubtful labels, or stop."
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Rows that two annotators labeled without a review.
+
+    ``kappa`` is Cohen's: (p - e)/(1 - e), with the share p of equal labels and e the share expected by chance.
+    """
+
+    first: str
+    second: str
+    n_rows: int
+    n_equal: int
+    kappa: float | None  # None if both gave all rows the same class
+
+
+def labels_by_annotator(events: Iterable[Event]) -> dict[str, str]:
+    """The last class that each annotator gave a row; what was taken back, and reviews of disagreements, are left out."""
+    events = list(events)
+    undone = {event.undoes for event in events}
+    found: dict[str, str] = {}
+    for event in events:
+        if event.undoes is not None or event.revision in undone or event.chosen_by == "disputed":
+            continue
+        name = event.annotator or UNNAMED
+        if event.label is None:
+            found.pop(name, None)
+        else:
+            found[name] = event.label
+    return found
+
+
+def agreements(rows: Iterable[Mapping[str, str]]) -> list[Agreement]:
+    """Each pair of annotators with rows in common, in the order of their names; ``rows`` are classes by annotator."""
+    pairs: dict[tuple[str, str], Counter[tuple[str, str]]] = {}
+    for labels in rows:
+        for first, second in combinations(sorted(labels), 2):
+            pairs.setdefault((first, second), Counter())[labels[first], labels[second]] += 1
+    return [_agreement(*names, counts) for names, counts in sorted(pairs.items())]
+
+
+def _agreement(first: str, second: str, counts: Counter[tuple[str, str]]) -> Agreement:
+    n, n_equal = counts.total(), sum(count for (a, b), count in counts.items() if a == b)
+    of_first, of_second = Counter[str](), Counter[str]()
+    for (a, b), count in counts.items():
+        of_first[a] += count
+        of_second[b] += count
+    by_chance = sum(of_first[name] * of_second[name] for name in of_first) / n**2
+    kappa = None if by_chance == 1.0 else (n_equal / n - by_chance) / (1.0 - by_chance)
+    return Agreement(first, second, n, n_equal, kappa)

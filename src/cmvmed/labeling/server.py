@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["Guard", "build_app", "new_token", "opening_page"]
-
 MAX_BODY = 64 * 1024  # bytes of a request
 STATIC = {
     "": ("page.html", "text/html; charset=utf-8"),

@@ -12,20 +12,26 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.labeling.annotators import UNNAMED, agreements, labels_by_annotator
-from cmvmed.labeling.content import RowContent
-from cmvmed.labeling.context import RowContext, context_columns
+from cmvmed.labeling.content import RowContent, RowContext, context_columns
 from cmvmed.labeling.exchange import LabeledRow
 from cmvmed.labeling.learner import Learned, Learner
-from cmvmed.labeling.progress import Fitted, advice, last_change, shown_estimate, why_no_estimate
+from cmvmed.labeling.progress import (
+    UNNAMED,
+    Fitted,
+    advice,
+    agreements,
+    labels_by_annotator,
+    last_change,
+    shown_estimate,
+    why_no_estimate,
+)
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench import Project
 from cmvmed.workbench.class_shares import check_ranges, ranges_of, write_ranges
 from cmvmed.workbench.label_store import Conflict, Event, LabelStore
 from cmvmed.workbench.tables.columns import clean_name
 from cmvmed.workbench.tables.row_labels import is_marker, similar_classes
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
-
-__all__ = ["STRATEGIES", "LabelingSession"]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 STRATEGIES = {
     "suggest": "what helps most",

@@ -16,8 +16,6 @@ from cmvmed.labeling.server import build_app, new_token
 from cmvmed.labeling.session import LabelingSession
 from cmvmed.workbench.label_store import LabelStore, labels_path
 
-__all__ = ["answer", "labeling_widget", "widget_source"]
-
 STYLES = ("vendor/uPlot.min.css", "page.css")
 SCRIPTS = ("vendor/uPlot.iife.min.js", "notebook.js", "panels.js", "page.js")
 MODULE_WORDS = re.compile(r"^(import .*|export )", flags=re.MULTILINE)  # of files that are put into one function

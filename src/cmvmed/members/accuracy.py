@@ -119,7 +119,7 @@ class AccuracyEstimate:
             estimate += " Label more rows."
         if self.chosen:
             estimate += (
-                " It rests on the probabilities alone, since the labeled rows were chosen and are not like the others."
+                " It comes from the probabilities alone, because the labeled rows were chosen and differ from others."
             )
         if self.n_random:
             estimate += f" {self.of_random_rows()}"

@@ -10,14 +10,13 @@ judges itself. A tree that lacks a fold's labels sees fewer of their classes; di
 labels that it did see undoes that, and what a draw per class has of unequal classes, too.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn import config_context  # type: ignore[attr-defined]
-from sklearn.tree import ExtraTreeClassifier
+from sklearn.tree import ExtraTreeRegressor
 
 from cmvmed.auto.class_prior import label_share
 from cmvmed.members.contract import MemberInputs, MemberScores
@@ -43,7 +42,7 @@ def fit_forest(inputs: MemberInputs, kind: str) -> MemberScores:
         labels, weights = rows.codes[kept], rows.weights[kept]
         grown = grow_trees(points[rows.index[kept]], labels, weights, n_trees, max_features, int(seed))
         classes = np.unique(labels)
-        own[:, classes] = sum(tree.predict(points) for tree in grown) / n_trees
+        own[:, classes] = sum(tree.predict(points).reshape(inputs.n_rows, -1) for tree in grown) / n_trees
         trees += grown
         codes += [classes] * n_trees
     present = np.any([np.isin(np.arange(inputs.n_rows), view.rows) for view in views], axis=0)[:, None]
@@ -60,19 +59,19 @@ def fit_forest(inputs: MemberInputs, kind: str) -> MemberScores:
 def grow_trees(
     points: Matrix, codes: IntArray, weights: Array, n_trees: int, max_features: str | int, seed: int
 ) -> list[Any]:
-    """The attributes ``tree_`` of ``ExtraTreesClassifier(n_trees, max_features=max_features, random_state=seed)``, to the bit.
+    """The attributes ``tree_`` of ``ExtraTreesRegressor(n_trees, max_features=max_features, random_state=seed)``, to the bit.
 
-    Rows and labels are checked once, not for each tree, which takes longer than to grow a tree from a hundred labels.
+    It is fitted to a column for each class, of which the mean squared error is the Gini impurity. A classifier grows the same
+    trees, but for ties of splits, and checks the labels for each of them, which takes longer than to grow one from few labels.
     """
     seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=n_trees)
     points = points.tocsc() if is_sparse(points) else points
+    is_class = (codes[:, None] == np.unique(codes)).astype(np.float64)
     given = None if (weights == 1.0).all() else weights  # the same, and not checked again
-    with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):
-        # that classes with few labels each might be numbers to regress
-        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+    with config_context(skip_parameter_validation=True, assume_finite=True):
         return [
-            ExtraTreeClassifier(max_features=max_features, random_state=int(own))
-            .fit(points, codes, sample_weight=given, check_input=False)
+            ExtraTreeRegressor(max_features=max_features, random_state=int(own))
+            .fit(points, is_class, sample_weight=given, check_input=False)
             .tree_
             for own in seeds
         ]

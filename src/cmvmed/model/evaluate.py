@@ -1,28 +1,29 @@
-"""The evaluation of a model: the members' logits of new rows, in which each kernel value and each distance is computed once.
+"""The evaluation of a model: the logits of new rows, in which each kernel value and each distance is computed once.
 
-The consensus and the other members compare a row with training rows by kernels and graphs, several of them with the same rows.
-Their coefficients are put side by side, so that a block of rows is scaled and compared once for all of them. What has no
-such form, as sparse rows or given kernels, is scored term by term.
+The consensus and the other members compare a row with training rows by kernels, graphs and trees, several of them with the
+same rows. For rows that have the same views their logits are one sum of terms, put together once for all members
+(:class:`FusedSum`): a block of rows is scaled and compared once for all of them. Sparse rows, given kernels and rows with
+views that few others have are scored term by term.
 
-In single precision only kernels are: the distances of the nearest of many rows often differ by less than it resolves.
+In single precision only kernels are, if that is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from cmvmed.model.forests import ForestSum
 from cmvmed.model.graph_means import GraphMeans
-from cmvmed.model.row_forms import RowForms, same_arrays
+from cmvmed.model.row_forms import RowForms
 from cmvmed.model.terms import Centers, Present, Term
 from cmvmed.numerics.kernel_expansions import (
-    BLOCK_ROWS,
     MAX_SUM,
     FormedRows,
     KernelExpansion,
-    KernelSum,
     blocks_of_rows,
     kernel_sum,
 )
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
     from cmvmed.model.graph_votes import GraphVote
 
 MAX_LOGIT = 1e305  # logits of a temperature near zero are larger than sums of kernels may be; a few can still be added
+SCALED_ROWS = 512  # scaled at a time, and led through trees
+MAX_UNSURE = (
+    0.25  # share of rows that are searched twice, above which those that follow are searched in double precision only
+)
+ROWS_OF_PATTERN = 256  # from which on a sum of their own pays for rows that have the same views
+MAX_PATTERNS = 8  # such sums that are kept
+
+Pattern: TypeAlias = tuple[bool, ...]  # which views some rows have
 
 
 class Evaluator:
@@ -45,25 +54,73 @@ class Evaluator:
         if model.pool is not None:
             weights, offset = model.pool.weights, model.pool.offset
         self.constant = offset + weights @ np.stack([own.offset for own in model.members])
-        found: dict[tuple[Any, ...], Function] = {}  # members with the same divisor become one function
-        for j, (weight, member) in enumerate(zip(weights, model.members, strict=True)):
-            if weight != 0.0:
-                views = tuple(term.views for term in member.terms)
-                key = (member.rule, {"sum": (), "root": views, "mean": j}[member.rule])
-                function = found.setdefault(key, Function([], member))
-                function.terms.extend(weighted_terms(member, weight * member.scale))
-        self._sums = FusedSums(list(found.values()), model.n_classes, dtype)
+        self._members = [
+            (float(weight * own.scale), own)
+            for weight, own in zip(weights, model.members, strict=True)
+            if weight != 0.0
+        ]
+        self._dtype = dtype
+        self._sums: dict[Pattern, FusedSum] = {}
+        self._n_rows: Counter[Pattern] = Counter({tuple(model.known_views): ROWS_OF_PATTERN})  # seen so far
 
     def logits(self, matrices: Sequence[Matrix], usable: Present) -> Array:
         """(n, K), of rows given by view, with which rows have which view."""
-        return np.asarray(self._sums.values(matrices, usable).sum(axis=0) + self.constant)
+        n = matrices[0].shape[0]
+        logits = np.empty((n, self.constant.size))
+        if any(is_sparse(matrix) for matrix in matrices):
+            logits[:] = self._term_by_term(matrices, usable)
+        else:
+            others = []
+            for pattern, rows in _by_pattern(usable, n):
+                fused = self.sum_of(pattern, n if rows is None else rows.size)
+                if fused is None:
+                    others.append(np.arange(n) if rows is None else rows)
+                elif rows is None:
+                    logits[:] = fused.values(matrices)
+                else:
+                    logits[rows] = fused.values([matrix[rows] for matrix in matrices])
+            if others:
+                left = np.concatenate(others)
+                here, has = [matrix[left] for matrix in matrices], [own[left] for own in usable]
+                logits[left] = self._term_by_term(here, has)
+        logits += self.constant
+        return logits
+
+    def sum_of(self, pattern: Pattern, n_rows: int) -> FusedSum | None:
+        """The sum for rows that have these views, None unless there were enough of them."""
+        self._n_rows[pattern] += n_rows
+        if pattern not in self._sums:
+            if self._n_rows[pattern] < ROWS_OF_PATTERN or len(self._sums) >= MAX_PATTERNS:
+                return None
+            self._sums[pattern] = FusedSum(self._terms_of(pattern), pattern, self.constant.size, self._dtype)
+        return self._sums[pattern]
+
+    def _terms_of(self, pattern: Pattern) -> list[tuple[float, Term]]:
+        """The terms of all members with their factors, for rows that have these views."""
+        has = [np.array([own]) for own in pattern]
+        return [
+            (factor, term)
+            for scale, member in self._members
+            for factor, term in weighted_terms(member, scale / float(member.divisor(has)[0]))
+            if any(pattern[view] for view in term.needs)
+        ]
+
+    def _term_by_term(self, matrices: Sequence[Matrix], usable: Present) -> Array:
+        return np.asarray(sum(_member_values(own, scale, matrices, usable) for scale, own in self._members))
 
 
 def member_logits(members: Sequence[Member], matrices: Sequence[Matrix], usable: Present) -> Array:
     """z (members, n, K) of each member alone."""
-    functions = [Function(weighted_terms(own, own.scale), own) for own in members]
-    values = FusedSums(functions, members[0].offset.size).values(matrices, usable)
-    return values + np.stack([own.offset for own in members])[:, None]
+    return np.stack([_member_values(own, own.scale, matrices, usable) + own.offset for own in members])
+
+
+def _member_values(member: Member, scale: float, matrices: Sequence[Matrix], usable: Present) -> Array:
+    """The sum of a member's terms (n, K), times a factor, over the divisor."""
+    values = np.zeros((matrices[0].shape[0], member.offset.size))
+    for factor, term in weighted_terms(member, scale):
+        values += factor * term.scores(matrices, usable)
+    values /= member.divisor(usable)[:, None]
+    return values
 
 
 def weighted_terms(member: Member, factor: float) -> list[tuple[float, Term]]:
@@ -72,188 +129,95 @@ def weighted_terms(member: Member, factor: float) -> list[tuple[float, Term]]:
     return [(float(factor * weight), term) for weight, term in pairs if weight != 0.0 and term.needs]
 
 
-class Function(NamedTuple):
-    """K values: a sum of terms, each times a factor, over the divisor of a member."""
-
-    terms: list[tuple[float, Term]]
-    member: Member
-
-    def views(self) -> set[int]:
-        """Of all terms of the member."""
-        return {view for term in self.member.terms for view in term.views}
-
-    def divisor_views(self) -> set[int]:
-        """The views on which the divisor depends."""
-        if self.member.rule == "mean":
-            return {view for _, term in self.terms for view in term.views}
-        return self.views() if self.member.rule == "root" else set()
+def _by_pattern(present: Present, n: int) -> list[tuple[Pattern, IntArray | None]]:
+    """The patterns of views that occur, and the rows of each; None for all rows."""
+    if n == 0:
+        return []
+    first = tuple(bool(own[0]) for own in present)
+    if n == 1 or all(own.all() if has else not own.any() for own, has in zip(present, first, strict=True)):
+        return [(first, None)]
+    patterns, number = np.unique(np.stack(present, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(number.ravel(), kind="stable")
+    rows = np.split(order, np.cumsum(np.bincount(number.ravel()))[:-1])
+    return [(tuple(pattern.tolist()), own) for pattern, own in zip(patterns, rows, strict=True)]
 
 
-class _Part(NamedTuple):
-    """A term of a function."""
+class FusedSum:
+    """A sum of terms, each times a factor, over rows that have the same views: each form of the rows is computed once."""
 
-    function: int
-    factor: float
-    term: Term
-
-
-class _FormSum(NamedTuple):
-    """All kernel expansions in rows of one form, as one sum with K columns for each of the functions."""
-
-    form: int
-    functions: list[int]
-    sum: KernelSum
-
-
-class _FormedForest(NamedTuple):
-    """A forest of a function, with the form of the rows of each of its views."""
-
-    function: int
-    factor: float
-    term: Forest
-    forms: list[int]
-
-    def scores(self, rows: Sequence[FormedRows], n: int) -> Array:
-        """(n, K), of rows that have all views."""
-        points = [rows[form].points for form in self.forms]
-        used = [
-            own if columns.size == own.shape[1] else own[:, columns]
-            for own, columns in zip(points, self.term.columns, strict=True)
-        ]
-        return self.term.of_points(used, [np.ones(n, dtype=bool)] * len(used))
-
-
-class FusedSums:
-    """Functions of rows that share what they compute."""
-
-    def __init__(self, functions: Sequence[Function], n_classes: int, dtype: type = np.float64) -> None:
-        self.functions, self.n_classes = functions, n_classes
+    def __init__(
+        self, terms: Sequence[tuple[float, Term]], pattern: Pattern, n_classes: int, dtype: type = np.float64
+    ) -> None:
+        self.terms, self.n_classes, self._pattern = terms, n_classes, pattern
         self.forms = RowForms()
         self.graphs: list[GraphMeans] = []
-        self._expansions: dict[int, list[tuple[int, KernelExpansion]]] = {}  # by form, those of each function
-        self._graph_parts: list[_Part] = []
-        self._forests: list[_FormedForest] = []
-        self._parts = [_Part(i, *own) for i, function in enumerate(functions) for own in function.terms]
-        self._others = [part for part in self._parts if not part.term.join(self, part.function, part.factor)]
-        self.kernels = [_form_sum(form, own, dtype) for form, own in self._expansions.items()]
+        self._expansions: dict[int, list[KernelExpansion]] = {}  # by form
+        self._forests: list[tuple[float, Forest, list[int]]] = []
+        self._others = [
+            (factor, term)
+            for factor, term in terms
+            if not (all(pattern[view] for view in term.views) and term.join(self, factor))
+        ]
+        self.kernels = {form: kernel_sum(own, dtype) for form, own in self._expansions.items()}
         for graphs in self.graphs:
             graphs.prepare()
-        self._views = sorted(self.forms.views | {view for own in functions for view in own.divisor_views()})
-        everything = [np.ones(1, dtype=bool)] * (
-            1 + max((view for own in functions for view in own.views()), default=0)
-        )
-        self._divisors = np.stack([own.member.divisor(everything) for own in functions])[:, :, None]
-        largest = max((abs(factor) for own in functions for factor, _ in own.terms), default=1.0)
-        self._limit = min(MAX_SUM * max(largest, 1.0), MAX_LOGIT)
+        self._forest = ForestSum(self._forests) if self._forests else None
+        self._limit = min(MAX_SUM * max([1.0, *(abs(factor) for factor, _ in terms)]), MAX_LOGIT)
 
-    def add_expansion(self, function: int, rows: Centers, expansion: KernelExpansion) -> None:
-        """Add a kernel expansion in the form of some rows to a function."""
-        form = self.forms.number(rows.view, rows.preprocessor)
-        self._expansions.setdefault(form, []).append((function, expansion))
+    def add_expansion(self, rows: Centers, expansion: KernelExpansion) -> None:
+        """Add a kernel expansion in the form of some rows."""
+        self._expansions.setdefault(self.forms.number(rows.view, rows.preprocessor), []).append(expansion)
 
-    def add_graph(self, function: int, factor: float, graph: GraphVote) -> None:
-        """Add a graph of dense rows to a function, searched together with those of the same size."""
+    def add_graph(self, factor: float, graph: GraphVote) -> None:
+        """Add a graph of dense rows, searched together with those of the same size."""
         together = next((known for known in self.graphs if known.fits(graph)), None)
         if together is None:
             together = GraphMeans(graph)
             self.graphs.append(together)
-        together.add(function, factor, graph, self.forms)
-        self._graph_parts.append(_Part(function, factor, graph))
+        together.add(factor, graph, self.forms)
 
-    def add_forest(self, function: int, factor: float, forest: Forest) -> None:
-        """Add a forest to a function."""
+    def add_forest(self, factor: float, forest: Forest) -> None:
+        """Add a forest."""
         views = zip(forest.views, forest.preprocessors, strict=True)
-        forms = [self.forms.number(view, preprocessor) for view, preprocessor in views]
-        self._forests.append(_FormedForest(function, factor, forest, forms))
+        self._forests.append((factor, forest, [self.forms.number(view, preprocessor) for view, preprocessor in views]))
 
-    def values(self, matrices: Sequence[Matrix], present: Present) -> Array:
-        """Values (functions, n, K) of rows given by view, with which rows have which view."""
+    def values(self, matrices: Sequence[Matrix]) -> Array:
+        """(n, K), of rows given by view."""
         n = matrices[0].shape[0]
-        values = np.zeros((len(self.functions), n, self.n_classes))
-        complete = self._are_complete(present)
-        others = self._others
-        if any(is_sparse(matrix) for matrix in matrices):
-            others = self._parts
-        elif self.kernels or self.graphs or self._forests:
-            work = [graphs.workspace(min(n, BLOCK_ROWS)) for graphs in self.graphs]
-            with np.errstate(over="ignore", invalid="ignore"):  # reported by the kernel, with the view's name
-                for rows, are_complete in self._blocks(present, n):
-                    here, has = [matrix[rows] for matrix in matrices], [own[rows] for own in present]
-                    values[:, rows] = self._block(here, has, work, complete=are_complete)
-        for function, factor, term in others:
-            values[function] += factor * term.scores(matrices, present)
-        values /= self._divisors if complete else self._divisors_of(present)
+        values, unsure = np.zeros((n, self.n_classes)), np.zeros((len(self.graphs), n), dtype=bool)
+        with np.errstate(over="ignore", invalid="ignore"):  # reported by the kernel, with the view's name
+            for rows in blocks_of_rows(n, SCALED_ROWS) if self.forms else ():
+                unsure[:, rows] = self._add(values[rows], [own[rows] for own in matrices], unsure[:, : rows.start])
+            for graphs, doubtful in zip(self.graphs, unsure, strict=True):
+                again = np.flatnonzero(doubtful)
+                for part in blocks_of_rows(again.size, SCALED_ROWS):
+                    formed = [FormedRows(own) for own in self.forms.of([matrix[again[part]] for matrix in matrices])]
+                    values[again[part]] += graphs.means(formed)
+        present = [np.full(n, own) for own in self._pattern] if self._others else []
+        for factor, term in self._others:
+            values += factor * term.scores(matrices, present)
         return values
 
-    def _blocks(self, present: Present, n: int) -> Iterator[tuple[slice | IntArray, bool]]:
-        """Some rows at a time, and whether they have all views: first those that do, which are compared faster."""
-        if self._are_complete(present):
-            yield from ((rows, True) for rows in blocks_of_rows(n))
-            return
-        has_all = np.logical_and.reduce([present[view] for view in self._views])
-        for chosen, complete in ((np.flatnonzero(has_all), True), (np.flatnonzero(~has_all), False)):
-            yield from ((chosen[rows], complete) for rows in blocks_of_rows(chosen.size))
+    def _add(self, values: Array, matrices: list[Matrix], before: BoolArray) -> BoolArray:
+        """Add to some rows what is computed together; in which graphs (graphs, n) they are to be searched again.
 
-    def _are_complete(self, present: Present) -> bool:
-        return all(present[view].all() for view in self._views)
-
-    def _divisors_of(self, present: Present) -> Array:
-        """(functions, n, 1)."""
-        return np.stack([own.member.divisor(present) for own in self.functions])[:, :, None]
-
-    def _block(self, matrices: list[Matrix], present: list[BoolArray], work: list[Array], *, complete: bool) -> Array:
-        """The sums over kernels and graphs, (functions, n, K)."""
-        n, K = matrices[0].shape[0], self.n_classes
-        index = None if complete else {view: np.flatnonzero(present[view]) for view in self.forms.views}
-        rows, values = self.forms.of(matrices, index), np.zeros((len(self.functions), n, K))
-        for form, functions, summed in self.kernels:
-            chosen = slice(None) if index is None else index[self.forms.view(form)]
-            self._add(values, functions, summed.of_rows(rows[form]), chosen)
-        if not np.abs(values).max(initial=0.0) <= self._limit:  # or NaN
-            for form, _, summed in self.kernels:
-                summed.checked(summed.of_rows(rows[form]), self._limit)
-        if complete:
-            for graphs, room in zip(self.graphs, work, strict=True):
-                self._add(values, graphs.functions, graphs.means(rows, n, room), slice(None))
-            for forest in self._forests:
-                values[forest.function] += forest.factor * forest.scores(rows, n)
-        else:
-            for function, factor, term in [*self._graph_parts, *(forest[:3] for forest in self._forests)]:
-                values[function] += factor * term.scores(matrices, present)
-        return values
-
-    def _add(self, values: Array, functions: Sequence[int], own: Array, rows: IntArray | slice) -> None:
-        """Add to the functions of some rows what has K columns for each of them."""
-        for i, function in enumerate(functions):
-            values[function, rows] += own[:, i * self.n_classes : (i + 1) * self.n_classes]
-
-
-def _form_sum(form: int, expansions: Sequence[tuple[int, KernelExpansion]], dtype: type) -> _FormSum:
-    """The functions side by side, those of the same kernel functions with one expansion."""
-    functions = sorted({function for function, _ in expansions})
-    merged: list[KernelExpansion] = []
-    for function, expansion in expansions:
-        wide = _at_column(functions.index(function), len(functions), expansion)
-        same = next((i for i, known in enumerate(merged) if _same_kernel_functions(known, wide)), None)
-        if same is None:
-            merged.append(wide)
-        else:
-            known = merged[same]
-            coefficients, constant = known.coefficients + wide.coefficients, known.constant + wide.constant
-            merged[same] = known._replace(coefficients=coefficients, constant=constant)
-    return _FormSum(form, functions, kernel_sum(merged, dtype))
-
-
-def _at_column(position: int, n: int, expansion: KernelExpansion) -> KernelExpansion:
-    """An expansion of K functions as one of n K functions, of which the others are zero."""
-    kernel, centers, coefficients, constant = expansion
-    p, K = coefficients.shape
-    wide, constants = np.zeros((p, n, K)), np.zeros((n, K))
-    wide[:, position], constants[position] = coefficients, constant
-    return KernelExpansion(kernel, centers, wide.reshape(p, n * K), constants.ravel())
-
-
-def _same_kernel_functions(first: KernelExpansion, second: KernelExpansion) -> bool:
-    return (first.kernel.kind, first.kernel.gamma) == (second.kernel.kind, second.kernel.gamma) and same_arrays(
-        first.centers, second.centers
-    )
+        ``before`` says that of earlier rows, the last of which tell whether single precision pays.
+        """
+        points, unsure = self.forms.of(matrices), np.zeros((len(self.graphs), len(values)), dtype=bool)
+        screen = not before[:, -SCALED_ROWS:].mean() > MAX_UNSURE if before.size else True
+        for part in blocks_of_rows(len(values)):
+            rows, own = [FormedRows(form[part]) for form in points], values[part]
+            for form, kernels in self.kernels.items():
+                own += kernels.of_rows(rows[form])
+            if not np.abs(own).max(initial=0.0) <= self._limit:  # or NaN
+                for form, kernels in self.kernels.items():
+                    kernels.checked(kernels.of_rows(rows[form]), self._limit)
+            for graphs, doubtful in zip(self.graphs, unsure, strict=True):
+                if screen and graphs.can_screen:
+                    sums, doubtful[part] = graphs.screened(rows)
+                    own += sums
+                else:
+                    own += graphs.means(rows)
+        if self._forest is not None:
+            values += self._forest.scores(points)
+        return unsure

@@ -19,7 +19,7 @@ from cmvmed.numerics.pickled_fields import PickledByFields
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
 if TYPE_CHECKING:
-    from cmvmed.model.evaluate import FusedSums
+    from cmvmed.model.evaluate import FusedSum
     from cmvmed.model.formulas import Formulas, Tensor
 
 
@@ -99,13 +99,12 @@ class Expansion(PickledByFields):
         scores = self.scores(matrices, present)
         return lambda has: np.where(has[self.view][:, None], scores, 0.0)
 
-    def join(self, sums: FusedSums, function: int, factor: float) -> bool:
-        """Add the term to sums of kernel functions; False if it is none of dense rows."""
+    def join(self, sums: FusedSum, factor: float) -> bool:
+        """Add the term to a sum of kernel functions; False if it is none of dense rows."""
         if self.expansion is None:
             return False
         kernel, centers, coefficients, constant = self.expansion
-        scaled = KernelExpansion(kernel, centers, factor * coefficients, factor * constant)
-        sums.add_expansion(function, self.rows, scaled)
+        sums.add_expansion(self.rows, KernelExpansion(kernel, centers, factor * coefficients, factor * constant))
         return True
 
     def smaller(self, fewer: FewerRows) -> Expansion:

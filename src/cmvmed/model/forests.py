@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log1p
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,12 @@ from cmvmed.model.terms import Centers, FewerRows, Present, are_finite, are_indi
 from cmvmed.numerics.kernel_expansions import blocks_of_rows
 from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.pickled_fields import PickledByFields
-from cmvmed.numerics.trees import LARGEST, Trees, trees_of_forest
+from cmvmed.numerics.trees import LARGEST, Trees, joined, trees_of_forest
 from cmvmed.numerics.types import Array, IntArray, Matrix, Single
 from cmvmed.views.view_rows import ViewPreprocessor
 
 if TYPE_CHECKING:
-    from cmvmed.model.evaluate import FusedSums
+    from cmvmed.model.evaluate import FusedSum
     from cmvmed.model.formulas import Formulas, Tensor
 
 NUMBERS_AT_A_TIME = 2**21  # of filled rows
@@ -92,12 +93,9 @@ class Forest(PickledByFields):
 
     def _logs(self, rows: Single, has: Present) -> Array:
         """The scores of filled rows."""
-        votes, s = self.trees.mean_votes(rows), self.smoothing
-        votes += s / votes.shape[1]
-        votes /= 1.0 + s
-        np.log(votes, out=votes)
-        votes[~np.logical_or.reduce(has)] = 0.0
-        return votes
+        scores = log_votes(self.trees.mean_votes(rows), self.smoothing)
+        scores[~np.logical_or.reduce(has)] = 0.0
+        return scores
 
     def given_views(self, matrices: Sequence[Matrix], present: Present) -> Callable[[Present], Array]:
         """The scores of these rows as a function of the views that they are taken to have."""
@@ -108,9 +106,9 @@ class Forest(PickledByFields):
 
         return scores
 
-    def join(self, sums: FusedSums, function: int, factor: float) -> bool:
-        """Add the term to sums that scale rows once for all terms."""
-        sums.add_forest(function, factor, self)
+    def join(self, sums: FusedSum, factor: float) -> bool:
+        """Add the term to the forests whose trees are compared together."""
+        sums.add_forest(factor, self)
         return True
 
     def smaller(self, fewer: FewerRows) -> Forest:
@@ -153,6 +151,42 @@ class Forest(PickledByFields):
             type(self.smoothing) is float and 0.0 < self.smoothing < np.inf,
             "the smoothing of a forest is not a number above 0",
         )
+
+
+class ForestSum:
+    """A sum of forests over rows that have all views, whose trees are compared together."""
+
+    def __init__(self, forests: Sequence[tuple[float, Forest, list[int]]]) -> None:
+        """Of factors, forests and the forms of the rows of their views."""
+        used: dict[int, IntArray] = {}  # columns by form
+        for _, forest, forms in forests:
+            for form, own in zip(forms, forest.columns, strict=True):
+                used[form] = np.union1d(used[form], own) if form in used else own
+        self._used = used
+        start = dict(zip(used, np.cumsum([0, *(own.size for own in used.values())]), strict=False))
+        columns = [
+            np.concatenate(
+                [
+                    start[form] + np.searchsorted(used[form], own)
+                    for form, own in zip(forms, forest.columns, strict=True)
+                ]
+            )
+            for _, forest, forms in forests
+        ]
+        self._trees = joined([forest.trees for _, forest, _ in forests], columns)
+        ends = np.cumsum([0, *(forest.trees.n_trees for _, forest, _ in forests)])
+        owners = zip(forests, pairwise(ends), strict=True)
+        self._parts = [(factor, forest.smoothing, slice(*part)) for (factor, forest, _), part in owners]
+
+    def scores(self, points: Sequence[Array]) -> Array:
+        """(n, K), of rows in each form."""
+        rows = [_columns_of(points[form], own).T for form, own in self._used.items()]
+        columns = np.minimum(np.maximum(np.concatenate(rows), -LARGEST), LARGEST).astype(np.float32)
+        numbers = self._trees.numbers(columns)
+        logs = [
+            factor * log_votes(self._trees.mean_of(numbers[own]), smoothing) for factor, smoothing, own in self._parts
+        ]
+        return np.asarray(sum(logs))
 
 
 def filled(points: Sequence[Matrix], present: Present, fill: Sequence[Array]) -> Single:

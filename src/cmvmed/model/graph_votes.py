@@ -20,7 +20,7 @@ from cmvmed.numerics.pickled_fields import PickledByFields
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
 if TYPE_CHECKING:
-    from cmvmed.model.evaluate import FusedSums
+    from cmvmed.model.evaluate import FusedSum
     from cmvmed.model.formulas import Formulas, Tensor
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -73,11 +73,16 @@ class GraphVote(PickledByFields):
         return NodeDistances.of([own.rows for own in self.centers], self.place, self.gammas)
 
     @cached_property
+    def n_views(self) -> IntArray:
+        """How many of the views each node has, (m,)."""
+        return np.asarray(np.sum([place >= 0 for place in self.place], axis=0))
+
+    @cached_property
     def is_dense(self) -> bool:
-        """Whether distances are those of moderate features in dense matrices, and all nodes have all views of the graph."""
+        """Whether distances are those of moderate features in dense matrices."""
         return (
             self.size > 0
-            and self.distances.is_whole
+            and bool(self.n_views.all())
             and all(
                 not is_sparse(own.rows) and are_moderate(own.rows, gamma)
                 for own, gamma in zip(self.centers, self.gammas, strict=True)
@@ -119,10 +124,10 @@ class GraphVote(PickledByFields):
 
         return vote
 
-    def join(self, sums: FusedSums, function: int, factor: float) -> bool:
-        """Add the term to the graphs that are searched together; False unless rows are dense and nodes have all views."""
+    def join(self, sums: FusedSum, factor: float) -> bool:
+        """Add the term to the graphs that are searched together; False unless rows are dense."""
         if self.is_dense:
-            sums.add_graph(function, factor, self)
+            sums.add_graph(factor, self)
         return self.is_dense
 
     def smaller(self, fewer: FewerRows) -> GraphVote:

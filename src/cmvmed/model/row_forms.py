@@ -1,12 +1,11 @@
 """The forms of new rows: the rows of one view with one scaling, each computed once for all that compares rows in it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from cmvmed.numerics.kernel_expansions import FormedRows
-from cmvmed.numerics.types import Array, IntArray, Matrix
+from cmvmed.numerics.types import Array, Matrix
 from cmvmed.views.preprocessing import Imputation, Scaling
 from cmvmed.views.view_rows import ViewPreprocessor
 
@@ -18,14 +17,8 @@ class RowForms:
         self._forms: list[tuple[int, ViewPreprocessor]] = []
         self._wider: dict[int, int] = {}  # by form, the same with the widest clip
 
-    @property
-    def views(self) -> set[int]:
-        """Of all forms."""
-        return {view for view, _ in self._forms}
-
-    def view(self, form: int) -> int:
-        """That of a form."""
-        return self._forms[form][0]
+    def __len__(self) -> int:
+        return len(self._forms)
 
     def number(self, view: int, preprocessor: ViewPreprocessor) -> int:
         """The number of a form, which is a new one unless an equal form is known."""
@@ -44,15 +37,15 @@ class RowForms:
                 self._wider[i] = max(wider, key=lambda j: self._forms[j][1].scaling.clip)
         return len(self._forms) - 1
 
-    def of(self, matrices: Sequence[Matrix], rows: Mapping[int, IntArray] | None) -> list[FormedRows]:
-        """The rows of each form; ``rows`` says by view which rows have it, None if all have all views."""
-        found: dict[int, FormedRows] = {}
+    def of(self, matrices: Sequence[Matrix]) -> list[Array]:
+        """The rows in each form."""
+        found: dict[int, Array] = {}
         for i, (view, preprocessor) in enumerate(self._forms):
             if i not in self._wider:
-                own = matrices[view] if rows is None else matrices[view][rows[view]]
-                found[i] = FormedRows(preprocessor.transform(own))
+                # sums in another order would differ in the last digit
+                found[i] = np.ascontiguousarray(preprocessor.transform(matrices[view]))
         for i, wider in self._wider.items():
-            found[i] = FormedRows(self._forms[i][1].scaling.clipped(found[wider].points))
+            found[i] = self._forms[i][1].scaling.clipped(found[wider])
         return [found[i] for i in range(len(self._forms))]
 
 

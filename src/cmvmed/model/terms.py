@@ -20,7 +20,7 @@ from cmvmed.views.preprocessing import Imputation
 from cmvmed.views.view_rows import ViewPreprocessor
 
 if TYPE_CHECKING:
-    from cmvmed.model.evaluate import FusedSums
+    from cmvmed.model.evaluate import FusedSum
     from cmvmed.model.formulas import Formulas, Tensor
 
 Present: TypeAlias = Sequence[BoolArray]  # per view, which rows have it
@@ -99,8 +99,8 @@ class Term(Protocol):
     def given_views(self, matrices: Sequence[Matrix], present: Present) -> Callable[[Present], Array]:
         """The scores of these rows as a function of the views that they are taken to have, some of those present."""
 
-    def join(self, sums: FusedSums, function: int, factor: float) -> bool:
-        """Add the term, times a factor, to a function of sums that share what they compute; False if it cannot share."""
+    def join(self, sums: FusedSum, factor: float) -> bool:
+        """Add the term, times a factor, to a sum of terms that share what they compute; False if it cannot share."""
 
     def compared(self) -> Iterator[tuple[Matrix, IntArray]]:
         """The tables of training rows, and which of their rows, that its formula compares new rows with."""
@@ -126,7 +126,10 @@ def covers(term: Term, present: Present) -> BoolArray:
     """Which rows have one of the views that a term needs, (n,)."""
     if not term.needs:
         return np.zeros(present[0].size, dtype=bool)
-    return np.asarray(np.any([present[view] for view in term.needs], axis=0))
+    found = present[term.needs[0]]
+    for view in term.needs[1:]:
+        found = found | present[view]
+    return found
 
 
 def check_that(fits: bool, what: str) -> None:

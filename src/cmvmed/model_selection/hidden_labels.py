@@ -11,8 +11,6 @@ from sklearn.utils import check_random_state, check_scalar
 
 from cmvmed.data.labels import Labels, read_labels
 
-__all__ = ["hide_labels"]
-
 
 def hide_labels(
     y: object,

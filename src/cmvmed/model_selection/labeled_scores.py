@@ -13,8 +13,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from cmvmed.data.labels import labeled_part
 
-__all__ = ["labeled_scorer"]
-
 
 def labeled_scorer(scoring: object = "accuracy", unlabeled: object = -1) -> Callable[..., Any]:
     """Make a scorer that leaves the unlabeled rows out.

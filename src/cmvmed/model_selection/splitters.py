@@ -14,8 +14,6 @@ from cmvmed._warnings import warn_user
 from cmvmed.data.groups import read_groups
 from cmvmed.data.labels import Labels, read_labels
 
-__all__ = ["SemiSupervisedKFold", "SemiSupervisedShuffleSplit"]
-
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _DEFAULT_TEST_FRACTION = 0.1  # as in scikit-learn's ShuffleSplit
@@ -205,16 +203,16 @@ def _group_folds(labels: Labels, groups: NDArray[np.intp], splitter: StratifiedG
     n_tested = int(may_be_tested.sum())
     if n_tested < splitter.n_splits:
         raise ValueError(
-            f"n_splits={splitter.n_splits} is more than the {n_tested} groups that can be held out: those with labels, none "
-            "of which alone has the labels of a class. Take fewer splits, or label rows in more groups."
+            f"n_splits={splitter.n_splits} is too large: of the groups with labels, only {n_tested} can be held out, because a "
+            "group that alone has the labels of a class must stay in training. Take fewer splits, or label rows in more groups."
         )
     testable = labels.labeled[may_be_tested[groups[labels.labeled]]]
     folds = splitter.split(testable, labels.codes[testable], groups[testable])
     held_out = [_leaving_every_class(np.unique(groups[testable[fold]]), table) for _, fold in folds]
     if any(held.size == 0 for held in held_out):
         raise ValueError(
-            f"With n_splits={splitter.n_splits} a test fold would hold no group, as every class must keep labels in training. "
-            "Take fewer splits, or label rows in more groups."
+            f"With n_splits={splitter.n_splits} a test fold would have no groups, because every class must keep labels in "
+            "training. Take fewer splits, or label rows in more groups."
         )
     never = int(table.any(axis=1).sum()) - sum(held.size for held in held_out)
     if never:
@@ -240,8 +238,8 @@ def _testable_rows(labels: Labels) -> NDArray[np.intp]:
     single = labels.counts == 1
     if single.all():
         raise ValueError(
-            f"Each of the {labels.n_classes} classes has one label only, so no labeled row can be held out for a "
-            "test: its class would be unknown in training. Label at least two rows of a class."
+            f"Each of the {labels.n_classes} classes has only one label, so no row can be tested: its class would be missing "
+            "in training. Label at least two rows of a class."
         )
     if single.any():
         warnings.warn(

@@ -25,6 +25,7 @@ N_KINDS = 2  # of tests of a view: of its rows, and of how many rows lack it; ea
 MIN_ROWS = 20  # rows with a view that are compared with training
 ROUNDING = 1e-9  # relative differences below this are none
 MAX_EXCHANGED = 1000  # columns among which exchanged ones are looked for
+MAX_COST = 1e100  # of an exchange
 
 
 @dataclass(frozen=True)
@@ -300,6 +301,7 @@ def _column_order(profile: ViewProfile, values: Matrix) -> IntArray | None:
     logs = np.log(np.maximum(rows.std(axis=0), np.finfo(float).tiny))
     locations = (rows.mean(axis=0)[:, None] - means) / deviations
     scales = logs[:, None] - np.log(deviations)
-    given, trained = linear_sum_assignment(locations**2 + 2.0 * scales**2)
+    costs = np.nan_to_num(locations**2 + 2.0 * scales**2, nan=MAX_COST, posinf=MAX_COST)  # huge numbers overflow
+    given, trained = linear_sum_assignment(np.minimum(costs, MAX_COST))
     order = given[np.argsort(trained)]
     return None if (order == np.arange(order.size)).all() else np.asarray(order)

@@ -20,6 +20,7 @@ from cmvmed.numerics.types import Array, Matrix
 
 BLOCK_ROWS = 128  # rows whose kernel values stay in the cache between a product and what is made of it
 EXACT_EXPONENT = 1e3  # up to which its rounding, even in single precision, changes a kernel value by little
+OPPOSITE = np.array([-1.0, 1.0])  # of two classes, what the scores of the second are multiplied by
 MAX_SUM = 1e150  # of a value; coefficients may make it larger than any kernel value may be
 MAX_SQUARE = 1e6  # of a center, in units of the kernel
 
@@ -50,7 +51,8 @@ class FormedRows:
             self._largest = float(self._double[:, -2].max(initial=0.0))
         return self._double
 
-    def _extended_in(self, dtype: DTypeLike) -> NDArray[np.floating]:
+    def extended_in(self, dtype: DTypeLike) -> NDArray[np.floating]:
+        """The same in a precision."""
         if dtype == np.float64:
             return self.extended
         if self._single is None:
@@ -62,7 +64,7 @@ class FormedRows:
 
         Where γ‖x‖² is so large that rounding makes exponents positive, these are set to zero.
         """
-        exponents = self._extended_in(centers.dtype) @ centers
+        exponents = self.extended_in(centers.dtype) @ centers
         if not gamma * self._largest < EXACT_EXPONENT:
             np.minimum(exponents, 0.0, out=exponents)
         return np.asarray(np.exp(exponents, out=exponents))
@@ -70,24 +72,30 @@ class FormedRows:
 
 @dataclass(frozen=True)
 class GaussianSum:
-    """Σ_j c_j exp(-γ‖x - z_j‖²) for some of F functions, with the same centers."""
+    """Σ_j c_j exp(-γ‖x - z_j‖²) for F functions with the same centers."""
 
     gamma: float
     centers: NDArray[np.floating]  # (d + 2, p), extended and transposed
-    columns: slice  # which of the functions
-    coefficients: NDArray[np.floating]  # (p, columns)
+    coefficients: NDArray[np.floating]  # (p, F); of two opposite functions those of the second alone, (p, 1)
+    are_opposite: bool = False
 
     @classmethod
     def of(cls, gamma: float, centers: Array, coefficients: Array, dtype: type = np.float64) -> "GaussianSum":
-        """From the centers z (p, d) and coefficients (p, F), without functions that have none before or after the others."""
-        used = np.flatnonzero(coefficients.any(axis=0))
-        columns = slice(int(used[0]), int(used[-1]) + 1) if used.size else slice(0, 0)
-        own: NDArray[np.floating] = np.ascontiguousarray(coefficients[:, columns], dtype=dtype)
-        return cls(gamma, extended_centers(gamma, centers).astype(dtype), columns, own)
+        """From the centers z (p, d) and coefficients (p, F): each center once, and none whose coefficients are zero."""
+        used = coefficients.any(axis=1)
+        points = np.ascontiguousarray(centers[used])
+        contents: NDArray[np.void] = points.view(np.dtype((np.void, points.shape[1] * points.itemsize))).ravel()
+        _, first, number = np.unique(contents, return_index=True, return_inverse=True)
+        total = np.zeros((first.size, coefficients.shape[1]))
+        np.add.at(total, number.ravel(), coefficients[used])
+        are_opposite = total.shape[1] == 2 and np.array_equal(total[:, 0], -total[:, 1])
+        own: NDArray[np.floating] = np.ascontiguousarray(total[:, 1:] if are_opposite else total, dtype=dtype)
+        return cls(gamma, extended_centers(gamma, points[first]).astype(dtype), own, are_opposite)
 
     def values(self, rows: FormedRows) -> NDArray[np.floating]:
-        """The sums (n, columns)."""
-        return np.asarray(rows.gaussian_kernel(self.gamma, self.centers) @ self.coefficients)
+        """The sums (n, F)."""
+        values = rows.gaussian_kernel(self.gamma, self.centers) @ self.coefficients
+        return np.asarray(values * OPPOSITE if self.are_opposite else values)
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,7 @@ class KernelSum:
             values = rows.points @ self.linear
             values += self.constant
         for gaussian in self.gaussians:
-            values[:, gaussian.columns] += gaussian.values(rows)
+            values += gaussian.values(rows)
         return values
 
     def checked(self, values: Array, limit: float = MAX_SUM) -> Array:
@@ -161,7 +169,7 @@ def are_moderate(centers: Array, gamma: float) -> bool:
 
 def kernel_sum(expansions: Sequence[KernelExpansion], dtype: type = np.float64) -> KernelSum:
     """The sum of several expansions in the rows of one view; ``dtype`` is that of Gaussian kernels."""
-    gaussians: list[GaussianSum] = []
+    gaussians: dict[float, list[tuple[Array, Array]]] = {}
     linear = None
     for kernel, given, coefficients, _ in expansions:
         centers, mixture = np.ascontiguousarray(given), kernel.mixture
@@ -171,6 +179,10 @@ def kernel_sum(expansions: Sequence[KernelExpansion], dtype: type = np.float64) 
             own = mixture.linear * (centers.T @ coefficients)
             linear = own if linear is None else linear + own
         if mixture.gaussian:
-            gaussians.append(GaussianSum.of(kernel.gamma, centers, mixture.gaussian * coefficients, dtype))
+            gaussians.setdefault(kernel.gamma, []).append((centers, mixture.gaussian * coefficients))
     constant = np.sum([expansion.constant for expansion in expansions], axis=0)
-    return KernelSum(expansions[0].kernel, tuple(gaussians), linear, constant)
+    sums = [
+        GaussianSum.of(gamma, np.concatenate([z for z, _ in parts]), np.concatenate([c for _, c in parts]), dtype)
+        for gamma, parts in gaussians.items()
+    ]
+    return KernelSum(expansions[0].kernel, tuple(sums), linear, constant)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from cmvmed.numerics.kernels import row_blocks
 from cmvmed.numerics.pickled_fields import PickledByFields
@@ -19,7 +18,8 @@ from cmvmed.numerics.types import Array, BoolArray, IntArray, Single
 LARGEST = float(np.finfo(np.float32).max)
 SUM_TOLERANCE = 1e-6  # of the shares of a vote
 STEPS = 8  # after which those that have reached a leaf are left out
-FEW_NUMBERS = 1 << 14  # up to which votes are gathered, which costs less than a sparse matrix
+MANY_NODES = 1 << 15  # above which rows are led through the trees, since most comparisons would be in vain
+ROWS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Trees(PickledByFields):
     @cached_property
     def levels(self) -> list[slice]:
         """The nodes of each level."""
-        before, levels = np.concatenate([[0], np.cumsum(self.inner)]), [slice(0, self.n_trees)]
+        before, levels = self._inner_before, [slice(0, self.n_trees)]
         while before[levels[-1].stop] > before[levels[-1].start]:
             start = levels[-1].stop
             levels.append(slice(start, int(self.n_trees + 2 * before[start])))
@@ -80,6 +80,17 @@ class Trees(PickledByFields):
     def depth(self) -> int:
         """Number of steps from a root to the deepest leaf."""
         return len(self.levels) - 1
+
+    def of_level(self, level: int) -> tuple[slice, slice, slice]:
+        """The nodes of a level, and which of all inner nodes and of all leaves they are."""
+        nodes, before = self.levels[level], self._inner_before
+        inner = slice(int(before[nodes.start]), int(before[nodes.stop]))
+        return nodes, inner, slice(nodes.start - inner.start, nodes.stop - inner.stop)
+
+    @cached_property
+    def _inner_before(self) -> IntArray:
+        """How many inner nodes come before each node, and how many there are, (nodes + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.inner)])
 
     def numbers_by_tree(self) -> tuple[IntArray, IntArray]:
         """The tree of each node, and its number among the nodes of its tree, (nodes,) each; that of a root is 0."""
@@ -110,19 +121,61 @@ class Trees(PickledByFields):
 
     def mean_votes(self, rows: Single) -> Array:
         """The mean over trees of the class shares of the leaves, (n, K)."""
-        found = np.empty((len(rows), self.votes.shape[1]))
-        for block in row_blocks(len(rows), 4 * self.n_trees):
-            found[block] = self._sum(self.node_vote.take(self.leaves(rows[block])))
-        found /= self.n_trees
+        return self.mean_of(self.numbers(np.ascontiguousarray(rows.T)))
+
+    def mean_of(self, numbers: NDArray[np.integer]) -> Array:
+        """The mean of the votes with these numbers (trees, n), (n, K)."""
+        n_trees, n = numbers.shape
+        found = np.empty((n, self.votes.shape[1]))
+        for block in row_blocks(n, n_trees * found.shape[1]):
+            found[block] = self.votes.take(numbers[:, block], axis=0).sum(axis=0)
+        found /= n_trees
         return found
 
-    def _sum(self, vote: IntArray) -> Array:
-        """The sum of the votes with these numbers (n, trees), (n, K)."""
-        if vote.size * self.votes.shape[1] <= FEW_NUMBERS:
-            return np.asarray(self.votes.take(vote, axis=0).sum(axis=1))
-        ends = np.arange(0, vote.size + 1, self.n_trees)
-        counts = sparse.csr_array((np.ones(vote.size), vote.ravel(), ends), shape=(len(vote), len(self.votes)))
-        return np.asarray(counts @ self.votes)
+    def numbers(self, columns: Single) -> NDArray[np.integer]:
+        """The number of the vote that each tree gives, (trees, n), of rows without NaN given by column (d, n).
+
+        Small trees make all their comparisons, for many rows 64 at a time: below, a bit says of a row which child it goes to.
+        """
+        n = columns.shape[1]
+        if self.threshold.size > MANY_NODES:
+            rows = np.ascontiguousarray(columns.T)
+            parts = [self.leaves(rows[block]) for block in row_blocks(n, 4 * self.n_trees)]
+            return self.node_vote.take(np.concatenate(parts).T)
+        if n > 1:
+            return np.concatenate([self._numbers(columns[:, block]) for block in _blocks(n)], axis=1)
+        following, node = self.child + (columns.ravel().take(self.column) > self.bound), np.arange(self.n_trees)
+        for _ in range(self.depth):
+            node = following.take(node)
+        return self.node_vote.take(node)[:, None]
+
+    def _numbers(self, columns: Single) -> NDArray[np.integer]:
+        """From the votes of the leaves upwards: an inner node gives the vote of the child to which the row goes."""
+        n, feature = columns.shape[1], self.column[self.inner]
+        above = np.zeros((feature.size, -(-n // 64) * 64), dtype=bool)
+        for part in row_blocks(feature.size, n):
+            np.greater(columns.take(feature[part], axis=0), self.threshold[part, None], out=above[part, :n])
+        goes_right = np.packbits(above, axis=1).view(np.uint64)
+        bits = np.repeat(self._leaf_bits, goes_right.shape[1], axis=2)
+        for inner, nodes in self._levels_upwards:
+            children = bits[:, self.n_trees + 2 * inner.start : self.n_trees + 2 * inner.stop]
+            left, right = children[:, ::2], children[:, 1::2]
+            bits[:, nodes] = left ^ ((left ^ right) & goes_right[inner])
+        places = np.unpackbits(bits[:, : self.n_trees].view(np.uint8), axis=2)[:, :, :n]
+        return np.asarray(sum(own.astype(np.intp) << place for place, own in enumerate(places)))
+
+    @cached_property
+    def _leaf_bits(self) -> NDArray[np.uint64]:
+        """By binary place of the numbers of votes, 64 times that of each leaf's, (places, nodes, 1); zero for inner nodes."""
+        places = np.arange(max(1, (len(self.votes) - 1).bit_length()))
+        is_set = (self.node_vote >> places[:, None]) & 1 == 1
+        return np.where(is_set, ~np.uint64(0), np.uint64(0))[:, :, None]
+
+    @cached_property
+    def _levels_upwards(self) -> list[tuple[slice, IntArray]]:
+        """The inner nodes of each level, from the last: which of all inner nodes they are, and their numbers."""
+        nodes, parts = np.flatnonzero(self.inner), [self.of_level(level)[1] for level in reversed(range(self.depth))]
+        return [(part, nodes[part]) for part in parts]
 
     def is_sound(self, n_columns: int, n_classes: int) -> bool:
         """Whether the arrays make trees over so many columns and classes, in which every row reaches a leaf."""
@@ -139,6 +192,28 @@ class Trees(PickledByFields):
             and _are_numbers(self.votes, (len(self.votes), n_classes), np.float64, 0.0, 1.0)
             and bool((np.abs(self.votes.sum(axis=1) - 1.0) <= SUM_TOLERANCE).all())
         )
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(start, start + ROWS_AT_ONCE) for start in range(0, n, ROWS_AT_ONCE))
+
+
+def joined(parts: Sequence[Trees], columns: Sequence[IntArray]) -> Trees:
+    """All trees of several sets as one, with the columns that each set compares among those of all."""
+    votes, number = _distinct(np.concatenate([own.votes for own in parts]))
+    starts = np.cumsum([0, *(len(own.votes) for own in parts[:-1])])
+    feature, threshold, vote = [], [], []
+    for level in range(max(own.depth for own in parts) + 1):
+        for own, used, start in zip(parts, columns, starts, strict=True):
+            if level <= own.depth:
+                nodes, inner, leaves = own.of_level(level)
+                feature.append(np.where(own.inner[nodes], used[own.column[nodes]], -1))
+                threshold.append(own.threshold[inner])
+                vote.append(number[start + own.vote[leaves]])
+    n_trees = sum(own.n_trees for own in parts)
+    return Trees(
+        n_trees, np.concatenate(feature).astype(np.int32), np.concatenate(threshold), np.concatenate(vote), votes
+    )
 
 
 def _are_numbers(array: NDArray[Any], shape: tuple[int, ...], dtype: type, least: float, most: float) -> bool:
@@ -174,7 +249,7 @@ def trees_of_forest(trees: Sequence[Any], codes: Sequence[IntArray], n_classes: 
     feature[is_inner[order]] = place
     shares = np.zeros((is_inner.size, n_classes))
     for tree, own, start in zip(trees, codes, starts, strict=True):
-        shares[start : start + tree.node_count, own] = tree.value[:, 0]
+        shares[start : start + tree.node_count, own] = tree.value.reshape(tree.node_count, -1)
     votes, vote = _distinct(shares[leaf])
     threshold = rounded_down(np.concatenate([tree.threshold for tree in trees])[inner])
     return Trees(len(trees), feature, threshold, vote, votes), columns.astype(np.intp)

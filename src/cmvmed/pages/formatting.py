@@ -1,4 +1,4 @@
-"""Numbers, names and texts that users gave, as a page shows them.
+"""Numbers and their intervals, names and texts that users gave, as a page shows them.
 
 Templates escape markup. What they leave are characters that are no text: control characters, halves of surrogate
 pairs, and marks that reverse the direction of writing of all that follows; :func:`clean` replaces them.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 MINUS, DASH = "−", "–"
 MAX_NAME = 48  # characters of a name that are shown
+LEVEL = 0.9  # of all intervals
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 INVISIBLE = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # categories of Unicode that are replaced
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"  # part of words
@@ -32,6 +33,15 @@ def join_names(names: Sequence[str]) -> str:
 def format_percentage(value: float, digits: int = 1) -> str:
     """A share with its unit, such as "78.5 %"."""
     return f"{100.0 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def share_interval(n_right: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+    """Jeffreys' interval of a share that was seen in n rows."""
+    from scipy.stats import beta  # slow to import
+
+    tail, right, wrong = 0.5 * (1.0 - level), n_right + 0.5, n - n_right + 0.5
+    low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
+    return (0.0 if n_right == 0 else low), (1.0 if n_right == n else high)
 
 
 def clean(text: object) -> str:

@@ -10,8 +10,6 @@ from pathlib import Path
 from cmvmed._optional import import_optional
 from cmvmed.pages.atomic_file import atomic_file
 
-__all__ = ["new_page", "read_template", "render", "write_page"]
-
 SHARED = "cmvmed.pages"
 
 

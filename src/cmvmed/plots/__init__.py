@@ -5,6 +5,6 @@ Confusion matrices, calibration and learning curves are drawn by scikit-learn's 
 """
 
 from cmvmed.plots.model_displays import MembersDisplay, ViewsDisplay
-from cmvmed.plots.recording_displays import CaseDisplay, TimelineDisplay
+from cmvmed.plots.recording_displays import RowDisplay, TimelineDisplay
 
-__all__ = ["CaseDisplay", "MembersDisplay", "TimelineDisplay", "ViewsDisplay"]
+__all__ = ["MembersDisplay", "RowDisplay", "TimelineDisplay", "ViewsDisplay"]

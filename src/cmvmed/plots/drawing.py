@@ -13,12 +13,12 @@ FloatArray = NDArray[np.float64]
 
 DYNAMIC_RANGE_DB = 60.0  # of spectrograms
 SPECTRA_PER_WINDOW = 8  # of a spectrogram, each overlapping the next by the share
-OVERLAP, OVERLAP_OF_CASE = 0.5, 0.9
+OVERLAP, OVERLAP_OF_ROW = 0.5, 0.9
 TRACE_COLORS = ("#1f2933", "#7b8794", "#b6bfc9")
 
 
 def draw_sensor(panels: Any, name: str, one: SensorSignals) -> None:
-    """Draw signal and spectrogram of a single case, or that the sensor is missing in it."""
+    """Draw signal and spectrogram of a single row, or that the sensor is missing in it."""
     signal = one[0]
     if signal is None:
         panels[0].text(0.5, 0.5, "missing", ha="center", va="center", transform=panels[0].transAxes, color="gray")
@@ -27,7 +27,7 @@ def draw_sensor(panels: Any, name: str, one: SensorSignals) -> None:
         return
     span = np.array([[0.0, signal.shape[1] / one.sampling_rate]])
     draw_signal(panels[0], name, one, span)
-    draw_spectrogram(panels[1], name, one, span, OVERLAP_OF_CASE)
+    draw_spectrogram(panels[1], name, one, span, OVERLAP_OF_ROW)
     panels[1].set_ylabel("Hz")
 
 

@@ -26,18 +26,7 @@ INCHES = 1.25
 
 
 class RecordingsDisplay:
-    """What sensors recorded, and what is said of it: the base of the displays of recordings.
-
-    Parameters
-    ----------
-    cases : Recordings
-    probabilities : (n_cases, n_classes)
-        Of each class, by all sensors together.
-    classes : sequence of n_classes
-        Their names in the order of the columns.
-    by_sensor : dict of sensor name -> (n_cases, n_classes), default=None
-        Probabilities by one sensor alone, NaN where it says nothing.
-    """
+    """What sensors recorded, and what is said of it: the base of the displays, with the parameters of TimelineDisplay."""
 
     figure_: Any
     axes_: Any
@@ -46,36 +35,38 @@ class RecordingsDisplay:
     def __init__(
         self,
         *,
-        cases: Recordings,
+        recordings: Recordings,
         probabilities: ArrayLike,
         classes: Sequence[Any],
         by_sensor: Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        self.cases, self.classes = cases, classes
-        self.probabilities = _checked("probabilities", probabilities, len(cases), len(classes))
-        self.by_sensor = _opinions(cases, by_sensor, len(classes))
+        self.recordings, self.classes = recordings, classes
+        self.probabilities = _checked("probabilities", probabilities, len(recordings), len(classes))
+        self.by_sensor = _opinions(recordings, by_sensor, len(classes))
 
     @classmethod
-    def from_estimator(cls, estimator: Any, cases: Recordings, **plot_parameters: Any) -> Self:
+    def from_estimator(cls, estimator: Any, recordings: Recordings, **plot_parameters: Any) -> Self:
         """Draw what a fitted pipeline of ``SensorFeatures`` and ``CMVMED`` says.
 
         Parameters
         ----------
         estimator : fitted Pipeline
-        cases : Recordings
+        recordings : Recordings
         **plot_parameters : as in ``plot``
 
         Returns
         -------
         display : the display, drawn
         """
-        found = estimator.predict_proba(cases), estimator.classes_
-        return cls.from_predictions(cases, *found, by_sensor=probabilities_alone(estimator, cases), **plot_parameters)
+        found = estimator.predict_proba(recordings), estimator.classes_
+        return cls.from_predictions(
+            recordings, *found, by_sensor=probabilities_alone(estimator, recordings), **plot_parameters
+        )
 
     @classmethod
     def from_predictions(
         cls,
-        cases: Recordings,
+        recordings: Recordings,
         probabilities: ArrayLike,
         classes: Sequence[Any],
         *,
@@ -86,14 +77,14 @@ class RecordingsDisplay:
 
         Parameters
         ----------
-        cases, probabilities, classes, by_sensor : as for the class
+        recordings, probabilities, classes, by_sensor : as for the class
         **plot_parameters : as in ``plot``
 
         Returns
         -------
         display : the display, drawn
         """
-        display = cls(cases=cases, probabilities=probabilities, classes=classes, by_sensor=by_sensor)
+        display = cls(recordings=recordings, probabilities=probabilities, classes=classes, by_sensor=by_sensor)
         drawn: Self = display.plot(**plot_parameters)
         return drawn
 
@@ -103,13 +94,13 @@ class TimelineDisplay(RecordingsDisplay):
 
     Parameters
     ----------
-    cases : Recordings
+    recordings : Recordings
         Windows of one recording, as :func:`cmvmed.recordings.cut_windows` makes them: with ``times``.
-    probabilities : (n_cases, n_classes)
+    probabilities : (n_rows, n_classes)
         Of each class, by all sensors together.
     classes : sequence of n_classes
         Their names in the order of the columns.
-    by_sensor : dict of sensor name -> (n_cases, n_classes), default=None
+    by_sensor : dict of sensor name -> (n_rows, n_classes), default=None
         Probabilities by one sensor alone, drawn as a strip below its signal, NaN where it says nothing.
 
     Attributes
@@ -140,7 +131,7 @@ class TimelineDisplay(RecordingsDisplay):
 
         Parameters
         ----------
-        y_true : sequence of n_cases, default=None
+        y_true : sequence of n_rows, default=None
             Known classes, None where unknown, drawn as a strip below the consensus.
         spectrograms : collection of sensor names
             Sensors that are drawn as power over time and frequency, of the first channel, instead of as signals.
@@ -153,10 +144,12 @@ class TimelineDisplay(RecordingsDisplay):
             With ``figure_`` and ``axes_``, not shown; ``display.figure_.savefig("timeline.pdf")`` saves it.
         """
         pyplot = import_optional("matplotlib.pyplot", "plot", "TimelineDisplay")
-        cases, spans, opinions = self.cases, _spans(self.cases), self.by_sensor
-        _check_sensors(cases, spectrograms)
+        recordings, spans, opinions = self.recordings, _spans(self.recordings), self.by_sensor
+        _check_sensors(recordings, spectrograms)
         colors = class_colors(pyplot, len(self.classes))
-        heights = [h for name in cases.sensors for h in (SIGNAL_HEIGHT, *([STRIP_HEIGHT] if name in opinions else []))]
+        heights = [
+            h for name in recordings.sensors for h in (SIGNAL_HEIGHT, *([STRIP_HEIGHT] if name in opinions else []))
+        ]
         heights += [CONSENSUS_HEIGHT, *([STRIP_HEIGHT] if y_true is not None else [])]
         figure, axes = pyplot.subplots(
             len(heights),
@@ -168,7 +161,7 @@ class TimelineDisplay(RecordingsDisplay):
             height_ratios=heights,
         )
         remaining = iter(axes[:, 0])
-        for name, signals in cases.sensors.items():
+        for name, signals in recordings.sensors.items():
             draw = draw_spectrogram if name in spectrograms else draw_signal
             draw(next(remaining), name, signals, spans)
             if name in opinions:
@@ -185,12 +178,12 @@ class TimelineDisplay(RecordingsDisplay):
         return self
 
 
-class CaseDisplay(RecordingsDisplay):
-    """What each sensor saw in one case: its signal, its spectrogram, and its prediction; below, the consensus.
+class RowDisplay(RecordingsDisplay):
+    """What each sensor saw in one row: its signal, its spectrogram, and its prediction; below, the consensus.
 
     Parameters
     ----------
-    cases : Recordings
+    recordings : Recordings
     probabilities, classes, by_sensor : as for :class:`TimelineDisplay`
 
     Attributes
@@ -198,16 +191,16 @@ class CaseDisplay(RecordingsDisplay):
     figure_ : matplotlib Figure
     axes_ : ndarray of shape (n_sensors + 1, 3) of matplotlib Axes
         One row per sensor: all channels over time, power of the first channel over time and frequency, probabilities.
-        A sensor that is missing in the case has an empty row that says so.
+        A sensor that is missing in the row has an empty row that says so.
 
     Examples
     --------
     >>> import matplotlib, numpy as np
     >>> matplotlib.use("Agg")
-    >>> from cmvmed.plots import CaseDisplay
+    >>> from cmvmed.plots import RowDisplay
     >>> from cmvmed.recordings import Recordings, SensorSignals
     >>> wrist = SensorSignals([np.random.default_rng(0).normal(size=(3, 100))], 50.0, ("x", "y", "z"))
-    >>> display = CaseDisplay.from_predictions(Recordings({"wrist": wrist}), [[0.8, 0.2]], ["walk", "run"], row=0)
+    >>> display = RowDisplay.from_predictions(Recordings({"wrist": wrist}), [[0.8, 0.2]], ["walk", "run"], row=0)
     >>> display.axes_.shape
     (2, 3)
     >>> matplotlib.pyplot.close(display.figure_)
@@ -219,21 +212,21 @@ class CaseDisplay(RecordingsDisplay):
         Parameters
         ----------
         row : int
-            Number of the case.
+            Number of the row.
         width : float, default=9
             Width of the figure in inches.
 
         Returns
         -------
-        display : CaseDisplay
+        display : RowDisplay
             With ``figure_`` and ``axes_``, not shown.
         """
-        pyplot = import_optional("matplotlib.pyplot", "plot", "CaseDisplay")
-        cases, p, classes = self.cases, self.probabilities, self.classes
-        if not -len(cases) <= row < len(cases):
-            raise ValueError(f"There is no row {row}; there are {len(cases)}, numbered from 0.")
+        pyplot = import_optional("matplotlib.pyplot", "plot", "RowDisplay")
+        recordings, p, classes = self.recordings, self.probabilities, self.classes
+        if not -len(recordings) <= row < len(recordings):
+            raise ValueError(f"There is no row {row}; there are {len(recordings)}, numbered from 0.")
         colors = class_colors(pyplot, len(classes))
-        n_sensors = len(cases.sensors)
+        n_sensors = len(recordings.sensors)
         figure, axes = pyplot.subplots(
             n_sensors + 1,
             3,
@@ -242,7 +235,7 @@ class CaseDisplay(RecordingsDisplay):
             layout="constrained",
             width_ratios=(2.0, 2.0, 1.0),
         )
-        for panels, (name, signals) in zip(axes, cases.sensors.items(), strict=False):
+        for panels, (name, signals) in zip(axes, recordings.sensors.items(), strict=False):
             draw_sensor(panels, name, signals[[row]])
             draw_bars(panels[2], self.by_sensor.get(name, np.full_like(p, np.nan))[row], classes, colors)
         for panel in axes[-1, :2]:
@@ -254,36 +247,38 @@ class CaseDisplay(RecordingsDisplay):
         for panel in axes[-2, :2]:
             panel.set_xlabel("time (s)")
         draw_bars(axes[-1, 2], p[row], classes, colors)
-        label = cases.labels[row]
+        label = recordings.labels[row]
         known = "not labeled" if label is None else f"labeled {label}"
-        figure.suptitle(f"case {cases.ids[row]}, {known}", fontsize=10)
+        figure.suptitle(f"row {recordings.ids[row]}, {known}", fontsize=10)
         axes[-1, 2].set_xlabel("probability")
         figure.align_ylabels(axes[:, 0])
         self.figure_, self.axes_ = figure, axes
         return self
 
 
-def _opinions(cases: Recordings, by_sensor: Mapping[str, ArrayLike] | None, n_classes: int) -> dict[str, FloatArray]:
-    _check_sensors(cases, by_sensor or {})
+def _opinions(
+    recordings: Recordings, by_sensor: Mapping[str, ArrayLike] | None, n_classes: int
+) -> dict[str, FloatArray]:
+    _check_sensors(recordings, by_sensor or {})
     return {
-        name: _checked(f"by_sensor[{name!r}]", given, len(cases), n_classes)
+        name: _checked(f"by_sensor[{name!r}]", given, len(recordings), n_classes)
         for name, given in (by_sensor or {}).items()
     }
 
 
-def _check_sensors(cases: Recordings, names: Collection[str]) -> None:
-    unknown = [name for name in names if name not in cases.sensors]
+def _check_sensors(recordings: Recordings, names: Collection[str]) -> None:
+    unknown = [name for name in names if name not in recordings.sensors]
     if unknown:
-        raise ValueError(f"There is no sensor {unknown[0]!r}; the sensors are {', '.join(cases.sensors)}.")
+        raise ValueError(f"There is no sensor {unknown[0]!r}; the sensors are {', '.join(recordings.sensors)}.")
 
 
-def _spans(cases: Recordings) -> FloatArray:
+def _spans(recordings: Recordings) -> FloatArray:
     """Return start and end of each window, cut where the next one begins, so that overlaps are drawn once."""
-    if cases.times is None:
-        raise ValueError("The cases have no times: plot windows of a long recording, as cut_windows makes them.")
-    if cases.groups is not None and len(set(cases.groups.tolist())) > 1:
-        raise ValueError("The cases are of several recordings: plot one at a time, cases[cases.groups == name].")
-    spans = np.array(cases.times, dtype=np.float64)
+    if recordings.times is None:
+        raise ValueError("The recordings have no times: plot windows of a long recording, as cut_windows makes them.")
+    if recordings.groups is not None and len(set(recordings.groups.tolist())) > 1:
+        raise ValueError("The rows are of several recordings: plot one at a time, rows[rows.groups == name].")
+    spans = np.array(recordings.times, dtype=np.float64)
     order = np.argsort(spans[:, 0], kind="stable")
     spans[order[:-1], 1] = np.minimum(spans[order[:-1], 1], spans[order[1:], 0])
     return spans

@@ -6,7 +6,7 @@ signal per row, which may have any length; None where the sensor is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Any, TypeAlias, overload
@@ -93,7 +93,7 @@ class SensorSignals:
         """The signals of one channel, as a sensor of its own."""
         if self.n_channels == 1:
             return self
-        return replace(self, signals=OneChannel(self.signals, number), channel_names=(self.channel_names[number],))
+        return replace(self, signals=SomeChannels(self.signals, (number,)), channel_names=(self.channel_names[number],))
 
     def to_array(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """All signals as one (n_rows, n_channels, n_samples) array, NaN where the sensor is missing.
@@ -119,8 +119,8 @@ class SensorSignals:
     def place(self, row: int) -> str:
         """The row at a position, its sensor and its file, for error messages."""
         file = None if self.files is None else self.files[row]
-        case = row if self.ids is None else repr(self.ids[row])
-        return f"row {case}, sensor {self.name!r}" + ("" if file is None else f" (file '{file}')")
+        name = row if self.ids is None else repr(self.ids[row])
+        return f"row {name}, sensor {self.name!r}" + ("" if file is None else f" (file '{file}')")
 
 
 class LazySequence(Sequence[Any]):
@@ -141,9 +141,9 @@ class LazySequence(Sequence[Any]):
 
 @dataclass(frozen=True, eq=False)
 class Taken(LazySequence):
-    """Some of the items of another sequence, in another order."""
+    """Some of the items of another sequence, in another order; None at -1."""
 
-    items: Sequence[Any]
+    items: Any
     rows: NDArray[np.intp]
 
     def __len__(self) -> int:
@@ -151,15 +151,32 @@ class Taken(LazySequence):
 
     def item(self, row: int) -> Any:
         """The item at a position."""
-        return self.items[int(self.rows[row])]
+        position = int(self.rows[row])
+        return None if position < 0 else self.items[position]
 
 
 @dataclass(frozen=True, eq=False)
-class OneChannel(LazySequence):
-    """One channel of signals of several."""
+class Mapped(LazySequence):
+    """A function of the items of another sequence; None stays None."""
+
+    items: Sequence[Any]
+    function: Callable[[Any], Any]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def item(self, row: int) -> Any:
+        """The item at a position."""
+        item = self.items[row]
+        return None if item is None else self.function(item)
+
+
+@dataclass(frozen=True, eq=False)
+class SomeChannels(LazySequence):
+    """Some channels of signals of several."""
 
     signals: Sequence[SignalArray | None]
-    number: int
+    numbers: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.signals)
@@ -167,7 +184,7 @@ class OneChannel(LazySequence):
     def item(self, row: int) -> Any:
         """The signal at a position."""
         signal = self.signals[row]
-        return None if signal is None else signal[self.number : self.number + 1]
+        return None if signal is None else signal[list(self.numbers)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,10 +297,6 @@ class Recordings:
             groups=None if self.groups is None else self.groups[rows],
             times=None if self.times is None else self.times[rows],
         )
-
-    def place(self, row: int, sensor: str) -> str:
-        """The name of a row, its sensor and its file, for error messages."""
-        return self.sensors[sensor].place(row)
 
     def __repr__(self) -> str:
         names = list(self.sensors)

@@ -12,8 +12,8 @@ import numpy as np
 
 from cmvmed._file_errors import existing_file
 from cmvmed._optional import import_optional
-from cmvmed.recordings.case_arrays import numbered, rate_of
 from cmvmed.recordings.container import LazySequence, Recordings, SensorSignals, SignalArray, is_missing
+from cmvmed.recordings.row_arrays import numbered, rate_of
 from cmvmed.recordings.signal_values import as_signal
 
 HDF5_FORMATS = (".h5", ".hdf5", ".hdf")
@@ -124,16 +124,16 @@ def read_hdf5(
         groups = [name for name in names if hasattr(file[name], "keys")]
         tables = [name for name in names if getattr(file[name], "ndim", 0) in (2, 3)]
         if tables:
-            return _cases_of_tables(str(path), file, tables, sampling_rate, sensors)
+            return _rows_of_tables(str(path), file, tables, sampling_rate, sensors)
         if groups:
-            return _cases_of_groups(str(path), file, groups, sampling_rate, sensors)
+            return _rows_of_groups(str(path), file, groups, sampling_rate, sensors)
     raise ValueError(
         f"'{path}' holds no signals: expected datasets (n_rows, n_channels, n_samples), or one group per row with a dataset "
         f"per sensor; it has {', '.join(map(repr, names)) or 'nothing'}."
     )
 
 
-def _cases_of_tables(path: str, file: Any, tables: Sequence[str], rates: Any, chosen: Any) -> Recordings:
+def _rows_of_tables(path: str, file: Any, tables: Sequence[str], rates: Any, chosen: Any) -> Recordings:
     places = {name: name for name in tables} if chosen is None else dict(chosen)
     for sensor, name in places.items():
         if name not in file:
@@ -156,14 +156,14 @@ def _cases_of_tables(path: str, file: Any, tables: Sequence[str], rates: Any, ch
     return Recordings(sensors, **columns)  # type: ignore[arg-type]
 
 
-def _cases_of_groups(path: str, file: Any, cases: Sequence[str], rates: Any, chosen: Any) -> Recordings:
-    found = list(dict.fromkeys(name for case in cases for name in file[case] if hasattr(file[case][name], "shape")))
+def _rows_of_groups(path: str, file: Any, rows: Sequence[str], rates: Any, chosen: Any) -> Recordings:
+    found = list(dict.fromkeys(name for row in rows for name in file[row] if hasattr(file[row][name], "shape")))
     places = {name: name for name in found} if chosen is None else dict(chosen)
     if not places:
         raise ValueError(f"The groups of '{path}' hold no datasets; expected one per sensor, (n_channels, n_samples).")
     sensors = {}
     for sensor, name in places.items():
-        having = [case for case in cases if name in file[case]]
+        having = [row for row in rows if name in file[row]]
         if not having:
             raise ValueError(
                 f"No group of '{path}' has a dataset {name!r} (sensor {sensor!r}); they have {', '.join(found)}."
@@ -171,26 +171,26 @@ def _cases_of_groups(path: str, file: Any, cases: Sequence[str], rates: Any, cho
         first = file[having[0]][name]
         n_channels = _n_channels(first)
         rate = dataset_rate(path, sensor, first, file, rates)
-        for case in having:
-            other = file[case][name]
+        for row in having:
+            other = file[row][name]
             if (
                 _n_channels(other) != n_channels
                 or abs(dataset_rate(path, sensor, other, file, rates) / rate - 1) > 1e-9
             ):
                 raise ValueError(
                     f"Sensor {sensor!r} of '{path}' must have the same channels and sampling rate in all groups, but "
-                    f"{having[0]!r} has {n_channels} channels at {rate:g} Hz and {case!r} has {_n_channels(other)} at "
+                    f"{having[0]!r} has {n_channels} channels at {rate:g} Hz and {row!r} has {_n_channels(other)} at "
                     f"{dataset_rate(path, sensor, other, file, rates):g} Hz."
                 )
-        signals = Hdf5Signals(path, [(f"{case}/{name}", None) if name in file[case] else None for case in cases])
-        files = [f"{path}:{case}" for case in cases]
+        signals = Hdf5Signals(path, [(f"{row}/{name}", None) if name in file[row] else None for row in rows])
+        files = [f"{path}:{row}" for row in rows]
         sensors[sensor] = SensorSignals(signals, rate, dataset_channels(sensor, first, n_channels), files=files)
     columns: dict[str, Any] = {
-        "labels": [_attribute(file[case], LABEL_NAMES) for case in cases],
-        "groups": [_attribute(file[case], GROUP_NAMES) for case in cases],
+        "labels": [_attribute(file[row], LABEL_NAMES) for row in rows],
+        "groups": [_attribute(file[row], GROUP_NAMES) for row in rows],
     }
     columns["groups"] = None if all(value is None for value in columns["groups"]) else columns["groups"]
-    return Recordings(sensors, ids=list(cases), **columns)  # type: ignore[arg-type]
+    return Recordings(sensors, ids=list(rows), **columns)  # type: ignore[arg-type]
 
 
 _COLUMNS = {"labels": LABEL_NAMES, "ids": ID_NAMES, "groups": GROUP_NAMES}

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cmvmed.recordings.case_arrays import numbered, rate_of
 from cmvmed.recordings.clocks import date_seconds
+from cmvmed.recordings.row_arrays import numbered, rate_of
 from cmvmed.recordings.signal_values import as_signal
 from cmvmed.recordings.sound_files import SOUND_FORMATS, SoundSamples, sound_rate
 from cmvmed.recordings.stretches import (

@@ -14,10 +14,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.recordings.case_arrays import rate_of
 from cmvmed.recordings.clocks import Times, on_regular_clock, rate_of_times, read_times
 from cmvmed.recordings.container import Recordings, SensorSignals, is_missing
 from cmvmed.recordings.long_recordings import LongRecording
+from cmvmed.recordings.row_arrays import rate_of
 from cmvmed.recordings.signal_values import Gaps, check_gaps, with_gaps_treated
 from cmvmed.recordings.stretches import ArraySamples, ContinuousSignal, Stretch
 
@@ -76,15 +76,15 @@ def from_frame(
     rates = table.rates(sampling_rate)
     signals = {}
     for sensor, columns in table.sensors.items():
-        parts = [table.parts(case, sensor, rates[sensor], max_gap) for case in table.cases]
-        places = [f"row {name!r}, sensor {sensor!r}" for name in table.cases]
-        joined = [_joined(case, rates[sensor], len(columns)) for case in parts]
+        parts = [table.parts(row, sensor, rates[sensor], max_gap) for row in table.rows]
+        places = [f"row {name!r}, sensor {sensor!r}" for name in table.rows]
+        joined = [_joined(part, rates[sensor], len(columns)) for part in parts]
         signals[sensor] = SensorSignals(with_gaps_treated(joined, gaps, places), rates[sensor], columns)
-    columns_of_cases: dict[str, Any] = {
-        "labels": None if labels is None else [table.single(labels, case, "label") for case in table.cases],
-        "groups": None if groups is None else [table.single(groups, case, "group") for case in table.cases],
+    columns_of_rows: dict[str, Any] = {
+        "labels": None if labels is None else [table.single(labels, row, "label") for row in table.rows],
+        "groups": None if groups is None else [table.single(groups, row, "group") for row in table.rows],
     }
-    return Recordings(signals, ids=list(table.cases), **columns_of_cases)  # type: ignore[arg-type]
+    return Recordings(signals, ids=list(table.rows), **columns_of_rows)  # type: ignore[arg-type]
 
 
 def long_recordings_from_frame(
@@ -124,7 +124,7 @@ def long_recordings_from_frame(
     table = _LongTable.read(frame, recording, time, sensors, (), timezone)
     rates = table.rates(sampling_rate)
     found = []
-    for name, rows in table.cases.items():
+    for name, rows in table.rows.items():
         zero = float(table.seconds[rows].min()) if table.are_dates else 0.0
         tracks = {}
         for sensor, columns in table.sensors.items():
@@ -173,7 +173,7 @@ def annotations_from_frame(
     times = read_times(native[time].to_native(), f"Column {time!r}", timezone)
     labels = native[label].to_list()
     found = []
-    for name, rows in _rows_by_case(names, times.seconds, time).items():
+    for name, rows in _lines_by_row(names, times.seconds, time).items():
         seconds = times.seconds[rows] - (times.seconds[rows[0]] if times.are_dates else 0.0)
         period = float(np.median(np.diff(seconds))) if len(rows) > 1 else 0.0
         values = [None if is_missing(labels[row]) or labels[row] == "" else labels[row] for row in rows]
@@ -190,9 +190,9 @@ def annotations_from_frame(
 
 @dataclass(frozen=True, eq=False)
 class _LongTable:
-    """The columns of a long table, sorted by case and time."""
+    """The columns of a long table, sorted by row and time."""
 
-    cases: dict[str, NDArray[np.intp]]  # lines of each row, in the order of time
+    rows: dict[str, NDArray[np.intp]]  # lines of each row, in the order of time
     seconds: FloatArray
     are_dates: bool
     sensors: dict[str, tuple[str, ...]]
@@ -216,9 +216,9 @@ class _LongTable:
         times = Times(np.arange(len(frame), dtype=np.float64), are_dates=False)
         if time is not None:
             times = read_times(frame[time].to_native(), f"Column {time!r}", timezone)
-        cases = _rows_by_case(names, times.seconds, time)
+        rows = _lines_by_row(names, times.seconds, time)
         columns = {name: frame[name].to_list() for name in others if name is not None}
-        return cls(cases, times.seconds, times.are_dates, chosen, channels, columns, time is not None)
+        return cls(rows, times.seconds, times.are_dates, chosen, channels, columns, time is not None)
 
     def rates(self, given: Rates) -> dict[str, float]:
         """The sampling rate of each sensor, as given or from the times of all rows."""
@@ -239,38 +239,38 @@ class _LongTable:
             found[sensor] = float(np.median(rates))
         return found
 
-    def parts(self, case: str, sensor: str, rate: float, max_gap: float | None) -> list[tuple[float, FloatArray]]:
+    def parts(self, row: str, sensor: str, rate: float, max_gap: float | None) -> list[tuple[float, FloatArray]]:
         """Samples of a sensor without gaps, with the time of the first one."""
-        _, seconds, values = self._samples_of(case, sensor)
+        _, seconds, values = self._samples_of(row, sensor)
         if len(seconds) == 0:
             return []
         if not self.has_times:
             gap = np.flatnonzero(np.diff(seconds) > 1.5)
             bounds = np.split(np.arange(len(seconds)), gap + 1)
             return [(float(seconds[rows[0]]) / rate, np.ascontiguousarray(values[rows].T)) for rows in bounds]
-        where = f"Row {case!r}, sensor {sensor!r}"
+        where = f"Row {row!r}, sensor {sensor!r}"
         return on_regular_clock(seconds, values, rate, max_gap=max_gap, where=where)
 
-    def single(self, column: str, case: str, what: str) -> Any:
+    def single(self, column: str, row: str, what: str) -> Any:
         """The value of a column that is the same in all lines of a row."""
-        values = [self.others[column][row] for row in self.cases[case]]
+        values = [self.others[column][line] for line in self.rows[row]]
         distinct = list(dict.fromkeys(value for value in values if not (is_missing(value) or value == "")))
         if len(distinct) > 1:
             raise ValueError(
-                f"Row {case!r} has several {what}s in column {column!r}: {distinct[0]!r} and {distinct[1]!r}. Each row has one; "
+                f"Row {row!r} has several {what}s in column {column!r}: {distinct[0]!r} and {distinct[1]!r}. Each row has one; "
                 "if the column changes within long recordings, use long_recordings_from_frame and cut_windows with annotations."
             )
         return distinct[0] if distinct else None
 
     def _samples(self, sensor: str) -> Iterator[tuple[str, FloatArray, FloatArray]]:
-        return (self._samples_of(case, sensor) for case in self.cases)
+        return (self._samples_of(row, sensor) for row in self.rows)
 
-    def _samples_of(self, case: str, sensor: str) -> tuple[str, FloatArray, FloatArray]:
+    def _samples_of(self, row: str, sensor: str) -> tuple[str, FloatArray, FloatArray]:
         """Times and (n, channels) values of the lines in which all channels of the sensor hold a number."""
-        rows = self.cases[case]
-        values = np.column_stack([self.channels[name][rows] for name in self.sensors[sensor]])
+        lines = self.rows[row]
+        values = np.column_stack([self.channels[name][lines] for name in self.sensors[sensor]])
         complete = np.isfinite(values).all(axis=1)
-        return case, self.seconds[rows][complete], values[complete]
+        return row, self.seconds[lines][complete], values[complete]
 
 
 def _joined(parts: Sequence[tuple[float, FloatArray]], rate: float, n_channels: int) -> Any:
@@ -323,12 +323,12 @@ def _names(frame: Any, column: str) -> list[str]:
     return [str(value) for value in values]
 
 
-def _rows_by_case(names: Sequence[str], seconds: FloatArray, time: str | None) -> dict[str, NDArray[np.intp]]:
+def _lines_by_row(names: Sequence[str], seconds: FloatArray, time: str | None) -> dict[str, NDArray[np.intp]]:
     """Lines of each row in the order of time; rows in the order of their first lines."""
     positions: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         positions.setdefault(name, []).append(row)
-    cases = {}
+    ordered_lines = {}
     for name, rows in positions.items():
         members = np.array(rows, dtype=np.intp)
         if not np.isfinite(seconds[members]).all():
@@ -341,5 +341,5 @@ def _rows_by_case(names: Sequence[str], seconds: FloatArray, time: str | None) -
                 f"Row {name!r} has two lines at the time {seconds[ordered[repeated[0]]]:.6f} s (column {time!r}). Does the table "
                 "hold several sensors below each other? Give each its own columns, or make id name the sensor too."
             )
-        cases[name] = ordered
-    return cases
+        ordered_lines[name] = ordered
+    return ordered_lines

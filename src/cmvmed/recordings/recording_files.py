@@ -18,11 +18,11 @@ import numpy as np
 
 from cmvmed._file_errors import existing_file
 from cmvmed._optional import import_optional
-from cmvmed.recordings.case_arrays import chosen_channels, numbered
 from cmvmed.recordings.clocks import date_seconds
 from cmvmed.recordings.container import SignalArray
 from cmvmed.recordings.hdf5_files import HDF5_FORMATS, Hdf5Samples, dataset_channels, dataset_rate, open_hdf5
 from cmvmed.recordings.long_recordings import LongRecording
+from cmvmed.recordings.row_arrays import chosen_channels, numbered
 from cmvmed.recordings.sound_files import SOUND_FORMATS, SoundSamples, sound_rate
 from cmvmed.recordings.stretches import (
     ArraySamples,

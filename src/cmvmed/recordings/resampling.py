@@ -9,17 +9,18 @@ signal its first and last samples are repeated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy  # which imports its parts when they are used; scipy.signal is slow to import
 
-from cmvmed.recordings.case_arrays import rate_of
-from cmvmed.recordings.container import LazySequence, Recordings, SensorSignals, SignalArray
+from cmvmed.recordings.container import Mapped, Recordings, SensorSignals, SignalArray
 from cmvmed.recordings.long_recordings import LongRecording
+from cmvmed.recordings.row_arrays import rate_of
 from cmvmed.recordings.stretches import ArraySamples, ContinuousSignal, Samples, Stretch
 
 MAX_DENOMINATOR = 1000  # rates such as 49.98 Hz are approximated by ratios of whole numbers up to this
@@ -54,23 +55,6 @@ class ResampledSamples:
         return np.asarray(
             scipy.signal.resample_poly(values, self.up, self.down, axis=1)[:, start - offset : stop - offset]
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ResampledSignals(LazySequence):
-    """Signals of rows at another rate, computed when they are asked for."""
-
-    signals: Sequence[SignalArray | None]
-    up: int
-    down: int
-
-    def __len__(self) -> int:
-        return len(self.signals)
-
-    def item(self, row: int) -> SignalArray | None:
-        """The item at a position."""
-        signal = self.signals[row]
-        return None if signal is None else resample_signal(signal, self.up, self.down)
 
 
 def resample_signal(signal: SignalArray, up: int, down: int) -> SignalArray:
@@ -112,11 +96,11 @@ def resample(recordings: Recordings | LongRecording, sampling_rate: float | Mapp
             for name, track in recordings.sensors.items()
         }
         return replace(recordings, sensors=tracks)
-    cases = {
+    rows = {
         name: resampled_signals(signals, rates[name]) if name in rates else signals
         for name, signals in recordings.sensors.items()
     }
-    return replace(recordings, sensors=cases)
+    return replace(recordings, sensors=rows)
 
 
 def _ratio(new: float, old: float) -> tuple[int, int]:
@@ -135,7 +119,9 @@ def resampled_signals(signals: SensorSignals, rate: float) -> SensorSignals:
     up, down = _ratio(rate, signals.sampling_rate)
     if up == down:
         return signals
-    return replace(signals, signals=ResampledSignals(signals.signals, up, down), sampling_rate=rate)
+    return replace(
+        signals, signals=Mapped(signals.signals, partial(resample_signal, up=up, down=down)), sampling_rate=rate
+    )
 
 
 def _resampled_track(track: ContinuousSignal, rate: float) -> ContinuousSignal:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
-from cmvmed.recordings.case_arrays import Column, by_id, numbered
-from cmvmed.recordings.container import LazySequence, Recordings, SensorSignals, SignalArray
+from cmvmed.recordings.container import Mapped, Recordings, SensorSignals, SignalArray
+from cmvmed.recordings.row_arrays import Column, by_id, numbered
 
 SOUND_FORMATS = (".wav", ".flac", ".ogg", ".aiff", ".aif")
 MAX_FILE_SAMPLES = 2**29  # samples times channels: 46 minutes of stereo at 96 kHz
@@ -157,20 +157,13 @@ class SoundSamples:
         return np.ascontiguousarray(chosen)
 
 
-@dataclass(frozen=True, eq=False)
-class SoundSignals(LazySequence):
+def sound_signals(files: Sequence[str | None], sampling_rate: float) -> Sequence[Any]:
     """One sound file per row, read when it is asked for; None where the sensor is missing."""
+    return Mapped(files, partial(_samples, sampling_rate=sampling_rate))
 
-    files: Sequence[str | None]
-    sampling_rate: float
 
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def item(self, row: int) -> SignalArray | None:
-        """The item at a position."""
-        file = self.files[row]
-        return None if file is None else read_audio(file, sampling_rate=self.sampling_rate)[0]
+def _samples(file: str, sampling_rate: float) -> SignalArray:
+    return read_audio(file, sampling_rate=sampling_rate)[0]
 
 
 def sound_files(folder: Path) -> list[Path]:
@@ -294,4 +287,4 @@ def _sensor(name: str, files: Sequence[Path | None], sampling_rate: float | None
     rate = float(headers[first].samplerate if sampling_rate is None else sampling_rate)
     channels = tuple(numbered(name, headers[first].channels))
     paths = [None if file is None else str(file) for file in files]
-    return SensorSignals(SoundSignals(paths, rate), rate, channels, files=paths, name=name)
+    return SensorSignals(sound_signals(paths, rate), rate, channels, files=paths, name=name)

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed._file_errors import existing_file
-from cmvmed.recordings.case_arrays import ChannelKey, from_array
 from cmvmed.recordings.container import Recordings
+from cmvmed.recordings.row_arrays import ChannelKey, from_array
 from cmvmed.recordings.signal_values import Gaps
 
 UNKNOWN = ("?", "NaN", "")
 
 
 @dataclass(frozen=True)
-class TsCases:
+class TsRows:
     """The content of a .ts file."""
 
     series: list[list[NDArray[np.float64] | None]]  # dimensions of each row; None where all values are unknown
@@ -26,7 +26,7 @@ class TsCases:
     lines: list[int]  # number of the line of each row
 
 
-def parse_ts(path: Path) -> TsCases:
+def parse_ts(path: Path) -> TsRows:
     """Read a .ts file; an error names the line."""
     header: dict[str, bool] = {}
     lines: list[tuple[int, str]] = []
@@ -54,7 +54,7 @@ def parse_ts(path: Path) -> TsCases:
                 f"Line {number} of {path.name} has {len(series)} dimensions, but the first row has {n_dimensions}."
             )
     labels = [label for _, label in rows] if has_labels else None
-    return TsCases([series for series, _ in rows], labels, [number for number, _ in lines])
+    return TsRows([series for series, _ in rows], labels, [number for number, _ in lines])
 
 
 def _ts_row(path: Path, number: int, text: str, has_labels: bool) -> tuple[list[NDArray[np.float64] | None], str]:
@@ -102,8 +102,8 @@ def read_ts(
     content = parse_ts(existing_file(path))
     labels = None if content.labels is None else [None if label in UNKNOWN else label for label in content.labels]
     ids = [f"line {number}" for number in content.lines]
-    cases = [_padded(series) for series in content.series]
-    return from_array(cases, sampling_rate, sensors=sensors, labels=labels, ids=ids, gaps=gaps)
+    rows = [_padded(series) for series in content.series]
+    return from_array(rows, sampling_rate, sensors=sensors, labels=labels, ids=ids, gaps=gaps)
 
 
 def _padded(series: list[NDArray[np.float64] | None]) -> NDArray[np.float64]:

@@ -62,23 +62,6 @@ class ArrayViews:
 
 
 @dataclass(frozen=True)
-class ArrayGram:
-    """Per view Σ_U w k(x)k(x)ᵀ, (p + 1, p + 1), constant included."""
-
-    views: ArrayViews
-
-    def __call__(self, first_row: int, tables: Sequence[Any]) -> tuple[Any, ...]:
-        """The sums over a chunk."""
-        xp, sums = self.views.place.xp, []
-        w, values, masks = self.views.read(first_row, tables)
-        for k, has in zip(values, masks, strict=True):
-            root = xp.sqrt(w * has)
-            raw = xp.concat([k * root, root], axis=1)
-            sums.append(raw.T @ raw)
-        return tuple(sums)
-
-
-@dataclass(frozen=True)
 class ArraySweep:
     """The sums of :class:`cmvmed.scale.passes.SweepPass`."""
 

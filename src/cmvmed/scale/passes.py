@@ -1,7 +1,6 @@
 """One pass over the rows, a chunk at a time: functions of chunks that can be sent to where the rows are stored.
 
-The sums are of kernel values, in double precision, and whitened afterwards, p x p. In single precision this would break
-down.
+The sums are of kernel values, in double precision, and become those of features afterwards: single precision would be magnified.
 """
 
 from collections.abc import Sequence
@@ -20,10 +19,10 @@ from cmvmed.data.validation import RowCheck
 from cmvmed.numerics.kernel_expansions import blocks_of_rows
 from cmvmed.numerics.nystroem import Landmarks
 from cmvmed.numerics.types import Array, IntArray, Matrix
-from cmvmed.scale.array_passes import ArrayGram, ArraySweep, ArrayViews
+from cmvmed.scale.array_passes import ArraySweep, ArrayViews
 from cmvmed.views.view_rows import ViewPreprocessor
 
-GRAM_ROWS = 1024  # whose products of kernel values are summed at a time
+SWEPT_ROWS = 256  # at a time, whose kernel values stay in the cache
 CURVATURE = 0.25  # of Bohning's bound, whose constant curvature makes sums over rows sufficient
 
 
@@ -83,46 +82,6 @@ class UnlabeledRows:
         return w[counting], having, [counting[index] for index in having]
 
 
-def _array_views(unlabeled: UnlabeledRows, views: Sequence[ChunkView], place: ArrayPlace) -> ArrayViews | None:
-    preprocessors, landmarks = [view.preprocessor for view in views], [view.landmarks for view in views]
-    return ArrayViews.of(preprocessors, landmarks, unlabeled.weights_in, place)
-
-
-@dataclass(frozen=True)
-class GramPass:
-    """Per view Σ_U w k(x)k(x)ᵀ, (p + 1, p + 1), constant included."""
-
-    unlabeled: UnlabeledRows
-    views: tuple[ChunkView, ...]
-
-    def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
-        """The sums over a chunk, some rows at a time: more would take memory, and products would not be faster."""
-        w, having, places = self.unlabeled.rows(first_row, matrices)
-        sums = []
-        for view, matrix, index, where in zip(self.views, matrices, having, places, strict=True):
-            total = np.zeros((view.landmarks.n_landmarks + 1,) * 2)
-            for rows in blocks_of_rows(where.size, GRAM_ROWS):
-                raw = view.landmarks.raw(view.preprocessor.transform(matrix[where[rows]]), w[index[rows]])
-                total += raw.T @ raw
-            sums.append(total)
-        return tuple(sums)
-
-    def on_device(self, place: ArrayPlace) -> ArrayFunction | None:
-        """The same by another library, if it can compute the kernels."""
-        views = _array_views(self.unlabeled, self.views, place)
-        return None if views is None else ArrayGram(views)
-
-    @property
-    def bytes_per_row(self) -> int:
-        """Kernel values of one view at a time."""
-        return FLOAT_BYTES * max(view.landmarks.n_landmarks + 1 for view in self.views)
-
-    @property
-    def bytes_of_sums(self) -> int:
-        """A matrix for each view."""
-        return FLOAT_BYTES * sum((view.landmarks.n_landmarks + 1) ** 2 for view in self.views)
-
-
 @dataclass(frozen=True)
 class SweepPass:
     """One sweep's sums: per view Σ_U w (q - σ(m)) k(x), (p + 1, F); then those of :class:`SweepSums`."""
@@ -135,9 +94,9 @@ class SweepPass:
     temperature: float
 
     def __call__(self, first_row: int, matrices: list[Matrix]) -> Sums:
-        """The sums over a chunk, some rows at a time so that their kernel values stay in the cache."""
+        """The sums over a chunk, some rows at a time."""
         total: Sums | None = None
-        for rows in blocks_of_rows(matrices[0].shape[0]):
+        for rows in blocks_of_rows(matrices[0].shape[0], SWEPT_ROWS):
             total = add(total, self._block(first_row + rows.start, [matrix[rows] for matrix in matrices]))
         return checked_sums(total)
 
@@ -171,7 +130,8 @@ class SweepPass:
 
     def on_device(self, place: ArrayPlace) -> ArrayFunction | None:
         """The same by another library, if it can compute the kernels."""
-        views = _array_views(self.unlabeled, self.views, place)
+        preprocessors, landmarks = [view.preprocessor for view in self.views], [view.landmarks for view in self.views]
+        views = ArrayViews.of(preprocessors, landmarks, self.unlabeled.weights_in, place)
         if views is None:
             return None
         coefficients = [place.put(own) for own in self.coefficients]

@@ -23,7 +23,6 @@ SAMPLE_MEMORY = 2
 LARGER_MEMORY = 4  # the largest of the larger samples takes at most this part of the memory for chunks
 MIN_GROWTH = 2  # of a sample
 LARGEST_PART = 2  # the largest of them has at most this part of all rows
-ROWS_PER_COMPONENT = 20  # of the first larger sample, whose sums of products all of them use
 # Copies of the sample's rows: as they are given, while gaps are filled and they are scaled, and as the views hold them
 SAMPLE_COPIES = 4
 FEATURE_COPIES = 1  # in double precision of the sample's features, which are kept in single precision twice
@@ -138,7 +137,7 @@ def draw_sample(
         training = training_data(data.schema, matrices, present, data.labels, weights)
         if use_all or n_components is None:
             return Sample(training)
-    return _sampled(data, weights, n_sample, n_components or 0, memory_limit, random_state, tuning)
+    return _sampled(data, weights, n_sample, memory_limit, random_state, tuning)
 
 
 def sample_size(approximation: Approximation, data: TrainingInput, memory_limit: int, tuning: Tuning) -> int:
@@ -147,7 +146,8 @@ def sample_size(approximation: Approximation, data: TrainingInput, memory_limit:
         return tuning.sample_rows
     n_rows, n_labeled, sizes = data.source.n_rows, data.labels.labeled.size, data.source.row_sizes
     room = memory_after_rows(memory_limit, n_rows)
-    p, least = min(approximation.n_components, n_rows) + 1, min(MIN_SAMPLE_ROWS, n_rows)
+    n_components = max(approximation.n_components, tuning.max_components * approximation.may_grow)
+    p, least = min(n_components, n_rows) + 1, min(MIN_SAMPLE_ROWS, n_rows)
     row = int(FLOAT_BYTES * (FEATURE_COPIES * len(sizes) * p + SAMPLE_COPIES * sum(sizes)))
     squares = SQUARE_MATRICES * p**2 + COVARIANCES * n_labeled**2
     fixed = FLOAT_BYTES * len(sizes) * squares + n_labeled * row
@@ -155,9 +155,9 @@ def sample_size(approximation: Approximation, data: TrainingInput, memory_limit:
     if n_sample < min(least, tuning.sample_rows):
         needed = memory_limit - room + SAMPLE_MEMORY * (fixed + least * row)
         raise MemoryError(
-            f"A fit with {approximation.n_components} landmark rows in {len(sizes)} views and {n_labeled} labeled rows needs at "
+            f"A fit with {n_components} landmarks in {len(sizes)} views and {n_labeled} labeled rows needs at "
             f"least {format_bytes(needed)} of memory, but only {format_bytes(memory_limit)} may be used. Give a smaller "
-            "number as approximation, or raise the limit with cmvmed.config_context(memory_limit=...)."
+            "number of landmarks as approximation, or raise the limit with cmvmed.config_context(memory_limit=...)."
         )
     return int(n_sample)
 
@@ -184,7 +184,6 @@ def _sampled(
     data: TrainingInput,
     weights: RowWeights,
     n_sample: int,
-    n_components: int,
     memory_limit: int,
     random_state: object,
     tuning: Tuning,
@@ -194,11 +193,10 @@ def _sampled(
     labeled = labels.labeled
     if labeled.size > MAX_LABELED_ROWS:
         raise MemoryError(
-            f"y has {labeled.size} labeled rows, but the labeled rows' covariance is a square matrix: at most "
-            f"{MAX_LABELED_ROWS} can be used. Hide some labels, or use a supervised classifier: with so many labels the "
-            "unlabeled rows have little to add."
+            f"y has {labeled.size} labeled rows, but a fit can use at most {MAX_LABELED_ROWS}. Hide some labels, or use a "
+            "supervised classifier: with so many labels, unlabeled rows add little."
         )
-    smallest = max(n_sample * tuning.row_growth, ROWS_PER_COMPONENT * n_components)
+    smallest = n_sample * tuning.row_growth
     n_unlabeled = count_unlabeled(labels, weights)
     source, largest = _divide_memory(source, labeled.size, n_unlabeled, memory_limit, smallest, tuning)
     has_larger = largest >= smallest

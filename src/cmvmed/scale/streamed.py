@@ -1,19 +1,20 @@
 """The last stage of the annealing continued on more rows, a chunk at a time.
 
 The stages before it run in memory on a sample of the unlabeled rows, weighted to represent all of them or, where these
-are very many, some of them. One pass over the rows then gives each view's G = Σ_U w z zᵀ. Every sweep is one more pass:
-given the weights θ of all views and the offset of the consensus, a chunk computes the views' means, the consensus q and
-the residuals q - σ(m) of its rows, and returns sums only,
+are very many, some of them. Every sweep is then one pass over the rows: given the weights θ of all views and the offset
+of the consensus, a chunk computes the views' means, the consensus q and the residuals q - σ(m) of its rows, and returns
+sums only,
 
     Σ_U w (q - σ(m)) k(x) per view,   Σ_U ψw q,   Σ_U ψw q qᵀ,   the terms of the objective,
 
-from which all views are updated by their duals as in memory, with Σ_U w b z = Σ_U w (q - σ(m)) z + a G θ. The offset
-that gives the classes their shares is computed on the sample for the new θ, and moved by the difference that the last
-pass showed. Nothing as long as the rows leaves a chunk, so the same passes run over files and on clusters.
+from which all views are updated by their duals as in memory, with Σ_U w b z = Σ_U w (q - σ(m)) z + a G θ. G is that of
+the sample, times the ratio of the weights: where the sweeps end, the residuals alone decide, Z_Lᵀτ + λ Σ_U w (q - σ(m)) z
+= θ/σ², and G is only the metric of their steps. The offset that gives the classes their shares is computed on the sample
+for the new θ, and moved by the difference that the last pass showed. Nothing as long as the rows leaves a chunk, so the
+same passes run over files and on clusters.
 
 Where the rows are very many, larger samples are swept over first, of which the last may be enough
-(:mod:`cmvmed.scale.row_change`). All of them take G from the first, times the ratio of their weights: where the sweeps
-end, the residuals alone decide, Z_Lᵀτ + λ Σ_U w (q - σ(m)) z = θ/σ², and G is only the metric of their steps.
+(:mod:`cmvmed.scale.row_change`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,13 +25,12 @@ import numpy as np
 
 from cmvmed.core.annealing import AnnealingResult, Plan, run_stage
 from cmvmed.core.consensus import balancing_offset, pool
-from cmvmed.core.low_rank import LowRankView, WeightGaussian, WeightSpace
+from cmvmed.core.low_rank import LowRankView, WeightGaussian
 from cmvmed.core.objective import Sweep, ViewTerms, sweep_record, total_objective
 from cmvmed.core.posterior import solve_dual
-from cmvmed.numerics.linalg import eigen_psd
 from cmvmed.numerics.nystroem import Basis
 from cmvmed.numerics.types import Array
-from cmvmed.scale.passes import CURVATURE, ChunkView, GramPass, StreamedRows, SweepPass, SweepSums, UnlabeledRows
+from cmvmed.scale.passes import CURVATURE, ChunkView, StreamedRows, SweepPass, SweepSums, UnlabeledRows
 from cmvmed.views.view_rows import ViewPreprocessor
 
 MAX_OFFSET_STEP = 2.0  # in units of 2T
@@ -42,7 +42,6 @@ class StreamedView:
     """A view's posterior over the weights of its rotated features, given sums over all unlabeled rows."""
 
     basis: Basis  # rotated so that G is diagonal
-    rotation: Array  # (r, r), from the sample's rotated features to these
     gaussian: WeightGaussian
     Y: Array  # (l, F) labels ±1 of its labeled rows
     box: Array  # (l,)
@@ -110,12 +109,10 @@ def streamed_stages(
     streamed : where the sweeps over each of the samples ended
     """
     chunks = tuple(ChunkView(p, basis.landmark_set) for p, basis in zip(preprocessors, bases, strict=True))
-    grams: tuple[Array, ...] | None = None  # of a total weight of 1
     for rows in samples:
-        unlabeled, weight = UnlabeledRows(rows.check, rows.labeled, rows.weights), rows.unlabeled_weight
-        if grams is None:
-            grams = tuple(gram / weight for gram in _gram_matrices(rows, GramPass(unlabeled, chunks)))
-        views = tuple(_streamed_view(plan, result, i, bases[i], gram * weight) for i, gram in enumerate(grams))
+        unlabeled = UnlabeledRows(rows.check, rows.labeled, rows.weights)
+        times = rows.unlabeled_weight / plan.problem.weights_U.sum()
+        views = tuple(_streamed_view(plan, result, i, basis, times) for i, basis in enumerate(bases))
         result, views = _sweep_over(_StreamedStep(rows, unlabeled, chunks, plan, result), views)
         yield StreamedResult(result, views, rows.n_unlabeled)
 
@@ -176,11 +173,6 @@ class _StreamedStep:
         return sweep_record(stage, lam, T, value, sums.kl_by_view, gaps, end.view_weights, consensus, n_rows, seconds)
 
 
-def _gram_matrices(rows: StreamedRows, gram_pass: GramPass) -> tuple[Array, ...]:
-    """Per view Σ_U w k(x)k(x)ᵀ, (p + 1, p + 1)."""
-    return rows.source.reduce(gram_pass, bytes_per_row=gram_pass.bytes_per_row, bytes_of_sums=gram_pass.bytes_of_sums)
-
-
 def _sweep_over(
     step: _StreamedStep, views: tuple[StreamedView, ...]
 ) -> tuple[AnnealingResult, tuple[StreamedView, ...]]:
@@ -191,7 +183,7 @@ def _sweep_over(
     end, history, converged = run_stage(step, start, plan.schedule.max_iter, plan.schedule.tol)
     means = _sample_means(end.views, plan)
     states = tuple(
-        replace(state, tau=view.tau, gamma=view.rotation @ view.gamma, m_L=view.m_L, m_U=m_U, gap=view.gap)
+        replace(state, tau=view.tau, gamma=view.gamma, m_L=view.m_L, m_U=m_U, gap=view.gap)
         for state, view, m_U in zip(result.states, end.views, means, strict=True)
     )
     consensus = replace(result.consensus, offset=end.offset)
@@ -206,21 +198,19 @@ def _low_rank_model(plan: Plan, i: int) -> LowRankView:
     return model
 
 
-def _streamed_view(plan: Plan, result: AnnealingResult, i: int, basis: Basis, gram: Array) -> StreamedView:
-    """View i as the sample left it, in the coordinates in which G of all rows is diagonal."""
+def _streamed_view(plan: Plan, result: AnnealingResult, i: int, basis: Basis, times: float) -> StreamedView:
+    """View i as the sample left it; rows of ``times`` the weight of the sample have as many times its G."""
     problem, model, state = plan.problem, _low_rank_model(plan, i), result.states[i]
-    omega, eigenvectors = eigen_psd(basis.transform.T @ gram @ basis.transform)
-    rotation = model.rotation.T @ eigenvectors
-    space = WeightSpace(model.space.Z_L @ rotation, omega, model.space.prior_variance)
     labeled = problem.rows_L[i]
     return StreamedView(
-        basis=basis.rotated(eigenvectors),
-        rotation=rotation,
-        gaussian=WeightGaussian(space, result.consensus_weight, CURVATURE),
+        basis=basis.rotated(model.rotation),
+        gaussian=WeightGaussian(
+            replace(model.space, omega=times * model.space.omega), result.consensus_weight, CURVATURE
+        ),
         Y=problem.Y[labeled],
         box=problem.box[i][labeled],
         tau=state.tau,
-        gamma=rotation.T @ state.gamma,
+        gamma=state.gamma,
         m_L=state.m_L,
         gap=state.gap,
     )
@@ -247,7 +237,7 @@ def _newton_offset(sums: SweepSums, offset: Array, shares: Array | None, tempera
 
 def _sample_means(views: Sequence[StreamedView], plan: Plan) -> list[Array]:
     """Per view the means (u, F) of the sample's unlabeled rows."""
-    return [_low_rank_model(plan, i).blocks.scores(view.rotation @ view.theta) for i, view in enumerate(views)]
+    return [_low_rank_model(plan, i).blocks.scores(view.theta) for i, view in enumerate(views)]
 
 
 def _sample_offset(views: Sequence[StreamedView], plan: Plan, result: AnnealingResult, start: Array) -> Array:

@@ -69,7 +69,7 @@ def kernel_blocks(
 ) -> KernelBlocks:
     """The blocks of a kernel (m, m), bias included, whose rows L are labeled and U unlabeled."""
     K_L, K_U = K.take(L, axis=0), K.take(U, axis=0)  # faster than both indices at once
-    return KernelBlocks(
+    return KernelBlocks.of(
         LL=K_L.take(L, axis=1),
         UL=K_U.take(L, axis=1),
         UU=K_U.take(U, axis=1),

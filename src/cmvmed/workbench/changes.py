@@ -4,14 +4,39 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 
 from cmvmed import CMVMED
 from cmvmed.pages.formatting import join_names, short
 from cmvmed.workbench.view_encoders import absent_rows
 
-__all__ = ["describe_change"]
-
 MAX_TESTED = 200  # rows, evenly spaced: faults of a standard deviation are found within about 50
+
+
+class EvenRows:
+    """About ``MAX_TESTED`` to twice as many rows, evenly spaced, of rows that come some at a time."""
+
+    def __init__(self) -> None:
+        self._n_rows, self._step, self._n_kept = 0, 1, 0
+        self._views: dict[str, Any] = {}
+
+    def add(self, views: Mapping[str, Any]) -> None:
+        """Take the following rows, by view."""
+        n_rows = next(iter(views.values())).shape[0]
+        rows = np.arange(-self._n_rows % self._step, n_rows, self._step)
+        self._n_rows += n_rows
+        for name, own in views.items():
+            stack = vstack if issparse(own) else np.concatenate
+            self._views[name] = stack([self._views[name], own[rows]]) if name in self._views else own[rows]
+        self._n_kept += rows.size
+        while self._n_kept > 2 * MAX_TESTED:
+            self._views = {name: own[::2] for name, own in self._views.items()}
+            self._step, self._n_kept = 2 * self._step, -(-self._n_kept // 2)
+
+    @property
+    def views(self) -> dict[str, Any]:
+        """The rows by view."""
+        return self._views
 
 
 def describe_change(model: CMVMED, views: Mapping[str, Any], rows: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.recordings import SensorSignals
 from cmvmed.recordings.sound_files import audio_header
 from cmvmed.workbench.label_checks import group_findings, label_findings, leak_findings, time_findings
@@ -21,15 +22,15 @@ from cmvmed.workbench.tables.columns import (
     missing_cells,
     pandas,
     read_cells,
+    read_numbers,
 )
 from cmvmed.workbench.tables.rows import ProjectRows
-from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Findings, Level, ProjectError, abbreviate, plural
-
-__all__ = ["check_rows", "describe_rows", "far_cells", "gap_marker"]
+from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, Findings, Level, ProjectError, abbreviate
 
 NINES = re.compile(r"99+(\.9+)?")  # digits of a marker for gaps
 FAR, MIN_ROWS = 1e6, 20  # times the usual distance from the median, in columns of so many numbers
-HUGE = 1e100  # absolute value from which on squares overflow
+MIN_NUMBERS = 10  # different numbers from which on a column with texts is not one of numbered categories
+KIND_NAMES = {"category": "categories", "identifier": "an identifier", "text": "texts"}
 HASHED_BYTES = 1 << 16  # of the start of a sound file, to find repeated ones
 
 
@@ -162,7 +163,7 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
         series = table.frame[column]
         try:
             cells = read_cells(table, column, kind)
-        except ProjectError as error:  # infinite cells, or two decimal signs
+        except ProjectError as error:  # infinite or huge cells, or two decimal signs
             yield Finding("error", "bad_column", f"View {view!r}. {error}")
             return
         bad = np.flatnonzero(cells.bad)
@@ -175,17 +176,7 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"{table.place(int(bad[0]))}. Correct {'it or leave it' if len(bad) == 1 else 'them or leave them'} empty.",
             )
     if kind == "number":
-        huge = np.flatnonzero(np.abs(cells.values) > HUGE)
-        if len(huge):
-            row = int(huge[0])
-            yield Finding(
-                "error",
-                "huge_number",
-                f"View {view!r}, column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is too large to be a "
-                f"measurement ({plural(len(huge), 'cell')} in all), and the mean and scale of the column would be lost. Leave such "
-                "cells empty.",
-            )
-        elif (far := far_cells(cells.values)).size:
+        if (far := far_cells(cells.values)).size:
             row = int(far[0])
             yield Finding(
                 "warning",
@@ -193,6 +184,13 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"View {view!r}, column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is a million times farther from "
                 f"the median than nearly all other values ({plural(far.size, 'cell')} in all), so these become alike. Correct "
                 "it, or leave the cell empty.",
+            )
+        if _are_dates(cells.values):
+            yield Finding(
+                "warning",
+                "date_as_number",
+                f"View {view!r}, column {column!r} holds dates without separators, such as {np.nanmin(cells.values):.0f}, which "
+                "are read as numbers. Write them as in 2025-01-31, or put the column into ignore in [data].",
             )
         if cells.note:
             yield Finding("warning", "thousands", f"View {view!r}, column {column!r}: {cells.note}.")
@@ -204,6 +202,8 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"View {view!r}, column {column!r}: {marker:g} in {plural(count, 'cell')} is far from all other values, as a "
                 "marker for gaps is. Leave such cells empty.",
             )
+    if kind in KIND_NAMES and column not in rows.declared:
+        yield from _mixed_column(table, view, column, KIND_NAMES[kind])
     if kind in ("category", "identifier"):
         series = table.frame[column]
         texts = pandas().Series(series[~missing_cells(series)].astype(str))
@@ -215,6 +215,29 @@ def _cells(rows: ProjectRows, view: str, column: str) -> Iterator[Finding]:
                 f"View {view!r}, column {column!r} holds numbers with a unit, such as {texts.iloc[0]!r}, and is read as a "
                 "category. Remove the unit from the cells.",
             )
+
+
+def _mixed_column(table: RawTable, view: str, column: str, what: str) -> Iterator[Finding]:
+    """A column of numbers that some texts make one of categories."""
+    cells = read_numbers(table.frame[column], table.decimal)
+    numbers, bad = cells.values[~np.isnan(cells.values)], np.flatnonzero(cells.bad)
+    if 0 < len(bad) < len(numbers) and np.unique(numbers).size > MIN_NUMBERS:
+        first = f"{str(table.frame[column].iloc[bad[0]])!r} in {table.place(int(bad[0]))}"
+        yield Finding(
+            "warning",
+            "mixed_column",
+            f"View {view!r}, column {column!r}: {plural(len(numbers), 'cell')} hold numbers, but {plural(len(bad), 'cell')} not, "
+            f"first {first}, so it is read as {what}. Correct these cells or leave them empty; if it is right, say so in "
+            "[columns].",
+        )
+
+
+def _are_dates(values: NDArray[np.float64]) -> bool:
+    """Whether all numbers are days such as 20250131, not all the same."""
+    known = values[np.isfinite(values)]
+    months, days = known // 100 % 100, known % 100
+    is_date = (known >= 19000101) & (known < 21000000) & (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
+    return known.size > 1 and np.ptp(known) > 0.0 and bool((is_date & (known == np.floor(known))).all())
 
 
 def far_cells(values: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -230,14 +253,16 @@ def far_cells(values: NDArray[np.float64]) -> NDArray[np.intp]:
 def gap_marker(values: NDArray[np.float64]) -> tuple[float, int]:
     """The smallest or largest number and how often it occurs, if it looks like a marker for gaps; otherwise NaN and 0.
 
-    Such as -999 or 9999: nines only, several times, and farther from the other numbers than these are from each other.
+    Such as -999 or 9999: nines only, several times, and farther from the other numbers than these are from each other; or
+    any number that is a million times farther.
     """
     values = values[np.isfinite(values)]
     for marker in () if not values.size else (values.min(), values.max()):
         others = values[values != marker]
         repeated = values.size - others.size
-        is_far = others.size > 0 and np.abs(others - marker).min() > np.ptp(others)
-        if NINES.fullmatch(f"{abs(marker):g}") and repeated > 1 and is_far:
+        distance, span = (np.abs(others - marker).min(), np.ptp(others)) if others.size else (0.0, 0.0)
+        is_marker = (distance > span and NINES.fullmatch(f"{abs(marker):g}")) or distance > FAR * span > 0.0
+        if repeated > 1 and is_marker:
             return float(marker), repeated
     return np.nan, 0
 

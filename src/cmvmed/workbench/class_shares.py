@@ -10,8 +10,6 @@ from cmvmed.pages.atomic_file import atomic_file
 from cmvmed.workbench.toml_text import SHARES_HINT, toml_line
 from cmvmed.workbench.user_errors import ProjectError
 
-__all__ = ["check_ranges", "prior_of_labeled", "ranges_of", "with_ranges", "write_ranges"]
-
 Ranges = dict[str, tuple[float, float]]
 KEY = "class_prior"
 ROUNDING = 1e-9

@@ -1,11 +1,12 @@
 """One column as numbers: an encoder for each kind of column, fitted on the training rows.
 
-An encoder gives a block of features and says in which rows its column is present. Single gaps are filled: by the mean of
-the training rows, as in the estimators, by no category, by no word.
+An encoder gives a block of features and says in which rows its column is present: ``encode`` for the rows of a table, where
+``standardize`` gives numbers the scale of words and categories, and ``absent`` for a table that lacks the column. Single
+gaps are filled: by the mean of the training rows, as in the estimators, by no category, by no word.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # its parts are imported when they are used
@@ -24,17 +25,6 @@ from cmvmed.workbench.tables.columns import (
 )
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
-__all__ = [
-    "Block",
-    "CategoryEncoder",
-    "ColumnEncoder",
-    "DateEncoder",
-    "NumberEncoder",
-    "TextEncoder",
-    "fit_column",
-    "unseen_categories",
-]
-
 MAX_CATEGORIES = 50  # of a column; rarer ones, and new ones, have no feature
 MAX_TERMS = 5000  # words of a column of texts
 DAY, WEEK, YEAR = 86400.0, 7 * 86400.0, 365.2425 * 86400.0
@@ -47,30 +37,6 @@ class Block:
 
     values: Matrix
     present: BoolArray
-
-
-class ColumnEncoder(Protocol):
-    """Encoder of one column, or of the signals of several."""
-
-    kind: ClassVar[str]
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Names of the columns in the user's data."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of the block."""
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the columns of the block."""
-
-    def encode(self, table: RawTable, *, standardize: bool) -> Block:
-        """The features of all rows; ``standardize`` gives numbers the scale of words and categories."""
-
-    def absent(self, n_rows: int, *, standardize: bool) -> Block:
-        """The block of a table that lacks the column."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +96,7 @@ class DateEncoder(OneColumn):
     fill: float
     scale: float  # days
     cycles: tuple[str, ...]
-    day_first: bool | None = None
+    day_first: bool | None = None  # of the training rows
 
     @property
     def is_consistent(self) -> bool:
@@ -223,7 +189,7 @@ class TextEncoder(OneColumn):
         return Block(scipy.sparse.csr_array((n_rows, len(self.terms))), np.zeros(n_rows, dtype=bool))
 
 
-def fit_column(table: RawTable, column: str, kind: str, *, day_first: bool | None = None) -> ColumnEncoder:
+def fit_column(table: RawTable, column: str, kind: str, *, day_first: bool | None = None) -> OneColumn:
     """Fit the encoder of a column of cells on the training rows; those of signals are fitted by ``fit_sensors``."""
     if kind in ("number", "boolean"):
         return _fit_number(table, column, kind)
@@ -244,12 +210,14 @@ def _fit_number(table: RawTable, column: str, kind: str) -> NumberEncoder:
 
 
 def _fit_date(table: RawTable, column: str, day_first: bool | None) -> DateEncoder:
-    seconds = read_cells(table, column, "date", day_first=day_first).values
+    cells = read_cells(table, column, "date", day_first=day_first)
+    seconds = cells.values
     known = seconds[~np.isnan(seconds)]
     span = float(np.ptp(known))
     has_time = bool((known % DAY != 0).any())
     spanned = [cycle for cycle in CYCLES if span >= CYCLES[cycle] or (cycle == "day" and span > 0)]
     cycles = tuple(cycle for cycle in spanned if cycle != "day" or has_time)
+    day_first = cells.day_first if day_first is None else day_first
     return DateEncoder(column, float(known.min()), float(known.mean()), span / DAY or 1.0, cycles, day_first)
 
 

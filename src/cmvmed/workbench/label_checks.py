@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.project_file import DataSettings
 from cmvmed.workbench.tables.columns import (
     FloatArray,
@@ -24,9 +25,7 @@ from cmvmed.workbench.tables.recording_rows import RECORDING_COLUMN
 from cmvmed.workbench.tables.row_labels import likely_markers, misspelt_classes, similar_classes
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.toml_text import toml_line
-from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, ProjectError, abbreviate, plural
-
-__all__ = ["class_changes", "determines", "group_findings", "label_findings", "leak_findings", "time_findings"]
+from cmvmed.workbench.user_errors import FULL, NEARLY_NONE, Finding, ProjectError, abbreviate
 
 FEW_LABELS = 3  # labels per class below which nothing can be held out from all folds
 MANY_CLASSES = 20

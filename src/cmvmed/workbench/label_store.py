@@ -2,12 +2,12 @@
 
 An event is committed, and flushed to the disk, before :meth:`LabelStore.record` returns. Windows that label the same row
 cannot overwrite each other silently: an event names the revision of the row that its author has seen. Each line of the
-file has a checksum, and a file is checked when it is opened; files of the version before get annotators without a name.
+file has a checksum, and a file is checked when it is opened.
 """
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
@@ -25,17 +25,15 @@ from cmvmed._sqlite_files import (
 )
 from cmvmed.workbench.project_file import DEFAULT_NAME
 
-__all__ = ["ACTIONS", "CHOSEN", "Conflict", "Event", "LabelStore", "StoreError", "labels_path"]
-
 APPLICATION_ID = 0x434D564C  # "CMVL", by which SQLite files of labels are known
 SCHEMA_VERSION = 3
-WITHOUT_ANNOTATORS = 2  # the version before, which is converted
 ACTIONS = ("label", "unsure", "clear", "reset")  # clear: no class; reset: what the data say
 CHOSEN = ("suggest", "unsure", "disagree", "search")  # reasons by which rows are no random sample of all rows
 CHOSEN_BY = (*CHOSEN, "random", "review", "doubtful", "second", "disputed", "import")
 BUSY_SECONDS = 10.0  # maximum time to wait for the transaction of another process
 COLUMNS = "revision, item, action, label, chosen_by, window, undoes, at, annotator, checksum"
-_EVENTS = """CREATE TABLE events (
+TABLES = (
+    """CREATE TABLE events (
     revision INTEGER PRIMARY KEY AUTOINCREMENT,
     item TEXT NOT NULL,
     action TEXT NOT NULL,
@@ -43,14 +41,13 @@ _EVENTS = """CREATE TABLE events (
     chosen_by TEXT NOT NULL,
     window TEXT NOT NULL,
     undoes INTEGER,
-    at TEXT NOT NULL"""
-_INDEX = "CREATE INDEX events_of_item ON events (item, revision)"
-_CLASSES = "CREATE TABLE classes (position INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, checksum TEXT NOT NULL)"
-_CHECKSUM = "checksum TEXT NOT NULL\n)"
-TABLES = {
-    WITHOUT_ANNOTATORS: (f"{_EVENTS},\n    {_CHECKSUM}", _INDEX, _CLASSES),
-    SCHEMA_VERSION: (f"{_EVENTS},\n    annotator TEXT NOT NULL,\n    {_CHECKSUM}", _INDEX, _CLASSES),
-}
+    at TEXT NOT NULL,
+    annotator TEXT NOT NULL,
+    checksum TEXT NOT NULL
+)""",
+    "CREATE INDEX events_of_item ON events (item, revision)",
+    "CREATE TABLE classes (position INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, checksum TEXT NOT NULL)",
+)
 
 
 class StoreError(ValueError):
@@ -69,7 +66,7 @@ class Event:
     window: str
     undoes: int | None
     at: str
-    annotator: str = ""  # name of the person, if one was given
+    annotator: str  # name of the person; empty if none was given
 
     @property
     def checksum(self) -> str:
@@ -133,16 +130,13 @@ def _open_labels(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables if there are none, else check them, and convert those of the version before."""
+    """Make the tables if there are none, else check them."""
     with _transaction(connection, "BEGIN"):  # other processes may write meanwhile
-        version = _checked_version(connection, path)
-    if version != SCHEMA_VERSION:
+        is_empty = _is_empty(connection, path)
+    if is_empty:
         with _transaction(connection, "BEGIN IMMEDIATE"):
-            now = _checked_version(connection, path)  # another process may have done it
-            if now == 0:
+            if _is_empty(connection, path):  # another process may have made them
                 _create(connection)
-            elif now == WITHOUT_ANNOTATORS:
-                _convert(connection)
 
 
 @contextmanager
@@ -158,34 +152,33 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
         raise
 
 
-def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of a file whose tables and rows are right; 0 if it has none."""
+def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether a file has no tables; if it has some, they and their rows are checked."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (n_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if n_tables == 0 and application in (0, APPLICATION_ID):
-        return 0
+        return True
     if application != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, but not one of labels. Name another file.")
     if version > SCHEMA_VERSION:
         raise StoreError(f"{path} was written by a later release of cmvmed; install it to go on.")
     with _damage(path):
-        check_schema(connection, TABLES.get(version, ()))
+        check_schema(connection, TABLES if version == SCHEMA_VERSION else ())
         check_health(connection)
-        _check_rows(connection, version)
-    return int(version)
+        _check_rows(connection)
+    return False
 
 
-def _check_rows(connection: sqlite3.Connection, version: int) -> None:
+def _check_rows(connection: sqlite3.Connection) -> None:
     """Raise an error unless all events are there, each with its checksum, and all their classes."""
-    columns = COLUMNS if version == SCHEMA_VERSION else COLUMNS.replace("annotator, ", "")
     names = set()
     for position, name, found in connection.execute("SELECT position, name, checksum FROM classes"):
         if found != _class_checksum(name):
             raise StoreError(f"class {shown(name)}, number {position}, does not have its checksum")
         names.add(name)
     number = 0
-    for line in connection.execute(f"SELECT {columns} FROM events ORDER BY revision"):  # nosec B608 # constants
+    for line in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY revision"):  # nosec B608 # constants
         number += 1
         event = _event_of(line)
         if event.revision != number:
@@ -205,27 +198,8 @@ def _class_checksum(name: object) -> str:
 def _create(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    for statement in TABLES[SCHEMA_VERSION]:
+    for statement in TABLES:
         connection.execute(statement)
-
-
-def _convert(connection: sqlite3.Connection) -> None:
-    """Write the events of the version before again, with annotators that have no name."""
-    events = connection.execute("SELECT * FROM events ORDER BY revision").fetchall()
-    connection.execute("DROP TABLE events")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    for statement in TABLES[SCHEMA_VERSION][:2]:
-        connection.execute(statement)
-    _add_events(connection, map(_event_of, events))
-
-
-def _add_events(connection: sqlite3.Connection, events: Iterable[Event]) -> None:
-    """Write events with the revisions that they have."""
-    marks = ", ".join("?" * len(COLUMNS.split(",")))
-    connection.executemany(
-        f"INSERT INTO events ({COLUMNS}) VALUES ({marks})",  # nosec B608 # constants
-        ((*astuple(event), event.checksum) for event in events),
-    )
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
@@ -390,7 +364,9 @@ class LabelStore:
     ) -> Event:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         event = Event(self.revision + 1, item, action, label, chosen_by, window, undoes, at, annotator)
-        _add_events(self._connection, [event])
+        marks = ", ".join("?" * len(COLUMNS.split(",")))
+        insertion = f"INSERT INTO events ({COLUMNS}) VALUES ({marks})"  # nosec B608 # constants
+        self._connection.execute(insertion, (*astuple(event), event.checksum))
         if label is not None:
             self._add_classes([label])
         return event

@@ -5,7 +5,7 @@
 the project file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 import cmvmed  # estimators are imported when they are used
 from cmvmed.features.feature_cache import FeatureCache
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.checks import check_rows
 from cmvmed.workbench.class_shares import prior_of_labeled
+from cmvmed.workbench.column_encoders import NumberEncoder
 from cmvmed.workbench.label_store import labels_path
 from cmvmed.workbench.project_file import DEFAULT_NAME, ProjectSettings, parse_project, read_project_file
-from cmvmed.workbench.tables.columns import BoolArray, FloatArray, Frame, pandas
-from cmvmed.workbench.tables.join import NewPaths, new_paths, open_sources, qualified
+from cmvmed.workbench.tables.columns import BoolArray, FloatArray, Frame, RawTable, holds_plain_numbers, pandas
+from cmvmed.workbench.tables.delimited import NotInParts
+from cmvmed.workbench.tables.join import NewPaths, new_paths, open_parts, open_sources, qualified
 from cmvmed.workbench.tables.recording_rows import WINDOW_COLUMNS
 from cmvmed.workbench.tables.row_labels import (
     RANDOM,
@@ -35,7 +38,7 @@ from cmvmed.workbench.tables.row_labels import (
 )
 from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable, part_of_rows, read_training_rows, row_ids
 from cmvmed.workbench.toml_text import project_text
-from cmvmed.workbench.user_errors import Findings, ProjectError, abbreviate, plural
+from cmvmed.workbench.user_errors import Findings, ProjectError, abbreviate
 from cmvmed.workbench.view_encoders import (
     ViewEncoder,
     absent_rows,
@@ -45,8 +48,6 @@ from cmvmed.workbench.view_encoders import (
     fit_views,
     use_memory,
 )
-
-__all__ = ["SEPARATOR", "Project", "TrainedProject", "absent_rows", "score_of_class"]
 
 SEPARATOR = " | "  # between the names of classes or views in a cell
 PREDICTED_AT_ONCE = 20_000  # rows, after which progress is shown
@@ -161,9 +162,28 @@ class Project:
         """
         if self.encoders is None:
             self.read()
+        table = open_sources(self.settings, new_paths(self.settings, path), is_training=False)
+        return self._encode_new(table)
+
+    def read_new_parts(self, path: NewPaths) -> Iterator[tuple[ProjectTable, float]]:
+        """The same some rows at a time, with the share of the file that is read.
+
+        ``NotInParts`` is raised, also in the middle, if rows have to be read as a whole to mean the same: columns of numbers
+        alone in one table do not, unless some cells of a column have a comma or cannot be read.
+        """
         encoders = self._fitted_encoders()
-        settings = self.settings
-        table = open_sources(settings, new_paths(settings, path), is_training=False)
+        columns = [column for encoder in encoders for column in encoder.columns]
+        if not all(isinstance(column, NumberEncoder) and not column.is_boolean for column in columns):
+            raise NotInParts
+        for table, share in open_parts(self.settings, new_paths(self.settings, path)):
+            for column in columns:
+                if not holds_plain_numbers(table, column.sources[0]):
+                    raise NotInParts
+            yield self._encode_new(table), share
+
+    def _encode_new(self, table: RawTable) -> ProjectTable:
+        """New rows as fitted encoders see them."""
+        encoders, settings = self._fitted_encoders(), self.settings
         said = compare_columns(encoders, table, self._reserved_names())
         views = {encoder.name: encoder.encode(table) for encoder in encoders}
         ids = row_ids(table)
@@ -293,7 +313,6 @@ class TrainedProject:
         *,
         alpha: float = 0.1,
         explain: bool = False,
-        on_rows: Callable[[int], None] | None = None,
     ) -> Frame:
         """Classes and probabilities of rows, and why if asked for.
 
@@ -305,8 +324,6 @@ class TrainedProject:
             Share of rows whose prediction set may lack the true class.
         explain : bool, default=False
             Whether to say what each view adds to the score, which takes several times as long as the prediction.
-        on_rows : callable, default=None
-            Called with the number of rows that are done, now and then.
 
         Returns
         -------
@@ -322,15 +339,29 @@ class TrainedProject:
                 "CMVMED, whose predict takes arrays and data frames of encoded features."
             )
         table = rows if isinstance(rows, ProjectTable) else self.project.read_new(rows)
-        parts = []
+        parts = [predictions for predictions, _ in self._predictions(table, alpha, explain=explain)]
+        return parts[0] if len(parts) == 1 else pandas().concat(parts)
+
+    def predict_parts(
+        self, path: NewPaths, *, alpha: float = 0.1, explain: bool = False, whole: bool = False
+    ) -> Iterator[tuple[Frame, ProjectTable, float]]:
+        """The predictions of :meth:`predict` some rows at a time, with the rows, and the share of the file that is done.
+
+        ``NotInParts`` is raised, also in the middle, if the rows must be read as a whole, as they are with ``whole``.
+        """
+        tables = [(self.project.read_new(path), 1.0)] if whole else self.project.read_new_parts(path)
+        for table, share in tables:
+            done = 0
+            for predictions, part in self._predictions(table, alpha, explain=explain):
+                done += len(part.ids)
+                yield predictions, part, share * done / len(table.ids) if whole else share
+
+    def _predictions(self, table: ProjectTable, alpha: float, *, explain: bool) -> Iterator[tuple[Frame, ProjectTable]]:
         for first in range(0, max(len(table.ids), 1), PREDICTED_AT_ONCE):
             some = slice(first, first + PREDICTED_AT_ONCE)
             part = replace(table, ids=table.ids[some], views={name: view[some] for name, view in table.views.items()})
             options: dict[str, Any] = {"id_name": self.project.id_name, "alpha": alpha, "explain": explain}
-            parts.append(_prediction_frame(self.model, part, **options))
-            if on_rows is not None:
-                on_rows(len(part.ids))
-        return parts[0] if len(parts) == 1 else pandas().concat(parts)
+            yield _prediction_frame(self.model, part, **options), part
 
     def read_training(self, project: Project, rows: ProjectRows | None = None) -> ProjectTable:
         """The rows of a project, encoded as when the model was trained.

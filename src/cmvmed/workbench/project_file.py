@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,25 +15,15 @@ from typing import Any
 from cmvmed.workbench.tables.columns import KINDS, clean_name
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
-__all__ = [
-    "DEFAULT_NAME",
-    "DataSettings",
-    "ProjectSettings",
-    "ViewSettings",
-    "WindowSettings",
-    "parse_project",
-    "read_project_file",
-]
-
 DEFAULT_NAME = "cmvmed.toml"
 DRAWS = ("random", "per_class", "chosen", "unknown")
 SECTIONS = ("data", "windows", "views", "columns", "classes", "model")
-LABEL_RULES = ("majority", "center")
-ENDS = ("drop", "shift")
+CHOICES = {"labels_drawn": DRAWS, "decimal": (".", ","), "label": ("majority", "center"), "end": ("drop", "shift")}
 LISTS = ("unlabeled", "ignore", "context", "classes", "label_files", "columns")  # keys of lists of texts
 NUMBERS = {"sampling_rate": "a number of Hz", "offset": "a number of seconds"} | dict.fromkeys(
     ("length", "step", "min_overlap"), "a number"
 )  # keys of numbers, and what is expected
+POSITIVE = ("sampling_rate", "length", "step")
 AUTO = "auto"  # features of signals that are chosen by held-out labels
 LABEL_COLUMN = "label"  # of the windows of annotated recordings
 
@@ -58,7 +48,7 @@ class DataSettings:
     unlabeled: tuple[str, ...] = ("",)
     labels_drawn: str = "unknown"
     groups: str | None = None
-    time: str | None = None  # column of times: the table has one row per sample, and ``id`` names the case or recording
+    time: str | None = None  # column of times: the table has one row per sample, and ``id`` names the row or recording
     ignore: tuple[str, ...] = ()
     context: tuple[str, ...] = ()  # columns that the labeling page shows beside a row; () is groups and times
     separator: str | None = None
@@ -202,35 +192,21 @@ class _Reader:
         self.known("data", entries, tuple(f.name for f in fields(DataSettings)))
         given = {key: self._value("data", key, value) for key, value in entries.items()}
         given |= {key: tuple(map(clean_name, given[key])) for key in ("classes", "unlabeled") if key in given}
-        if given.get("labels_drawn", DRAWS[0]) not in DRAWS:
-            raise self.fail(
-                "labels_drawn", f"labels_drawn is {given['labels_drawn']!r}, but must be one of {abbreviate(DRAWS)}."
-            )
-        if given.get("decimal", ".") not in (".", ","):
-            raise self.fail("decimal", f'decimal is {given["decimal"]!r}, but must be "." or ",".')
         if len(given.get("separator", ",")) != 1:
             raise self.fail(
                 "separator", f'separator is {given["separator"]!r}, but must be one character, such as ";".'
             )
         if given.get("decimal") == "," and given.get("separator") == ",":
             raise self.fail("decimal", "decimal and separator are both a comma; one of them must be another character.")
-        if given.get("sampling_rate", 1.0) <= 0:
-            raise self.fail("sampling_rate", f"sampling_rate is {given['sampling_rate']:g}, but must be positive.")
         return DataSettings(**given)
 
     def windows(self, entries: Mapping[str, Any]) -> WindowSettings:
         self.known("windows", entries, tuple(f.name for f in fields(WindowSettings)))
         given = {key: self._value("windows", key, value) for key, value in entries.items()}
-        for key in ("length", "step"):
-            if given.get(key, 1.0) <= 0:
-                raise self.fail(key, f"{key} in [windows] is {given[key]:g}, but must be a positive number of seconds.")
         if "length" not in given:
             raise self.fail("windows", "[windows] needs length, the seconds of a window.")
         if not 0 <= given.get("min_overlap", 0.5) <= 1:
             raise self.fail("min_overlap", f"min_overlap is {given['min_overlap']:g}, but must be between 0 and 1.")
-        for key, known in (("label", LABEL_RULES), ("end", ENDS)):
-            if given.get(key, known[0]) not in known:
-                raise self.fail(key, f"{key} in [windows] is {given[key]!r}, but must be one of {abbreviate(known)}.")
         return WindowSettings(**given)
 
     def view(self, name: str, entry: object) -> ViewSettings:
@@ -249,8 +225,6 @@ class _Reader:
             )
         if "channel" in given and "files" not in given:
             raise self.fail(section, f'view {name!r} has a channel but no sound files; add files = "*.wav".')
-        if not 0 < given.get("sampling_rate", 1.0) < inf or not isfinite(given.get("offset", 0.0)):
-            raise self.fail(section, f"view {name!r}: sampling_rate must be positive, and offset a number of seconds.")
         return ViewSettings(name, **given)
 
     def _value(self, section: str, key: str, value: object) -> Any:
@@ -258,7 +232,11 @@ class _Reader:
         if key in LISTS:
             return self._texts(section, key, value)
         if key in NUMBERS:
-            return float(self._typed(section, key, value, (int, float), NUMBERS[key]))
+            number = float(self._typed(section, key, value, (int, float), NUMBERS[key]))
+            if not isfinite(number) or (key in POSITIVE and number <= 0.0):
+                must = "positive and finite" if key in POSITIVE else "finite"
+                raise self.fail(key, f"{key} in [{section}] is {number:g}, but must be {must}.")
+            return number
         if key == "day_first":
             return self._typed(section, key, value, bool, "true or false")
         if key == "channel":
@@ -266,7 +244,10 @@ class _Reader:
         if key == "features":
             return self._features(section, value)
         expected = "a path or pattern of files" if section.startswith("views.") else 'a text, such as "name"'
-        return self._typed(section, key, value, str, expected)
+        text = self._typed(section, key, value, str, expected)
+        if text not in CHOICES.get(key, (text,)):
+            raise self.fail(key, f"{key} in [{section}] is {text!r}, but must be one of {abbreviate(CHOICES[key])}.")
+        return text
 
     def _features(self, section: str, value: object) -> str:
         kind = str(self._typed(section, "features", value, str, '"auto" or a kind of features'))

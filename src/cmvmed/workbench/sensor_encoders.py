@@ -13,33 +13,16 @@ import numpy as np
 import cmvmed.features  # its modules are imported when they are used
 from cmvmed.features.feature_cache import FeatureCache
 from cmvmed.recordings import Recordings, SensorSignals
-from cmvmed.recordings.container import LazySequence, OneChannel
+from cmvmed.recordings.container import LazySequence, Mapped, SignalArray, SomeChannels
 from cmvmed.recordings.resampling import resampled_signals
-from cmvmed.recordings.sound_files import SoundSignals, audio_header
+from cmvmed.recordings.signal_values import interpolate
+from cmvmed.recordings.sound_files import audio_header, sound_signals
 from cmvmed.workbench.column_encoders import Block
 from cmvmed.workbench.project_file import AUTO, DataSettings, ViewSettings
 from cmvmed.workbench.tables.columns import FloatArray, RawTable, Signal
 from cmvmed.workbench.user_errors import ProjectError, as_project_error
 
-__all__ = ["SensorEncoder", "fit_sensors", "interpolated"]
-
 DEFAULT_RATE = 1.0  # of series whose file has no rate: frequencies are then in cycles per sample
-
-
-@dataclass(frozen=True, eq=False)
-class FilledSeries(LazySequence):
-    """Series of one channel, with gaps filled along straight lines."""
-
-    items: Sequence[Any]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def item(self, row: int) -> FloatArray | None:
-        """The (1, n_samples) signal at a position."""
-        item = self.items[row]
-        values = np.empty(0) if item is None else np.asarray(item, dtype=np.float64)
-        return interpolated(values)[np.newaxis] if np.isfinite(values).any() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,22 +49,6 @@ class Channels(LazySequence):
                 f"{shown}. Give channels of different lengths views of their own."
             )
         return np.concatenate(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class SomeChannels(LazySequence):
-    """Some channels of signals that are stored together, so that each is read once."""
-
-    signals: Sequence[Any]
-    numbers: tuple[int, ...]
-
-    def __len__(self) -> int:
-        return len(self.signals)
-
-    def item(self, row: int) -> Any:
-        """The (n_channels, n_samples) signal at a position."""
-        signal = self.signals[row]
-        return None if signal is None else signal[list(self.numbers)]
 
 
 def _channels_by_rate(
@@ -122,26 +89,26 @@ def _channel(signal: Signal, column: str, rate: float) -> SensorSignals:
     if isinstance(signal.items, SensorSignals):
         return replace(resampled_signals(signal.items, rate), sampling_rate=rate)
     if not signal.is_sound:
-        return SensorSignals(FilledSeries(signal.items), rate, (column,))
-    sounds: Sequence[Any] = SoundSignals(list(signal.items), rate)
+        return SensorSignals(Mapped(signal.items, _filled), rate, (column,))
+    sounds = sound_signals(list(signal.items), rate)
     if signal.channel is not None:
-        sounds = OneChannel(sounds, signal.channel)
+        sounds = SomeChannels(sounds, (signal.channel,))
     return SensorSignals(sounds, rate, (column,), files=list(signal.items))
 
 
 def _together(columns: tuple[str, ...], channels: Sequence[SensorSignals], table: RawTable) -> Sequence[Any]:
     stored = [channel.signals for channel in channels]
-    parts = [part for part in stored if isinstance(part, OneChannel)]
-    if len(parts) == len(stored) and all(part.signals is parts[0].signals for part in parts):
-        return SomeChannels(parts[0].signals, tuple(part.number for part in parts))
+    parts = [part for part in stored if isinstance(part, SomeChannels)]
+    if len(parts) == len(stored) and all(part.signals is parts[0].signals for part in parts):  # each is read once
+        return SomeChannels(parts[0].signals, tuple(number for part in parts for number in part.numbers))
     return Channels(columns, stored, table)
 
 
-def interpolated(series: FloatArray) -> FloatArray:
-    """The series with gaps filled along straight lines."""
-    values = np.asarray(series, dtype=float)
-    known = np.isfinite(values)
-    return values if known.all() else np.interp(np.arange(len(values)), np.flatnonzero(known), values[known])
+def _filled(series: FloatArray) -> SignalArray | None:
+    """The (1, n_samples) signal of a series with gaps filled along straight lines; None if it has no sample."""
+    signal = np.asarray(series, dtype=np.float64)[np.newaxis]
+    finite = np.isfinite(signal)
+    return interpolate(signal, finite) if finite.any() else None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from typing import Any
 
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings, WindowSettings
 
-__all__ = ["SHARES_HINT", "project_text", "toml_line"]
-
 COMMENTS = {
     "path": "file, folder or pattern: csv, tsv, xlsx, parquet, feather, npz, ts, h5, wav, flac, edf, mseed",
     "time": "each line is a sample at this time; id names the row or recording",

@@ -8,19 +8,6 @@ from typing import Literal, TypeAlias
 
 from cmvmed._html import MARKS, html_box, html_sentence, html_table
 
-__all__ = [
-    "FULL",
-    "NEARLY_NONE",
-    "Finding",
-    "Findings",
-    "Level",
-    "ProjectError",
-    "abbreviate",
-    "as_project_error",
-    "did_you_mean",
-    "plural",
-]
-
 SHOWN = 6  # names listed before the rest is counted
 Level: TypeAlias = Literal["error", "warning", "note"]
 FULL, NEARLY_NONE = 0.95, 0.05  # shares of rows
@@ -61,11 +48,6 @@ def abbreviate(names: Iterable[object]) -> str:
     items = list(names)
     shown = ", ".join(repr(str(item)) for item in items[:SHOWN])
     return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
-
-
-def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """``1 row`` or ``3 rows``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {nouns or noun + 's'}"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 import scipy  # its parts are imported when they are used
 
 from cmvmed.features.feature_cache import FeatureCache
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.column_encoders import (
     Block,
     CategoryEncoder,
@@ -30,24 +31,13 @@ from cmvmed.workbench.tables.columns import (
     FloatArray,
     Matrix,
     RawTable,
+    cells_present,
     is_numeric,
     read_cells,
 )
 from cmvmed.workbench.tables.read import FILE_COLUMN, FOLDER_COLUMN
 from cmvmed.workbench.tables.rows import ProjectRows
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-
-__all__ = [
-    "ViewEncoder",
-    "absent_rows",
-    "compare_columns",
-    "encoder_from_state",
-    "encoder_state",
-    "fit_views",
-    "is_sparse",
-    "use_memory",
-    "with_absent_rows",
-]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 LEFT_OUT = {"empty": "holds nothing", "identifier": "differs in every row", "unusable": "holds no cells"}
 SIGNALS = ("sound", "series")
@@ -61,7 +51,7 @@ class ViewEncoder:
     """The encoders of the columns of a view."""
 
     name: str
-    columns: tuple[Any, ...]  # ColumnEncoder
+    columns: tuple[Any, ...]  # encoders of single columns, and of signals
 
     @property
     def column_names(self) -> list[str]:
@@ -112,7 +102,7 @@ def _filled(block: Block) -> FloatArray:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Whether an encoded view is a sparse matrix, as one with words is."""
+    """Whether a matrix is a sparse one (scipy's own test narrows the type to one without methods)."""
     return bool(scipy.sparse.issparse(matrix))
 
 
@@ -174,12 +164,18 @@ def compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: 
         elif lacking:
             what = "without which its signals are absent" if _are_channels(encoder, lacking) else "filled as gaps"
             said.append(f"View {encoder.name!r}: {table.source} lacks {abbreviate(lacking)}, {what}.{hint}")
+        empty = [name for name in encoder.column_names if name in names and not cells_present(table, name).any()]
+        if table.n_rows > 1 and 0 < len(empty) < len(encoder.column_names):
+            said.append(
+                f"View {encoder.name!r}: {abbreviate(empty)} of {table.source} {'holds' if len(empty) == 1 else 'hold'} nothing in "
+                f"{table.n_rows} rows, filled as gaps."
+            )
         for column in encoder.columns:
             if isinstance(column, CategoryEncoder) and column.column in names:
                 unseen = unseen_categories(column, table)
                 said += [f"Column {column.column!r} has categories without a feature: {unseen}."] if unseen else []
-            elif isinstance(column, NumberEncoder) and column.column in names:
-                said += _assumed_numbers(column, table)
+            elif isinstance(column, (NumberEncoder, DateEncoder)) and column.column in names:
+                said += _assumed(column, table)
     if not known & set(names):
         raise ProjectError(
             f"{table.source} has no column of the training data; they are {abbreviate(sorted(known))}, it has "
@@ -192,13 +188,15 @@ def compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: 
     return said
 
 
-def _assumed_numbers(encoder: NumberEncoder, table: RawTable) -> list[str]:
+def _assumed(encoder: NumberEncoder | DateEncoder, table: RawTable) -> list[str]:
     """What is assumed of a column of new rows, and which of its cells cannot be read, as :func:`_bad_cells`."""
-    if encoder.is_boolean or is_numeric(table.frame[encoder.column]):
+    if isinstance(encoder, DateEncoder):
+        cells = read_cells(table, encoder.column, "date", day_first=encoder.day_first)
+    elif encoder.is_boolean or is_numeric(table.frame[encoder.column]):
         return []
-    return _said_of(
-        table, encoder.column, "number", read_cells(table, encoder.column, "number", usual_decimal=encoder.decimal)
-    )
+    else:
+        cells = read_cells(table, encoder.column, "number", usual_decimal=encoder.decimal)
+    return _said_of(table, encoder.column, encoder.kind, cells)
 
 
 def _are_channels(encoder: ViewEncoder, names: Sequence[str]) -> bool:

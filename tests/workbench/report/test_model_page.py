@@ -15,9 +15,9 @@ import pytest
 
 import cmvmed
 from cmvmed import CMVMED
+from cmvmed.pages.formatting import share_interval
 from cmvmed.workbench import Finding, Project
 from cmvmed.workbench.report import model_page, write_report
-from cmvmed.workbench.report.model_facts import share_interval
 from cmvmed.workbench.report.verdict import UNKNOWN
 from tests.pages.parsed import parse, table_rows_of
 from tests.workbench.jobs import write_recordings, write_tickets, write_windows

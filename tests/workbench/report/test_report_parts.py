@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from cmvmed import CMVMED
 from cmvmed.members.accuracy import AccuracyEstimate
-from cmvmed.pages.formatting import clean, short
+from cmvmed.pages.formatting import LEVEL, clean, share_interval, short
 from cmvmed.workbench import Finding
 from cmvmed.workbench.report import learning_curve as curve_module
 from cmvmed.workbench.report.comparison import LINEAR, TREES, compare
@@ -30,11 +30,11 @@ from cmvmed.workbench.report.learning_curve import (
     left_out,
     part_of_labels,
 )
-from cmvmed.workbench.report.model_facts import LEVEL, HeldOutLabels, column_statistics, share_interval
+from cmvmed.workbench.report.model_facts import HeldOutLabels, column_statistics
 from cmvmed.workbench.report.row_map import SHAPES, draw_map, map_positions, shape_path
 from cmvmed.workbench.report.sensors import decision_shares, describe_sensors
-from cmvmed.workbench.report.uncertain_rows import envelope
 from cmvmed.workbench.report.verdict import UNKNOWN, next_steps, verdict
+from cmvmed.workbench.tables.columns import envelope
 from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
 
 
@@ -272,7 +272,7 @@ class TestHeldOut:
         facts = activity.facts
         object.__setattr__(facts, "held_out", HeldOutLabels(np.array([7, 3, 1]), codes, p))
         (found,) = doubtful_labels(facts)
-        assert (found.row, found.label, found.predicted) == ("w003", *activity.model.classes_[[0, 1]])
+        assert found[:3] == ("w003", *activity.model.classes_[[0, 1]])
 
 
 class ExplainedModel(CMVMED):
@@ -372,7 +372,7 @@ class TestMap:
         for slot, k in enumerate(order):
             assert drawn[f"labeled k{slot}"] == (labeled & (codes == k)).sum()
             assert drawn[f"consensus k{slot}"] == (~labeled & (codes == k)).sum()
-        assert [entry.name for entry in found.legend] == [activity.model.classes_[k] for k in order]
+        assert [name for name, _, _ in found.legend] == [activity.model.classes_[k] for k in order]
 
     @pytest.mark.parametrize("slot", range(len(SHAPES)))
     def test_shapes_are_around_their_point(self, slot):
@@ -390,10 +390,10 @@ def test_envelope_keeps_the_peaks():
     rng = np.random.default_rng(0)
     samples = rng.normal(size=10_001)
     samples[1234], samples[8765] = 50.0, -40.0
-    drawn = envelope(samples)
+    drawn = envelope(samples, 220)[1]
     assert len(drawn) == 220
     assert (drawn.max(), drawn.min()) == (50.0, -40.0)
-    assert np.array_equal(envelope(samples[:200]), samples[:200])
+    assert np.array_equal(envelope(samples[:200], 220)[1], samples[:200])
 
 
 class TestLearningCurve:

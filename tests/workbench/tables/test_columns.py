@@ -119,6 +119,27 @@ def test_new_rows_have_the_decimal_sign_of_the_training_rows_in_doubt(cells, usu
     assert bool(note) == bool(read.note)
 
 
+@pytest.mark.parametrize(
+    ("cells", "bad"),
+    [
+        (pd.Series([True, False]), [True, True]),
+        (pd.Series([True, None], dtype="boolean"), [True, False]),
+        (pd.Series([1 + 2j, 3.0]), [True, True]),
+        (pd.Series([1.5, True, "2.5", None], dtype=object), [False, True, False, False]),
+    ],
+)
+def test_truth_values_and_complex_numbers_are_no_numbers(cells, bad):
+    read = read_numbers(cells)
+    assert read.bad.tolist() == bad
+    assert np.isnan(np.compress(read.bad, read.values)).all()
+
+
+def test_of_numbers_only_zero_and_one_are_truth_values():
+    read = read_booleans(pd.Series([1.0, 0.0, 17.0, np.nan, -1.0]))
+    np.testing.assert_array_equal(read.values, [1.0, 0.0, np.nan, np.nan, np.nan])
+    assert read.bad.tolist() == [False, False, True, False, True]
+
+
 def test_booleans():
     read = read_booleans(pd.Series(["Yes", "no", "1", "0", "", "maybe"]))
     np.testing.assert_array_equal(read.values, [1, 0, 1, 0, NAN, NAN])

@@ -223,6 +223,19 @@ def test_identifiers_that_spell_numbers_stay_as_they_are_written(project_file):
     assert (found["7.10"], found["7.01"], found["7.11"]) == ("left", "right", None)
 
 
+def test_names_that_spell_powers_of_ten_stay_as_they_are_written(project_file):
+    """The wells 1E5 and 10E4 of a plate are two rows, and neither is 100000."""
+    table = project_file.with_name("rows.csv")
+    lines = table.read_text().replace(",left", ",2e3").replace(",right", ",2000").split("\n")
+    keys = ["1E5", "10E4", *(f"{i}e2" for i in range(len(lines)))]
+    table.write_text(
+        "\n".join([lines[0], *(f"{key},{line.split(',', 1)[1]}" for key, line in zip(keys, lines[1:-1], strict=False))])
+    )
+    found, rows = labels(project_file)
+    assert list(found)[:3] == ["1E5", "10E4", "0e2"]
+    assert set(rows.labels.counts) == {"2e3", "2000"}
+
+
 def test_formulas_in_files_of_labels_are_restored(project_file):
     project_file.with_name("more.csv").write_text("id,label\nr2,'=up\n")
     project_file.write_text(project_file.read_text().replace('id = "id"', 'id = "id"\nlabel_files = "more.csv"'))

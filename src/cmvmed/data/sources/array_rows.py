@@ -89,12 +89,12 @@ class ArrayApiRows(ArrayColumns):
         if any(bool(xp.any(xp.isinf(table))) for table in tables):
             check.present(first_row, _matrices(tables))
 
-    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
         """Elementwise sums over all chunks, added in row order where they are computed."""
         computed = function.on_device(self.place) if isinstance(function, OnDevice) else None
         total: Any = None
         if computed is None:
-            for summands in self._host_results(function, bytes_per_row, bytes_of_sums):
+            for summands in self._host_results(function, bytes_per_row):
                 total = add(total, summands)
             return checked_sums(total)
         for first_row, tables in self.chunks(rows_at_a_time(max(bytes_per_row // FLOAT_BYTES, sum(self.widths)))):
@@ -104,10 +104,10 @@ class ArrayApiRows(ArrayColumns):
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the chunks in row order, each moved to the memory of the processor and computed there."""
-        return self._host_results(function, bytes_per_row, 0)
+        return self._host_results(function, bytes_per_row)
 
-    def _host_results(self, function: Any, bytes_per_row: int, bytes_of_sums: int) -> Iterator[Any]:
-        size = chunk_size(row_bytes(self.widths, bytes_per_row), 1, self.memory_limit, bytes_of_sums)
+    def _host_results(self, function: Any, bytes_per_row: int) -> Iterator[Any]:
+        size = chunk_size(row_bytes(self.widths, bytes_per_row), 1, self.memory_limit)
         return (function(first_row, _matrices(tables)) for first_row, tables in self.chunks(size))
 
     def _taken(self, rows: IntArray) -> list[Any]:

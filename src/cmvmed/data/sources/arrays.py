@@ -64,16 +64,17 @@ class Table(Protocol):
 
 @dataclass(frozen=True)
 class ArrayTable:
-    """An array, memory-mapped file or CSR matrix: what can be sliced by rows."""
+    """An array, memory-mapped file or CSR matrix: what can be sliced by rows; chosen ones are not copied as a whole."""
 
     array: Any
     column_names: list[str] | None = None
+    numbers: IntArray | None = None  # of the rows that are chosen, ascending; None: all
     reading_bytes: int = 0
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return int(self.array.shape[0])
+        return int(self.array.shape[0] if self.numbers is None else self.numbers.size)
 
     @property
     def n_columns(self) -> int:
@@ -93,50 +94,17 @@ class ArrayTable:
             raise ValueError(f"There is no column {unknown[0]!r}; the columns are {names}.")
         if list(columns) == names:
             return self
-        return ArrayTable(self.array[:, [names.index(name) for name in columns]], list(columns))
+        chosen = self.array[:, [names.index(name) for name in columns]]
+        return replace(self, array=chosen, column_names=list(columns))
 
     def blocks(self, size: int) -> Iterator[Matrix]:
         """The rows in blocks of ``size``."""
         for start in range(0, self.n_rows, size):
-            yield as_numbers(self.array[start : start + size])
+            yield self.take(slice(start, start + size))
 
-    def take(self, rows: IntArray) -> Matrix:
-        """The rows of the given ascending numbers."""
-        return as_numbers(self.array[rows])
-
-
-@dataclass(frozen=True)
-class ChosenRows:
-    """Some rows of an array in memory, which are not copied as a whole."""
-
-    array: Any
-    numbers: IntArray  # of the rows, ascending
-    column_names: list[str] | None = None
-    reading_bytes: int = 0
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.numbers.size)
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return int(self.array.shape[1])
-
-    @property
-    def numbers_per_row(self) -> int:
-        """Numbers that a row takes in memory."""
-        return numbers_per_row(self.array)
-
-    def blocks(self, size: int) -> Iterator[Matrix]:
-        """The rows in blocks of ``size``."""
-        for start in range(0, self.n_rows, size):
-            yield as_numbers(self.array[self.numbers[start : start + size]])
-
-    def take(self, rows: IntArray) -> Matrix:
+    def take(self, rows: IntArray | slice) -> Matrix:
         """The rows of the given ascending numbers, counted among the chosen ones."""
-        return as_numbers(self.array[self.numbers[rows]])
+        return as_numbers(self.array[rows if self.numbers is None else self.numbers[rows]])
 
 
 @dataclass(frozen=True)
@@ -211,29 +179,27 @@ class LocalRows:
 
     def chosen(self, rows: IntArray) -> "LocalRows | None":
         """The rows of the given ascending numbers without a copy of them; None unless all rows are in memory."""
-        arrays = [table.array for table in self.tables if isinstance(table, ArrayTable)]
+        arrays = [table.array for table in self.tables if isinstance(table, ArrayTable) and table.numbers is None]
         if len(arrays) < len(self.tables) or any(isinstance(array, np.memmap) for array in arrays):
             return None
-        return replace(self, tables=[ChosenRows(array, rows) for array in arrays])
+        return replace(self, tables=[ArrayTable(array, numbers=rows) for array in arrays])
 
-    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
         """Elementwise sums over all chunks, added in row order."""
         total: Sums | None = None
-        for summands in self._results(function, bytes_per_row, bytes_of_sums):
+        for summands in self._results(function, bytes_per_row):
             total = add(total, summands)
         return checked_sums(total)
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the chunks in row order, computed lazily."""
-        return self._results(function, bytes_per_row, 0)
+        return self._results(function, bytes_per_row)
 
-    def _results(
-        self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int, bytes_of_sums: int
-    ) -> Iterator[T]:
+    def _results(self, function: Callable[[int, list[Matrix]], T], bytes_per_row: int) -> Iterator[T]:
         threads = self.n_threads if self.n_threads is not None else usable_threads()
         in_flight = threads + 1  # one chunk more is read while the others are worked on
         per_row = row_bytes([table.numbers_per_row for table in self.tables], bytes_per_row)
-        size = chunk_size(per_row, in_flight, self.chunk_memory(), bytes_of_sums)
+        size = chunk_size(per_row, in_flight, self.chunk_memory())
         if threads == 1:
             yield from (function(first, matrices) for first, matrices in self._chunks(size))
             return
@@ -256,9 +222,9 @@ class LocalRows:
         reading = sum(table.reading_bytes for table in self.tables)
         if reading >= self.memory_limit:
             raise MemoryError(
-                f"Reading these files takes {format_bytes(reading)}, for the rows that are stored together in them, but there "
-                f"is room for {format_bytes(self.memory_limit)}. Write them with smaller row groups or chunks, or raise the limit "
-                "with cmvmed.config_context(memory_limit=...)."
+                f"Reading these files takes {format_bytes(reading)}, because they store many rows together, but there is room "
+                f"for {format_bytes(self.memory_limit)}. Write them with smaller row groups or chunks, or raise the limit with "
+                "cmvmed.config_context(memory_limit=...)."
             )
         return self.memory_limit - reading
 

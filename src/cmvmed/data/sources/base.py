@@ -42,11 +42,10 @@ class RowSource(Protocol):
     def take(self, rows: IntArray) -> list[Matrix]:
         """Per view, the rows of the given ascending numbers, in memory."""
 
-    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
         """Elementwise sums of ``function(first_row, matrices)`` over all chunks, always added in the same order.
 
-        ``bytes_per_row`` is the memory that the function needs for each row of its chunk, beside the row itself,
-        ``bytes_of_sums`` what its result takes.
+        ``bytes_per_row`` is the memory that the function needs for each row of its chunk, beside the row itself.
         """
 
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
@@ -70,8 +69,8 @@ class ArrayColumns:
         return self.widths
 
 
-def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of_sums: int = 0) -> int:
-    """Rows per chunk such that ``n_chunks`` of them, the sums of each and two totals fit ``memory_limit`` bytes (None: no limit).
+def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None) -> int:
+    """Rows per chunk such that ``n_chunks`` of them fit ``memory_limit`` bytes (None: no limit).
 
     Raises
     ------
@@ -80,12 +79,12 @@ def chunk_size(row_bytes: int, n_chunks: int, memory_limit: int | None, bytes_of
     """
     if memory_limit is None:
         return MAX_CHUNK_ROWS
-    fitting = (memory_limit - (n_chunks + 2) * bytes_of_sums) // (n_chunks * max(row_bytes, 1))
+    fitting = memory_limit // (n_chunks * max(row_bytes, 1))
     if fitting < 1:
         raise MemoryError(
-            f"The memory limit is too small: {memory_limit} bytes of it are for chunks of rows, but {n_chunks} rows at a time, of "
-            f"{row_bytes} bytes each with what is computed from them, and sums of {bytes_of_sums} bytes do "
-            "not fit. Raise it with cmvmed.config_context, or use fewer threads (n_jobs) or landmark rows (approximation)."
+            f"The memory limit is too small: {memory_limit} bytes are left for chunks of rows, but {n_chunks} rows at a time "
+            f"need {row_bytes} bytes each. Raise the limit with cmvmed.config_context, or use fewer threads (n_jobs) or "
+            "landmarks (approximation)."
         )
     return min(int(fitting), MAX_CHUNK_ROWS)
 

@@ -104,10 +104,10 @@ class DaskRows(ArrayColumns):
         pairs = zip(self._blocks, bounds, strict=True)
         return [(own, rows[first:last] - own.first_row) for own, (first, last) in pairs if last > first]
 
-    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0, bytes_of_sums: int = 0) -> Sums:
+    def reduce(self, function: ChunkFunction, *, bytes_per_row: int = 0) -> Sums:
         """Elementwise sums over all chunks, always added in the same order."""
         dask = import_dask()
-        shipped = self._shipped(function, bytes_per_row, bytes_of_sums)
+        shipped = self._shipped(function, bytes_per_row)
         totals = []
         for chain in self._chains:
             total = None
@@ -124,7 +124,7 @@ class DaskRows(ArrayColumns):
     def map(self, function: RowFunction, *, bytes_per_row: int = 0) -> Iterator[Array]:
         """Results of the blocks in row order, a few of them at a time."""
         dask = import_dask()
-        shipped = self._shipped(function, bytes_per_row, 0)
+        shipped = self._shipped(function, bytes_per_row)
         tasks = [dask.delayed(_mapped)(shipped, block.first_row, *block.parts) for block in self._blocks]
         at_once = sum(cluster_threads().values())
         for start in range(0, len(tasks), at_once):
@@ -132,8 +132,8 @@ class DaskRows(ArrayColumns):
                 results = dask.compute(*tasks[start : start + at_once])
             yield from results
 
-    def _shipped(self, function: ChunkFunction | RowFunction, bytes_per_row: int, bytes_of_sums: int) -> Any:
-        size = chunk_size(row_bytes(self.widths, bytes_per_row), 1, self.memory_limit, bytes_of_sums)
+    def _shipped(self, function: ChunkFunction | RowFunction, bytes_per_row: int) -> Any:
+        size = chunk_size(row_bytes(self.widths, bytes_per_row), 1, self.memory_limit)
         return import_dask().delayed(_Shipped(function, self.layout, size))
 
     @cached_property

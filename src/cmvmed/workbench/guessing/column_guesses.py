@@ -9,33 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from cmvmed.data.labels import UNLABELED_WORDS
+from cmvmed.pages.formatting import plural
 from cmvmed.recordings import SensorSignals
 from cmvmed.workbench.project_file import AUTO, DataSettings, ProjectSettings, ViewSettings
-from cmvmed.workbench.tables.columns import RawTable, Series, as_text, column_kind, missing_cells
+from cmvmed.workbench.tables.columns import RawTable, Series, as_text, missing_cells
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table
 from cmvmed.workbench.tables.recording_rows import channel_columns
 from cmvmed.workbench.tables.row_labels import LABEL_NAMES, likely_markers, read_label_values
 from cmvmed.workbench.toml_text import toml_line
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, plural
-
-__all__ = [
-    "Found",
-    "Guess",
-    "Guesses",
-    "TableWithKinds",
-    "guess_groups",
-    "guess_id",
-    "guess_ignored",
-    "guess_labels",
-    "guess_views",
-    "read_with_kinds",
-    "relative_path",
-    "repeated_ids",
-    "view_name",
-    "with_label_file",
-    "with_markers",
-]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate
 
 MAX_CLASSES = 50
 MAX_GUESSED_CLASSES = 20  # of a column that only looks like labels
@@ -94,30 +77,19 @@ def relative_path(path: Path, folder: Path) -> str:
     return Path(relative).as_posix()
 
 
-@dataclass(frozen=True)
-class TableWithKinds:
-    """A table and the kinds of its columns."""
-
-    table: RawTable
-    kinds: Mapping[str, str]
+def read_guessed(path: Path) -> RawTable:
+    """A table, read without knowing its separator and decimal sign."""
+    return read_table(path, DelimitedOptions())
 
 
-def read_with_kinds(path: Path) -> TableWithKinds:
-    """Read a table, and find the kinds of its columns."""
-    table = read_table(path, DelimitedOptions())
-    kinds = {str(name): column_kind(table.frame[name], table.decimal) for name in table.frame.columns}
-    return TableWithKinds(table, kinds)
-
-
-def guess_id(rows: TableWithKinds) -> str | None:
+def guess_id(table: RawTable) -> str | None:
     """The column whose cells are all different, and that is named like an identifier or counts the rows."""
-    table = rows.table
     candidates = []
     for position, column in enumerate(map(str, table.frame.columns)):
         series = table.frame[column]
         if missing_cells(series).any() or series.nunique() < table.n_rows:
             continue
-        kind = rows.kinds[column]
+        kind = table.kinds[column]
         named = _last_word(column) in ID_WORDS or column.startswith("unnamed_")
         whole = kind == "number" and bool(series.astype(str).str.fullmatch(r"\s*\d+\s*").all())
         counted = whole and np.ptp(series.astype(int)) == table.n_rows - 1
@@ -127,16 +99,16 @@ def guess_id(rows: TableWithKinds) -> str | None:
     return min(candidates)[2] if candidates else None
 
 
-def repeated_ids(rows: TableWithKinds, taken: Sequence[str]) -> dict[str, Guess]:
+def repeated_ids(table: RawTable, taken: Sequence[str]) -> dict[str, Guess]:
     """Columns that are named like an identifier and repeat some of their cells: neither identifiers nor measurements."""
     found = {}
-    for column in map(str, rows.table.frame.columns):
-        cells = rows.table.frame[column].astype(object).map(as_text)
+    for column in map(str, table.frame.columns):
+        cells = table.frame[column].astype(object).map(as_text)
         named = _last_word(column) in SURE_ID_WORDS or (
             _last_word(column) in ID_WORDS and 2 * cells.nunique() > len(cells)
         )
         repeated = cells[cells.duplicated()]
-        if column in taken or not named or rows.kinds[column] == "empty" or repeated.empty:
+        if column in taken or not named or table.kinds[column] == "empty" or repeated.empty:
             continue
         count = plural(len(repeated), "row repeats", "rows repeat")
         what = (
@@ -151,15 +123,14 @@ def _last_word(column: str) -> str:
     return SEPARATED.split(column.casefold())[-1]
 
 
-def guess_labels(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
+def guess_labels(table: RawTable, taken: Sequence[str]) -> str | None:
     """The column that is named like a label, or that looks most like one: see :func:`_looks_like_labels`."""
-    table = rows.table
     best: tuple[float, str] | None = None
     for column in map(str, table.frame.columns):
         if column in taken:
             continue
         series = table.frame[column]
-        if rows.kinds[column] == "unusable" or series.nunique() > MAX_CLASSES + 1:
+        if table.kinds[column] == "unusable" or series.nunique() > MAX_CLASSES + 1:
             continue
         texts = series.astype(object).map(as_text).where(~missing_cells(series, frozenset({""})), "")
         distinct = set(texts) - {""}
@@ -167,25 +138,23 @@ def guess_labels(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
         named = column.casefold() in LABEL_NAMES or any(word in LABEL_NAMES for word in words if len(word) > 1)
         if not 1 <= len(distinct) <= min(MAX_CLASSES, max(2, table.n_rows // 2)):
             continue
-        score = 3.0 * named + _looks_like_labels(rows, column, texts)
+        score = 3.0 * named + _looks_like_labels(table, column, texts)
         if score > 0 and (best is None or score > best[0]):
             best = (score, column)
     return None if best is None else best[1]
 
 
-def _looks_like_labels(rows: TableWithKinds, column: str, texts: Series) -> float:
+def _looks_like_labels(table: RawTable, column: str, texts: Series) -> float:
     """Evidence that cells are labels: markers or empty cells, -1 beside other whole numbers, or few words in all rows."""
     distinct = set(texts) - {""}
     markers = {text for text in distinct if text.casefold() in UNLABELED_WORDS}
     is_mostly_open = int((texts == "").sum()) + int(texts.isin(markers).sum()) > len(texts) / 2
-    if rows.kinds[column] in ("category", "boolean", "text"):
+    if table.kinds[column] in ("category", "boolean", "text"):
         is_group = bool({SEPARATED.split(column.casefold())[0], _last_word(column)} & {*GROUP_WORDS, *ID_WORDS})
         few = 2 <= len(distinct) <= MAX_GUESSED_CLASSES and not is_group
-        is_only = [kind for name, kind in rows.kinds.items() if rows.table.frame[name].nunique() > 1].count(
-            "category"
-        ) == 1
-        is_last = column == str(rows.table.frame.columns[-1])
-        is_complete = few and rows.kinds[column] == "category" and (is_only or is_last)
+        is_only = [kind for name, kind in table.kinds.items() if table.frame[name].nunique() > 1].count("category") == 1
+        is_last = column == str(table.frame.columns[-1])
+        is_complete = few and table.kinds[column] == "category" and (is_only or is_last)
         return 1.0 * bool(markers) + 1.0 * is_mostly_open + 0.5 * is_complete
     whole = {text for text in distinct if re.fullmatch(r"-1|\d+", text)}
     if whole != distinct or not 2 <= len(distinct) <= MAX_GUESSED_CLASSES:
@@ -193,9 +162,8 @@ def _looks_like_labels(rows: TableWithKinds, column: str, texts: Series) -> floa
     return 1.0 * is_mostly_open + 0.9 * ("-1" in distinct)
 
 
-def guess_groups(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
+def guess_groups(table: RawTable, taken: Sequence[str]) -> str | None:
     """The column that is named like a group, and whose values repeat."""
-    table = rows.table
     for column in map(str, table.frame.columns):
         words = SEPARATED.split(column.casefold())
         if column in taken or not any(word in GROUP_WORDS for word in (words[0], words[-1])) or len(words) > 2:
@@ -205,14 +173,13 @@ def guess_groups(rows: TableWithKinds, taken: Sequence[str]) -> str | None:
     return None
 
 
-def guess_ignored(rows: TableWithKinds, taken: Sequence[str]) -> list[str]:
+def guess_ignored(table: RawTable, taken: Sequence[str]) -> list[str]:
     """Times, which order rows, and further identifiers."""
-    table = rows.table
     ignored = []
     for column in map(str, table.frame.columns):
         if column in taken:
             continue
-        kind = rows.kinds[column]
+        kind = table.kinds[column]
         is_time = kind == "date" or (kind == "number" and column.casefold() in TIME_WORDS)
         if is_time or kind in ("identifier", "unusable"):
             ignored.append(column)
@@ -247,10 +214,9 @@ def with_label_file(
             )
         return (data, guesses) if data.labels else (data, [*guesses, Guess(what, line)])
     name = relative_path(found, folder)
-    rows = read_with_kinds(found)
-    table = rows.table
+    table = read_guessed(found)
     others = [column for column in map(str, table.frame.columns) if column.casefold() not in ("id", data.id)]
-    label = guess_labels(rows, []) or others[-1]
+    label = guess_labels(table, []) or others[-1]
     needs_name = label.casefold() not in LABEL_NAMES and len(others) > 1
     column = replace(data, labels=label, label_column=label if needs_name else None)
     marked, about = with_markers(table, column)
@@ -261,12 +227,12 @@ def with_label_file(
     return replace(marked, labels=name), [*kept, *said, *about]
 
 
-def guess_views(rows: TableWithKinds, data: DataSettings) -> tuple[DataSettings, tuple[ViewSettings, ...], list[Guess]]:
+def guess_views(table: RawTable, data: DataSettings) -> tuple[DataSettings, tuple[ViewSettings, ...], list[Guess]]:
     """Columns of the same sensor, with the same prefix, or of the same kind; each column of texts is a view.
 
     The settings also ignore empty columns, and columns of no sensor that are constant or hold words.
     """
-    table, kinds = rows.table, rows.kinds
+    kinds = table.kinds
     taken = {data.id, data.labels, data.groups, data.time, *data.ignore}
     columns = [column for column in map(str, table.frame.columns) if column not in taken]
     texts = [column for column in columns if kinds[column] == "text"]
@@ -283,7 +249,7 @@ def guess_views(rows: TableWithKinds, data: DataSettings) -> tuple[DataSettings,
         how = "by sensor" if sensors and not others else "by what the columns hold"
     else:
         alone = {members[0]: name for name, members in groups.items() if len(members) == 1}
-        left_out = [column for column, name in alone.items() if _is_aside(rows, column, has_prefix=name != column)]
+        left_out = [column for column, name in alone.items() if _is_aside(table, column, has_prefix=name != column)]
     about = _about_empty(groups, empty) + _about_left_out(left_out) + _about_channels(table, groups)
     dropped = {*empty, *left_out}
     kept = {name: [column for column in members if column not in dropped] for name, members in groups.items()}
@@ -307,12 +273,12 @@ def guess_views(rows: TableWithKinds, data: DataSettings) -> tuple[DataSettings,
     return data, views, [said, *about]
 
 
-def _is_aside(rows: TableWithKinds, column: str, *, has_prefix: bool) -> bool:
+def _is_aside(table: RawTable, column: str, *, has_prefix: bool) -> bool:
     """Whether a single column says how rows came about rather than what was measured: a constant, or words."""
-    if column in rows.table.signals or rows.kinds[column] == "empty":
+    if column in table.signals or table.kinds[column] == "empty":
         return False
-    is_word = rows.kinds[column] == "category" and not has_prefix
-    return is_word or rows.table.frame[column].nunique() < 2
+    is_word = table.kinds[column] == "category" and not has_prefix
+    return is_word or table.frame[column].nunique() < 2
 
 
 def _about_empty(groups: Mapping[str, Sequence[str]], empty: Sequence[str]) -> list[Guess]:

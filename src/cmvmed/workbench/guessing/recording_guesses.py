@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cmvmed.data.labels import UNLABELED_WORDS
+from cmvmed.pages.formatting import plural
 from cmvmed.recordings import read_recording
 from cmvmed.recordings.recording_files import EDF_FORMATS, MSEED_FORMATS, read_edf_annotations
 from cmvmed.recordings.sound_files import SOUND_FORMATS, audio_header, sound_files
@@ -17,9 +18,7 @@ from cmvmed.workbench.tables.columns import FloatArray, read_times
 from cmvmed.workbench.tables.delimited import DelimitedOptions
 from cmvmed.workbench.tables.read import FOLDER_COLUMN, TABLE_FORMATS, match_files, read_table
 from cmvmed.workbench.toml_text import toml_line
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
-
-__all__ = ["guess_recordings", "guess_sound", "recordings_in", "window_of"]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error
 
 ONLY_LONG = (*EDF_FORMATS, *MSEED_FORMATS, ".npy")
 ANNOTATION_COLUMNS = {"start", "end", "label"}

@@ -1,21 +1,21 @@
-"""Tables with one row per case, in a file or a folder of files, or with one row per sample."""
+"""Tables with one line per row, in a file or a folder of files, or with one line per sample."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.guessing.column_guesses import (
     Found,
     Guess,
-    TableWithKinds,
     guess_groups,
     guess_id,
     guess_ignored,
     guess_labels,
     guess_views,
-    read_with_kinds,
+    read_guessed,
     relative_path,
     repeated_ids,
     view_name,
@@ -28,35 +28,33 @@ from cmvmed.workbench.tables.columns import FloatArray, RawTable, as_text, read_
 from cmvmed.workbench.tables.read import table_files
 from cmvmed.workbench.tables.recording_rows import channel_columns
 from cmvmed.workbench.toml_text import toml_line
-from cmvmed.workbench.user_errors import abbreviate, plural
+from cmvmed.workbench.user_errors import abbreviate
 
-__all__ = ["guess_file", "guess_folder"]
-
-CASE_WORDS = ("id", "case", "recording", "trial", "session", "run", "file", "series", "segment", "event", "subject", "user",
+ROW_WORDS = ("id", "case", "recording", "trial", "session", "run", "file", "series", "segment", "event", "subject", "user",
               "window", "sample_id")  # fmt: skip
 TIME_WORDS = ("time", "timestamp", "datetime", "t", "seconds", "sec", "time_s")
-MIN_SAMPLES = 8  # rows per case of a long table
+MIN_SAMPLES = 8  # lines per row of a long table
 MAX_PERIOD = 0.5  # seconds: rows farther apart are events rather than samples
 
 
 def guess_file(path: Path, folder: Path) -> Found:
     """A table, with a file of labels beside it if no column holds them."""
-    rows = read_with_kinds(path)
-    samples = _long_columns(rows.table, rows.kinds, guess_id(rows))
+    table = read_guessed(path)
+    samples = _long_columns(table, guess_id(table))
     if samples is not None:
-        return _guess_long_table(rows, samples, relative_path(path, folder))
-    data, guesses = _guess_data(rows, relative_path(path, folder))
+        return _guess_long_table(table, samples, relative_path(path, folder))
+    data, guesses = _guess_data(table, relative_path(path, folder))
     if data.labels is None:
         data, guesses = with_label_file(path.parent, folder, data, guesses, exclude=[path])
-    data, views, about_views = guess_views(rows, data)
-    return ProjectSettings(data, views), [*guesses, *about_views], list(rows.table.messages)
+    data, views, about_views = guess_views(table, data)
+    return ProjectSettings(data, views), [*guesses, *about_views], list(table.messages)
 
 
 def guess_folder(path: Path, folder: Path) -> Found:
     """A folder of tables: one table, parts of one table, or one table per view."""
     label_files = [file for file in table_files(path) if "label" in file.stem.casefold()]
     files = [file for file in table_files(path) if file not in label_files] or label_files
-    tables = [read_with_kinds(file) for file in files]
+    tables = [read_guessed(file) for file in files]
     if len(files) == 1:
         data, guesses = _guess_data(tables[0], relative_path(files[0], folder))
         data, views, about_views = guess_views(tables[0], data)
@@ -67,16 +65,15 @@ def guess_folder(path: Path, folder: Path) -> Found:
     return (
         ProjectSettings(data, views),
         [*guesses, *about_views],
-        [said for rows in tables for said in rows.table.messages],
+        [said for table in tables for said in table.messages],
     )
 
 
 def _guess_several(
-    path: Path, folder: Path, files: Sequence[Path], looked: Sequence[TableWithKinds]
+    path: Path, folder: Path, files: Sequence[Path], tables: Sequence[RawTable]
 ) -> tuple[DataSettings, list[Guess], tuple[ViewSettings, ...], list[Guess]]:
-    tables = [rows.table for rows in looked]
     first = tables[0]
-    ids = [guess_id(rows) for rows in looked]
+    ids = [guess_id(table) for table in tables]
     alike = all(table.names == first.names for table in tables)
     same_id = len(set(ids)) == 1 and ids[0] is not None
     keys = [_keys(table, ids[0]) for table in tables] if same_id else []
@@ -84,15 +81,15 @@ def _guess_several(
     same_rows = len({table.n_rows for table in tables}) == 1
     if alike and not overlap and not (same_rows and not same_id):
         suffix = files[0].suffix
-        together = read_with_kinds(path / f"*{suffix}")
+        together = read_guessed(path / f"*{suffix}")
         data, guesses = _guess_data(together, relative_path(path, folder) + f"/*{suffix}")
         data, views, about = guess_views(together, data)
         what = f"the {len(files)} files have the same columns and different rows: they are one table"
         return data, [Guess(what, toml_line("path", data.path)), *guesses], views, about
-    data, guesses = _guess_data(looked[0], None)
-    for rows in looked[1:]:
+    data, guesses = _guess_data(first, None)
+    for table in tables[1:]:
         if data.labels is None:
-            data = replace(data, labels=guess_labels(rows, [data.id or ""]))
+            data = replace(data, labels=guess_labels(table, [data.id or ""]))
     own = tuple(
         ViewSettings(view_name(file.stem), path=relative_path(file, folder), features=AUTO if table.signals else None)
         for file, table in zip(files, tables, strict=True)
@@ -108,12 +105,11 @@ def _keys(table: RawTable, column: str | None) -> set[str]:
     return set(map(as_text, table.frame[column].astype(object)))
 
 
-def _guess_data(rows: TableWithKinds, path: str | None) -> tuple[DataSettings, list[Guess]]:
+def _guess_data(table: RawTable, path: str | None) -> tuple[DataSettings, list[Guess]]:
     guesses: list[Guess] = []
-    table = rows.table
-    identifier = guess_id(rows)
-    labels = guess_labels(rows, [identifier or ""])
-    groups = guess_groups(rows, [identifier or "", labels or ""])
+    identifier = guess_id(table)
+    labels = guess_labels(table, [identifier or ""])
+    groups = guess_groups(table, [identifier or "", labels or ""])
     has_commas = table.separator is None and not table.source.endswith(
         ".tsv"
     )  # beside which a decimal sign is found out
@@ -130,8 +126,8 @@ def _guess_data(rows: TableWithKinds, path: str | None) -> tuple[DataSettings, l
         n_groups = table.frame[groups].nunique()
         guesses.append(Guess(f"{groups!r} holds {plural(n_groups, 'group')} of rows", toml_line("groups", groups)))
     taken = [name for name in (identifier, labels, groups) if name is not None]
-    repeated = repeated_ids(rows, taken)
-    ignored = guess_ignored(rows, [*taken, *repeated])
+    repeated = repeated_ids(table, taken)
+    ignored = guess_ignored(table, [*taken, *repeated])
     if ignored:
         what = (
             f"{abbreviate(ignored)} {'is' if len(ignored) == 1 else 'are'} not learned from (a time or an identifier)"
@@ -142,21 +138,23 @@ def _guess_data(rows: TableWithKinds, path: str | None) -> tuple[DataSettings, l
 
 @dataclass(frozen=True)
 class LongColumns:
-    """The columns of a table with one row per sample."""
+    """The columns of a table with one line per sample."""
 
-    case: str | None  # None: the table is one recording
+    row: str | None  # None: the table is one recording
     time: str
     seconds: FloatArray
 
 
-def _long_columns(table: RawTable, kinds: Mapping[str, str], identifier: str | None) -> LongColumns | None:
-    """Columns of case and time, if the rows of a table are samples.
+def _long_columns(table: RawTable, identifier: str | None) -> LongColumns | None:
+    """Columns of row and time, if the lines of a table are samples.
 
-    They are if no column identifies rows, and the time increases within each case, whose rows follow each other, or
+    They are if no column identifies rows, and the time increases within each row, whose lines follow each other, or
     throughout at a rate of several samples per second.
     """
     names = list(map(str, table.frame.columns))
-    time = next((name for name in names if name.casefold() in TIME_WORDS and kinds[name] in ("number", "date")), None)
+    time = next(
+        (name for name in names if name.casefold() in TIME_WORDS and table.kinds[name] in ("number", "date")), None
+    )
     if time is None or table.n_rows < MIN_SAMPLES or table.signals:
         return None
     if identifier is not None and identifier != time and not identifier.casefold().startswith("unnamed"):
@@ -165,15 +163,15 @@ def _long_columns(table: RawTable, kinds: Mapping[str, str], identifier: str | N
     seconds = column.to_numpy(dtype=float) if column.dtype.kind in "fiu" else read_times(column, day_first=None).values
     if not np.isfinite(seconds).all():
         return None
-    cases = [name for name in names if name.casefold() in CASE_WORDS and _is_case(table, name, seconds)]
-    if cases:
-        return LongColumns(cases[0], time, seconds)
+    rows = [name for name in names if name.casefold() in ROW_WORDS and _is_row(table, name, seconds)]
+    if rows:
+        return LongColumns(rows[0], time, seconds)
     steps = np.diff(seconds)
     regular = bool((steps > 0).all()) and float(np.median(np.abs(steps - np.median(steps)))) < 0.25 * np.median(steps)
     return LongColumns(None, time, seconds) if regular and np.median(steps) < MAX_PERIOD else None
 
 
-def _is_case(table: RawTable, name: str, seconds: FloatArray) -> bool:
+def _is_row(table: RawTable, name: str, seconds: FloatArray) -> bool:
     column = table.frame[name]
     if column.isna().any() or table.n_rows < MIN_SAMPLES * column.nunique():
         return False
@@ -181,20 +179,19 @@ def _is_case(table: RawTable, name: str, seconds: FloatArray) -> bool:
     return all(bool((np.diff(rows) == 1).all() and (np.diff(seconds[rows]) > 0).all()) for rows in positions)
 
 
-def _guess_long_table(rows: TableWithKinds, samples: LongColumns, path: str) -> Found:
-    """A table with one row per sample: cases if each has one label, else recordings to be cut into windows."""
-    table = rows.table
-    taken = [name for name in (samples.case, samples.time) if name is not None]
-    labels = guess_labels(rows, taken)
-    groups = guess_groups(rows, [*taken, labels or ""])
+def _guess_long_table(table: RawTable, samples: LongColumns, path: str) -> Found:
+    """A table with one line per sample: rows if each has one label, else recordings to be cut into windows."""
+    taken = [name for name in (samples.row, samples.time) if name is not None]
+    labels = guess_labels(table, taken)
+    groups = guess_groups(table, [*taken, labels or ""])
     if labels is None:  # the only column of words beside samples says what happened
-        words = [name for name, kind in rows.kinds.items() if kind == "category" and name not in (*taken, groups)]
+        words = [name for name, kind in table.kinds.items() if kind == "category" and name not in (*taken, groups)]
         labels = words[0] if len(words) == 1 else None
-    data = DataSettings(path=path, id=samples.case, labels=labels, groups=groups, time=samples.time)
+    data = DataSettings(path=path, id=samples.row, labels=labels, groups=groups, time=samples.time)
     what = f"each line is a sample at the time {samples.time!r}"
     guesses = [Guess(what, toml_line("time", samples.time))]
-    if samples.case is not None:
-        guesses.append(Guess(f"{samples.case!r} names what the samples belong to", toml_line("id", samples.case)))
+    if samples.row is not None:
+        guesses.append(Guess(f"{samples.row!r} names what the samples belong to", toml_line("id", samples.row)))
     if labels is not None:
         data, about = with_markers(table, data)
         guesses += [Guess(f"{labels!r} holds the labels", toml_line("labels", labels)), *about]
@@ -203,25 +200,25 @@ def _guess_long_table(rows: TableWithKinds, samples: LongColumns, path: str) -> 
         others = [
             str(name)
             for name in table.frame.columns
-            if name not in (*channel_columns(table, data, samples.case), *taken, labels, groups)
+            if name not in (*channel_columns(table, data, samples.row), *taken, labels, groups)
         ]
         data = replace(data, ignore=tuple(others))
         said = f"rows are windows of {windows.length:g} s, because labels change within recordings"
-        said = said if labels is not None and samples.case is not None else f"rows are windows of {windows.length:g} s"
+        said = said if labels is not None and samples.row is not None else f"rows are windows of {windows.length:g} s"
         guesses.append(Guess(said, toml_line("length", windows.length)))
-    data, views, about_views = guess_views(rows, data)
+    data, views, about_views = guess_views(table, data)
     return ProjectSettings(data, views, windows=windows), [*guesses, *about_views], list(table.messages)
 
 
 def _guess_windows(table: RawTable, samples: LongColumns, data: DataSettings) -> WindowSettings | None:
-    """Windows, unless each case has one label."""
+    """Windows, unless each row has one label."""
     period = float(np.median(np.diff(samples.seconds)))
     if data.labels is None:
-        return window_of([], period) if samples.case is None else None
+        return window_of([], period) if samples.row is None else None
     cells = table.frame[data.labels].astype(object).map(as_text)
-    case = cells * 0 if samples.case is None else table.frame[samples.case].astype(str)
-    if samples.case is not None and cells.groupby(case, sort=False).nunique().max() <= 1:
+    row = cells * 0 if samples.row is None else table.frame[samples.row].astype(str)
+    if samples.row is not None and cells.groupby(row, sort=False).nunique().max() <= 1:
         return None
-    run = ((cells != cells.shift()) | (case != case.shift())).cumsum().to_numpy()
+    run = ((cells != cells.shift()) | (row != row.shift())).cumsum().to_numpy()
     labeled = ~cells.isin([*data.unlabeled, ""]).to_numpy()
     return window_of((np.bincount(run[labeled]) * period).tolist(), period)

@@ -15,11 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
-from cmvmed.pages.formatting import DASH, format_percentage, plural
-from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, dense_rows, share_interval
+from cmvmed.pages.formatting import DASH, format_percentage, plural, share_interval
+from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, dense_rows
 from cmvmed.workbench.tables.columns import BoolArray
-
-__all__ = ["ComparedClassifier", "Comparison", "compare"]
 
 N_FOLDS, N_TREES = 5, 100
 MAX_NUMBERS = 20_000_000  # features times labeled rows, beyond which nothing is compared

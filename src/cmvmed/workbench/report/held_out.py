@@ -6,17 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.pages.charts import Chart, Series, line_chart
-from cmvmed.pages.formatting import format_percentage, plural, short
-from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, share_interval, with_interval
-
-__all__ = [
-    "calibration_bins",
-    "confusion_counts",
-    "confusion_table",
-    "doubtful_labels",
-    "group_lines",
-    "held_out_calibration",
-]
+from cmvmed.pages.formatting import format_percentage, plural, share_interval, short
+from cmvmed.workbench.report.model_facts import HeldOutLabels, ModelFacts, with_interval
 
 MAX_CLASSES = 12  # of a table; of more, those with most labels are shown
 MAX_PAIRS, MAX_DOUBTFUL, MAX_GROUPS = 5, 8, 12
@@ -25,23 +16,8 @@ BIN_ROWS = 10  # held-out labels per bin, at least
 MAX_BINS = 8
 
 
-@dataclass(frozen=True)
-class ConfusionCell:
-    """Rows with one label and one prediction."""
-
-    count: int
-    share: float  # of the rows with this label
-    is_right: bool
-
-
-@dataclass(frozen=True)
-class ConfusionLine:
-    """Held-out rows of one class."""
-
-    name: str
-    cells: tuple[ConfusionCell, ...]
-    recall: str  # share of the class that is recognized, with its interval
-    precision: str  # share of the predictions of the class that are right, with its interval
+# Rows with a label and a prediction, their share of those with the label, whether it is right
+Cell = tuple[int, float, bool]
 
 
 @dataclass(frozen=True)
@@ -49,19 +25,9 @@ class ConfusionTable:
     """Counts of held-out rows by label and prediction."""
 
     names: tuple[str, ...]  # of the classes that are shown
-    lines: tuple[ConfusionLine, ...]
+    lines: tuple[tuple[str, list[Cell], str, str], ...]  # label, cells, shares recognized and of right predictions
     n_hidden: int  # classes that are not shown
     pairs: tuple[str, ...]  # most frequent errors, as sentences
-
-
-@dataclass(frozen=True)
-class DoubtfulLabel:
-    """A label that the fits without it contradict."""
-
-    row: str
-    label: str
-    predicted: str
-    probability: str  # of the label
 
 
 def confusion_counts(held_out: HeldOutLabels, n_classes: int) -> NDArray[np.intp]:
@@ -85,14 +51,10 @@ def confusion_table(facts: ModelFacts) -> ConfusionTable | None:
     )
 
 
-def _line(name: str, k: int, counts: NDArray[np.intp], shown: NDArray[np.intp]) -> ConfusionLine:
-    n_labels, n_predicted = int(counts[k].sum()), int(counts[:, k].sum())
-    return ConfusionLine(
-        name,
-        tuple(ConfusionCell(int(counts[k, j]), counts[k, j] / max(n_labels, 1), bool(j == k)) for j in shown),
-        with_interval(int(counts[k, k]), n_labels),
-        with_interval(int(counts[k, k]), n_predicted),
-    )
+def _line(name: str, k: int, counts: NDArray[np.intp], shown: NDArray[np.intp]) -> tuple[str, list[Cell], str, str]:
+    n_labels, n_predicted, n_right = int(counts[k].sum()), int(counts[:, k].sum()), int(counts[k, k])
+    cells = [(int(counts[k, j]), counts[k, j] / max(n_labels, 1), bool(j == k)) for j in shown]
+    return name, cells, with_interval(n_right, n_labels), with_interval(n_right, n_predicted)
 
 
 def _pairs(facts: ModelFacts, counts: NDArray[np.intp]) -> list[str]:
@@ -108,19 +70,11 @@ def _pairs(facts: ModelFacts, counts: NDArray[np.intp]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class GroupLine:
-    """Labels of one group."""
+def group_lines(facts: ModelFacts) -> tuple[list[tuple[str, ...]], int]:
+    """Groups, those with most errors first, and how many more there are; none if the rows have no groups.
 
-    name: str
-    n_rows: str
-    n_labels: str
-    n_held_out: str
-    correct: str  # share of the held-out labels that is predicted correctly, with its interval
-
-
-def group_lines(facts: ModelFacts) -> tuple[list[GroupLine], int]:
-    """Groups, those with most errors first, and how many more there are; none if the rows have no groups."""
+    Of each its name, rows, labels, held-out labels, and the share of these that is predicted correctly.
+    """
     if facts.table.groups is None:
         return [], 0
     names, of_row = np.unique(facts.table.groups.astype(str), return_inverse=True)
@@ -132,24 +86,25 @@ def group_lines(facts: ModelFacts) -> tuple[list[GroupLine], int]:
         for of, weights in ((of_row, None), (of_row[facts.codes >= 0], None), (out, None), (out, right))
     )
     order = np.lexsort([np.arange(len(names)), -n_labels, n_right - n_out])
-    lines = [
-        GroupLine(
-            short(names[g]), f"{n_rows[g]:,}", f"{n_labels[g]:,}", f"{n_out[g]:,}", with_interval(n_right[g], n_out[g])
-        )
+    lines: list[tuple[str, ...]] = [
+        (short(names[g]), f"{n_rows[g]:,}", f"{n_labels[g]:,}", f"{n_out[g]:,}", with_interval(n_right[g], n_out[g]))
         for g in order[:MAX_GROUPS]
     ]
     return lines, max(len(names) - MAX_GROUPS, 0)
 
 
-def doubtful_labels(facts: ModelFacts) -> list[DoubtfulLabel]:
-    """Labels with a small probability by fits that did not use them, the smallest first."""
+def doubtful_labels(facts: ModelFacts) -> list[tuple[str, str, str, str]]:
+    """Labels with a small probability by fits that did not use them, the smallest first.
+
+    Of each the row, the label, the prediction, and the probability of the label.
+    """
     held_out = facts.held_out
     if held_out is None:
         return []
     own = held_out.probabilities[np.arange(len(held_out.codes)), held_out.codes]
     order = [i for i in np.argsort(own, kind="stable")[:MAX_DOUBTFUL] if own[i] < DOUBTFUL and not held_out.is_right[i]]
     return [
-        DoubtfulLabel(
+        (
             short(facts.table.ids[held_out.rows[i]]),
             facts.class_names[held_out.codes[i]],
             facts.class_names[held_out.predicted[i]],

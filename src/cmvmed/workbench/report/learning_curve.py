@@ -13,22 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from cmvmed.model_selection import hide_labels
 from cmvmed.pages.charts import Chart, Series, line_chart
-from cmvmed.pages.formatting import format_percentage
-from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts, share_interval
+from cmvmed.pages.formatting import LEVEL, format_percentage, plural, share_interval
+from cmvmed.workbench.report.model_facts import ModelFacts
 from cmvmed.workbench.tables.columns import FloatArray
-from cmvmed.workbench.user_errors import plural
-
-__all__ = [
-    "COST",
-    "CurvePoint",
-    "LearningCurve",
-    "curve_seconds",
-    "forecast",
-    "learning_curve",
-    "left_out",
-    "part_of_labels",
-]
 
 PARTS = (0.5, 0.25, 0.75)  # of the labels, the most useful first
 COST = 0.2  # rows of all refits, as a multiple of the rows of the table; one refit is always made
@@ -149,14 +138,9 @@ def _points(facts: ModelFacts, labeled: NDArray[np.intp], refits: Sequence[int])
 def part_of_labels(
     rows: NDArray[np.intp], codes: NDArray[np.intp], n: int, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """A random part of the rows with about the same share of each class, and a row of each class if n allows."""
-    order = rng.permutation(len(rows))
-    key = np.empty(len(rows))
-    for code in np.unique(codes):
-        own = order[codes[order] == code]
-        key[own] = (np.arange(len(own)) + 0.5) / len(own)
-        key[own[0]] -= 1.0  # the first of each class comes before all others
-    return np.asarray(np.sort(rows[np.argsort(key, kind="stable")[:n]]))
+    """A random part of the rows with about the same share of each class, at least a row of each."""
+    n = max(n, len(np.unique(codes)))
+    return np.asarray(rows[hide_labels(codes, n, random_state=int(rng.integers(2**31))) >= 0])
 
 
 def left_out(

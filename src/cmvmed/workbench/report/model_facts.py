@@ -7,10 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from cmvmed import CMVMED
-from cmvmed.pages.formatting import DASH, format_percentage, short
+from cmvmed.pages.formatting import DASH, LEVEL, format_percentage, share_interval, short
 from cmvmed.workbench.project import Project
 from cmvmed.workbench.tables.columns import BoolArray, FloatArray
 from cmvmed.workbench.tables.recording_rows import RECORDING_COLUMN
@@ -18,20 +17,7 @@ from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
 from cmvmed.workbench.user_errors import Finding
 from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
-__all__ = [
-    "LEVEL",
-    "AccuracyEstimate",
-    "HeldOutLabels",
-    "ModelFacts",
-    "column_statistics",
-    "dense_rows",
-    "read_facts",
-    "share_interval",
-    "with_interval",
-]
-
 AccuracyEstimate: TypeAlias = Any  # what CMVMED.accuracy_estimate returns
-LEVEL = 0.9  # of all intervals
 
 
 @dataclass(frozen=True)
@@ -126,14 +112,6 @@ class ModelFacts:
         """Share of held-out labels that a member predicts correctly; NaN if it does not take part."""
         members = self.model.members_
         return float(members["accuracy"][members["name"].index(name)]) if name in members["name"] else np.nan
-
-
-def share_interval(n_right: float, n: float) -> tuple[float, float]:
-    """Jeffreys' interval of a share that was seen in n rows."""
-    tail = 0.5 * (1.0 - LEVEL)
-    right, wrong = n_right + 0.5, n - n_right + 0.5
-    low, high = float(beta.ppf(tail, right, wrong)), float(beta.isf(tail, right, wrong))
-    return (0.0 if n_right == 0 else low), (1.0 if n_right == n else high)
 
 
 def with_interval(n_right: int, n: int) -> str:

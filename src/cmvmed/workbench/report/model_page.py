@@ -31,8 +31,6 @@ from cmvmed.workbench.report.verdict import next_steps, verdict
 from cmvmed.workbench.tables.rows import ProjectRows, ProjectTable
 from cmvmed.workbench.user_errors import Finding
 
-__all__ = ["model_page", "write_report"]
-
 
 def model_page(
     trained: TrainedProject,

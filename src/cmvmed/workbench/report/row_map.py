@@ -14,8 +14,6 @@ from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics
 from cmvmed.workbench.tables.columns import FloatArray
 from cmvmed.workbench.view_encoders import absent_rows, is_sparse
 
-__all__ = ["SHAPES", "draw_map", "map_positions", "shape_path"]
-
 WIDTH, HEIGHT, MARGIN = 640.0, 480.0, 14.0
 MAX_POINTS, MAX_LABELED = 2000, 600  # rows that are drawn; of them, labeled ones at most
 CLIPPED = 3.0  # standard deviations beyond which a value is drawn nearer, so that few rows do not fill the map
@@ -24,20 +22,11 @@ OTHERS = 7  # classes with a shape of their own if there are more than shapes; t
 
 
 @dataclass(frozen=True)
-class LegendEntry:
-    """Shape and color of a class."""
-
-    name: str
-    style: str
-    path: str  # of its shape, in a square of 12
-
-
-@dataclass(frozen=True)
 class RowMap:
     """The map with its legend."""
 
     figure: str
-    legend: tuple[LegendEntry, ...]
+    legend: tuple[tuple[str, str, str], ...]  # name of a class, its style, and the path of its shape in a square of 12
     sentence: str
 
 
@@ -76,7 +65,7 @@ def draw_map(facts: ModelFacts) -> RowMap | None:
     )
     svg = svg_root("figure-map", "Map of the rows", description, WIDTH, HEIGHT, *parts)
     svg.set("class", "map")
-    legend = tuple(LegendEntry(name, f"k{slot}", shape_path(6.0, 6.0, slot, 4.2)) for slot, name in enumerate(names))
+    legend = tuple((name, f"k{slot}", shape_path(6.0, 6.0, slot, 4.2)) for slot, name in enumerate(names))
     return RowMap(to_markup(svg), legend, sentence)
 
 

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmvmed.pages.charts import Chart, DotRow, Mark, dot_chart
-from cmvmed.pages.formatting import DASH, format_percentage, join_names, short
+from cmvmed.pages.formatting import DASH, format_percentage, join_names, share_interval, short
 from cmvmed.workbench.changes import describe_change
 from cmvmed.workbench.project import score_of_class
-from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, share_interval
+from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics
 from cmvmed.workbench.tables.columns import FloatArray
 from cmvmed.workbench.view_encoders import absent_rows, with_absent_rows
-
-__all__ = ["Sensors", "describe_sensors"]
 
 MAX_EXPLAINED = 300  # rows whose decisions are explained
 MAX_PAIRS = 12
@@ -36,21 +34,11 @@ class SensorLine:
 
 
 @dataclass(frozen=True)
-class PairLine:
-    """Two views that give unequal classes to some unlabeled rows."""
-
-    first: str
-    second: str
-    rate: str
-    most: str  # class on which they disagree most
-
-
-@dataclass(frozen=True)
 class Sensors:
     """All views."""
 
     lines: tuple[SensorLine, ...]
-    pairs: tuple[PairLine, ...]
+    pairs: tuple[tuple[str, str, str], ...]  # two views, the rate of unequal classes, the class with the largest
     n_pairs: int
     figure: str
     has_shares: bool  # whether the model explains its decisions
@@ -160,15 +148,14 @@ def _says_the_same(facts: ModelFacts, name: str) -> list[str]:
     return [short(other) for view, other, rate in rows if view == name and rate <= REDUNDANT]
 
 
-def _pairs(facts: ModelFacts) -> list[PairLine]:
+def _pairs(facts: ModelFacts) -> list[tuple[str, str, str]]:
     """Each pair of views once, those that disagree most first."""
     found = facts.model.disagreement_
     names = facts.model.view_names_
     order = np.argsort(-np.nan_to_num(found["rate"], nan=-1.0), kind="stable")
     return [
-        PairLine(
-            short(found["view"][i]),
-            short(found["other"][i]),
+        (
+            f"{short(found['view'][i])} and {short(found['other'][i])}",
             DASH if np.isnan(found["rate"][i]) else format_percentage(found["rate"][i]),
             _worst_class(facts, found["rate_by_class"][i]),
         )

@@ -3,33 +3,20 @@
 import platform
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 import cmvmed
-from cmvmed.pages.formatting import DASH, MINUS, clean, format_percentage, join_names, plural, short
+from cmvmed.pages.formatting import DASH, LEVEL, MINUS, clean, format_percentage, join_names, plural, short
 from cmvmed.workbench.checks import describe_rows
 from cmvmed.workbench.project_file import DataSettings
-from cmvmed.workbench.report.model_facts import LEVEL, ModelFacts
+from cmvmed.workbench.report.model_facts import ModelFacts
 from cmvmed.workbench.sensor_encoders import SensorEncoder
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.view_encoders import ViewEncoder, absent_rows
-
-__all__ = [
-    "DEFAULT_COMMAND",
-    "class_lines",
-    "feature_lines",
-    "fit_facts",
-    "row_facts",
-    "settings_lines",
-    "share_line",
-    "share_sentences",
-    "versions",
-    "view_lines",
-]
 
 MAX_COLUMNS = 8  # whose names are listed
 KIND_WORDS = {  # of columns, by the kind of their encoder: one, and several
@@ -44,43 +31,8 @@ DEFAULT_COMMAND = "cmvmed train"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
-@dataclass(frozen=True)
-class ClassLine:
-    """Labels of one class."""
-
-    name: str
-    n_labels: str
-    share_of_labels: str
-    estimated_share: str  # among the unlabeled rows
-    plausible_share: str  # from the least to the largest
-
-
-@dataclass(frozen=True)
-class ViewLine:
-    """Columns and gaps of one view."""
-
-    name: str
-    columns: str
-    n_features: str
-    n_absent: str
-    n_missing_cells: str
-
-
-@dataclass(frozen=True)
-class FeatureLine:
-    """One kind of features that was compared for the signals of a view."""
-
-    name: str  # of the view
-    kind: str
-    n_features: str  # of the chosen kind
-    held_out_r2: str
-    agreement: str
-    score: str
-    is_chosen: bool
-
-
-def feature_lines(facts: ModelFacts) -> list[FeatureLine]:
-    """The kinds of features of all signals, those of a view together."""
+def feature_lines(facts: ModelFacts) -> list[tuple[str, ...]]:
+    """The kinds of features that were compared for all signals, those of a view together; the cells of the table."""
     return [
         line
         for encoder in facts.project.encoders or []
@@ -90,17 +42,18 @@ def feature_lines(facts: ModelFacts) -> list[FeatureLine]:
     ]
 
 
-def _kinds(view: str, encoder: SensorEncoder) -> list[FeatureLine]:
+def _kinds(view: str, encoder: SensorEncoder) -> list[tuple[str, ...]]:
     chosen = encoder.features.n_features_by_kind
     if not encoder.compared:
-        return [FeatureLine(view, encoder.features.kind, f"{sum(chosen.values()):,}", DASH, DASH, DASH, True)]
+        return [(view, encoder.features.kind, "yes", f"{sum(chosen.values()):,}", DASH, DASH, DASH)]
     columns = (encoder.compared, encoder.held_out_r2, encoder.agreement, encoder.score)
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for compared, r2, agreement, score in zip(*columns, strict=True):
         kinds = compared.split("+")
         is_chosen = all(kind in chosen for kind in kinds)
         n_features = f"{sum(chosen[kind] for kind in kinds):,}" if is_chosen else DASH
-        lines.append(FeatureLine(view, compared, n_features, _fixed(r2), _fixed(agreement), _fixed(score), is_chosen))
+        figures = (n_features, _fixed(r2), _fixed(agreement), _fixed(score))
+        lines.append((view, compared, "yes" if is_chosen else "no", *figures))
     return lines
 
 
@@ -122,14 +75,14 @@ def row_facts(facts: ModelFacts) -> list[tuple[str, str]]:
     return found
 
 
-def class_lines(facts: ModelFacts) -> list[ClassLine]:
-    """A line for each class, the largest first."""
+def class_lines(facts: ModelFacts) -> list[tuple[str, ...]]:
+    """Name, labels, their share, estimated share and plausible shares of each class, the largest first."""
     counts, shares, sensitivity = facts.label_counts, facts.model.class_prior_, facts.model.share_sensitivity_
     plausible = zip(sensitivity["low"], sensitivity["high"], strict=True)
     ranges = [_range(low, high) for low, high in plausible]
     order = np.lexsort([np.arange(len(counts)), -counts])
     return [
-        ClassLine(
+        (
             facts.class_names[k],
             f"{counts[k]:,}",
             format_percentage(counts[k] / counts.sum()),
@@ -170,16 +123,16 @@ def _range(low: float, high: float) -> str:
     return f"{100.0 * low:.0f} to {format_percentage(high, 0)}"
 
 
-def view_lines(facts: ModelFacts) -> list[ViewLine]:
-    """A line for each view."""
+def view_lines(facts: ModelFacts) -> list[tuple[str, ...]]:
+    """Name, columns, features, rows without it and empty cells of each view."""
     encoders = {encoder.name: encoder for encoder in facts.project.encoders or []}
     in_files: Mapping[str, Any] = {} if facts.raw is None else describe_rows(facts.raw)["views"]
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for name, matrix in facts.table.views.items():
         n_absent = int(absent_rows(matrix).sum())
         missing = in_files[name]["cells_missing"] if name in in_files else None
         lines.append(
-            ViewLine(
+            (
                 short(name),
                 _columns(encoders[name]) if name in encoders else DASH,
                 f"{matrix.shape[1]:,}",

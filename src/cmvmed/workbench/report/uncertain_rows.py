@@ -8,25 +8,15 @@ from numpy.typing import NDArray
 from cmvmed.pages.formatting import MINUS, format_percentage, short
 from cmvmed.pages.svg import Axis, element, path, svg_root, to_markup
 from cmvmed.workbench.report.model_facts import ModelFacts, column_statistics, dense_rows
-from cmvmed.workbench.tables.columns import FloatArray, Signal
+from cmvmed.workbench.tables.columns import FloatArray, Signal, envelope
 from cmvmed.workbench.tables.rows import ProjectRows
 from cmvmed.workbench.view_encoders import absent_rows
-
-__all__ = ["envelope", "uncertain_rows"]
 
 N_SHOWN = 8
 N_COLUMNS = 3  # of each row that are listed
 NEAR_CERTAIN = 0.95  # probability from which on a row is not worth a look
-WIDTH, HEIGHT, N_STEPS = 220.0, 40.0, 110
+WIDTH, HEIGHT, N_POINTS = 220.0, 40.0, 220
 MAX_SIGNALS = 6  # per row
-
-
-@dataclass(frozen=True)
-class Sparkline:
-    """The drawing of one signal."""
-
-    name: str
-    figure: str
 
 
 @dataclass(frozen=True)
@@ -38,7 +28,7 @@ class UncertainRow:
     second: str
     by_view: tuple[tuple[str, str], ...]  # view, and its class or that it is absent
     columns: tuple[str, ...]  # those furthest from their mean
-    signals: tuple[Sparkline, ...]
+    signals: tuple[tuple[str, str], ...]  # name and drawing
 
 
 def _least_sure(facts: ModelFacts) -> NDArray[np.intp]:
@@ -104,15 +94,15 @@ def _signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", MINUS)
 
 
-def _sparklines(rows: ProjectRows | None, row: int, prefix: str) -> list[Sparkline]:
-    """The signals of a row; none if the files have no signals, or are gone. ``prefix`` starts the HTML ids."""
+def _sparklines(rows: ProjectRows | None, row: int, prefix: str) -> list[tuple[str, str]]:
+    """Names and drawings of the signals of a row; none if there are none, or the files are gone. ``prefix`` starts the ids."""
     if rows is None:
         return []
     found = []
     for number, (name, signal) in enumerate(list(rows.table.signals.items())[:MAX_SIGNALS]):
         samples = _samples(signal, row)
         if samples is not None and len(samples) > 1:
-            found.append(Sparkline(short(name), _draw(samples, f"{prefix}-{number}", short(name))))
+            found.append((short(name), _draw(samples, f"{prefix}-{number}", short(name))))
     return found
 
 
@@ -127,16 +117,8 @@ def _samples(signal: Signal, row: int) -> FloatArray | None:
     return np.asarray(samples[np.isfinite(samples)])
 
 
-def envelope(samples: FloatArray, n_steps: int = N_STEPS) -> FloatArray:
-    """At most 2 n_steps samples: the lowest and highest of each stretch, so that no peak is lost."""
-    if len(samples) <= 2 * n_steps:
-        return samples
-    parts = np.array_split(samples, n_steps)
-    return np.array([bound for part in parts for bound in (part.min(), part.max())])
-
-
 def _draw(samples: FloatArray, element_id: str, name: str) -> str:
-    drawn, low, high = envelope(samples), float(samples.min()), float(samples.max())
+    drawn, low, high = envelope(samples, N_POINTS)[1], float(samples.min()), float(samples.max())
     x = Axis(0.0, len(drawn) - 1.0, 1.0, WIDTH - 1.0)
     y = Axis(low, high, HEIGHT - 2.0, 2.0) if high > low else Axis(low - 1.0, low + 1.0, HEIGHT - 2.0, 2.0)
     curve = path([(x(i), y(value)) for i, value in enumerate(drawn)], class_="signal")

@@ -6,13 +6,11 @@ from math import ceil
 
 import numpy as np
 
-from cmvmed.pages.formatting import clean, format_percentage, join_names, plural
+from cmvmed.pages.formatting import LEVEL, clean, format_percentage, join_names, plural
 from cmvmed.workbench.report.held_out import confusion_counts, doubtful_labels
 from cmvmed.workbench.report.learning_curve import LearningCurve
-from cmvmed.workbench.report.model_facts import LEVEL, AccuracyEstimate, ModelFacts
+from cmvmed.workbench.report.model_facts import AccuracyEstimate, ModelFacts
 from cmvmed.workbench.report.sensors import Sensors
-
-__all__ = ["CAUTION_CODES", "Step", "Verdict", "next_steps", "verdict"]
 
 UNKNOWN = "It is unknown how many rows are classified correctly"
 # Findings that make an estimate from held-out labels too good.
@@ -206,10 +204,10 @@ def _poor_class(facts: ModelFacts) -> Iterator[Step]:
 def _doubtful(facts: ModelFacts) -> Iterator[Step]:
     found = doubtful_labels(facts)
     if found:
-        first, n_more = found[0], len(found) - 1
+        (row, label, predicted, _), n_more = found[0], len(found) - 1
         yield Step(
-            f"Check the label of {first.row}" + (f" and {n_more} more" if n_more else ""),
-            f"It is {first.label}, but the fit without it takes the row for {first.predicted}.",
+            f"Check the label of {row}" + (f" and {n_more} more" if n_more else ""),
+            f"It is {label}, but the fit without it takes the row for {predicted}.",
         )
 
 

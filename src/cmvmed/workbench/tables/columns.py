@@ -7,7 +7,8 @@ that read cells as numbers or times are those that decide.
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,34 +16,9 @@ from numpy.typing import NDArray
 
 from cmvmed._optional import import_optional
 from cmvmed.recordings import SensorSignals
-from cmvmed.recordings.container import LazySequence
+from cmvmed.recordings.container import Taken
 from cmvmed.recordings.sound_files import read_audio
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
-
-__all__ = [
-    "KINDS",
-    "BoolArray",
-    "Cells",
-    "FloatArray",
-    "Frame",
-    "Kind",
-    "Matrix",
-    "RawTable",
-    "Series",
-    "Signal",
-    "as_text",
-    "cells_present",
-    "clean_name",
-    "column_kind",
-    "is_number",
-    "is_numeric",
-    "missing_cells",
-    "pandas",
-    "read_booleans",
-    "read_cells",
-    "read_numbers",
-    "read_times",
-]
 
 Frame: TypeAlias = Any  # pandas.DataFrame; pandas is an extra without types
 Series: TypeAlias = Any  # pandas.Series
@@ -64,6 +40,7 @@ EMPTY_NUMBERS = EMPTY_CELLS | {
 }
 TRUE, FALSE = frozenset({"true", "yes", "y", "t", "on"}), frozenset({"false", "no", "n", "f", "off"})
 MAX_BAD_SHARE = 0.1  # cells of a column of numbers or dates that may spell none
+HUGE = 1e100  # absolute value from which on squares overflow
 TEXT_WORDS, TEXT_DISTINCT = 3.0, 0.2  # words per cell, and share of different cells, of a column of texts
 MIN_IDENTIFIERS = 20  # rows from which a column whose cells all differ is taken for an identifier
 OTHER_SIGN = {".": ",", ",": "."}
@@ -86,22 +63,6 @@ def pandas() -> Any:
     return import_optional("pandas", "workbench", "Reading tables")
 
 
-@dataclass(frozen=True, eq=False)
-class RowsOrNone(LazySequence):
-    """Items of a sequence at the given positions, read when they are asked for; None at -1."""
-
-    items: Any
-    rows: NDArray[np.intp]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def item(self, row: int) -> Any:
-        """The item at a position."""
-        position = int(self.rows[row])
-        return None if position < 0 else self.items[position]
-
-
 @dataclass(frozen=True)
 class Signal:
     """One waveform per row: the name of a sound file, an array of samples, or None where there is none.
@@ -115,7 +76,7 @@ class Signal:
 
     def take(self, rows: NDArray[np.intp]) -> "Signal":
         """The rows at the given positions; -1 gives None."""
-        taken = RowsOrNone(self.items, rows)
+        taken = Taken(self.items, rows)
         if isinstance(self.items, SensorSignals):
             sensor = SensorSignals(taken, self.items.sampling_rate, self.items.channel_names, name=self.items.name)
             return Signal(sensor, self.is_sound)
@@ -134,6 +95,16 @@ class Signal:
     def present(self) -> BoolArray:
         """Which rows have a waveform, (n,)."""
         return np.array([item is not None for item in self.items], dtype=bool)
+
+
+def envelope(samples: FloatArray, n_points: int) -> tuple[FloatArray, FloatArray]:
+    """Positions and values of at most ``n_points`` to draw: the lowest and highest of equal stretches, so no peak is lost."""
+    n = samples.size
+    if n <= n_points:
+        return np.arange(n, dtype=np.float64), samples
+    edges = np.linspace(0, n, n_points // 2 + 1).astype(np.intp)
+    low, high = np.fmin.reduceat(samples, edges[:-1]), np.fmax.reduceat(samples, edges[:-1])
+    return np.repeat((edges[:-1] + edges[1:]) / 2.0, 2), np.stack([low, high], axis=1).ravel()
 
 
 @dataclass(frozen=True)
@@ -171,6 +142,11 @@ class RawTable:
         """Names of all columns, signals last."""
         return [*map(str, self.frame.columns), *self.signals]
 
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column of cells, found from them."""
+        return {str(name): column_kind(self.frame[name], self.decimal) for name in self.frame.columns}
+
     def place(self, row: int) -> str:
         """Where a row stands: its line if the file has lines."""
         where = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
@@ -195,6 +171,7 @@ class Cells:
     bad: BoolArray
     note: str = ""  # what was assumed
     decimal: str = "."  # sign of the cells that are text
+    day_first: bool | None = None  # of dates such as 3/4/2025, if there are any
     clash: tuple[int, int] | None = None
 
     @property
@@ -268,17 +245,18 @@ def is_number(text: str) -> bool:
 def read_cells(
     table: RawTable, column: str, kind: str, *, day_first: bool | None = None, usual_decimal: str = "."
 ) -> Cells:
-    """The cells of a column of numbers, booleans or dates; infinite cells and two decimal signs are errors."""
+    """The cells of a column of numbers, booleans or dates; infinite or huge cells and two decimal signs are errors."""
     series = table.frame[column]
     if kind == "date":
         return read_times(series, day_first=day_first)
     cells = read_booleans(series) if kind == "boolean" else read_numbers(series, table.decimal, usual_decimal)
-    infinite = np.flatnonzero(np.isinf(cells.values))
-    if len(infinite):
-        row = int(infinite[0])
+    huge = np.flatnonzero(np.abs(cells.values) > HUGE)
+    if len(huge):
+        row = int(huge[0])
+        what = "infinite" if np.isinf(cells.values[row]) else "too large to be a measurement"
         raise ProjectError(
-            f"Column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is infinite. Leave the cell empty if the value is "
-            "unknown, or write a finite number."
+            f"Column {column!r}, {table.place(row)}: {str(series.iloc[row])!r} is {what}. Leave the cell empty if the value is "
+            "unknown, or write a finite number below 1e100."
         )
     if cells.clash is not None:
         point, comma = (f"{str(series.iloc[row])!r} ({table.place(row)})" for row in cells.clash)
@@ -297,12 +275,12 @@ def read_numbers(series: Series, decimal: str = ".", usual_decimal: str = ".") -
     usual_decimal : sign of the column in the training data, for a column in which all such cells have commas
     """
     if series.dtype == object and not _is_text(series):  # files below each other, of which some have texts
-        series = series.map(lambda cell: str(cell) if type(cell) in (int, float) and cell == cell else cell)
+        series = series.map(lambda cell: str(cell) if type(cell) in (bool, int, float) and cell == cell else cell)
     if not _is_text(series):
-        is_time = series.dtype.kind in "mM"  # whose numbers would be nanoseconds
-        values = pandas().to_numeric(series, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-        values = np.where(is_time, np.nan, values)
         missing = series.isna().to_numpy(dtype=bool)
+        if series.dtype.kind in "mMcb":  # times would be nanoseconds, complex numbers lose a part, yes is not 1
+            return Cells(np.full(len(series), np.nan), ~missing, decimal=decimal)
+        values = pandas().to_numeric(series, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         return Cells(values, np.asarray(np.isnan(values) & ~missing), decimal=decimal)
     missing = missing_cells(series, EMPTY_NUMBERS)
     text = series.astype(object).where(~missing).astype("str" if _has_str_dtype() else object).str.strip()
@@ -311,7 +289,16 @@ def read_numbers(series: Series, decimal: str = ".", usual_decimal: str = ".") -
     if clash is not None:  # a column of numbers all the same
         values = np.where(np.isnan(values), _as_floats(text, OTHER_SIGN[sign]), values)
     note = "" if clash else _thousands_note(text, values, sign, decimal)
-    return Cells(values, np.asarray(np.isnan(values) & ~missing), note, sign, clash)
+    return Cells(values, np.asarray(np.isnan(values) & ~missing), note, sign, clash=clash)
+
+
+def holds_plain_numbers(table: RawTable, column: str) -> bool:
+    """Whether each cell of a column means the same in any part of the table: a number with a point, or none."""
+    if column not in table.frame.columns:
+        return True
+    series = table.frame[column]
+    has_comma = _is_text(series) and bool(series.str.contains(",", regex=False).any())
+    return not has_comma and not read_numbers(series, table.decimal).bad.any()
 
 
 def _decimal_sign(text: Series, decimal: str, usual: str) -> tuple[str, tuple[int, int] | None]:
@@ -362,7 +349,9 @@ def _thousands_note(text: Series, values: FloatArray, decimal: str, of_file: str
 def read_booleans(series: Series) -> Cells:
     """The cells as 0 and 1."""
     if not _is_text(series):
-        return read_numbers(series.astype("Float64") if str(series.dtype) == "boolean" else series.astype(float))
+        cells = read_numbers(series.astype("Float64") if str(series.dtype) == "boolean" else series.astype(float))
+        other = ~np.isin(cells.values, (0.0, 1.0)) & ~np.isnan(cells.values)
+        return replace(cells, values=np.where(other, np.nan, cells.values), bad=cells.bad | other)
     missing, folded = missing_cells(series), _folded(series)
     true, false = (folded.isin(words).to_numpy(dtype=bool) for words in (TRUE | {"1"}, FALSE | {"0"}))
     return Cells(np.select([true, false], [1.0, 0.0], np.nan), np.asarray(~(true | false | missing)))
@@ -377,13 +366,13 @@ def read_times(series: Series, *, day_first: bool | None = None) -> Cells:
         return Cells(_seconds(times), np.zeros(len(series), dtype=bool), note)
     missing = missing_cells(series)
     text = series.astype(object).where(~missing, None).astype("str" if _has_str_dtype() else object).str.strip()
-    text, note = _iso_text(text, day_first)
+    text, note, day_first = _iso_text(text, day_first)
     zoned = bool(text.dropna().str.contains(_ZONE.pattern, regex=True).any())
     times = pandas().to_datetime(text, format="ISO8601", errors="coerce", utc=True)
     values = _seconds(times)
     if zoned:
         note = "; ".join(filter(None, [note, "times with a zone are converted to UTC"]))
-    return Cells(values, np.asarray(np.isnan(values) & ~missing), note)
+    return Cells(values, np.asarray(np.isnan(values) & ~missing), note, day_first=day_first)
 
 
 def _kind_of_objects(present: Series, decimal: str) -> Kind:
@@ -415,14 +404,17 @@ def _kind_of_text(present: Series, decimal: str) -> Kind:
     return "category"
 
 
-def _iso_text(text: Series, day_first: bool | None) -> tuple[Series, str]:
-    """Dates such as 3/4/2025 and clock times in the form year-month-day, and which of the numbers was taken as the day."""
+def _iso_text(text: Series, day_first: bool | None) -> tuple[Series, str, bool | None]:
+    """Dates such as 3/4/2025 and clock times in the form year-month-day, and which of the numbers was taken as the day.
+
+    None if there are no such dates.
+    """
     parts = text.str.extract(_DAY_AND_MONTH)
     slashed = parts[0].notna()
     if not slashed.any():
         clock = text.str.extract(_CLOCK)[0]
         padded = _EPOCH + " " + clock.str.replace(r"^(\d):", r"0\1:", regex=True)
-        return text.where(clock.isna(), padded), ""
+        return text.where(clock.isna(), padded), "", None
     first, second = (parts[i][slashed].astype(int) for i in (0, 1))
     note = ""
     if day_first is None:
@@ -435,7 +427,7 @@ def _iso_text(text: Series, day_first: bool | None) -> tuple[Series, str]:
     time = parts[3][slashed].str.strip().str.replace(r"^(\d):", r"0\1:", regex=True)
     padded = [number.astype(str).str.zfill(2) for number in (month, day)]
     iso = parts[2][slashed] + "-" + padded[0] + "-" + padded[1] + (" " + time).where(time != "", "")
-    return text.where(~slashed, iso.reindex(text.index)), note
+    return text.where(~slashed, iso.reindex(text.index)), note, day_first
 
 
 def _seconds(times: Series) -> FloatArray:

@@ -7,8 +7,8 @@ cells (:mod:`columns`). A line with too many or too few cells is an error that n
 import csv
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,6 @@ from cmvmed._optional import import_optional
 from cmvmed.workbench.tables.columns import Frame, RawTable, is_number
 from cmvmed.workbench.toml_text import toml_line
 from cmvmed.workbench.user_errors import ProjectError, abbreviate
-
-__all__ = ["DelimitedOptions", "check_column_names", "escaped_cell", "read_delimited", "restored_cell"]
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 SNIFFED_LINES = 200
@@ -33,6 +31,10 @@ LINE_END = re.compile(r"\r\n|\n|\r")
 COMMA_NUMBER = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 POINT_NUMBER = re.compile(r"[+-]?\d+(,\d{3})*\.\d+([eE][+-]?\d+)?")
+
+
+class NotInParts(Exception):
+    """Rows cannot be read some at a time, because what a cell means depends on others: all have to be read."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,47 @@ class DelimitedOptions:
 
 def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     """Read a csv or tsv file; columns hold text or plain numbers."""
-    content, encoding = _decoded(path, options.encoding)
+    content, encoding = _decoded(path, path.read_bytes(), options.encoding)
+    return _parsed(path, content, encoding, options)[0]
+
+
+def read_delimited_parts(path: Path, options: DelimitedOptions, size: int) -> Iterator[tuple[RawTable, int]]:
+    """The lines of a file some at a time, as tables of about so many bytes, and how many bytes are read so far.
+
+    What was found out from the first lines is taken to hold for all. ``NotInParts`` is raised where it does not.
+    """
+    header, separator, decimal, rest, done = "", "", "", b"", 0
+    with path.open("rb") as file:
+        block = file.read(size)
+        while block:
+            following = file.read(size)
+            data, rest = _cut(rest + block) if following else (rest + block, b"")
+            block = following
+            if not data.strip():
+                continue
+            content, encoding = _decoded(path, data, options.encoding)
+            if encoding not in ("utf-8", "utf-8-sig", options.encoding):
+                raise NotInParts
+            table, line = _parsed(path, f"{header}\n{content}" if header else content, encoding, options)
+            if not header:
+                header, separator, decimal = line, table.separator or _usual_separator(path), table.decimal
+                options = replace(options, separator=separator, decimal=decimal, may_differ=False)
+            elif table.decimal != decimal:
+                raise NotInParts
+            done += len(data)
+            yield table, done
+
+
+def _cut(data: bytes) -> tuple[bytes, bytes]:
+    """The whole lines of some bytes, and what follows them; a line break between quotes ends no line."""
+    end = data.rfind(b"\n") + 1
+    if end == 0 or data.count(b'"', 0, end) % 2:
+        raise NotInParts
+    return data[:end], data[end:]
+
+
+def _parsed(path: Path, content: str, encoding: str, options: DelimitedOptions) -> tuple[RawTable, str]:
+    """The table and the line of its column names."""
     lines = [(number, line) for number, line in enumerate(LINE_END.split(content), 1) if line.strip()]
     if not lines:
         raise ProjectError(f"{path.name} is empty: a line of column names and at least one row are needed.")
@@ -63,7 +105,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     separator = options.separator or _separator(path, [line for _, line in lines[first : first + SNIFFED_LINES]])
     n_comments = sum(line.count(separator) != lines[first][1].count(separator) for _, line in lines[:first])
     lines = lines[n_comments:]
-    names = next(csv.reader(io.StringIO(content[content.index(lines[0][1]) :], newline=""), delimiter=separator))
+    names = next(_split(path, io.StringIO(content[content.index(lines[0][1]) :], newline=""), separator))
     names = [name.strip().removeprefix(COMMENT_START).strip() for name in names]
     counted = any(names == [str(start + i) for i in range(len(names))] for start in (0, 1))  # names given by pandas
     if len(names) > 1 and not counted and all(is_number(name) for name in names):
@@ -71,7 +113,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
             f"The first line of {path.name} holds numbers ({abbreviate(names)}), where column names are expected; add a line "
             "of names at the top."
         )
-    if not counted and _is_first_row(names, separator, [line for _, line in lines[1:SNIFFED_LINES]]):
+    if not counted and _is_first_row(path, names, separator, [line for _, line in lines[1:SNIFFED_LINES]]):
         raise ProjectError(
             f"The first line of {path.name} looks like a row ({abbreviate(names)}), where column names are expected; add a line "
             "of names at the top."
@@ -84,7 +126,7 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
     decimal = given or _decimal(cells, separator)
     frame = _typed(cells, decimal, cells.column_names if options.names is None else options.names)
     row_lines = np.array([number for number, _ in lines[1:]], dtype=np.intp)
-    return RawTable(
+    table = RawTable(
         path.name,
         frame,
         decimal=decimal,
@@ -92,9 +134,10 @@ def read_delimited(path: Path, options: DelimitedOptions) -> RawTable:
         lines=row_lines if len(row_lines) == len(frame) else None,  # cells with line breaks: rows are numbered
         messages=tuple(_assumptions(path, separator, decimal, encoding, n_comments, options)),
     )
+    return table, lines[0][1]
 
 
-def _is_first_row(names: Sequence[str], separator: str, lines: Sequence[str]) -> bool:
+def _is_first_row(path: Path, names: Sequence[str], separator: str, lines: Sequence[str]) -> bool:
     """Whether the names are cells: some are numbers in no order, and the others words that occur below them.
 
     Numbers in order, such as frequencies, may be names.
@@ -103,7 +146,7 @@ def _is_first_row(names: Sequence[str], separator: str, lines: Sequence[str]) ->
     words = {position: name for position, name in enumerate(names) if name and not is_number(name)}
     if not numbers or not words:
         return False
-    below = [cells for cells in csv.reader(lines, delimiter=separator) if len(cells) == len(names)]
+    below = [cells for cells in _split(path, lines, separator) if len(cells) == len(names)]
     is_repeated = any(cells[position].strip() == name for cells in below for position, name in words.items())
     steps = np.diff(numbers)
     is_ordered = len(numbers) > 2 and bool((steps > 0).all() or (steps < 0).all())
@@ -122,9 +165,8 @@ def check_column_names(source: str, names: Sequence[str]) -> None:
         seen[name] = position
 
 
-def _decoded(path: Path, encoding: str | None) -> tuple[str, str]:
-    """Text of the file and its encoding: UTF-8, UTF-16 with a mark, else Windows-1252 if nobody said otherwise."""
-    data = path.read_bytes()
+def _decoded(path: Path, data: bytes, encoding: str | None) -> tuple[str, str]:
+    """Text of a file's bytes and its encoding: UTF-8, UTF-16 with a mark, else Windows-1252 if nobody said otherwise."""
     if data.startswith(b"PK\x03\x04"):
         raise ProjectError(f"{path.name} is a spreadsheet or zip file; save it as csv (comma-separated values) first.")
     guess = encoding or ("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
@@ -153,11 +195,22 @@ def _separator(path: Path, sample: Sequence[str]) -> str:
         return "\t"
     width: dict[str, tuple[float, int]] = {}
     for separator in SEPARATORS:
-        counts = [len(cells) for cells in csv.reader(sample, delimiter=separator)]
+        counts = [len(cells) for cells in _split(path, sample, separator)]
         header = counts[0]
         width[separator] = (float(np.mean([count == header for count in counts])) if header > 1 else 0.0, header)
     best = max(width, key=lambda separator: width[separator])
     return best if width[best][0] > 0 else ","
+
+
+def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    """The cells of some lines."""
+    try:
+        yield from csv.reader(lines, delimiter=separator)
+    except csv.Error as error:
+        raise ProjectError(
+            f"{path.name} cannot be read as a table: {error}. Close double quotes, and leave out columns of texts of more than "
+            f"{csv.field_size_limit():,} characters."
+        ) from error
 
 
 def _cells(path: Path, content: str, names: list[str], separator: str, skip: int) -> Any:
@@ -236,7 +289,7 @@ def restored_cell(text: str) -> str:
 def _typed(cells: Any, decimal: str, names: Sequence[str | None]) -> Frame:
     """The cells as a frame, in which columns of plain numbers are numbers; nameless empty columns are left out.
 
-    ``names`` are columns in which 7.10 is a name and differs from 7.1; whole numbers such as 7.0 stay numbers.
+    ``names`` are columns in which 7.10 and 1E5 are names; whole numbers such as 7.0 stay numbers.
     """
     compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
     columns = {}
@@ -245,7 +298,7 @@ def _typed(cells: Any, decimal: str, names: Sequence[str | None]) -> Frame:
         empty = compute.equal(trimmed, "")
         if not (name.startswith(UNNAMED) and compute.all(empty).as_py()):
             numbers = _numbers(cells[name], trimmed, empty, decimal)
-            columns[name] = cells[name] if name in names and _has_fractions(numbers) else numbers
+            columns[name] = cells[name] if name in names and _are_names(cells[name], numbers) else numbers
     return import_optional("pyarrow", "workbench", "Reading csv files").table(columns).to_pandas()
 
 
@@ -274,12 +327,14 @@ def _numbers(texts: Any, trimmed: Any, empty: Any, decimal: str) -> Any:
     return compute.cast(whole, arrow.float64()) if compute.any(empty).as_py() else whole
 
 
-def _has_fractions(column: Any) -> bool:
+def _are_names(texts: Any, numbers: Any) -> bool:
+    """Whether a column of plain numbers has fractions or exponents, such as the well 1E5 of a plate."""
     arrow = import_optional("pyarrow", "workbench", "Reading csv files")
     compute = import_optional("pyarrow.compute", "workbench", "Reading csv files")
-    return column.type == arrow.float64() and bool(
-        compute.any(compute.not_equal(compute.floor(column), column)).as_py()
-    )
+    if numbers.type != arrow.float64():
+        return False
+    has_exponents = compute.any(compute.match_substring_regex(texts, "[eE]")).as_py()
+    return bool(has_exponents or compute.any(compute.not_equal(compute.floor(numbers), numbers)).as_py())
 
 
 def _assumptions(

@@ -1,7 +1,7 @@
 """The files of a project, for training and of new rows, as one table: rows with the same identifier are one row."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -10,14 +10,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cmvmed.workbench.project_file import ProjectSettings
-from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, missing_cells, pandas
-from cmvmed.workbench.tables.delimited import DelimitedOptions
-from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table
-from cmvmed.workbench.tables.recording_rows import cases_of_long_table, read_windows
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-
-__all__ = ["NewPaths", "new_paths", "open_sources", "otherwise_written", "qualified", "training_paths"]
+from cmvmed.pages.formatting import plural
+from cmvmed.workbench.project_file import DataSettings, ProjectSettings
+from cmvmed.workbench.tables.columns import Frame, RawTable, Signal, as_text, is_numeric, missing_cells, pandas
+from cmvmed.workbench.tables.delimited import DelimitedOptions, NotInParts
+from cmvmed.workbench.tables.read import FOLDER_COLUMN, read_sound_folder, read_table, read_table_parts
+from cmvmed.workbench.tables.recording_rows import read_windows, rows_of_long_table
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+")
 
@@ -77,7 +76,7 @@ def _paths_at(settings: ProjectSettings, path: str | PathLike[str]) -> SourcePat
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ViewTable:
     view: str | None  # None: the table of all views without a path of their own
     table: RawTable
     ids: NDArray[np.object_] | None
@@ -88,17 +87,45 @@ def qualified(view: str | None, column: str) -> str:
     return column if view is None else f"{view}.{column}"
 
 
+def open_parts(settings: ProjectSettings, paths: SourcePaths) -> Iterator[tuple[RawTable, float]]:
+    """Rows of new data some at a time, with their identifiers, and the share of the file that is read.
+
+    ``NotInParts`` is raised, also in the middle, for data that must be read as a whole: several tables, signals, and
+    identifiers that repeat or that are numbers in some rows only.
+    """
+    data = settings.data
+    if paths.common is None or paths.by_view or settings.windows is not None or data.time is not None:
+        raise NotInParts
+    if any(view.files is not None for view in settings.views):
+        raise NotInParts
+    n_rows, kind, hashes = 0, None, []
+    for table, share in read_table_parts(paths.common, _delimited_options(data, may_differ=True)):
+        part = _view_table(None, table, data.id, is_training=False)
+        if part.ids is None:
+            keys = [str(row + 1) for row in range(n_rows, n_rows + table.n_rows)]
+        else:
+            keys, kind_here = list(part.ids), is_numeric(table.frame[data.id])
+            hashes.append(pandas().util.hash_array(part.ids))
+            if kind not in (None, kind_here):
+                raise NotInParts
+            kind = kind_here
+        n_rows += table.n_rows
+        yield replace(part.table, ids=keys, lines=None), share
+    if hashes and np.unique(np.concatenate(hashes)).size < n_rows:
+        raise NotInParts
+
+
+def _delimited_options(data: DataSettings, *, may_differ: bool) -> DelimitedOptions:
+    names = (data.id, data.labels, data.groups)
+    return DelimitedOptions(
+        data.separator, data.decimal, data.encoding, data.sampling_rate, may_differ=may_differ, names=names
+    )
+
+
 def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: bool) -> RawTable:
     """Read all files and join their rows; ``ids`` of the result are set."""
     data = settings.data
-    options = DelimitedOptions(
-        data.separator,
-        data.decimal,
-        data.encoding,
-        data.sampling_rate,
-        may_differ=not is_training,
-        names=(data.id, data.labels, data.groups),
-    )
+    options = _delimited_options(data, may_differ=not is_training)
     if settings.windows is not None:
         if paths.common is None:
             raise ProjectError("[windows] cuts the recordings at path in [data]; set path.")
@@ -109,8 +136,8 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
     if paths.common is not None:
         opened = read_sound_folder(paths.common, sound, may_be_flat=is_flat) if sound else None
         table = read_table(paths.common, options) if opened is None else opened
-        table = table if data.time is None or sound else cases_of_long_table(table, data)
-        parts.append(_part(None, table, data.id, is_training))
+        table = table if data.time is None or sound else rows_of_long_table(table, data)
+        parts.append(_view_table(None, table, data.id, is_training))
     for view in settings.views:
         if view.name not in paths.by_view:
             continue
@@ -120,21 +147,21 @@ def open_sources(settings: ProjectSettings, paths: SourcePaths, *, is_training: 
             table = replace(table, signals={"sound": table.signals[view.name]})
         else:
             table = read_table(path, options)
-        parts.append(_part(view.name, table, data.id, is_training))
+        parts.append(_view_table(view.name, table, data.id, is_training))
     return _join(parts)
 
 
-def _part(view: str | None, table: RawTable, id_column: str | None, is_training: bool) -> _Part:
+def _view_table(view: str | None, table: RawTable, id_column: str | None, is_training: bool) -> _ViewTable:
     if table.ids is not None:
-        return _Part(view, table, np.array(table.ids, dtype=object))
+        return _ViewTable(view, table, np.array(table.ids, dtype=object))
     if id_column is None:
-        return _Part(view, table, None)
+        return _ViewTable(view, table, None)
     if id_column not in table.frame.columns:
         if is_training:
             raise table.lacks(id_column, "id")
         said = f"{table.source} has no column {id_column!r}, so its rows are numbered."
-        return _Part(view, replace(table, messages=(*table.messages, said)), None)
-    return _Part(view, table, _identifiers(table, id_column))
+        return _ViewTable(view, replace(table, messages=(*table.messages, said)), None)
+    return _ViewTable(view, table, _identifiers(table, id_column))
 
 
 def _identifiers(table: RawTable, column: str) -> NDArray[np.object_]:
@@ -178,7 +205,7 @@ def _as_number(key: str) -> str | None:
     return (digits.lstrip("0") or "0") if digits.isascii() and digits.isdigit() else None
 
 
-def _join(parts: Sequence[_Part]) -> RawTable:
+def _join(parts: Sequence[_ViewTable]) -> RawTable:
     if len(parts) == 1 and parts[0].view is None:
         part = parts[0]
         return part.table if part.ids is None else replace(part.table, ids=list(part.ids))
@@ -195,6 +222,8 @@ def _join(parts: Sequence[_Part]) -> RawTable:
             f"Without identifiers the files of all views must have the same rows, but their numbers differ: {listed}. Set id in "
             "[data] to the column that identifies a row in each file."
         )
+    if numbered:
+        _check_order([part.table for part in parts])
     all_ids = [part.ids if part.ids is not None else np.arange(part.table.n_rows) for part in parts]
     ids = list(dict.fromkeys(key for keys in all_ids for key in keys))
     said = (
@@ -226,7 +255,22 @@ def _join(parts: Sequence[_Part]) -> RawTable:
     )
 
 
-def _taken(part: _Part, rows: NDArray[np.intp]) -> Frame:
+def _check_order(tables: Sequence[RawTable]) -> None:
+    """Raise if a column of names that the files share shows that their rows are in another order."""
+    first = tables[0]
+    for table in tables[1:]:
+        shared = first.frame.columns.intersection(table.frame.columns)
+        for name in (name for name in shared if first.frame[name].dtype.kind != "f"):
+            one, other = ([as_text(cell) for cell in own.frame[name].astype(object)] for own in (first, table))
+            if one != other and len(set(one)) == len(one) and set(one) == set(other):
+                raise ProjectError(
+                    f"Without identifiers the files of all views must have their rows in the same order, but the column {name!r} "
+                    f"of {first.source} and {table.source} holds the same values in another order. Set id in [data] to the column "
+                    "that identifies a row in each file."
+                )
+
+
+def _taken(part: _ViewTable, rows: NDArray[np.intp]) -> Frame:
     """The cells of a part in the order of the joined rows; missing where the part lacks the row."""
     labels = part.table.frame.index.to_numpy()
     positions = [labels[row] if row >= 0 else -1 for row in rows]

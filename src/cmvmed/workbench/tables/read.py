@@ -6,7 +6,8 @@ to it and which row each belongs to: what the ``*`` stands for identifies the ro
 
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,30 +21,20 @@ from cmvmed._optional import import_optional
 from cmvmed.recordings import Recordings, SensorSignals, read_hdf5
 from cmvmed.recordings.hdf5_files import HDF5_FORMATS
 from cmvmed.recordings.sound_files import SOUND_FORMATS, audio_header, sound_files
-from cmvmed.recordings.sound_files import match_files as files_by_case
+from cmvmed.recordings.sound_files import match_files as files_by_row
 from cmvmed.recordings.ts_files import parse_ts
 from cmvmed.workbench.project_file import ViewSettings
 from cmvmed.workbench.tables.columns import RawTable, Signal, as_text, pandas
-from cmvmed.workbench.tables.delimited import DelimitedOptions, check_column_names, read_delimited
+from cmvmed.workbench.tables.delimited import (
+    DelimitedOptions,
+    NotInParts,
+    check_column_names,
+    read_delimited,
+    read_delimited_parts,
+)
 from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, did_you_mean
 
-__all__ = [
-    "FILE_COLUMN",
-    "FOLDER_COLUMN",
-    "SOUND_FORMATS",
-    "TABLE_FORMATS",
-    "check_channel",
-    "is_pattern",
-    "match_files",
-    "matching",
-    "matching_files",
-    "read_sound_folder",
-    "read_table",
-    "sound_files",
-    "table_files",
-    "table_of_cases",
-]
-
+PART_BYTES, PART_ROWS = 1 << 22, 20_000  # of a file that are read at a time
 EXCEL = ".xlsx"
 MAX_EXCEL = 1_000_000_000  # bytes of the unpacked file
 TABLE_FORMATS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".npz", ".ts", *HDF5_FORMATS, EXCEL)
@@ -99,6 +90,27 @@ def read_table(path: Path, options: DelimitedOptions) -> RawTable:
     return tables[0] if len(tables) == 1 else _stacked(path, files, tables)
 
 
+def read_table_parts(path: Path, options: DelimitedOptions) -> Iterator[tuple[RawTable, float]]:
+    """The rows of one delimited or Parquet file some at a time, and the share of the file that is read; or ``NotInParts``."""
+    (file, *others), suffix = table_files(path), path.suffix.lower()
+    if others or suffix not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):
+        raise NotInParts
+    if suffix not in (".parquet", ".pq"):
+        size = file.stat().st_size
+        for table, done in read_delimited_parts(file, options, PART_BYTES):
+            yield table, done / size
+        return
+    module = import_optional("pyarrow.parquet", "workbench", "Reading Parquet files")
+    arrow = import_optional("pyarrow", "workbench", "Reading Parquet files")
+    with _arrow_errors(path, "Parquet"), module.ParquetFile(file) as opened:
+        n_rows, done = opened.metadata.num_rows, 0
+        if n_rows == 0:
+            raise NotInParts
+        for batch in opened.iter_batches(PART_ROWS):
+            done += batch.num_rows
+            yield _table_of_arrow(path, arrow.Table.from_batches([batch])), done / n_rows
+
+
 def _similar(path: Path) -> str:
     beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
     hint = did_you_mean(path.name, beside)
@@ -140,15 +152,26 @@ def _read_file(path: Path, options: DelimitedOptions) -> RawTable:
 
 
 def _read_arrow(path: Path, suffix: str) -> RawTable:
-    arrow = import_optional("pyarrow", "workbench", "Reading Parquet and Feather files")
     kind = "Parquet" if suffix in (".parquet", ".pq") else "Feather"
     module = import_optional(f"pyarrow.{kind.lower()}", "workbench", f"Reading {kind} files")
+    with _arrow_errors(path, kind):
+        return _table_of_arrow(path, module.read_table(path))
+
+
+@contextmanager
+def _arrow_errors(path: Path, kind: str) -> Iterator[None]:
+    arrow = import_optional("pyarrow", "workbench", "Reading Parquet and Feather files")
     try:
-        content = module.read_table(path)
-        content.validate(full=True)  # offsets of a damaged file would lead outside of memory
-        frame = content.to_pandas(ignore_metadata=False)
+        yield
     except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
+        if isinstance(error, ProjectError):
+            raise
         raise ProjectError(f"{path.name} cannot be read as a {kind} file ({error}); write it again.") from error
+
+
+def _table_of_arrow(path: Path, content: Any) -> RawTable:
+    content.validate(full=True)  # offsets of a damaged file would lead outside of memory
+    frame = content.to_pandas(ignore_metadata=False)
     check_column_names(path.name, content.column_names)
     if frame.index.name is not None and str(frame.index.name) not in frame.columns:
         frame = frame.reset_index()
@@ -238,7 +261,7 @@ def _read_ts(path: Path) -> RawTable:
     with as_project_error():
         content = parse_ts(path)
     names = [f"dim_{d}" for d in range(len(content.series[0]))]
-    signals = {name: Signal([case[d] for case in content.series], is_sound=False) for d, name in enumerate(names)}
+    signals = {name: Signal([row[d] for row in content.series], is_sound=False) for d, name in enumerate(names)}
     columns = {} if content.labels is None else {"class": content.labels}
     frame = pandas().DataFrame(columns, index=range(len(content.series)))
     return RawTable(path.name, frame, signals, lines=np.array(content.lines))
@@ -247,24 +270,24 @@ def _read_ts(path: Path) -> RawTable:
 def _read_hdf5(path: Path, sampling_rate: float | None) -> RawTable:
     """One signal per channel of each sensor, and the columns ``label`` and ``group`` if the file has them."""
     with as_project_error():
-        cases = read_hdf5(path, sampling_rate)
-    return table_of_cases(path.name, cases, is_sound=False)
+        recordings = read_hdf5(path, sampling_rate)
+    return table_of_recordings(path.name, recordings, is_sound=False)
 
 
-def table_of_cases(source: str, cases: Recordings, *, is_sound: bool) -> RawTable:
-    """Cases as rows, with one signal per channel of each sensor."""
+def table_of_recordings(source: str, recordings: Recordings, *, is_sound: bool) -> RawTable:
+    """Recordings as a table, with one signal per channel of each sensor."""
     signals = {
         channel: Signal(sensor.channel(number), is_sound=is_sound)
-        for sensor in cases.sensors.values()
+        for sensor in recordings.sensors.values()
         for number, channel in enumerate(sensor.channel_names)
     }
     columns: dict[str, Any] = {}
-    if any(label is not None for label in cases.labels):
-        columns["label"] = cases.labels
-    if cases.groups is not None:
-        columns["group"] = cases.groups
-    frame = pandas().DataFrame(columns, index=range(cases.n))
-    return RawTable(source, frame, signals, ids=cases.ids.tolist())
+    if any(label is not None for label in recordings.labels):
+        columns["label"] = recordings.labels
+    if recordings.groups is not None:
+        columns["group"] = recordings.groups
+    frame = pandas().DataFrame(columns, index=range(recordings.n))
+    return RawTable(source, frame, signals, ids=recordings.ids.tolist())
 
 
 def _stacked(path: Path, files: Sequence[Path], tables: Sequence[RawTable]) -> RawTable:
@@ -312,7 +335,7 @@ def _joined_signal(parts: Sequence[Signal]) -> Signal:
 def match_files(folder: Path, pattern: str, files: Sequence[Path]) -> dict[str, Path]:
     """Those of the files below a folder that match a pattern, by the identifier of their row."""
     with as_project_error():
-        return files_by_case(folder, pattern, files)
+        return files_by_row(folder, pattern, files)
 
 
 def read_sound_folder(folder: Path, views: Sequence[ViewSettings], *, may_be_flat: bool = False) -> RawTable:

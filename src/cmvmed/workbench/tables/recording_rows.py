@@ -1,4 +1,4 @@
-"""Rows that are cut from signals: cases of a long table, and windows of long recordings with labels from annotations."""
+"""Rows that are cut from signals: those of a long table, and windows of long recordings with labels from annotations."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.recordings import (
     LongRecording,
     annotations_from_frame,
@@ -41,18 +42,9 @@ from cmvmed.workbench.tables.read import (
     matching,
     matching_files,
     read_table,
-    table_of_cases,
+    table_of_recordings,
 )
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error, plural
-
-__all__ = [
-    "RECORDING_COLUMN",
-    "WINDOW_COLUMNS",
-    "cases_of_long_table",
-    "channel_columns",
-    "read_windows",
-    "recordings_as_groups",
-]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, as_project_error
 
 RECORDING_COLUMN = "recording"  # the name of the recording of a window
 WINDOW_COLUMNS = (RECORDING_COLUMN, "start", "end")
@@ -238,12 +230,12 @@ def _with_seconds(table: RawTable, time: str, day_first: bool | None) -> Frame:
     return frame
 
 
-def channel_columns(table: RawTable, data: DataSettings, case: str | None) -> list[str]:
-    """Columns of numbers that change within a case."""
-    taken = {data.time, data.id, data.labels, data.groups, case, FILE_COLUMN, *data.ignore}
+def channel_columns(table: RawTable, data: DataSettings, row: str | None) -> list[str]:
+    """Columns of numbers that change within a row."""
+    taken = {data.time, data.id, data.labels, data.groups, row, FILE_COLUMN, *data.ignore}
     numbers = [str(name) for name in table.frame.columns if name not in taken and table.frame[name].dtype.kind in "fiu"]
-    if case is not None and numbers:
-        changes = table.frame.groupby(case, sort=False)[numbers].nunique().max() > 1
+    if row is not None and numbers:
+        changes = table.frame.groupby(row, sort=False)[numbers].nunique().max() > 1
         numbers = [name for name in numbers if changes[name]]
     if not numbers:
         raise ProjectError(
@@ -253,7 +245,7 @@ def channel_columns(table: RawTable, data: DataSettings, case: str | None) -> li
     return numbers
 
 
-def cases_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
+def rows_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
     """The rows of a table with one line per sample.
 
     Columns of numbers that change within a row become signals; all others have one value per row.
@@ -265,12 +257,12 @@ def cases_of_long_table(table: RawTable, data: DataSettings) -> RawTable:
     channels = channel_columns(table, data, data.id)
     with warnings.catch_warnings(record=True) as caught, as_project_error():
         warnings.simplefilter("always")
-        cases = from_frame(frame, id=data.id, time=data.time, sensors=channels, sampling_rate=data.sampling_rate)
+        recordings = from_frame(frame, id=data.id, time=data.time, sensors=channels, sampling_rate=data.sampling_rate)
     others = [name for name in map(str, table.frame.columns) if name not in (*channels, data.time)]
-    rows = _one_row_per_case(table, data.id, others, cases.ids.tolist())
+    rows = _one_line_per_row(table, data.id, others, recordings.ids.tolist())
     messages = (*table.messages, *(str(warning.message) for warning in caught))
-    signals = table_of_cases(table.source, cases, is_sound=False).signals
-    return RawTable(table.source, rows, signals, decimal=table.decimal, messages=messages, ids=cases.ids.tolist())
+    signals = table_of_recordings(table.source, recordings, is_sound=False).signals
+    return RawTable(table.source, rows, signals, decimal=table.decimal, messages=messages, ids=recordings.ids.tolist())
 
 
 def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path, annotations: Path | None) -> RawTable:
@@ -286,7 +278,7 @@ def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path,
     elif table is not None and label in table.frame.columns:
         given = _annotations_in_table(table, data, label)
     with as_project_error():
-        cases = cut_windows(
+        cut = cut_windows(
             recordings,
             given,
             length=windows.length,
@@ -296,19 +288,19 @@ def read_windows(settings: ProjectSettings, windows: WindowSettings, path: Path,
             end=windows.end,  # type: ignore[arg-type]
             timezone=windows.timezone,
         )
-    start, end = np.asarray(cases.times, dtype=np.float64).T
-    columns: dict[str, Any] = {RECORDING_COLUMN: cases.groups, "start": start, "end": end}
+    start, end = np.asarray(cut.times, dtype=np.float64).T
+    columns: dict[str, Any] = {RECORDING_COLUMN: cut.groups, "start": start, "end": end}
     if table is not None and data.groups in table.frame.columns:
-        columns[str(data.groups)] = _values_of_recordings(table, data, str(data.groups), cases.groups)
+        columns[str(data.groups)] = _values_of_recordings(table, data, str(data.groups), cut.groups)
     if given is not None:
-        columns[label] = np.array(["" if value is None else as_text(value) for value in cases.labels], dtype=object)
-    said = f"{path.name}: {plural(len(recordings), 'recording')} cut into {plural(cases.n, 'window')} of {windows.length:g} s."
+        columns[label] = np.array(["" if value is None else as_text(value) for value in cut.labels], dtype=object)
+    said = f"{path.name}: {plural(len(recordings), 'recording')} cut into {plural(cut.n, 'window')} of {windows.length:g} s."
     return RawTable(
         path.name,
-        pandas().DataFrame(columns, index=range(cases.n)),
-        table_of_cases(path.name, cases, is_sound=opened.are_sounds).signals,
+        pandas().DataFrame(columns, index=range(cut.n)),
+        table_of_recordings(path.name, cut, is_sound=opened.are_sounds).signals,
         messages=(*opened.messages, said),
-        ids=cases.ids.tolist(),
+        ids=cut.ids.tolist(),
     )
 
 
@@ -362,8 +354,8 @@ def _annotation_frame(path: Path, options: DelimitedOptions) -> Any:
     return read_table(path, options).frame
 
 
-def _one_row_per_case(table: RawTable, id_column: str, columns: Sequence[str], ids: Sequence[str]) -> Frame:
-    """The cells of columns that have one value per case."""
+def _one_line_per_row(table: RawTable, id_column: str, columns: Sequence[str], ids: Sequence[str]) -> Frame:
+    """The cells of columns that have one value per row."""
     keys = table.frame[id_column].astype(object).map(str)
     rows: dict[str, list[Any]] = {name: [] for name in columns}
     for key, members in table.frame.groupby(keys, sort=False):

@@ -11,26 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmvmed.data.labels import UNLABELED_WORDS, appearance
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.label_store import LabelStore
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings
 from cmvmed.workbench.tables.columns import RawTable, Series, as_text, clean_name, is_number, missing_cells, pandas
 from cmvmed.workbench.tables.delimited import DelimitedOptions, restored_cell
 from cmvmed.workbench.tables.join import otherwise_written, qualified
 from cmvmed.workbench.tables.read import TABLE_FORMATS, is_pattern, read_table, table_files
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-
-__all__ = [
-    "SUGGESTION_COLUMNS",
-    "LabelValues",
-    "first_column",
-    "is_marker",
-    "likely_markers",
-    "misspelt_classes",
-    "read_label_values",
-    "read_labels",
-    "similar_classes",
-    "with_page_labels",
-]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 # Values that may be a marker or a class; UNLABELED_WORDS are never a class.
 POSSIBLE_MARKERS = frozenset({"none", "other", "0", "-1", "99", "-99", "999", "-999", "x", "tba", "skip", "unsure"})
@@ -171,6 +159,11 @@ def _read_label_file(table: RawTable, ids: Sequence[str], settings: DataSettings
     keys = np.array([as_text(cell) for cell in table.frame[id_column].astype(object)], dtype=object)
     labels = _label_texts(table.frame[label_column])
     known = set(ids)
+    if id_column in known:
+        raise ProjectError(
+            f"The first line of {table.source} looks like a row, because {id_column!r} is the identifier of one, where column "
+            "names are expected; add a line of names at the top, such as id,label."
+        )
     keys = np.array([key if key in known else restored_cell(key) for key in keys], dtype=object)
     labels = np.array([restored_cell(label) for label in labels], dtype=object)
     label_of: dict[str, str] = {}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cmvmed.pages.formatting import plural
 from cmvmed.workbench.project_file import DataSettings, ProjectSettings, ViewSettings
 from cmvmed.workbench.tables.columns import BoolArray, RawTable, as_text, cells_present, column_kind, missing_cells
 from cmvmed.workbench.tables.join import open_sources, qualified, training_paths
@@ -21,9 +22,7 @@ from cmvmed.workbench.tables.row_labels import (
     read_labels,
     with_page_labels,
 )
-from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean, plural
-
-__all__ = ["ProjectRows", "ProjectTable", "part_of_rows", "read_training_rows", "row_ids"]
+from cmvmed.workbench.user_errors import ProjectError, abbreviate, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -137,6 +136,7 @@ class ProjectRows:
     groups: NDArray[np.object_] | None
     roles: ColumnRoles
     kinds: Mapping[str, str]  # of the columns of views
+    declared: frozenset[str]  # columns whose kind the project file says
     messages: tuple[str, ...]
     labels_drawn: str = "unknown"  # parameter of CMVMED
     random_rows: BoolArray | None = None  # (n,), of its fit
@@ -256,7 +256,9 @@ def read_training_rows(settings: ProjectSettings, folder: Path, page_labels: Pat
     if labels.n_renamed:
         said.append(f"{plural(labels.n_renamed, 'label is', 'labels are')} renamed by [classes].")
     groups = _groups(settings, table, ids)
-    kinds = {column: _kind(settings, table, column) for columns in roles.views.values() for column in columns}
+    declared = {c: _declared(settings, c) for columns in roles.views.values() for c in columns}
+    kinds = {column: _kind(table, column, kind) for column, kind in declared.items()}
+    given = frozenset(column for column, kind in declared.items() if kind is not None)
     if labels.n_trimmed:
         said.append(
             f"{plural(labels.n_trimmed, 'label has', 'labels have')} blanks around the name, which are left out."
@@ -266,7 +268,7 @@ def read_training_rows(settings: ProjectSettings, folder: Path, page_labels: Pat
     if drawn == "unknown" and not (of_files is None and of_page is None):
         random = (of_files or set()) | (of_page or set())
         drawn, random_rows = "chosen", np.array([key in random for key in ids], dtype=bool)
-    return ProjectRows(table, ids, labels, groups, roles, kinds, messages, drawn, random_rows)
+    return ProjectRows(table, ids, labels, groups, roles, kinds, given, messages, drawn, random_rows)
 
 
 def row_ids(table: RawTable) -> NDArray[np.object_]:
@@ -287,10 +289,17 @@ def _groups(settings: ProjectSettings, table: RawTable, ids: NDArray[np.object_]
     return np.where(missing, [f"row {key}" for key in ids], texts)  # a row without a group is one of its own
 
 
-def _kind(settings: ProjectSettings, table: RawTable, column: str) -> str:
+def _declared(settings: ProjectSettings, column: str) -> str | None:
+    """The kind that [columns] says; None if it says none."""
+    matching_kinds = (
+        kind for pattern, kind in settings.kinds.items() if column == pattern or matching(pattern, [column])
+    )
+    return next(matching_kinds, None)
+
+
+def _kind(table: RawTable, column: str, declared: str | None) -> str:
     if column in table.signals:
         return "sound" if table.signals[column].is_sound else "series"
-    for pattern, kind in settings.kinds.items():
-        if column == pattern or column in matching(pattern, [column]):
-            return "empty" if missing_cells(table.frame[column]).all() else kind
+    if declared is not None:
+        return "empty" if missing_cells(table.frame[column]).all() else declared
     return column_kind(table.frame[column], table.decimal)

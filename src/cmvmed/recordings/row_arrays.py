@@ -20,7 +20,7 @@ from cmvmed.recordings.signal_values import (
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
 ChannelKey: TypeAlias = int | str | slice | Sequence[int]
-Cases: TypeAlias = ArrayLike | Sequence[ArrayLike | None] | Mapping[Any, ArrayLike | None]
+RowSignals: TypeAlias = ArrayLike | Sequence[ArrayLike | None] | Mapping[Any, ArrayLike | None]
 
 
 def from_array(
@@ -62,19 +62,19 @@ def from_array(
         raise TypeError("X is a dict of sensors; pass it to from_sensors.")
     check_gaps(gaps)
     check_sampling_rate(sampling_rate)
-    names = _case_names(ids, len(_as_cases(X, "X")))
-    cases = [_as_case(item, name) for item, name in zip(_as_cases(X, "X"), names, strict=True)]
-    n_channels = _common_channels(cases, names)
+    names = _row_names(ids, len(_as_rows(X, "X")))
+    arrays = [_as_row(item, name) for item, name in zip(_as_rows(X, "X"), names, strict=True)]
+    n_channels = _common_channels(arrays, names)
     chosen = chosen_channels(sensors, n_channels)
     signals = {}
     for name, rows in chosen.items():
-        parts = [None if case is None else case[rows] for case in cases]
+        parts = [None if array is None else array[rows] for array in arrays]
         signals[name] = _sensor(name, parts, sampling_rate, numbered(name, len(rows)), names, gaps)
     return Recordings(signals, ids=ids, labels=labels, groups=groups)  # type: ignore[arg-type]
 
 
 def from_sensors(
-    signals: Mapping[str, Cases],
+    signals: Mapping[str, RowSignals],
     sampling_rate: float | Mapping[str, float] = 1.0,
     *,
     channel_names: Mapping[str, Sequence[str]] | None = None,
@@ -113,14 +113,14 @@ def from_sensors(
     columns, ids = _aligned(signals, ids)
     counts = {name: len(column) for name, column in columns.items()}
     n = max(counts.values())
-    names = _case_names(ids, n) if len(set(counts.values())) == 1 else [f"row {row}" for row in range(n)]
+    names = _row_names(ids, n) if len(set(counts.values())) == 1 else [f"row {row}" for row in range(n)]
     sensors = {}
     for name, column in columns.items():
         rate = rate_of(name, sampling_rate)
-        cases = [_as_case(item, f"{case}, sensor {name!r}") for item, case in zip(column, names, strict=False)]
-        n_channels = _common_channels(cases, names, name)
+        arrays = [_as_row(item, f"{row}, sensor {name!r}") for item, row in zip(column, names, strict=False)]
+        n_channels = _common_channels(arrays, names, name)
         channels = (channel_names or {}).get(name) or numbered(name, n_channels)
-        sensors[name] = _sensor(name, cases, rate, list(channels), names, gaps)
+        sensors[name] = _sensor(name, arrays, rate, list(channels), names, gaps)
     known: Any = ids
     return Recordings(sensors, ids=known, labels=by_id(labels, ids, n), groups=by_id(groups, ids, n))
 
@@ -152,19 +152,19 @@ def by_id(values: Column | Mapping[Any, Any] | None, ids: Column | None, n: int)
     return [given.get(key) for key in known]
 
 
-def _aligned(signals: Mapping[str, Cases], ids: Column | None) -> tuple[dict[str, list[Any]], Column | None]:
+def _aligned(signals: Mapping[str, RowSignals], ids: Column | None) -> tuple[dict[str, list[Any]], Column | None]:
     """One list of items per sensor, all in the order of the identifiers if they are dicts."""
     mappings = [isinstance(column, Mapping) for column in signals.values()]
     if any(mappings) and not all(mappings):
         raise TypeError("Either all sensors are dicts of identifier -> signal, or none is.")
     if not any(mappings):
-        return {name: _as_cases(column, f"sensor {name!r}") for name, column in signals.items()}, ids
+        return {name: _as_rows(column, f"sensor {name!r}") for name, column in signals.items()}, ids
     known: Any = list(dict.fromkeys(str(key) for column in signals.values() for key in column)) if ids is None else ids  # type: ignore[union-attr]
     found = {name: {str(key): item for key, item in column.items()} for name, column in signals.items()}  # type: ignore[union-attr]
     return {name: [column.get(str(key)) for key in known] for name, column in found.items()}, known
 
 
-def _as_cases(X: Any, where: str) -> list[Any]:
+def _as_rows(X: Any, where: str) -> list[Any]:
     """One item per row."""
     if isinstance(X, (list, tuple, SensorSignals)):
         items = list(X)
@@ -184,14 +184,14 @@ def _as_cases(X: Any, where: str) -> list[Any]:
     return items
 
 
-def _as_case(item: Any, where: str) -> SignalArray | None:
+def _as_row(item: Any, where: str) -> SignalArray | None:
     if is_missing(item):
         return None
     signal = without_padding(as_signal(item, where))
     return signal if signal.size else None
 
 
-def _case_names(ids: Column | None, n: int) -> list[str]:
+def _row_names(ids: Column | None, n: int) -> list[str]:
     if ids is None:
         return [f"row {row}" for row in range(n)]
     if len(ids) != n:
@@ -199,19 +199,19 @@ def _case_names(ids: Column | None, n: int) -> list[str]:
     return [f"row {str(key)!r}" for key in ids]
 
 
-def _common_channels(cases: Sequence[SignalArray | None], names: Sequence[str], sensor: str | None = None) -> int:
+def _common_channels(arrays: Sequence[SignalArray | None], names: Sequence[str], sensor: str | None = None) -> int:
     """The number of channels, which is the same in all rows."""
     of = "" if sensor is None else f" of sensor {sensor!r}"
     first: tuple[int, str] | None = None
-    for case, name in zip(cases, names, strict=False):
-        if case is None:
+    for array, name in zip(arrays, names, strict=False):
+        if array is None:
             continue
         if first is None:
-            first = (len(case), name)
-        elif len(case) != first[0]:
+            first = (len(array), name)
+        elif len(array) != first[0]:
             raise ValueError(
-                f"The signals{of} must have the same channels, but {first[1]} has {first[0]} and {name} has {len(case)} (shape "
-                f"{case.shape}; channels come first)."
+                f"The signals{of} must have the same channels, but {first[1]} has {first[0]} and {name} has {len(array)} (shape "
+                f"{array.shape}; channels come first)."
             )
     if first is None:
         raise ValueError(f"No row{of} has a signal: all are None, empty or NaN. Leave the sensor out.")
@@ -258,7 +258,7 @@ def _sensor(
     names: Sequence[str],
     gaps: Gaps,
 ) -> SensorSignals:
-    places = [f"{case}, sensor {name!r}" for case in names]
+    places = [f"{row}, sensor {name!r}" for row in names]
     treated = with_gaps_treated(signals, gaps, places)
     n_channels = next((len(signal) for signal in signals if signal is not None), len(channels))
     if len(channels) != n_channels:
