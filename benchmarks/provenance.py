@@ -17,7 +17,22 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 CODE = ("src", "experiments", "benchmarks", ":!benchmarks/results")  # whose changes make a tree dirty
-MEASURED = tuple(f"src/cmvmed/{package}" for package in ("members", "model", "auto", "estimators"))
+FITS = tuple(
+    f"src/cmvmed/{package}"
+    for package in ("auto", "core", "estimators", "graphs", "members", "model", "numerics", "views")
+)
+PAPER = ("src/cmvmed/baselines", "src/cmvmed/core", "src/cmvmed/numerics", "experiments")
+FEATURES = ("src/cmvmed/features", "src/cmvmed/recordings", "src/cmvmed/datasets")
+MEASURED = {  # the code whose changes can change the figures of a file; of all others FITS
+    **dict.fromkeys(("accuracy.md", "claims.md", "prior_shift.md", "reproduction.csv", "table1.txt"), (*FITS, *PAPER)),
+    **dict.fromkeys(("bounds.md", "figure1.md", "paper_variants.md"), PAPER),
+    **dict.fromkeys(("difficulty.md", "feature_cost.md"), FEATURES),
+    "raw_recordings.md": (*FITS, *FEATURES),
+    **dict.fromkeys(("faults.json", "labeling.md", "speed.md", "walkthrough.txt"), ("src",)),
+    "labeling_user.md": (*FITS, "src/cmvmed/labeling"),
+    "rows.md": (*FITS, "src/cmvmed/scale"),
+    "sensor_health.md": (*FITS, "src/cmvmed/monitoring"),
+}
 LINE = re.compile(r"# (?P<command>.+) \(commit (?P<commit>[0-9a-f]{7,40}(?:-dirty)?), (?P<date>\d{4}-\d\d-\d\d)\)")
 
 
@@ -75,7 +90,8 @@ def outdated(paths: Iterable[Path]) -> list[str]:
     for path in paths:
         found = read(path)
         if found is not None:
-            n_changes = _git("rev-list", "--count", f"{found.commit.removesuffix('-dirty')}..HEAD", "--", *MEASURED)
+            code = MEASURED.get(path.name, FITS)
+            n_changes = _git("rev-list", "--count", f"{found.commit.removesuffix('-dirty')}..HEAD", "--", *code)
             if n_changes != "0":
                 lines.append(f"{path.name}: {found.date}, commits since {found.commit}: {n_changes or 'unknown'}")
     return lines

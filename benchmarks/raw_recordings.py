@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import RidgeClassifierCV
 
 from benchmarks.provenance import heading
-from benchmarks.recordings import ridge
 from benchmarks.suite.markdown import markdown, number
-from benchmarks.suite.methods import Answer, Method, cmvmed, extra_trees, logistic, package, start
+from benchmarks.suite.methods import Answer, Method, _inductive, cmvmed, extra_trees, logistic, package, start
 from benchmarks.suite.report import notes
 from benchmarks.suite.run import ChangedSettingsError, possible_cells, run, usable_methods, wanted_keys
 from benchmarks.suite.sets import SERIES
@@ -38,9 +38,11 @@ from benchmarks.suite.store import Row, Store, rows_of_methods
 from benchmarks.suite.summary import Summary, comparable
 from cmvmed.datasets.bunch import column_slices
 from cmvmed.features import FeatureCache, SensorFeatures, SignalFeatures
+from experiments.baseline_pipelines import LabeledOnlyClassifier, concatenated_views
 
 DRAWS = ("random", "per_class")
 SIDES = {"unlabeled": "Unlabeled training rows", "held_out": "Held-out rows"}
+RIDGE_PENALTIES = np.logspace(-3, 3, 10)  # as in aeon
 CACHE = FeatureCache()  # the methods of a split have the same features
 
 
@@ -65,6 +67,11 @@ def minirocket_features(split: Split) -> Split:
     train, test = (np.float32((X - mean) / np.where(deviation > 0, deviation, 1)) for X in (split.X, split.X_test))
     transform = MiniRocket(random_state=0).fit(train)
     return replace(split, X=np.asarray(transform.transform(train)), X_test=np.asarray(transform.transform(test)))
+
+
+def ridge(split: Split) -> Answer:
+    model = LabeledOnlyClassifier(RidgeClassifierCV(alphas=RIDGE_PENALTIES))
+    return _inductive(concatenated_views(split.X, model), split)
 
 
 def _sensors(signals: Any, views: dict[str, slice]) -> dict[str, Any]:

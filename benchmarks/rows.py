@@ -12,17 +12,16 @@ import argparse
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.provenance import RESULTS, write
 from cmvmed import CMVMED
 from cmvmed.auto.tuning import Tuning, tuning_context
 from cmvmed.datasets import make_multiview_gaussian
 
 N_ROWS, N_ANNEALED, N_HELD_OUT = 12_000, 600, 2000
-REPORT = Path(__file__).parent / "results" / "rows.md"
 QUANTITIES = ("accuracy", "classes", "probability")
 
 
@@ -61,10 +60,7 @@ def coverage_table(fits: list[Mapping[str, Any]]) -> str:
 def report(n_fits: int) -> str:
     """What all rows change, over draws of the rows."""
     fits = [one_fit(seed) for seed in range(n_fits)]
-    return (
-        "# As many rows as needed\n\nWritten by `python -m benchmarks.rows`.\n\n"
-        f"What sweeps over all of 12,000 rows change after a sample of 2,400, in {n_fits} fits:\n\n{coverage_table(fits)}\n"
-    )
+    return f"What sweeps over all of 12,000 rows change after a sample of 2,400, in {n_fits} fits:\n\n{coverage_table(fits)}"
 
 
 def main() -> None:
@@ -73,7 +69,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     text = report(arguments.fits)
-    REPORT.write_text(text)
+    write(RESULTS / "rows.md", text)
     print(text)
 
 

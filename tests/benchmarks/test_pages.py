@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from benchmarks import comparison, comparison_peers
+from benchmarks import comparison, comparison_peers, provenance
 from benchmarks.pages import (
     accuracy_grid,
     calibration_sentence,
@@ -36,7 +37,7 @@ from benchmarks.pages import (
     variants_table,
     without_deviations,
 )
-from benchmarks.provenance import RESULTS, ROOT, body, heading, missing, read
+from benchmarks.provenance import RESULTS, ROOT, body, heading, missing, outdated, read
 from benchmarks.reproduction import read_results
 from experiments.summary import format_tables
 
@@ -142,6 +143,47 @@ def test_a_heading_is_read_back(tmp_path: Path):
     if not (ROOT / ".git").exists():
         pytest.skip("there is no commit to name")
     assert read(tmp_path / "new.md").command == "python -m benchmarks.new"
+
+
+def test_a_file_is_outdated_by_the_code_that_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of two files from one commit, features make one older and the core the other."""
+
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=name", "-c", "user.email=name@example.org"]
+        return subprocess.run(
+            ["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+
+    def change(package: str) -> str:
+        path = tmp_path / "src" / "cmvmed" / package / "new.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{path.parent}\n")
+        git("add", ".")
+        git("commit", "-m", package)
+        return git("rev-parse", "--short", "HEAD").strip()
+
+    def named() -> list[str]:
+        return [line.partition(":")[0] for line in outdated([features, fits])]
+
+    git("init")
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    first = change("numerics")
+    features, fits = tmp_path / "difficulty.md", tmp_path / "suite.md"
+    for file in (features, fits):
+        file.write_text(f"# python -m benchmarks.new (commit {first}, 2026-01-31)\n")
+    assert named() == []
+    change("workbench")
+    assert named() == []
+    change("features")
+    assert named() == ["difficulty.md"]
+    change("core")
+    assert named() == ["difficulty.md", "suite.md"]
+
+
+def test_the_code_that_result_files_measure_is_there():
+    assert provenance.MEASURED.keys() <= {path.name for path in RESULTS.iterdir()}
+    paths = {path for code in (provenance.FITS, *provenance.MEASURED.values()) for path in code}
+    assert [path for path in paths if not (ROOT / path).is_dir()] == []
 
 
 def test_table_1_is_that_of_the_result_file():
