@@ -156,7 +156,7 @@ def test_single_view_is_kernel_ridge_regression():
 def test_certificates_see_wrong_points(form, monkeypatch):
     K, Y, weights = draw_views(8).kernels[0], draw_views(8).y[:, None], np.ones(14)
     assert FORMS[form](K, Y, weights)[1] <= 1e-8
-    monkeypatch.setattr("cmvmed.baselines.coregularization.solve_box_qp", lambda Q, g, upper, start: 0.5 * upper)
+    monkeypatch.setattr("cmvmed.baselines.coregularization.solve_box_qps", lambda S, G, Y, upper, start: 0.5 * upper)
     monkeypatch.setattr("cmvmed.baselines.coregularization.solve_cholesky", lambda factor, rhs: rhs)
     assert FORMS[form](K, Y, weights)[1] > 1e-2
 

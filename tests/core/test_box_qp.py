@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmvmed.core import box_qp
-from cmvmed.core.box_qp import duality_gap, gradient, kkt_violation, solve_box_qp, solve_box_qps
+from cmvmed.core.box_qp import duality_gap, gradient, kkt_violation, solve_box_qps
 from tests.core.factories import rejects
 from tests.core.reference import clarabel_box_qp
 
@@ -51,6 +51,11 @@ def box_problem(family, C, seed, *, n=40, n_fixed=3):
     upper = np.full(n, C)
     upper[:n_fixed] = 0.0
     return (Phi @ Phi.T) * y * y[:, None], 1.0 - 0.3 * y * rng.normal(size=n), upper
+
+
+def solve_box_qp(Q, g, upper, start):
+    """The solution (n,) for one function."""
+    return solve_box_qps(Q, g[:, None], np.ones((g.size, 1)), upper[:, None], start[:, None])[:, 0]
 
 
 def dual_value(Q, g, alpha):
@@ -227,7 +232,7 @@ def test_active_sets_solve_full_rank_duals_from_zero_without_shortened_steps(mon
     y = Y[:, 0]
     _, violation = box_qp._projected_newton(S * y * y[:, None], G[:, 0], upper[:, 0], np.zeros(300))
     assert violation > 1e-3
-    monkeypatch.setattr(box_qp, "solve_box_qp", lambda *problem: pytest.fail("solved one by one"))
+    monkeypatch.setattr(box_qp, "_from_proximal_points", lambda *problem: pytest.fail("solved one by one"))
     alpha = solve_box_qps(S, G, Y, upper, np.zeros((300, 4)))
     for c in range(4):
         check_optimal(S * Y[:, c] * Y[:, c, None], G[:, c], upper[:, c], alpha[:, c], atol=1e-9)
@@ -242,10 +247,41 @@ def test_active_sets_that_repeat_are_given_up():
     assert not solved.all()
 
 
+def overlapping_classes(seed, n=300):
+    """Duals of two overlapping classes and a Gaussian kernel, in whose solution most variables are at a bound."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice([-1.0, 1.0], (n, 1))
+    Z = rng.normal(size=(n, 6)) + 0.4 * y
+    S = 10.0 * np.exp(-0.1 * ((Z[:, None] - Z) ** 2).sum(axis=2)) + 1.0
+    return S, np.ones((n, 1)), y, np.ones((n, 1))
+
+
+def test_active_sets_that_repeat_end_from_proximal_points_without_interior_points(monkeypatch):
+    monkeypatch.setattr(box_qp, "_from_interior_point", lambda *problem: pytest.fail("the last resort"))
+    for seed in (0, 2, 3):
+        S, G, Y, upper = overlapping_classes(seed)
+        _, solved = box_qp._active_sets(S, G, Y, upper, np.zeros((300, 1)))
+        assert not solved.any()
+        alpha = solve_box_qps(S, G, Y, upper, np.zeros((300, 1)))
+        check_optimal(S * Y * Y.T, G[:, 0], upper[:, 0], alpha[:, 0], atol=1e-9)
+        assert ((alpha == 0.0) | (alpha == upper)).mean() > 0.5
+
+
+@pytest.mark.parametrize("mu", [10.0, 1.0])
+def test_proximal_points_are_optimal(mu):
+    """At a proximal point the gradient less its pull to the center meets the optimality conditions."""
+    S, G, Y, upper = overlapping_classes(0)
+    center = np.random.default_rng(0).uniform(size=(300, 1))
+    point = box_qp._proximal_point(S, G, Y, upper, center, mu)
+    Q = S * Y * Y.T + mu * np.eye(300)
+    check_optimal(Q, (G + mu * center)[:, 0], upper[:, 0], point[:, 0], atol=1e-6)
+    rejects(check_optimal, Q, G[:, 0], upper[:, 0], point[:, 0], atol=1e-6)
+
+
 def test_one_step_is_enough_after_a_small_change(monkeypatch):
     Phi, _ = full_rank_features(np.random.default_rng(0), 30)
     S, Y, upper = Phi @ Phi.T, np.ones((30, 2)), np.ones((30, 2))
     start = solve_box_qps(S, np.ones((30, 2)), Y, upper, np.zeros((30, 2)))
-    monkeypatch.setattr(box_qp, "solve_box_qp", lambda *problem: pytest.fail("solved one by one"))
+    monkeypatch.setattr(box_qp, "_from_proximal_points", lambda *problem: pytest.fail("solved one by one"))
     G = np.full((30, 2), 1.0 + 1e-6)
     check_optimal(S, G[:, 0], upper[:, 0], solve_box_qps(S, G, Y, upper, start)[:, 0])

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from cmvmed.core.box_qp import kkt_violation, solve_box_qp
+from cmvmed.core.box_qp import kkt_violation, solve_box_qps
 from cmvmed.numerics.linalg import NotPositiveDefiniteError, cholesky, inverse_lower_half, solve_cholesky
 from cmvmed.numerics.types import Array, IntArray, Matrix
 
@@ -119,8 +119,7 @@ def fit_least_squares(K: Array, Y: Array, weights: Array) -> tuple[Array, float]
 
 def fit_hinge(K: Array, Y: Array, weights: Array) -> tuple[Array, float]:
     """Coefficients a (l, F) of argmin Σ w [1 - y f]₊ + ½‖f‖² with f = Ka, and their largest violation of a KKT condition."""
-    ones, start = np.ones(len(K)), np.zeros(len(K))
-    alphas = np.column_stack([solve_box_qp(np.outer(y, y) * K, ones, weights, start) for y in Y.T])
+    alphas = solve_box_qps(K, np.ones_like(Y), Y, np.repeat(weights[:, None], Y.shape[1], axis=1), np.zeros_like(Y))
     slopes = 1.0 - Y * (K @ (Y * alphas))
     return Y * alphas, max(
         kkt_violation(slope, alpha, weights) for slope, alpha in zip(slopes.T, alphas.T, strict=True)

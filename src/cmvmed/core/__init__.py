@@ -17,7 +17,7 @@ Information projection, Figure 1    (E′)    ``consensus.divergence``
 Step 2(b), update of one view       (B-D)   ``annealing.step_view``, ``posterior.update_view``
 Second-order expansion, ν and M             ``surrogates.Newton``, ``surrogates.logistic_curvature``
 The expansion as printed                    ``surrogates.AsPrinted``
-Eq. (5), dual                       (C)     ``posterior.solve_dual``, ``box_qp.solve_box_qp``
+Eq. (5), dual                       (C)     ``posterior.solve_dual``, ``box_qp.solve_box_qps``
 Eqs. (6), (7), σ² times K-tilde     (B)     ``full_kernel.CholeskyConditioned.S_LL``,
                                             ``full_kernel.SpectralConditioned``, ``low_rank.WeightGaussian``
 Posterior mean and covariance       (B-D)   ``posterior.ViewState``, ``full_kernel.predictive_covariance``

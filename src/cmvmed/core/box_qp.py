@@ -8,6 +8,9 @@ with g = 1 - y∘m⁰ and Q = S_LL ∘ yyᵀ. Certificates are computed from the
 reported by the solver.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -18,7 +21,11 @@ KKT_TOLERANCE = 1e-10  # largest violation of an optimality condition, in units 
 MAX_NEWTON_STEPS = 30  # well-posed duals take a handful
 RIDGE = 1e-13  # relative to the trace: makes the Newton system of a semi-definite Q solvable, a proximal-point step
 ROUNDING, SMALLEST = float(np.finfo(float).eps), float(np.finfo(float).tiny)
-MAX_REPEATS = 4  # steps without fewer changes of the active sets after which they are given up
+MAX_REPEATS = 2  # steps without fewer changes of the active sets after which they are given up
+MAX_PROXIMAL_POINTS = 8  # well-conditioned duals take two
+COOLING = 0.03  # factor between the μ of two proximal points, at first
+NEAR = 1e-8  # size of a step, relative to the variables, at which a proximal point is reached
+SHORTEST_STEP = 1e-4  # towards a proximal point; shorter ones do not get there in the end
 INTERIOR_TOLERANCE = 1e-13  # complementarity, relative to the objective, at which interior-point steps end
 
 
@@ -44,32 +51,11 @@ def duality_gap(grad: Array, alpha: Array, upper: Array) -> float:
     return float((upper * np.maximum(grad, 0.0) - alpha * grad).sum())
 
 
-def solve_box_qp(Q: Array, g: Array, upper: Array, start: Array) -> Array:
-    """Maximize gᵀα - ½αᵀQα over 0 <= α <= upper: the dual, paper eq. (5).
-
-    Projected Newton steps from ``start`` (Bertsekas, 1982) end after a few factorizations in almost all cases. Where Q
-    is singular and the box wide they may zigzag between faces; an interior-point method, which has no such faces, then
-    finds the right one and the Newton steps refine its solution.
-
-    Parameters
-    ----------
-    Q : (n, n) symmetric positive semi-definite
-    g, upper, start : (n,)
-
-    Returns
-    -------
-    alpha : (n,)
-    """
-    alpha, violation = _projected_newton(Q, g, upper, np.clip(start, 0.0, upper))
-    if violation > _tolerance(_largest(Q), g, alpha):
-        polished, better = _projected_newton(Q, g, upper, _near_optimum(Q, g, upper))
-        if better < violation:
-            return polished
-    return alpha
-
-
 def solve_box_qps(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> Array:
-    """:func:`solve_box_qp` of F functions with Q = S ∘ yyᵀ: by active sets for all, then one by one where these repeat.
+    """Maximize gᵀα - ½αᵀQα over 0 <= α <= upper with Q = S ∘ yyᵀ, for each of F functions: the dual, paper eq. (5).
+
+    Active sets for all functions end after a few factorizations if ``start`` is near the solutions. Functions whose sets
+    repeat are solved one by one: by active sets from points nearer to the solution, or else by an interior-point method.
 
     Parameters
     ----------
@@ -81,11 +67,15 @@ def solve_box_qps(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> A
     -------
     alpha : (n, F)
     """
-    start = np.clip(start, 0.0, upper)
-    alpha, solved = _active_sets(S, G, Y, upper, start)
+    alpha, solved = _active_sets(S, G, Y, upper, np.clip(start, 0.0, upper))
+    if not solved.all() and not np.isfinite(S).all():
+        raise np.linalg.LinAlgError("the matrix of a dual is not finite")
     for c in np.flatnonzero(~solved):
-        y = Y[:, c]
-        alpha[:, c] = solve_box_qp(S * y * y[:, None], G[:, c], upper[:, c], start[:, c])
+        one = slice(c, c + 1)
+        alpha[:, one], found = _from_proximal_points(S, G[:, one], Y[:, one], upper[:, one], alpha[:, one])
+        if not found[0]:
+            y = Y[:, c]
+            alpha[:, c] = _from_interior_point(S * y * y[:, None], G[:, c], upper[:, c], alpha[:, c])
     return alpha
 
 
@@ -102,10 +92,11 @@ def _active_sets(S: Array, G: Array, Y: Array, upper: Array, start: Array) -> tu
     low, top = (x <= 0.0) & (grad <= 0.0), (x >= upper) & (grad >= 0.0)
     fewest, since = np.full(left.size, x.shape[0] + 1), np.zeros(left.size, dtype=int)
     while left.size:
-        x = _step_of_free(S, Y, x, np.where(low, 0.0, np.where(top, upper, x)), grad, ~(low | top), ridge)
-        grad = G - Y * (S @ (Y * x))
+        last, x = x, _step_of_free(S, Y, x, np.where(low, 0.0, np.where(top, upper, x)), grad, ~(low | top), ridge)
         inside = np.minimum(np.maximum(x, 0.0), upper)
         near = largest * np.abs(x - inside).sum(axis=0) <= KKT_TOLERANCE
+        # where a function may be done, the gradient is free of the rounding of earlier points
+        grad = G - Y * (S @ (Y * x)) if near.any() else grad - Y * _product(S, Y * (x - last))
         done = near & (_violations(grad, inside, upper).max(axis=0, initial=0.0) <= _tolerance(largest, G, x))
         alpha[:, left[done]], solved[left[done]] = inside[:, done], True
         if done.all():
@@ -130,16 +121,26 @@ def _step_of_free(S: Array, Y: Array, x: Array, moved: Array, grad: Array, free:
     ``grad`` (n, F) is that at ``x``, where the free variables are those of ``moved``.
     """
     signed, change = Y * grad, Y * (moved - x)
+    known, factor, info = np.empty(0, dtype=np.intp), S, 0
     for c in range(x.shape[1]):
         chosen, others = np.flatnonzero(free[:, c]), np.flatnonzero(change[:, c])
         if chosen.size:
-            system, rest = S[chosen[:, None], chosen], signed[chosen, c]
+            rest = signed[chosen, c]
             if others.size:
                 rest -= S[chosen[:, None], others] @ change[others, c]
-            system.flat[:: chosen.size + 1] += ridge
-            factor, info = lapack.dpotrf(system, lower=1, overwrite_a=1)
+            if not np.array_equal(chosen, known):  # as for all functions at the start from zero
+                system = S[chosen[:, None], chosen]
+                system.flat[:: chosen.size + 1] += ridge
+                factor, info = lapack.dpotrf(system, lower=1, overwrite_a=1)
+                known = chosen
             moved[chosen, c] += Y[chosen, c] * (lapack.dpotrs(factor, rest, lower=1)[0] if info == 0 else np.nan)
     return moved
+
+
+def _product(S: Array, v: Array) -> Array:
+    """S v, (n, F), from the rows of the symmetric S where v is not zero, if these are few."""
+    rows = np.flatnonzero(v.any(axis=1))
+    return np.asarray(S[rows].T @ v[rows] if 2 * rows.size < v.shape[0] else S @ v)
 
 
 def _fixed(alpha: Array, grad: Array, upper: Array) -> BoolArray:
@@ -161,6 +162,85 @@ def _largest(Q: Array) -> float:
 
 def _ridge(Q: Array) -> float:
     return RIDGE * max(float(np.trace(Q)), SMALLEST)
+
+
+def _from_proximal_points(S: Array, G: Array, Y: Array, upper: Array, x: Array) -> tuple[Array, BoolArray]:
+    """The solution (n, 1) for one function by active sets from proximal points, if that is found, and whether it is (1,).
+
+    Each point maximizes gᵀα - ½αᵀQα - ½μ‖α - x‖², where x is the last one (Rockafellar, 1976), with smaller and smaller μ.
+    """
+    solved, mu, cooling = np.zeros(1, dtype=bool), max(_largest(S), SMALLEST), COOLING
+    for _ in range(MAX_PROXIMAL_POINTS):
+        point = _proximal_point(S, G, Y, upper, x, cooling * mu)
+        if point is None:
+            cooling = float(np.sqrt(cooling))
+            continue
+        mu *= cooling
+        x, solved = _active_sets(S, G, Y, upper, point)
+        if solved[0]:
+            break
+    return x, solved
+
+
+def _proximal_point(S: Array, G: Array, Y: Array, upper: Array, center: Array, mu: float) -> Array | None:
+    """The maximizer (n, 1) of gᵀα - ½αᵀQα - ½μ‖α - center‖² in the box, for one function.
+
+    It is a(β) = clip(center + (g - Qβ)/μ) at the minimum over all β of the dual ½βᵀQβ + Σ max over α in the box of
+    α(g - Qβ) - ½μ(α - center)². Its gradient Q(β - a(β)) is piecewise linear; each Newton step is one of active sets, and
+    is shortened where the dual rises at its end. None if the steps do not reach the minimum, as for a small μ.
+    """
+
+    def nearest(grad: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.clip(center + grad / mu, 0.0, upper)
+
+    def slope(length: float, x: Array, step: Array, grad: Array, fall: Array) -> float:
+        return float(np.vdot(fall, x + length * step - nearest(grad - length * fall)))
+
+    x = center
+    grad = G - Y * (S @ (Y * x))
+    for _ in range(MAX_NEWTON_STEPS):
+        wanted = nearest(grad)
+        free = (wanted > 0.0) & (wanted < upper)
+        step = _step_of_free(S, Y, x, np.where(free, x, wanted), grad + mu * (center - x), free, mu) - x
+        if not np.isfinite(step).all():
+            return None
+        if np.abs(step).max(initial=0.0) <= NEAR * np.abs(x).max(initial=0.0):
+            return np.clip(x + step, 0.0, upper)
+        fall = Y * _product(S, Y * step)  # of the gradient
+        length = _step_length(partial(slope, x=x, step=step, grad=grad, fall=fall))
+        if length < SHORTEST_STEP:
+            return None
+        x, grad = x + length * step, grad - length * fall
+    return None
+
+
+def _step_length(slope: Callable[[float], float]) -> float:
+    """1, or where a convex function with this slope is then rising, a length near its minimum."""
+    flat = 0.1 * abs(slope(0.0))
+    if slope(1.0) <= flat:
+        return 1.0
+    shortest, longest, length = 0.0, 1.0, 0.5
+    while length >= SHORTEST_STEP:
+        found = slope(length)
+        if abs(found) <= flat:
+            break
+        shortest, longest = (shortest, length) if found > 0.0 else (length, longest)
+        length = 0.5 * (shortest + longest)
+    return length
+
+
+def _from_interior_point(Q: Array, g: Array, upper: Array, start: Array) -> Array:
+    """The better point of two that projected Newton steps reach, from ``start`` and from an interior-point method.
+
+    Where Q is singular and the box wide, the steps from ``start`` may zigzag between faces; interior points have no faces.
+    """
+    alpha, violation = _projected_newton(Q, g, upper, start)
+    if violation > _tolerance(_largest(Q), g, alpha):
+        polished, better = _projected_newton(Q, g, upper, _near_optimum(Q, g, upper))
+        if better < violation:
+            return polished
+    return alpha
 
 
 def _projected_newton(Q: Array, g: Array, upper: Array, alpha: Array) -> tuple[Array, float]:
@@ -204,8 +284,6 @@ def _projected_newton_step(
     """One projected, shortened Newton step, or None if no length of it improves the objective."""
     chosen = np.flatnonzero(free)
     system = Q[chosen[:, None], chosen]
-    if not np.isfinite(system).all():
-        raise np.linalg.LinAlgError("the matrix of a dual is not finite")
     system.flat[:: chosen.size + 1] += ridge
     factor, info = lapack.dpotrf(system, lower=1)
     solved = info == 0

@@ -116,7 +116,8 @@ class SpectralConditioned:
         self.view, self.lam, self.rho = view, lam, rho
         self.sigma2 = view.blocks.prior_variance
         self.d = 1.0 / (1.0 + rho * view.omega)[:, None]  # (u, 1)
-        self.S_LL = self.sigma2 * (view.blocks.LL - rho * (view.G.T @ (self.d * view.G)))
+        half = np.sqrt(rho * self.d) * view.G
+        self.S_LL = self.sigma2 * (view.blocks.LL - half.T @ half)  # symmetric products take half of the time
         self.log_det = float(np.log1p(rho * view.omega).sum())
 
     @cached_property

@@ -58,8 +58,10 @@ def discriminant_coefficients(
     membership = np.eye(n_classes)[y]
     counts = w @ membership
     means = (membership * w[:, None] / np.where(counts > 0.0, counts, 1.0)).T  # C, so that M = CX
-    residual = np.sqrt(w)[:, None] * (np.eye(y.size) - membership @ means)  # √w Q, so that √w R = √w QX
-    scatter = residual @ G @ residual.T
+    root = np.sqrt(w)  # with Q = I - membership M, √w R = √w QX
+    MG = means @ G
+    MGQ = MG - (MG @ means.T) @ membership.T
+    scatter = root[:, None] * (G - (G @ means.T) @ membership.T - membership @ MGQ) * root
     freedom = counts.sum() - (counts > 0.0).sum()
     total = float(np.trace(scatter))
     if not (freedom > 0.0 and total > NEGLIGIBLE * float(w @ np.abs(np.diagonal(G)))):
@@ -67,8 +69,8 @@ def discriminant_coefficients(
     least, size = float(1.0 - freedom / counts.sum()), total / (freedom * n_columns)
     delta = max(shrinkage(scatter, w, float(freedom), n_columns), least)
     ratio = (1.0 - delta) / (freedom * delta * size)
-    inner = np.linalg.solve(np.eye(y.size) + ratio * scatter, residual)
-    solved = (means - ratio * (means @ G @ residual.T) @ inner) / (delta * size)
+    inner = root * np.linalg.solve(np.eye(y.size) + ratio * scatter, root[:, None] * MGQ.T).T
+    solved = (means - ratio * (inner - (inner @ membership) @ means)) / (delta * size)
     coefficients[kept] = solved.T
     return coefficients, np.asarray(-0.5 * np.einsum("ki,ij,kj->k", solved, G, means))
 
