@@ -123,7 +123,7 @@ class Features:
 
 def gather_features(parts: Iterable[Array], weights: Array, rank: int, *, single: bool) -> Features:
     """The features of all rows from those of some at a time, in single or double precision; weights (n,)."""
-    Z = np.empty((weights.size, rank), dtype=np.float32 if single else np.float64)
+    Z = np.zeros((weights.size, rank), dtype=np.float32 if single else np.float64)
     G, root, start = np.zeros((rank, rank)), np.sqrt(weights)[:, None], 0
     for part in parts:
         rows = slice(start, start + len(part))
