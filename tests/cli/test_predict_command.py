@@ -190,6 +190,38 @@ def test_rows_that_depend_on_others_are_read_as_a_whole(rows, what, code, monkey
     assert found[3000][0] == code
 
 
+@pytest.mark.parametrize("rows_without", ["some", "all"])
+def test_what_is_said_of_parts_is_said_of_the_whole(rows, rows_without, monkeypatch):
+    frame = pd.read_csv("new.csv")
+    name = next(column for column in frame.columns if column.startswith("gyr"))
+    frame.loc[frame.index[60 if rows_without == "some" else 0 :], name] = np.nan
+    frame.to_csv("gaps.csv", index=False)
+    expected = run("predict", "gaps.csv", "-o", "whole.csv")
+    monkeypatch.setattr(read, "PART_BYTES", 3000)
+    found = run("predict", "gaps.csv", "-o", "parts.csv")
+    assert (found.exit_code, found.stderr) == (0, expected.stderr)
+    assert found.stdout == expected.stdout.replace("whole", "parts")
+    assert ("'gyr" in found.stderr and "holds nothing, filled as gaps" in found.stderr) == (rows_without == "all")
+
+
+def test_a_named_range_of_a_parquet_file_identifies_rows(rows, monkeypatch):
+    frame = pd.read_csv("new.csv").drop(columns="window_id")
+    frame.index = pd.RangeIndex(10, 10 + 2 * len(frame), 2, name="window_id")
+    frame.to_parquet("range.parquet", row_group_size=50)
+    monkeypatch.setattr(read, "PART_ROWS", 30)
+    assert run("predict", "range.parquet", "-o", "out.csv").exit_code == 0
+    assert pd.read_csv("out.csv")["window_id"].tolist() == frame.index.tolist()
+
+
+def test_a_file_without_a_line_is_an_error(rows):
+    for content in ("", "\n\n  \n"):
+        Path("empty.csv").write_text(content)
+        shown = run("predict", "empty.csv", "-o", "out.csv")
+        assert shown.exit_code == 1
+        assert "empty.csv is empty: a line of column names and at least one row are needed" in shown.stderr
+        assert not Path("out.csv").exists()
+
+
 def test_rows_are_numbered_on_if_they_have_no_identifier(rows, monkeypatch):
     pd.read_csv("new.csv").drop(columns="window_id").to_csv("more.csv", index=False)
     monkeypatch.setattr(read, "PART_BYTES", 3000)

@@ -1,4 +1,4 @@
-"""A view's Gaussian: two routes to the same numbers, weights as repetitions, cavity scores as leave-one-out means."""
+"""A view's Gaussian: two routes to the same numbers, weights as repetitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmvmed.core.full_kernel import CholeskyView, SpectralView, predictive_variance
-from cmvmed.core.posterior import cavity_scores, interpolate, scaled, supervised_state, update_view
+from cmvmed.core.posterior import interpolate, scaled, supervised_state, update_view
 from cmvmed.core.surrogates import Bohning, Jaakkola, Newton, Quadrature
 from tests.core.factories import draw_labels, draw_sensor, make_sensor, rejects, squared_norm
 from tests.core.reference import gaussian_posterior, state_weights
@@ -177,42 +177,6 @@ def test_weighted_row_equals_repeated_rows(name, view_class):
     check_weights_are_repetitions(name, view_class, np.array([2.0, 1.0, 3.0, 1.0, 2.0]))
     rejects(check_weights_are_repetitions, name, view_class, np.ones(5))
     rejects(check_weights_are_repetitions, name, view_class, np.sqrt([2.0, 1.0, 3.0, 1.0, 2.0]))
-
-
-def leave_one_out_means(sensor, state, lam):
-    """The mean of each unlabeled row without its own (a, b); all else, including the dual, is kept."""
-    means = np.empty_like(state.m_U)
-    for c in range(state.m_U.shape[1]):
-        for m in range(state.m_U.shape[0]):
-            a, b = np.broadcast_to(state.a, state.b.shape)[:, c].copy(), state.b[:, c].copy()
-            a[m] = b[m] = 0.0
-            w, _ = gaussian_posterior(sensor, lam, a, b, state.tau[:, c])
-            means[m, c] = sensor.Phi_U[m] @ w
-    return means
-
-
-def check_cavity(scores_of, name, view_class, *, weighted=False):
-    sensor = draw_sensor(7, weighted=weighted)
-    Y, q = draw_labels(7, 8, n_functions=2), np.random.default_rng(7).uniform(size=(14, 2))
-    model = view_class(sensor.blocks)
-    state = run_sweeps(model, SURROGATES[name], q, Y, np.ones(8))
-    np.testing.assert_allclose(
-        scores_of(model, state, LAM), leave_one_out_means(sensor, state, LAM), rtol=0.0, atol=1e-8
-    )
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("name", "view_class"), ROUTES)
-def test_cavity_scores_are_leave_one_out_means(name, view_class, weighted):
-    check_cavity(cavity_scores, name, view_class, weighted=weighted)
-    rejects(check_cavity, lambda model, state, lam: state.m_U, name, view_class)
-    rejects(check_cavity, lambda model, state, lam: cavity_scores(model, state, 0.5 * lam), name, view_class)
-    rejects(
-        check_cavity,
-        lambda model, state, lam: cavity_scores(model, replace(state, b=0.0 * state.b), lam),
-        name,
-        view_class,
-    )
 
 
 def check_predictive_variance(variance_of):

@@ -167,17 +167,6 @@ def test_groups_of_columns_change_no_neighbor(n_columns, kind):
     np.testing.assert_allclose(nearest_means(distances, 5, values), shares @ values, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_columns", [3, 200])
-def test_rows_may_have_values_of_their_own(n_columns):
-    rng = np.random.default_rng(0)
-    distances, values = rng.random((6, n_columns)), rng.random((2 * n_columns, 3))
-    distances[3:, 1] = np.inf
-    found = nearest_means(distances, 2, values, np.repeat([0, n_columns], 3))
-    np.testing.assert_array_equal(found[:3], nearest_means(distances[:3], 2, values[:n_columns]))
-    np.testing.assert_array_equal(found[3:], nearest_means(distances[3:], 2, values[n_columns:]))
-    assert not np.allclose(found[3:], nearest_means(distances[3:], 2, values[:n_columns]))
-
-
 def test_the_nearest_share_equally_but_an_equal_one_is_used_alone():
     shares = nearest_shares(np.array([[1.0, 3.0, 2.0], [0.0, 1.0, 0.0], [np.inf, 5.0, np.inf], [np.inf] * 3]), 2)
     np.testing.assert_allclose(shares.toarray(), [[0.5, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])

@@ -179,6 +179,18 @@ def test_single_precision_never_chooses_neighbors(kind, digits, monkeypatch):
             return
 
 
+def test_rows_far_from_all_nodes_have_the_nearest_of_them():
+    """No row is nearer to what fills the groups of nodes: 75 nodes are filled up to 80, by as many as there are neighbors."""
+    data = make_multiview_gaussian(75, n_views=2, n_features=3, labeled=20, random_state=0)
+    model = CMVMED(views=data.views, scaling=None).fit(data.data, data.y)._model
+    rows = data.data * np.array([1e15, 1e16, 1e17])[np.arange(75) % 3, None]
+    formed = [FormedRows(own) for own in whole_sum(model).forms.of(model.schema.layout.split(rows))]
+    for graphs in whole_sum(model).graphs:
+        assert (graphs.size, graphs.n_neighbors) == (75, 5)
+        sums, again = graphs.screened(formed)
+        np.testing.assert_allclose(sums[~again], graphs.means(formed)[~again], rtol=1e-12, atol=1e-12)
+
+
 def without_bound(single):
     return np.hstack([single[:, :-1], 0.0 * single[:, -1:]])
 

@@ -8,11 +8,9 @@ import pytest
 from cmvmed.numerics import linalg
 from cmvmed.numerics.linalg import (
     MAX_NARROW,
-    MIRRORED_COLUMNS,
     cholesky,
     inverse_diagonal,
     inverse_lower_half,
-    mirrored,
     narrow_product,
     solve_semidefinite,
     whitening,
@@ -105,10 +103,3 @@ def test_a_narrow_product_is_the_product(n_columns, dtype, transposed, monkeypat
     np.testing.assert_allclose(found, A.astype(float) @ B.astype(float), rtol=0.0, atol=100 * np.finfo(dtype).eps)
     sliced = rng.normal(size=(20, 30))[::2, ::3]
     np.testing.assert_allclose(narrow_product(sliced, np.eye(10)[:, :2]), sliced[:, :2])
-
-
-@pytest.mark.parametrize("n", [0, 1, MIRRORED_COLUMNS - 1, 2 * MIRRORED_COLUMNS + 5])
-def test_a_mirrored_triangle_is_symmetric(n):
-    A = np.random.default_rng(0).normal(size=(n, n))
-    expected = np.tril(A) + np.tril(A, -1).T
-    np.testing.assert_array_equal(mirrored(np.asfortranarray(A)), expected)

@@ -338,7 +338,7 @@ def test_mistakes_in_new_rows(tmp_path, name):
 def test_columns_of_new_rows_that_hold_nothing_are_said(tmp_path):
     write(tmp_path, {"new.csv": "id,a_x,a_y,b_x,b_y\n" + "".join(f"n{i},,{i},2,3\n" for i in range(5))})
     messages = Project.load(tmp_path).read_new(tmp_path / "new.csv").messages
-    assert list(messages) == ["View 'a': 'a_x' of new.csv holds nothing in 5 rows, filled as gaps."]
+    assert list(messages) == ["View 'a': 'a_x' of new.csv holds nothing, filled as gaps."]
 
 
 def test_new_rows_of_views_with_files_of_their_own_need_a_folder(tmp_path):

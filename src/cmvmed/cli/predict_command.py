@@ -110,7 +110,7 @@ class _Predicted:
     def add(self, predictions: pd.DataFrame) -> None:
         """Count some rows."""
         self.n_rows += len(predictions)
-        self.classes.update(predictions["class"].value_counts().to_dict())
+        self.classes.update(predictions["class"].tolist())
         self.n_missing += int((predictions["missing_views"] != "").sum())
         self.n_novel += int(predictions.filter(like="novelty_").gt(1.0).any(axis=1).sum())
 

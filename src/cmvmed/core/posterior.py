@@ -257,11 +257,3 @@ def scaled(state: ViewState, factor: float) -> ViewState:
         m_L=factor * state.m_L,
         m_U=factor * state.m_U,
     )
-
-
-def cavity_scores(model: ViewModel, state: ViewState, lam: float) -> Array:
-    """Means of the unlabeled rows with each row's own consensus term removed, (m/s - λb)/(1/s - λa), (u, F)."""
-    own = lam * model.blocks.weights[:, None]
-    s = np.column_stack([model.condition(lam, a).variance_U for a in state.a.T])
-    s = np.maximum(s, np.finfo(float).tiny)
-    return np.asarray((state.m_U - own * s * state.b) / np.maximum(1.0 - own * s * state.a, np.finfo(float).eps))

@@ -233,7 +233,7 @@ class CMVMED(
 
     @classmethod
     def paper(cls, *, algorithm: str = "bohning", **parameters: Any) -> Self:
-        """The paper's method with the missing linear term restored and no other additions.
+        """The paper's method with the missing linear term restored, and a bound of the logistic terms in place of the expansion.
 
         RBF kernels, computed exactly, equal view weights, λ = 1, T = 1, no bias, no class prior, no other members, no
         calibration. With ``algorithm="printed"`` it is the algorithm as printed, with one sweep per stage.

@@ -26,18 +26,15 @@ def _as_sparse(columns: IntArray, shares: Array, n_columns: int) -> sparse.csr_m
     return sparse.csr_matrix(found, shape=(len(shares), n_columns))
 
 
-def nearest_means(distances: Array, n_neighbors: int, values: Array, first: IntArray | None = None) -> Array:
+def nearest_means(distances: Array, n_neighbors: int, values: Array) -> Array:
     """The mean of the values of the nearest columns of each row, (n, K): the shares times the values.
 
     Parameters
     ----------
     distances : (n, m)
-    values : (m, K), or more rows if ``first`` is given
-    first : (n,), where in ``values`` those of the columns begin, if not at 0 for each row
+    values : (m, K)
     """
     columns, shares = _list_shares(distances, n_neighbors)
-    if first is not None:
-        columns = columns + first[:, None]
     if columns.shape[1] > WIDE_LISTS * n_neighbors:  # some row has many ties
         return np.asarray(_as_sparse(columns, shares, len(values)) @ values)
     return np.asarray(np.einsum("ij,ijk->ik", shares, values[columns]))

@@ -5,7 +5,7 @@ same rows. For rows that have the same views their logits are one sum of terms, 
 (:class:`FusedSum`): a block of rows is scaled and compared once for all of them. Sparse rows, given kernels and rows with
 views that few others have are scored term by term.
 
-In single precision only kernels are, if that is asked for.
+Kernels are in single precision if that is asked for; the nearest nodes of graphs are searched in it first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MAX_LOGIT = 1e305  # logits of a temperature near zero are larger than sums of kernels may be; a few can still be added
 SCALED_ROWS = 512  # scaled at a time, and led through trees
 MAX_UNSURE = (
-    0.25  # share of rows that are searched twice, above which those that follow are searched in double precision only
+    0.25  # of rows that are searched twice, above which those that follow are searched in double precision only
 )
 ROWS_OF_PATTERN = 256  # from which on a sum of their own pays for rows that have the same views
 MAX_PATTERNS = 8  # such sums that are kept

@@ -18,7 +18,6 @@ from cmvmed.numerics.types import Array, BoolArray, IntArray, Single
 
 FEW_ROWS = 32  # whose distances in double precision stay in the cache
 HALF_ULP = 2.0**-24  # relative error of a number in single precision
-FAR = 1e30  # no node is so far
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class _NodeDistances:
     gamma: float
     share: Array  # (m,), what the distance of each node is multiplied by; zero for those that lack the view
     extended: Array  # (d + 2, m)
-    single: Single  # (d + 2, m' + 1), the same for m' >= m nodes, of which the last are far, and the bound of the error
+    single: Single  # (d + 2, m' + 1), the same for m' >= m nodes, of which the last are infinitely far, and the bound of the error
 
     @classmethod
     def of(cls, form: int, nodes: Array, gamma: float, share: Array) -> "_NodeDistances":
@@ -41,7 +40,7 @@ class _NodeDistances:
         extended, (m, d) = -share * extended_centers(gamma, nodes), nodes.shape
         single = np.zeros((d + 2, m + -m % GROUP_SIZE + 1), dtype=np.float32)
         single[:, :m] = extended
-        single[-1, m:-1] = FAR
+        single[-1, m:-1] = np.inf
         bounds = np.array([gamma * share.max(initial=0.0), extended[-1].max(initial=0.0)])
         single[-2:, -1] = 4.0 * (d + 8) * HALF_ULP * bounds
         return cls(form, nodes, gamma, share, extended, single)

@@ -20,7 +20,6 @@ LONG_ROWS = 500  # from which on an eigendecomposition takes long enough that so
 INVERSE_BLOCKS = 5  # more would spare work, at the price of smaller and slower solves
 MAX_NARROW = 6  # columns up to which a product with each of them is faster than one with all
 NARROW_BYTES = 2**19  # of a matrix, that stay in the cache
-MIRRORED_COLUMNS = 128  # taken at a time
 RIDGE = 1e-15  # relative to the diagonal, for each row: what rounding may take from the smallest eigenvalue
 
 
@@ -145,16 +144,6 @@ def product(A: Array, B: Array) -> Array:
     transposed = [not matrix.flags.f_contiguous for matrix in (A, B)]
     a, b = (matrix.T if flip else matrix for matrix, flip in zip((A, B), transposed, strict=True))
     return np.asarray(blas.dgemm(1.0, a, b, trans_a=transposed[0], trans_b=transposed[1]))
-
-
-def mirrored(lower: Array) -> Array:
-    """The symmetric matrix (n, n) with this lower triangle, in the same memory; some columns at a time."""
-    for start in range(0, len(lower), MIRRORED_COLUMNS):
-        columns, rest = slice(start, start + MIRRORED_COLUMNS), slice(start + MIRRORED_COLUMNS, None)
-        square = lower[columns, columns]
-        lower[columns, columns] = np.tril(square) + np.tril(square, -1).T
-        lower[columns, rest] = lower[rest, columns].T
-    return lower
 
 
 def narrow_product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:

@@ -18,7 +18,7 @@ class EvenRows:
 
     def __init__(self) -> None:
         self._n_rows, self._step, self._n_kept = 0, 1, 0
-        self._views: dict[str, Any] = {}
+        self.views: dict[str, Any] = {}  # the rows by view
 
     def add(self, views: Mapping[str, Any]) -> None:
         """Take the following rows, by view."""
@@ -27,16 +27,11 @@ class EvenRows:
         self._n_rows += n_rows
         for name, own in views.items():
             stack = vstack if issparse(own) else np.concatenate
-            self._views[name] = stack([self._views[name], own[rows]]) if name in self._views else own[rows]
+            self.views[name] = stack([self.views[name], own[rows]]) if name in self.views else own[rows]
         self._n_kept += rows.size
         while self._n_kept > 2 * MAX_TESTED:
-            self._views = {name: own[::2] for name, own in self._views.items()}
+            self.views = {name: own[::2] for name, own in self.views.items()}
             self._step, self._n_kept = 2 * self._step, -(-self._n_kept // 2)
-
-    @property
-    def views(self) -> dict[str, Any]:
-        """The rows by view."""
-        return self._views
 
 
 def describe_change(model: CMVMED, views: Mapping[str, Any], rows: str) -> str:

@@ -163,29 +163,37 @@ class Project:
         if self.encoders is None:
             self.read()
         table = open_sources(self.settings, new_paths(self.settings, path), is_training=False)
-        return self._encode_new(table)
+        return self._encode_new(table, self._said_of_new(table))
 
     def read_new_parts(self, path: NewPaths) -> Iterator[tuple[ProjectTable, float]]:
         """The same some rows at a time, with the share of the file that is read.
 
         ``NotInParts`` is raised, also in the middle, if rows have to be read as a whole to mean the same: columns of numbers
-        alone in one table do not, unless some cells of a column have a comma or cannot be read.
+        alone in one table do not, unless some cells of a column have a comma or cannot be read, or a column has no cell in
+        some parts only, of which a message of each part would tell.
         """
         encoders = self._fitted_encoders()
         columns = [column for encoder in encoders for column in encoder.columns]
         if not all(isinstance(column, NumberEncoder) and not column.is_boolean for column in columns):
             raise NotInParts
+        said_first: list[str] | None = None
         for table, share in open_parts(self.settings, new_paths(self.settings, path)):
             for column in columns:
                 if not holds_plain_numbers(table, column.sources[0]):
                     raise NotInParts
-            yield self._encode_new(table), share
+            said = self._said_of_new(table)
+            if said_first is not None and said != said_first:
+                raise NotInParts
+            said_first = said
+            yield self._encode_new(table, said), share
 
-    def _encode_new(self, table: RawTable) -> ProjectTable:
-        """New rows as fitted encoders see them."""
-        encoders, settings = self._fitted_encoders(), self.settings
-        said = compare_columns(encoders, table, self._reserved_names())
-        views = {encoder.name: encoder.encode(table) for encoder in encoders}
+    def _said_of_new(self, table: RawTable) -> list[str]:
+        return compare_columns(self._fitted_encoders(), table, self._reserved_names())
+
+    def _encode_new(self, table: RawTable, said: Sequence[str]) -> ProjectTable:
+        """New rows as fitted encoders see them, with what is said of them."""
+        settings = self.settings
+        views = {encoder.name: encoder.encode(table) for encoder in self._fitted_encoders()}
         ids = row_ids(table)
         column = settings.data.labels
         cells = first_column(table, settings, column) if column else None

@@ -167,8 +167,8 @@ def compare_columns(encoders: Sequence[ViewEncoder], table: RawTable, reserved: 
         empty = [name for name in encoder.column_names if name in names and not cells_present(table, name).any()]
         if table.n_rows > 1 and 0 < len(empty) < len(encoder.column_names):
             said.append(
-                f"View {encoder.name!r}: {abbreviate(empty)} of {table.source} {'holds' if len(empty) == 1 else 'hold'} nothing in "
-                f"{table.n_rows} rows, filled as gaps."
+                f"View {encoder.name!r}: {abbreviate(empty)} of {table.source} {'holds' if len(empty) == 1 else 'hold'} nothing, "
+                "filled as gaps."
             )
         for column in encoder.columns:
             if isinstance(column, CategoryEncoder) and column.column in names:

@@ -84,6 +84,8 @@ def read_delimited_parts(path: Path, options: DelimitedOptions, size: int) -> It
                 raise NotInParts
             done += len(data)
             yield table, done
+    if not header:  # no line, which is an error of the whole file
+        raise NotInParts
 
 
 def _cut(data: bytes) -> tuple[bytes, bytes]:

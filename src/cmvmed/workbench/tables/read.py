@@ -104,11 +104,17 @@ def read_table_parts(path: Path, options: DelimitedOptions) -> Iterator[tuple[Ra
     arrow = import_optional("pyarrow", "workbench", "Reading Parquet files")
     with _arrow_errors(path, "Parquet"), module.ParquetFile(file) as opened:
         n_rows, done = opened.metadata.num_rows, 0
-        if n_rows == 0:
+        if n_rows == 0 or _has_unstored_index(opened.schema_arrow):
             raise NotInParts
         for batch in opened.iter_batches(PART_ROWS):
             done += batch.num_rows
             yield _table_of_arrow(path, arrow.Table.from_batches([batch])), done / n_rows
+
+
+def _has_unstored_index(schema: Any) -> bool:
+    """Whether identifiers are numbers of which the file has only the first, the last and the step."""
+    indexes = (schema.pandas_metadata or {}).get("index_columns", [])
+    return any(isinstance(index, dict) and index.get("name") is not None for index in indexes)
 
 
 def _similar(path: Path) -> str:
