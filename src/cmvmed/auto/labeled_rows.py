@@ -12,7 +12,8 @@ from cmvmed.numerics.linalg import is_sparse
 from cmvmed.numerics.types import Array, BoolArray, IntArray, Matrix
 from cmvmed.views.training_data import TrainingData
 
-RESOLUTION = 1e-7  # of features, in units of their spread, and of similarities; beyond, they are rounding
+RESOLUTION = 1e-7  # of similarities; beyond, they are rounding
+FEATURE_RESOLUTION = 1e-9  # of features, in units of their spread: one outlier may be 1e8 times the others
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _on_grid(matrix: Matrix, edge: float) -> Matrix:
 
 
 def _steps(values: Array, spread: Array, edge: float) -> Array:
-    return np.asarray(np.round(values / np.where(spread > 0.0, spread, 1.0) / RESOLUTION + edge))
+    return np.asarray(np.round(values / np.where(spread > 0.0, spread, 1.0) / FEATURE_RESOLUTION + edge))
 
 
 def _part_of_each_class(
