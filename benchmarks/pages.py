@@ -38,7 +38,7 @@ from experiments.store import ResultStore
 from experiments.summary import format_tables
 
 SUITE_COLUMNS = ["method", "unlabeled %", "held out %"]
-SPEED_ELSEWHERE = ("help", "train-text")  # in the result file alone
+SPEED_ELSEWHERE = ("help", "train-text", "train-sounds")  # in the result file alone
 SPEED_COLUMNS = ["what", "CMVMED", "ExtraTrees", "LogisticRegression", "LabelSpreading knn"]
 FAULT_COLUMNS = ["campaign", "cases", "held", "clear error", "failures"]
 VARIANTS_ELSEWHERE = (  # in the table of the suite, or without effect
