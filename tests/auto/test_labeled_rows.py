@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cmvmed.auto.labeled_rows import LabeledRows, assign_folds, held_out_folds, in_labeled_block, mean_similarity
+from cmvmed.auto.labeled_rows import (
+    LabeledRows,
+    _numbers_of_alike,
+    assign_folds,
+    held_out_folds,
+    in_labeled_block,
+    mean_similarity,
+)
 from tests.auto.factories import TUNING, draw_rows, draw_training, read_training
 from tests.core.factories import rejects
 
@@ -249,3 +256,12 @@ def test_balanced_classes_have_the_same_weight_and_the_drawn_ones_come_back():
     np.testing.assert_array_equal(rows.balanced().as_drawn.weights, weights)
     np.testing.assert_allclose(rows.balanced().weights[:3] / rows.balanced().weights[0], weights[:3])
     assert rows.as_drawn is rows
+
+
+def test_rounding_joins_rows_and_one_outlier_does_not():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(12, 4))
+    noisy = rows + 1e-12 * rng.normal(size=rows.shape)
+    np.testing.assert_array_equal(_numbers_of_alike([np.vstack([rows, noisy])]), np.tile(np.arange(12), 2))
+    rows[0] = 1e8
+    np.testing.assert_array_equal(_numbers_of_alike([rows]), np.arange(12))
